@@ -69,12 +69,12 @@ def _candidates(path: str, test_files: Mapping[str, str]) -> Iterable[str]:
             found = _below(["tests", folder], test_files)
         case ("src", "suffice", name):
             found = _named_after(Path(name).stem, test_files)
-        case ("pipeline", "math", "engines", "jax", *_):
+        case ("pipeline", "math", "engines", "jax_sums.py" | "jax_moments.py"):
             found = _below(["tests", "pipeline", "ask", "numpyro"], test_files)
         case ("docs", *_, name):
             found = [test for test, text in test_files.items() if name in text]
-        case ("pipeline" | "storage" as top, *folders, _) if folders:
-            found = _innermost(top, folders, test_files)
+        case ("pipeline" | "storage" as top, *folders, name) if folders:
+            found = _innermost(top, folders, name, test_files)
         case ("flows" | "benchmarks" | "studies" as top, *_):
             found = _below(["tests", top], test_files)
     return found
@@ -93,8 +93,14 @@ def _below(folders: list[str], test_files: Mapping[str, str]) -> list[str]:
     return [path for path in test_files if path.startswith("/".join([*folders, ""]))]
 
 
-def _innermost(top: str, folders: list[str], test_files: Mapping[str, str]) -> list[str]:
-    """Return the tests of a part of a room where it has some of its own, else of the room."""
+def _innermost(top: str, folders: list[str], name: str, test_files: Mapping[str, str]) -> list[str]:
+    """Return the tests of a part of a room where it has some of its own, else of the room.
+
+    An engine that is a single file has the tests that are named after it.
+    """
+    of_engine = f"tests/pipeline/math/engines/test_{name}"
+    if folders == ["math", "engines"] and of_engine in test_files:
+        return [of_engine]
     below = (_below(["tests", top, *folders[:depth]], test_files) for depth in range(len(folders), 0, -1))
     return next(filter(None, below), [])
 

@@ -42,11 +42,12 @@ def selected(*changed: str) -> list[str]:
     ("changed", "tests"),
     [
         ("pipeline/spec/plan.py", ["pipeline/spec/test_plan.py", "pipeline/spec/test_spec.py"]),
-        ("pipeline/math/engines/normal/weights.py", ["pipeline/math/engines/normal/test_boxes.py"]),
+        ("pipeline/math/engines/normal/moment_weights.py", ["pipeline/math/engines/normal/test_boxes.py"]),
         (
-            "pipeline/math/engines/clipped/saddle_point.py",
+            "pipeline/math/engines/clipped_counts.py",
             ["pipeline/math/engines/normal/test_boxes.py", "pipeline/math/engines/test_mixture.py"],
         ),
+        ("pipeline/math/engines/mixture.py", ["pipeline/math/engines/test_mixture.py"]),
         ("pipeline/__init__.py", []),
         ("storage/ledger/sql/rows.py", ["storage/ledger/test_chain.py"]),
         ("src/suffice/cli/app.py", ["cli/test_app.py"]),

@@ -178,7 +178,7 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell, a sum over families of nodes."""
-    from suffice.pipeline.math.engines.jax.count_vectors import network  # an extra
+    from suffice.pipeline.math.engines.jax_sums import network  # an extra
 
     nodes, noisy = statistic.plan.parameters.tables, counted_tables.tables_of(statistic)
     return network(nodes, noisy, given["probability"], statistic.plan.scale, n_prior)

@@ -166,8 +166,10 @@ def latent(
     statistic: NoisyStatistic, prior: Beta, n_prior: NPrior
 ) -> tuple[NoisySums, Callable[[Floats, Floats], Distribution]]:
     """Return the count of true, and that of false where it is released, as sums of one trial a record."""
-    from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # consumers only
-    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import (
+        BetaBinomial,  # consumers only
+        NoisySums,
+    )
 
     rows = [[0.0, 1.0]] if statistic.plan.design is Design.MINIMAL else [[1.0, -1.0], [0.0, 1.0]]
     sums = NoisySums(
@@ -188,7 +190,7 @@ def jax_likelihood(
     """Return the log likelihood of every cell: all counts are summed."""
     import jax.numpy as jnp  # an extra
 
-    from suffice.pipeline.math.engines.jax.count_vectors import vector  # an extra
+    from suffice.pipeline.math.engines.jax_sums import vector  # an extra
 
     plan = statistic.plan
     values, rates = statistic.values.astype(np.float64), np.full(2, 1.0 / plan.scale)

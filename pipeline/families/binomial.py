@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.engines.jax.totals import Total
-    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.math.engines.jax_sums import Total
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
@@ -60,7 +60,7 @@ def update(prior: Beta, sums: OneSum, parameters: Constants) -> Distribution:
 
 def marginal(prior: Beta, parameters: Constants) -> Marginal:
     """Return the beta binomial distribution of the successes among all trials."""
-    from suffice.pipeline.math.engines.one_sum.marginals import BetaBinomial  # consumers only
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaBinomial  # consumers only
 
     return BetaBinomial(
         concentration1=prior.concentration1,
@@ -83,9 +83,9 @@ def natural(
 
 def in_jax(probability: Any, n: Any, parameters: Constants) -> Total:
     """Return the binomial distribution of the successes among all trials."""
-    from suffice.pipeline.math.engines.jax import totals  # an extra
+    from suffice.pipeline.math.engines import jax_sums  # an extra
 
-    return totals.Binomial(n * bounds(parameters)[1], probability)
+    return jax_sums.BinomialTotal(n * bounds(parameters)[1], probability)
 
 
 FAMILY = one_sum_family(

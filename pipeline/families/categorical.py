@@ -129,9 +129,11 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Constants) 
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: the counts are latent, N with its own prior."""
-    from suffice.pipeline.math.engines.multinomial.distribution import CountsDistribution
     from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
-    from suffice.pipeline.math.engines.multinomial.posterior import count_posterior  # consumers only
+    from suffice.pipeline.math.engines.multinomial.posterior import (
+        CountsDistribution,
+        count_posterior,  # consumers only
+    )
 
     counts = NoisyCounts.of(
         NoisyTotals.of(statistic), concentration=_concentration(statistic, prior), n_prior=n_prior
@@ -143,7 +145,7 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell: all counts are summed."""
-    from suffice.pipeline.math.engines.jax.count_vectors import vector  # an extra
+    from suffice.pipeline.math.engines.jax_sums import vector  # an extra
 
     values, scale = statistic.values.astype(np.float64), statistic.plan.scale
     return vector(values, given["probability"], np.full(values.shape[1], 1.0 / scale), scale, n_prior)

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.engines.jax.totals import Total
-    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.math.engines.jax_sums import Total
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal
     from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamma, SpreadScale
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
@@ -98,9 +98,9 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
         return -rate, -known_exactly(shape, parameters) * log(rate)
 
     def in_jax(rate: Any, n: Any, parameters: Constants) -> Total:
-        from suffice.pipeline.math.engines.jax import totals  # an extra
+        from suffice.pipeline.math.engines import jax_sums
 
-        return totals.Gamma(n * known(shape, parameters), rate)
+        return jax_sums.GammaTotal(n * known(shape, parameters), rate)
 
     def outside(rate: Floats, parameters: Constants) -> Outside:
         return gamma_rate_outside(rate, bounds(parameters)[1], known(shape, parameters))
@@ -168,9 +168,9 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         return -Fraction(share) / scale, Fraction(share) * log(scale)
 
     def in_jax(scale: Any, n: Any, _parameters: Constants) -> Total:
-        from suffice.pipeline.math.engines.jax import totals  # an extra
+        from suffice.pipeline.math.engines import jax_sums
 
-        return totals.Gamma(n * share, share / scale)
+        return jax_sums.GammaTotal(n * share, share / scale)
 
     def outside(scale: Floats, parameters: Constants) -> Outside:
         outside = gamma_scale_outside(scale / share, bounds(parameters)[1], share)
@@ -205,7 +205,8 @@ def _reach(shape: float, parameters: Constants) -> int:
 
 def _marginal(prior: Gamma | InverseGamma | SpreadScale, shape: float, share: float) -> Marginal:
     """Return the distribution of a sum of which w times is Gamma(k N, r), r or 1 / r having this prior."""
-    from suffice.pipeline.math.engines.one_sum.marginals import GammaGamma, SpreadGammaGamma
+    from suffice.pipeline.math.engines.one_sum.nodes import SpreadGammaGamma
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
 
     if not isinstance(prior, Gamma | InverseGamma):
         return SpreadGammaGamma(

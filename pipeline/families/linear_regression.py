@@ -42,10 +42,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.pipeline.math.distributions.regions import Region
     from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
-    from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
-        AnyNormalPrior,
-        AnyRegressionPrior,
-    )
+    from suffice.pipeline.math.engines.multivariate.exact_moments import AnyNormalPrior, AnyRegressionPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.measure import MomentSums
@@ -110,14 +107,14 @@ def default_predictor_prior(parameters: Constants) -> SpreadNormalInverseWishart
 def plug_in(statistic: NoisyStatistic, prior: AnyRegressionPrior) -> Distribution:
     """Update the prior with projected moments; where its scales are latent, chains draw them."""
     from suffice.pipeline.math.distributions.normal_inverse_wishart import project
-    from suffice.pipeline.math.engines.multivariate import priors_of_columns  # consumers only
+    from suffice.pipeline.math.engines.multivariate import exact_moments
     from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments
 
     sums, parameters = project(statistic), statistic.plan.parameters
     if isinstance(prior, NormalInverseGammaRegression):
         return RegressionDistribution.updated(prior, sums, parameters)
-    evidence = priors_of_columns.regression_evidence(prior, parameters)
-    update = priors_of_columns.regression_update(prior, evidence, parameters)
+    evidence = exact_moments.regression_evidence(prior, parameters)
+    update = exact_moments.regression_update(prior, evidence, parameters)
     return posterior_of_moments(sums, evidence, update, f"{prior}")
 
 
@@ -161,7 +158,7 @@ def jax_likelihood(
     predictors: SpreadNormalInverseWishart,
 ) -> Any:
     """Return the log weight (n_cells,) of latent numbers; the predictors have the posterior's prior."""
-    from suffice.pipeline.math.engines.jax.two_moments import regression  # an extra
+    from suffice.pipeline.math.engines.jax_moments import regression  # an extra
 
     return regression(statistic, n_prior, predictors, given, latent)
 

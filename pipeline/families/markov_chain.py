@@ -112,7 +112,7 @@ def jax_likelihood(
     statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
 ) -> Any:
     """Return the log likelihood of every cell; the states left have a flat prior, as in the posterior."""
-    from suffice.pipeline.math.engines.jax.count_vectors import entries, star  # an extra
+    from suffice.pipeline.math.engines.jax_sums import entries, star  # an extra
 
     noisy = counted_tables.tables_of(statistic)
     probability = entries(given["probability"], len(noisy[0]), noisy[0][0].size)

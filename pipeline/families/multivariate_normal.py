@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.pipeline.math.distributions.regions import Region
-    from suffice.pipeline.math.engines.multivariate.priors_of_columns import AnyNormalPrior
+    from suffice.pipeline.math.engines.multivariate.exact_moments import AnyNormalPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.measure import MomentSums
@@ -92,15 +92,15 @@ def prior_of_columns(columns: Sequence[ColumnBounds], *, linear: bool = True) ->
 def plug_in(statistic: NoisyStatistic, prior: AnyNormalPrior) -> Distribution:
     """Update the prior with projected moments; where its scales are latent, chains draw them."""
     from suffice.pipeline.math.distributions.normal_inverse_wishart import project
-    from suffice.pipeline.math.engines.multivariate import priors_of_columns  # consumers only
+    from suffice.pipeline.math.engines.multivariate import exact_moments
     from suffice.pipeline.math.engines.multivariate.exact_moments import posterior_of_moments
 
     names = tuple(column.name for column in statistic.plan.parameters.columns)
     sums = project(statistic)
     if isinstance(prior, NormalInverseWishart):
         return NormalInverseWishartDistribution.updated(prior, sums, names)
-    evidence = priors_of_columns.normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
-    update = priors_of_columns.normal_update(prior, evidence, names)
+    evidence = exact_moments.normal_evidence(prior, len(names), sums.centre, sums.half_range, linear=True)
+    update = exact_moments.normal_update(prior, evidence, names)
     return posterior_of_moments(sums, evidence, update, f"{prior}")
 
 
@@ -126,7 +126,7 @@ def parameter_spaces(parameters: Constants) -> tuple[ParameterSpace, ...]:
 
 def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
     """Return the log weight (n_cells,) of latent numbers, given means and a covariance."""
-    from suffice.pipeline.math.engines.jax.two_moments import columns  # an extra
+    from suffice.pipeline.math.engines.jax_moments import columns  # an extra
 
     return columns(statistic, n_prior, given, latent)
 

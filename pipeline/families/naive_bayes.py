@@ -171,7 +171,7 @@ def jax_likelihood(
     """Return the log likelihood of every cell, all tables with the same class counts as a margin."""
     import jax.numpy as jnp  # an extra
 
-    from suffice.pipeline.math.engines.jax.count_vectors import entries, star  # an extra
+    from suffice.pipeline.math.engines.jax_sums import entries, star  # an extra
 
     sizes = [table.size for table in estimated_tables(statistic.plan.parameters)]
     probability = entries(given["probability"], len(statistic.values), sum(sizes))

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.engines.jax.totals import Total
-    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.math.engines.jax_sums import Total
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
@@ -61,7 +61,7 @@ def failures_before_successes(successes: float | str) -> SumModel:
         return beta_distribution(prior, known(successes, parameters) * sums.n, sums.total)
 
     def marginal(prior: Beta, parameters: Constants) -> Marginal:
-        from suffice.pipeline.math.engines.one_sum.marginals import BetaNegativeBinomial  # consumers only
+        from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaNegativeBinomial
 
         return BetaNegativeBinomial(
             concentration1=prior.concentration1,
@@ -78,9 +78,9 @@ def failures_before_successes(successes: float | str) -> SumModel:
         return log(1 - probability), -known_exactly(successes, parameters) * log(probability)
 
     def in_jax(probability: Any, n: Any, parameters: Constants) -> Total:
-        from suffice.pipeline.math.engines.jax import totals  # an extra
+        from suffice.pipeline.math.engines import jax_sums
 
-        return totals.NegativeBinomial(n * known(successes, parameters), probability)
+        return jax_sums.NegativeBinomialTotal(n * known(successes, parameters), probability)
 
     def limits(parameters: Constants) -> tuple[float, float]:
         """The mean of T is r (1 - p) / p."""

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.clipped_record import Outside
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -223,7 +223,7 @@ def noisy_moments(
     matters for few ``lattice_bits`` and is taken into account. Columns that vary by less than a step do not
     follow the model.
     """
-    from suffice.pipeline.math.engines.normal.noisy_moments import (  # consumers only
+    from suffice.pipeline.math.engines.normal.moment_weights import (  # consumers only
         BERNSTEIN,
         MOMENTS,
         MomentsPrior,
@@ -288,7 +288,7 @@ def noise_aware(
 
 def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], latent: Any) -> Any:
     """Return the log weight (n_cells,) of latent numbers, given a mean and a variance."""
-    from suffice.pipeline.math.engines.jax.two_moments import one_column  # an extra
+    from suffice.pipeline.math.engines.jax_moments import one_column  # an extra
 
     # Of a prior of the parameters a likelihood takes nothing: any will do.
     noisy = noisy_moments(statistic, default_prior(statistic.plan.parameters), n_prior)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.engines.jax.totals import Total
-    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.math.engines.jax_sums import Total
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
@@ -85,7 +85,7 @@ def update(prior: Normal, sums: OneSum, parameters: Constants) -> Distribution:
 
 def marginal(prior: Normal, parameters: Constants) -> Marginal:
     """Return the normal distribution of the total."""
-    from suffice.pipeline.math.engines.one_sum.marginals import NormalNormal  # consumers only
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import NormalNormal  # consumers only
 
     variance = float(parameters.constants["variance"])
     return NormalNormal(loc=prior.loc, scale=prior.scale, variance=variance)
@@ -106,10 +106,10 @@ def natural(
 
 def in_jax(mean: Any, n: Any, parameters: Constants) -> Total:
     """Return the normal distribution of the total."""
-    from suffice.pipeline.math.engines.jax import totals  # an extra
+    from suffice.pipeline.math.engines import jax_sums  # an extra
 
     lower, _ = bounds(parameters)
-    return totals.Normal(n * (mean - lower), n * float(parameters.constants["variance"]))
+    return jax_sums.NormalTotal(n * (mean - lower), n * float(parameters.constants["variance"]))
 
 
 def outside(mean: Floats, parameters: Constants) -> Outside:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.math.distributions.distribution import Distribution
-    from suffice.pipeline.math.engines.jax.totals import Total
-    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
+    from suffice.pipeline.math.engines.jax_sums import Total
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
@@ -56,7 +56,7 @@ def update(prior: Gamma, sums: OneSum, _parameters: Constants) -> Distribution:
 
 def marginal(prior: Gamma, _parameters: Constants) -> Marginal:
     """Return the negative binomial distribution of the total."""
-    from suffice.pipeline.math.engines.one_sum.marginals import GammaPoisson  # consumers only
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaPoisson  # consumers only
 
     return GammaPoisson(concentration=prior.concentration, rate=prior.rate)
 
@@ -78,9 +78,9 @@ def natural(
 
 def in_jax(rate: Any, n: Any, _parameters: Constants) -> Total:
     """Return the Poisson distribution of the total."""
-    from suffice.pipeline.math.engines.jax import totals  # an extra
+    from suffice.pipeline.math.engines import jax_sums  # an extra
 
-    return totals.Poisson(n * rate)
+    return jax_sums.PoissonTotal(n * rate)
 
 
 def clipped_record(rate: Floats, parameters: Constants) -> Floats:

@@ -19,7 +19,7 @@ from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.within_limits import NEGLIGIBLE
-from suffice.pipeline.math.engines.one_sum.marginals import Support
+from suffice.pipeline.math.engines.one_sum.noisy_sum import SumSupport
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, parse_n_prior
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -237,7 +237,7 @@ def _given_n(sums: NoisySums, n: float) -> tuple[Floats, Floats, Floats]:
         nodes = np.arange(first, min(most, np.ceil(breaks.max() + margin)) + 1)
         log_weights = np.zeros(len(nodes))
     else:
-        is_log = sums.marginal.support is Support.POSITIVE
+        is_log = sums.marginal.support is SumSupport.POSITIVE
         if is_log:
             breaks = np.maximum(breaks, breaks.max() + _LEAST_LOG)
         nodes, log_weights = _between(np.unique(breaks), _LONGEST if is_log else np.inf)

@@ -46,12 +46,16 @@ from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet, Diric
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.engines.mean_variance.distribution import Exact, MeanVarianceDistribution, exists
-from suffice.pipeline.math.engines.mean_variance.grids import COARSE, FINE, TooManyError
-from suffice.pipeline.math.engines.mean_variance.likelihood import LatentRows
-from suffice.pipeline.math.engines.mean_variance.panels import NowhereError, Panels, around, node_weights
+from suffice.pipeline.math.engines.mean_variance.distribution import (
+    MeanVarianceDistribution,
+    NowhereError,
+    Panels,
+    around,
+    node_weights,
+)
+from suffice.pipeline.math.engines.mean_variance.likelihood import COARSE, FINE, LatentRows, TooManyError
 from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid
-from suffice.pipeline.math.engines.mean_variance.product import ContradictionError, Product
+from suffice.pipeline.math.engines.mean_variance.product import ContradictionError, Exact, Product, exists
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture
@@ -109,7 +113,7 @@ def pooled_joint_distribution(
 ) -> MeanVarianceDistribution:
     """Return the distribution of the mean and the variance that aligned statistics of disjoint data share.
 
-    Constants
+    Parameters
     ----------
     parts : sequence of NoisyStatistic
         Of a normal family.

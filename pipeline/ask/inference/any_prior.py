@@ -54,7 +54,8 @@ from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
-from suffice.pipeline.math.engines.one_sum.nodes import MixtureRatio, batches, resolve
+from suffice.pipeline.math.engines.combined import MixtureRatio
+from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed

@@ -44,8 +44,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
-from suffice.pipeline.math.engines.clipped.likelihood import log_product
-from suffice.pipeline.math.engines.clipped.saddle_point import ClippedSums, saddle, tilted
+from suffice.pipeline.math.engines.clipped_counts import ClippedSums, log_product, saddle, tilted
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed

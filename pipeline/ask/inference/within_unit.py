@@ -59,9 +59,9 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.engines.normal.posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
-from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:

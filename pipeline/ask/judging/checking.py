@@ -70,7 +70,7 @@ from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.intervals import shortest_of_draws
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
+from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.parameters.parameter_posterior import MASS, points_for
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.density import Density
@@ -303,7 +303,7 @@ def _levels_of_draws(
 ) -> list[Floats]:
     """Return quantiles of draws of a prior without a form, (n_levels,) or (n_entries, n_levels) a parameter.
 
-    Constants
+    Parameters
     ----------
     shapes : sequence of tuple
         () or (n_entries,), of each parameter.

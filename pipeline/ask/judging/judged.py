@@ -53,11 +53,11 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInver
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.engines.multinomial.distribution import CountsDistribution
+from suffice.pipeline.math.engines.combined import PosteriorMixture
+from suffice.pipeline.math.engines.multinomial.posterior import CountsDistribution
 from suffice.pipeline.math.engines.normal.posterior import MomentsDistribution
-from suffice.pipeline.math.engines.one_sum import marginals
+from suffice.pipeline.math.engines.one_sum import noisy_sum
 from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
-from suffice.pipeline.math.engines.posterior_mixture import PosteriorMixture
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed
@@ -231,7 +231,7 @@ def worlds_of(
 ) -> Worlds | None:
     """Return the worlds of a quantity; None where this prior and quantity are not worked out.
 
-    Constants
+    Parameters
     ----------
     statistic : NoisyStatistic
         Its plan and constants alone are used.
@@ -294,23 +294,23 @@ def _of_one_sum(
         return Worlds.of(weight, *_record(sums.marginal, rate))
 
 
-def _record(marginal: marginals.Marginal, value: Floats) -> tuple[Floats, Floats, Floats]:
+def _record(marginal: noisy_sum.Marginal, value: Floats) -> tuple[Floats, Floats, Floats]:
     """Mean, variance and third central moment of T of one record, given the parameter."""
     match marginal:
-        case marginals.BetaBinomial(trials=trials):
+        case noisy_sum.BetaBinomial(trials=trials):
             # (2).
             variance = value * (1.0 - value)
             return trials * value, trials * variance, trials * variance * (1.0 - 2.0 * value)
-        case marginals.GammaPoisson():
+        case noisy_sum.GammaPoisson():
             return value, value, value
-        case marginals.BetaNegativeBinomial(successes=successes):
+        case noisy_sum.BetaNegativeBinomial(successes=successes):
             # (2): r (1 - p) / p, divided by p and by p^2.
             failures = successes * (1.0 - value) / value
             return failures, failures / value, failures * (2.0 - value) / value**2
-        case marginals.GammaGamma(shape=shape, share=share):
+        case noisy_sum.GammaGamma(shape=shape, share=share):
             scale = 1.0 / value / share
             return shape * scale, shape * scale**2, 2.0 * shape * scale**3
-        case marginals.NormalNormal(variance=variance):
+        case noisy_sum.NormalNormal(variance=variance):
             return value, np.full_like(value, variance), np.zeros_like(value)
         case _:
             raise TypeError(type(marginal).__name__)

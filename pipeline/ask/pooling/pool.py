@@ -57,7 +57,7 @@ from suffice.pipeline.ask.posterior.infer import (
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.engines.pooled.importance_sampling import factors_of, products
+from suffice.pipeline.math.engines.combined import factors_of, products
 from suffice.pipeline.math.parameters.contrasts import matched_cells
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component

@@ -35,9 +35,13 @@ from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.engines.union.distribution import UnionDistribution, evenly_spread
-from suffice.pipeline.math.engines.union.moments import MomentsOfCell
-from suffice.pipeline.math.engines.union.totals import SummedNoise, TotalsOfCell
+from suffice.pipeline.math.engines.unions import (
+    MomentsOfCell,
+    SummedNoise,
+    TotalsOfCell,
+    UnionDistribution,
+    evenly_spread,
+)
 from suffice.pipeline.math.parameters.contrasts import matched_cells
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.math.distributions.distribution import Prior
-    from suffice.pipeline.math.engines.union.distribution import CellPoints
+    from suffice.pipeline.math.engines.unions import CellPoints
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 

@@ -38,7 +38,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
 from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution, weighed
+from suffice.pipeline.math.engines.combined import mixture_distribution, weighed
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, SpreadScale
 from suffice.pipeline.terms.released.noisy_statistic import noisy_products, rows_alone

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter
     from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.distributions.regions import Region
-    from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.fields import StatisticSpec

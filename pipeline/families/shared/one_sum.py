@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord, Outside
     from suffice.pipeline.families.shared.parameter_space import Natural, ParameterSpace
     from suffice.pipeline.math.distributions.distribution import Distribution, Prior
-    from suffice.pipeline.math.engines.jax.totals import Total
-    from suffice.pipeline.math.engines.one_sum.marginals import Marginal
-    from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.engines.jax_sums import Total
+    from suffice.pipeline.math.engines.one_sum.noisy_sum import Marginal, NoisySums
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.lattice import Transform
@@ -240,7 +239,7 @@ def one_sum_family(
     def jax_likelihood(
         statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[str, Any], _latent: None
     ) -> Any:
-        from suffice.pipeline.math.engines.jax.one_sum import one_sum  # an extra
+        from suffice.pipeline.math.engines.jax_sums import one_sum  # an extra
 
         known = statistic.plan.parameters
         parameter = given[model.parameter.name]

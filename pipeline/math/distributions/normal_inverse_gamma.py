@@ -79,7 +79,7 @@ class NormalInverseGamma(Prior):
     .. math::
         v \sim \mathrm{InverseGamma}(a, s), \qquad m \mid v \sim \mathrm{Normal}(\mu, \sqrt{v / \kappa})
 
-    Constants
+    Parameters
     ----------
     loc : float
         The prior mean of the mean, in the column's unit.
@@ -241,7 +241,7 @@ class NormalInverseGammaRegression(Prior):
         v \sim \mathrm{InverseGamma}(a, s), \qquad
         \beta \mid v \sim \mathrm{Normal}(\mu, v \Lambda^{-1})
 
-    Constants
+    Parameters
     ----------
     loc : float or list of float
         The prior mean of the coefficients, in order of the predictors, the intercept (of predictors that are

@@ -1,24 +1,42 @@
 r"""The share of units' rows that is left out, given noisy totals of what is kept, left out and unused.
 
-A unit with k rows adds :math:`\min(k, K)` to A, :math:`\min(k, C) - \min(k, K)` to B and the rest of C to U.
-The parameter is a number of these data, not of rows like them:
+Model: a unit with k rows adds :math:`\min(k, K)` to A, :math:`\min(k, C) - \min(k, K)` to B and the rest of
+C to U; each total is released behind Laplace noise of scale :math:`b_j`, or behind a sum of m of them. The
+parameter is a number of these data, not of rows like them:
 
-.. math:: r = B / R, \quad R = A + B, \quad A + B + U = C N
+.. math:: r = B / R, \qquad R = A + B, \qquad A + B + U = C N \qquad (1)
 
 Nothing is assumed of how many rows units have. Given N and r, the possible R are an interval: per unit,
 (A, B) lies in the triangle whose corners are k = 1, K and C, so that
 
-.. math:: N \frac{C - K}{C - K - r (C - 1)} \le R \le N \frac{K}{1 - r}, \quad r \le 1 - \frac{K}{C}
+.. math:: N \frac{C - K}{C - K - r (C - 1)} \le R \le N \frac{K}{1 - r}, \qquad r \le 1 - \frac{K}{C}
+    \qquad (2)
 
-(Farther right there is no such share.) R is uniform on it, N has its own prior, and
+(Farther right there is no such share.) R is uniform on it, N has its own prior, r a Beta prior, and
 
-.. math:: L(r) = \sum_N p(N) \, \mathrm{mean}_R \, e^{-\sum_j |y_j - t_j(N, R, r)| / b_j}
+.. math:: L(r) = \sum_N p(N) \, \mathrm{mean}_R \, e^{-\sum_j |y_j - t_j(N, R, r)| / b_j} \qquad (3)
 
-The exponent is piecewise linear in R, so the mean is a closed form; the sum over N is exact up to ``MOST_N``
-numbers and a rule on evenly spaced ones beyond. A total that is the sum of m cells has m noises, the density
-of whose sum replaces the exponential: it is smooth, and its mean over R is taken by a rule of ``_NODES``
-nodes (ends of 95 % intervals are within 0.001 of their width of those by finer rules). R is taken for a real
-number, and so is the noise: an approximation that the noise, whose scale is at least C over epsilon, hides.
+    t = \bigl((1 - r) R, \; r R, \; C N - R\bigr) \qquad (4)
+
+Method and error: the exponent of (3) is piecewise linear in R, so the mean is a closed form. The sum over N
+is exact up to ``MOST_N`` numbers and a rule on evenly spaced ones beyond. Of a total with m noises the
+density of their sum replaces the exponential: it is smooth, and its mean over R is taken by a rule of
+``_NODES`` nodes (ends of 95 % intervals are within 0.001 of their width of those by finer rules). R is
+taken for a real number, and so is the noise: the noise, whose scale is at least C over epsilon, hides the
+difference.
+
+======= =============== ============================== ======================= ======
+symbol  in the code     meaning                        shape                   unit
+======= =============== ============================== ======================= ======
+r       ``share``       share left out                 (n_shares,)             none
+N       ``n``           number of units                (n_numbers,)            units
+R       ``rows``        rows kept and left out         (n_shares, n_numbers)   rows
+y       ``values``      released totals                (3 n_releases,)         rows
+1 / b   ``rate``        one over the noise's scale     (3 n_releases,)         1/row
+K, C    ``kept``,       rows kept, and counted, of a   scalars                 rows
+        ``upper``       unit at most
+m       ``cells``       noises in a total              scalar                  none
+======= =============== ============================== ======================= ======
 """
 
 from __future__ import annotations
@@ -78,6 +96,7 @@ class NoisyRowTotals:
     @property
     def largest(self) -> float:
         """The largest share that can be left out: of units that all have C rows."""
+        # (2): at r = 1 - K / C the interval of R is the point C N.
         return 1.0 - self.kept / self.upper
 
     def log_likelihood(self, cell: int, share: Floats) -> Floats:
@@ -96,6 +115,7 @@ class NoisyRowTotals:
         start = np.zeros((len(n), len(rate)))
         start[:, 2::3] = self.upper * n[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
+            # |y_j - t_j| bends where t_j = y_j; as a share of the interval of R.
             kink = ((values - start) / slope[:, None] - least[..., None]) / width[..., None]
         ends = np.zeros((*width.shape, 1)), np.ones((*width.shape, 1))
         knots = np.sort(np.concatenate([ends[0], np.clip(np.nan_to_num(kink), 0.0, 1.0), ends[1]], axis=-1))
@@ -105,6 +125,7 @@ class NoisyRowTotals:
             total = start[:, row, None] + slope[:, None, None, row] * rows
             height -= each * np.abs(values[row] - total)
         top = height.max(axis=-1, keepdims=True)
+        # Between kinks (3) is the mean of an exponential of a linear function, a closed form.
         segments = np.diff(knots) * mean_exponential(height[..., 1:] - top, height[..., :-1] - top)
         log_mean: Floats = top[..., 0] + np.log(np.sum(segments, axis=-1))
         return log_mean
@@ -116,7 +137,9 @@ class NoisyRowTotals:
         start[2::3] = self.upper * n
         values, rate = self.totals.values[cell][:, None], self.totals.rate[:, None]
         weight = np.sum((slope * rate) ** 2, axis=0)[:, None]
+        # The least squares of R: the top of the log concave density is near it.
         centre = (slope * rate**2).T @ (values - start) / weight
+        # Distances add up to sqrt(weight) |R - centre| at least: beyond this nothing is left of the noise.
         reach = _far(_NATS_OF_ROWS, self.cells * len(slope)) / np.sqrt(weight)
         left = np.clip(centre - reach, least, np.maximum(most - reach, least))
         right = np.clip(centre + reach, np.minimum(least + reach, most), most)
@@ -127,6 +150,7 @@ class NoisyRowTotals:
             gap = values[row] - start[row, None, :, None] - slope[row, :, None, None] * rows
             height += log_density_of_sum(each * gap, self.cells)
         top = height.max(axis=-1)
+        # The mean over the nodes times the share of the interval that they cover: nothing is left elsewhere.
         mean = np.exp(height - top[..., None]) @ weights / 2.0
         share_of_width = np.divide(right - left, most - least, out=np.ones_like(most), where=most > least)
         log_mean: Floats = top + np.log(mean * share_of_width)
@@ -136,6 +160,7 @@ class NoisyRowTotals:
         """Return the log posterior density of the logit of the share left out, up to a constant."""
         share = Line.LOGIT.parameter(position)
         kept, left_out = self.concentration
+        # Beta(kept, left out) in the logit of r: dr / d logit = r (1 - r) raises both exponents by 1.
         log_prior = left_out * np.log(share) + kept * np.log1p(-share)
         return (
             np.concatenate(
@@ -150,6 +175,7 @@ class NoisyRowTotals:
     def _numbers(self, cell: int) -> tuple[Floats, Floats]:
         """Return numbers of units worth looking at, and the log of what each counts for."""
         lowest, highest = self.n_prior.support
+        # (1): the three totals of a release add up to C N.
         by_release = self.totals.by_release[cell].sum(axis=1) / self.upper
         rate = self.totals.scale_by_release[:, 0] ** -1.0
         centre = np.clip(np.average(by_release, weights=rate), lowest, highest)
@@ -168,6 +194,7 @@ def _far(nats: float, terms: int) -> float:
 
 def row_range(n: Floats, share: Floats, kept: int, upper: int) -> tuple[Floats, Floats]:
     """Return the fewest and most rows of n units, at most `upper` counted of each, of this share left out."""
+    # (2): at the upper end A = K N; the lower one is on the edge from k = 1 to k = C.
     most = n * kept / (1.0 - share)
     room = upper - kept - share * (upper - 1.0)
     least = n * (upper - kept) / np.maximum(room, np.finfo(np.float64).tiny)
@@ -178,6 +205,7 @@ def mean_exponential(first: Floats, last: Floats) -> Floats:
     """Return the mean of exp over numbers evenly spread between two, neither much above 0."""
     high, fall = np.maximum(first, last), np.abs(first - last)
     near = fall < 1e-8
+    # The mean of e^(h - f u) over u in 0..1 is e^h (1 - e^-f) / f, which loses digits where f is small.
     ratio = np.divide(-np.expm1(-fall), fall, out=np.ones_like(fall), where=~near)
     mean: Floats = np.exp(high) * ratio
     return mean

@@ -1,22 +1,43 @@
 r"""The likelihood of a mean and a variance behind noisy sums: a sum over what the rows may have been.
 
-With m the mean and E the mean square deviation of N rows, :math:`\lambda = \log \sigma^2` and
+Model: N normal rows with mean :math:`\mu` and :math:`\lambda = \log \sigma^2`, in half ranges, have the
+mean m and the mean square deviation E; noisy sums y are linear in N, N m and N (m^2 + E). With
 :math:`\alpha = (N - 1) / 2`,
 
 .. math::
     p(y \mid \mu, \lambda) = \sum_N \pi(N) \int p(y \mid N, m, E)\,
         N(m; \mu, e^\lambda / N)\, \frac{(N E / 2)^\alpha}{\Gamma(\alpha)}
-        e^{-\alpha \lambda - N E e^{-\lambda} / 2} \, dm \, d\log E.
+        e^{-\alpha \lambda - N E e^{-\lambda} / 2} \, dm \, d\log E \qquad (1)
 
-For every N, or the middle of a few where the noise hardly tells them apart, m and log E lie on a grid that
-covers all but e^-depth of the noise, and is as fine as it and the distributions of m and E are. It does not
-depend on any prior. Below a deviation that the noise does not see, the distribution of E is integrated
-exactly. At large variances every part of the sum falls as its number of rows has it fall.
+The question is (1) as a function of the parameters, for a prior of any form.
 
-Of clipped records (``clipped_records``): given a mean and a variance, the mean square deviation depends on
-the mean m of the records, so that sums over it are no product of matrices as without clipping. They are
-smooth in the logarithm of its expectation, and in the gamma's shape: worked out once for some of both, and
-interpolated.
+Method and error: for every N, or the middle of a few where the noise hardly tells them apart, m and log E
+lie on a grid that covers all but e^-depth of the noise, with steps of
+
+.. math:: \Delta m: \; \text{finest} + \text{growth} \cdot |y - L| / b \text{ scales of the noise}, \qquad
+    \Delta \log E: \; 0.45 / \sqrt \alpha \text{ or } 0.35 \text{ widths of the noise} \qquad (2)
+
+It does not depend on any prior. Below a deviation that the noise does not see, the distribution of E is
+integrated exactly (an incomplete gamma function). At large variances every part of the sum falls as its
+number of rows has it fall. A point of the mean's grid stands for a narrow normal distribution; what that
+blurs, to second order, is taken off the weights (3). ``product`` compares the result with wider grids where
+noise at the edge matters.
+
+.. math:: w \leftarrow w - \frac{\partial^2}{\partial m^2} \Bigl(\frac{s^2}{2} w\Bigr) \qquad (3)
+
+Means and standard deviations are within 0.01 sd of dense quadrature (docs/decisions/0022). Records that are
+taken for clipped: see ``slices``.
+
+========= ================= ======================================= ===================== ===============
+symbol    in the code       meaning                                 shape                 unit
+========= ================= ======================================= ===================== ===============
+mu        ``mean``          means, arguments of (1)                 (n, p)                half ranges
+lambda    ``log_variance``  log variances, arguments of (1)         (n, q)                none
+m         ``Slice.mean``    means of rows                           (n_means,)            half ranges
+log E     ``log_e``         log mean square deviations              (n_deviations,)       none
+w         ``weight``        noise, prior of N and area              (n_deviations,        none
+                                                                    n_means)
+========= ================= ======================================= ===================== ===============
 """
 
 from __future__ import annotations
@@ -27,197 +48,281 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.math.engines.mean_variance.clipped_records import (
-    LEAST_SPREAD,
+from suffice.pipeline.math.engines.mean_variance.distribution import PANELS
+from suffice.pipeline.math.engines.mean_variance.slices import (
     ClippedRecords,
+    ClippedSlice,
+    Slice,
     before_clipping,
 )
-from suffice.pipeline.math.engines.mean_variance.grids import (
-    COARSE,
-    FINE,
-    OUTER,
-    Grid,
-    log_height,
-    numbers_of_rows,
-)
-from suffice.pipeline.math.engines.mean_variance.panels import PANELS
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.engines.mean_variance.grids import Slice
-    from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
-    from suffice.typing import Cells, Floats, Mask
+    from collections.abc import Iterator
 
-_LEAST_SHAPE, _RATIO = 0.05, 1.5
-"""The smallest shape of a gamma, and from each in the table to the next."""
-_STEP = 0.6
-"""Steps of the expectation's logarithm in the table, in widths of the gamma."""
-_BEYOND = 13.0
-"""Widths by which the table reaches beyond the deviations."""
-_SMOOTH = 0.6
-"""Least width of a gamma in steps of its grid: narrower ones would leave ripples."""
-_ELEMENTS = 1 << 18
-_LEAST = 1e-290
+    from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
+    from suffice.typing import Floats
+
+OUTER = 8.0
+"""Nats, of those that a grid covers, in which too little noise is left to rely on it."""
+_STEP = 0.45
+"""Steps of log E in widths of its distribution."""
+_OBSERVED, _LARGEST_STEP = 0.35, 0.12
+"""Steps of log E in widths of the noise, where that is wider, and at most."""
+_UNSEEN = 0.015
+"""Deviations of the sum of squares, in scales of its noise, that do not matter."""
+_SMOOTH = 0.5
+"""Width of a point of the mean's grid, in steps: narrower ones would leave ripples at small variances."""
+_WIDENED = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClippedSlice:
-    """What N clipped records may have been.
+class Fineness:
+    """How fine grids are.
 
     Attributes
     ----------
-    rows : Slice
-        Their means and deviations, and what the noise leaves of each.
-    shape : ndarray of shape (n_shapes,), float64
-        Of the gamma distributions in the table.
-    start, step : ndarray of shape (n_shapes,), float64
-        First logarithm of an expectation, and from each to the next.
-    first, count : ndarray of shape (n_shapes,), int64
-        Where a shape begins in the table, and how many expectations it has.
-    table : ndarray of shape (n_in_all, n_means), float64
-        Logs of the sums over deviations, less half the logarithm of the shape, where a shape is ready.
-    is_ready : ndarray of shape (n_shapes,), bool
-        Shapes that were asked for: most never are.
+    finest, growth, coarsest : float
+        Steps of a sum in scales of its noise: near the released value, by how much more for each away, far.
+    of_rows, of_few, wider : float
+        Parts of a number of rows that share a grid: always, and at most as far as that is some steps of
+        noise.
+    beside : float
+        Spacing of the numbers of rows at which the noise is evaluated, in its scales.
+    depth : float
+        Nats of noise that a grid covers, unless more are needed.
     """
 
-    rows: Slice
-    shape: Floats
-    start: Floats
+    finest: float = 0.18
+    growth: float = 0.06
+    coarsest: float = 1.2
+    of_rows: float = 32.0
+    of_few: float = 8.0
+    wider: float = 2.0
+    beside: float = 0.5
+    depth: float = 28.0
+
+    def step(self, away: float) -> float:
+        """How far to go on at so many scales from the released value."""
+        return min(self.finest + self.growth * away, self.coarsest)
+
+
+FINE = Fineness()
+COARSE = Fineness(
+    finest=0.5, growth=0.25, coarsest=2.0, of_rows=24.0, of_few=3.0, wider=4.0, beside=1.0, depth=20.0
+)
+"""As exact as the distribution of clipped records by their first moments is."""
+
+
+class TooManyError(Exception):
+    """A grid that covers so much of the noise has more densities than there is time for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentGrid:
+    """Logs of the noise's density on a grid of means and deviations, or of means alone, of low..high rows."""
+
+    low: float
+    high: float
+    mean: Floats
     step: Floats
-    first: Cells
-    count: Cells
-    table: Floats
-    is_ready: Mask
+    log_e: Floats
+    log_step: float
+    log_noise: Floats
+    taken: int
 
     @classmethod
-    def of(cls, rows: Slice) -> Self:
-        """Lay out the table."""
-        if rows.n < 2.0:
-            none, nowhere = np.empty(0), np.empty(0, dtype=np.int64)
-            return cls(
-                rows=rows,
-                shape=none,
-                start=none,
-                step=none,
-                first=nowhere,
-                count=nowhere,
-                table=none,
-                is_ready=none.astype(np.bool_),
-            )
-        log_e = rows.log_e
-        most = rows.n / LEAST_SPREAD
-        if len(log_e) > 2:
-            most = min(most, 1.0 / (_SMOOTH * (log_e[2] - log_e[1])) ** 2)
-        levels = max(math.ceil(math.log(max(most / _LEAST_SHAPE, _RATIO)) / math.log(_RATIO)), 1)
-        shape = np.geomspace(_LEAST_SHAPE, max(most, _LEAST_SHAPE * _RATIO), levels + 1)
-        width = 1.0 / np.sqrt(shape)
-        step = _STEP * width
-        start = log_e[0] - _BEYOND * width
-        # Mean squares of clipped records are at most 1.
-        count = np.ceil((np.maximum(log_e[-1] + _BEYOND * width, 0.0) - start) / step).astype(np.int64) + 3
-        first = np.concatenate([[0], np.cumsum(count)[:-1]])
+    def of(
+        cls,
+        noisy: NoisyMoments,
+        low: float,
+        high: float,
+        depth: float,
+        room: float,
+        fineness: Fineness = FINE,
+    ) -> Self:
+        """Lay out a grid that covers so many nats of the noise; where there is no room, ``TooManyError``."""
+        n = (low + high) / 2.0
+        totals = noisy.totals
+        rows = np.abs(totals.in_scales().coefficients)
+        of_total, of_squares = 1.0 / np.sum(rows, axis=0)[1:]
+        _, total, squares = noisy.estimates()[0]
+        # All numbers of rows share the grid.
+        depth = depth + (high - low) / 2.0 / min(of_total, of_squares)
+        mean = _means(n, (total, squares), (of_total, of_squares), depth, fineness)
+        edges = np.concatenate([[mean[0]], (mean[1:] + mean[:-1]) / 2.0, [mean[-1]]])
+        step = np.diff(edges)
+        mean = (edges[1:] + edges[:-1]) / 2.0
+        log_e, log_step = np.full(1, -np.inf), 1.0
+        if n >= 2.0:
+            # Between these at least, where the noise does not reach down to nothing.
+            ends = np.array([squares - depth * of_squares, squares + depth * of_squares]) / n
+            inner = 0.0 if mean[0] <= 0.0 <= mean[-1] else float(np.min(mean**2))
+            # N E of so small a part of the noise of the squares changes nothing: E below is taken as a
+            # whole.
+            unseen = _UNSEEN * of_squares / n
+            least = max(ends[0] - float(np.max(mean**2)), unseen)
+            most = max(ends[1] - inner, of_squares / n, 2.0 * unseen)
+            # log E has about the standard deviation sqrt(2 / (N - 1)), that of a log chi-squared.
+            width = min(math.sqrt(2.0 / (n - 1.0)), 1.0)
+            noise = of_squares / max(squares - total * (total / n), of_squares)
+            log_step = min(_STEP * width, _OBSERVED * noise)
+            if noise > width:
+                log_step = max(_STEP * width, min(_OBSERVED * noise, _LARGEST_STEP))
+            count = math.ceil(math.log(most / least) / log_step)
+            log_e = math.log(least) + log_step * (np.arange(count + 1) - 0.5)
+            log_e[0] = math.log(least)
+        square = np.exp(log_e)
+        square[0] /= 2.0
+        second = mean**2 + square[:, None]
+        top, mass = np.full(second.shape, -np.inf), np.zeros(second.shape)
+        numbers, share = _within(low, high, fineness.beside / float(np.max(np.sum(rows, axis=0))))
+        taken = second.size * len(numbers)
+        if taken > room:
+            raise TooManyError
+        for number in numbers:
+            log_noise = np.full(second.shape, float(noisy.n_prior.log_prob(np.array([number]))[0]))
+            for (a, b, c), rate, value in zip(
+                totals.coefficients, totals.rate, totals.values[0], strict=True
+            ):
+                # p(y | N, m, E) of (1).
+                log_noise -= rate * np.abs(value - number * (a + b * mean + c * second))
+            highest = np.maximum(top, log_noise)
+            # A sum over the numbers of rows that share the grid, in logarithms.
+            mass = mass * np.exp(top - highest) + np.exp(log_noise - highest)
+            top = highest
+        log_noise = top + np.log(mass * share)
         return cls(
-            rows=rows,
-            shape=shape,
-            start=start,
+            low=low,
+            high=high,
+            mean=mean,
             step=step,
-            first=first,
-            count=count,
-            table=np.empty((int(np.sum(count)), len(rows.mean))),
-            is_ready=np.zeros(len(shape), dtype=np.bool_),
+            log_e=log_e,
+            log_step=log_step,
+            log_noise=log_noise,
+            taken=taken,
         )
 
-    def _prepare(self, levels: Cells) -> None:
-        """Work out those parts of the table that are not there yet."""
-        for level in np.unique(levels):
-            if self.is_ready[level]:
-                continue
-            shape, first, count = float(self.shape[level]), self.first[level], self.count[level]
-            expected = self.start[level] + self.step[level] * np.arange(count)
-            sums = np.maximum(_gamma(shape, expected, self.rows.log_e) @ self.rows.weight, _LEAST)
-            self.table[first : first + count] = np.log(sums) - math.log(shape) / 2.0
-            self.is_ready[level] = True
-
-    @property
-    def n(self) -> float:
-        """Number of records."""
-        return self.rows.n
-
-    def log_likelihood(self, records: ClippedRecords) -> Floats:
-        """Log likelihoods under every mean and variance, (n,)."""
-        nodes = np.empty(len(records.mean))
-        batch = max(1, _ELEMENTS // len(self.rows.mean))
-        for start in range(0, len(nodes), batch):
-            part = slice(start, start + batch)
-            nodes[part] = self._of(records.take(part))
-        return nodes
-
-    def _of(self, records: ClippedRecords) -> Floats:
-        rows = self.rows
-        width = rows.blur + records.variance[:, None] / rows.n
-        value = (
-            -((rows.mean - records.mean[:, None]) ** 2) / (2.0 * width) - np.log(2.0 * math.pi * width) / 2.0
+    def slice(self, top: float, depth: float) -> Slice | None:
+        """What lies within so many nats of the highest noise."""
+        n = (self.low + self.high) / 2.0
+        kept = self.log_noise > top - depth
+        columns, lines = np.any(kept, axis=0), np.any(kept, axis=1)
+        if not np.any(kept):
+            return None
+        density = np.exp(self.log_noise - top)
+        alpha = (n - 1.0) / 2.0
+        if n >= 2.0:
+            lines[0] = True
+            widened = self.log_step > 1.5 * _STEP * math.sqrt(1.0 / alpha)
+            if widened:
+                # A gamma widened by the steps of the grid has no ripples between its points.
+                alpha = 1.0 / (1.0 / alpha + (_WIDENED * self.log_step) ** 2)
+                # What that adds to the deviations' variance is taken off again.
+                flow = _WIDENED**2 / 2.0 * np.diff(density[1:], axis=0)
+                density[1:] -= np.diff(flow, axis=0, prepend=0.0, append=0.0)
+            density[1:] *= self.log_step
+        weight = np.where(kept, self._sharpened(density), 0.0)
+        return Slice(
+            n=n,
+            mean=self.mean[columns],
+            blur=(_SMOOTH * self.step[columns]) ** 2,
+            alpha=alpha,
+            log_e=self.log_e[lines],
+            weight=weight[lines][:, columns],
+            is_outer=(kept & (self.log_noise < top - depth + OUTER))[lines][:, columns],
         )
-        if rows.n < 2.0:
-            value += np.log(np.maximum(rows.weight[0], _LEAST))
-        else:
-            value += self._of_deviations(*records.deviations(rows.n, rows.mean))
-        top = np.max(value, axis=1)
-        log_likelihood: Floats = top + np.log(np.sum(np.exp(value - top[:, None]), axis=1))
-        return log_likelihood
 
-    def _of_deviations(self, expected: Floats, shape: Floats) -> Floats:
-        """Logs of the sums over deviations given means, (n, n_means)."""
-        rows = self.rows
-        shape = np.clip(
-            1.0 / (1.0 / shape + 1.0 / rows.alpha - 2.0 / (rows.n - 1.0)), self.shape[0], self.shape[-1]
-        )
-        level = np.clip(np.searchsorted(self.shape, shape) - 1, 0, len(self.shape) - 2)
-        self._prepare(np.concatenate([level, level + 1]))
-        position = np.log(expected)
-        low, high = self._at(level, position), self._at(level + 1, position)
-        # Far from its expectation, the log density of a gamma is linear in its shape.
-        share = (shape - self.shape[level]) / (self.shape[level + 1] - self.shape[level])
-        high -= low
-        high *= share[:, None]
-        high += low
-        high += np.log(shape)[:, None] / 2.0
-        return high
-
-    def _at(self, level: Cells, position: Floats) -> Floats:
-        """Interpolate between expectations; beyond them nothing changes, or nothing is left."""
-        place = (position - self.start[level][:, None]) / self.step[level][:, None]
-        last = self.count[level][:, None] - 1
-        np.minimum(np.maximum(place, 0.0, out=place), last, out=place)
-        index = place.astype(np.int64)
-        np.minimum(np.maximum(index, 1, out=index), last - 2, out=index)
-        place -= index
-        index += self.first[level][:, None] - 1
-        index *= self.table.shape[1]
-        index += np.arange(self.table.shape[1])
-        flat, after = self.table.ravel(), 1.0 - place
-        product = place * after / 6.0
-        # Cubic, through two on either side.
-        interpolated: Floats = flat.take(index)
-        interpolated *= -product * (1.0 + after)
-        for weight in (
-            after + 3.0 * product * after,
-            place + 3.0 * product * place,
-            -product * (1.0 + place),
-        ):
-            index += self.table.shape[1]
-            interpolated += weight * flat.take(index)
-        return interpolated
+    def _sharpened(self, density: Floats) -> Floats:
+        """Masses of means, of which the blur of their points, and no more, is taken off again."""
+        if len(self.mean) < 3:
+            return density * self.step
+        blurred = _SMOOTH**2 / 2.0 * self.step**2 * density
+        # (3), as differences of flows: the mass stays the same.
+        flow = np.diff(blurred, axis=1) / np.diff(self.mean)
+        weight = density * self.step - np.diff(flow, axis=1, prepend=0.0, append=0.0)
+        return np.maximum(weight, 0.0)
 
 
-def _gamma(shape: float, expected: Floats, log_e: Floats) -> Floats:
-    """Densities of log E, (n_expected, n_deviations); of the first the chance of all that is below."""
-    from scipy.special import gammainc
+def _within(low: float, high: float, apart: float) -> tuple[Floats, float]:
+    """Numbers of rows from low to high, not too far apart, and how many each stands for."""
+    count = high - low + 1.0
+    points = min(math.ceil(count / max(apart, 1e-300)), count)
+    share = count / points
+    return low - 0.5 + share * (np.arange(points) + 0.5), share
 
-    distance = log_e - expected[:, None]
-    density = float(log_height(np.array(shape))) - shape * (np.expm1(np.minimum(distance, 600.0)) - distance)
-    density = np.exp(density)
-    density[:, 0] = gammainc(shape, shape * np.exp(np.minimum(distance[:, 0], 600.0)))
-    return density
+
+def numbers_of_rows(
+    noisy: NoisyMoments, depth: float, fineness: Fineness = FINE
+) -> Iterator[tuple[float, float]]:
+    """Numbers of rows that the noise may leave, above 0: one by one, or a few where it hardly tells them."""
+    least, most = (float(end) for end in noisy.n_prior.support)
+    scale = 1.0 / max(float(np.abs(noisy.totals.coefficients[:, 0]) @ noisy.totals.rate), 1e-300)
+    n = float(noisy.estimates()[0, 0])
+    # The noise of N alone falls by 1 / scale nats a row: beyond this less than e^-depth is left.
+    reach = (depth + _missed(noisy)) * scale
+    low, last = max(least, 1.0, math.floor(n - reach)), min(most, max(math.ceil(n + reach), 1.0))
+    while low <= last:
+        # The distributions of the mean and the deviation hardly depend on a few of many rows.
+        noise = fineness.step(abs(low - n) / scale) * scale
+        step = max(low / fineness.of_rows, min(fineness.wider * noise, low / fineness.of_few))
+        high = min(low + max(math.floor(step), 1.0) - 1.0, last)
+        yield low, high
+        low = high + 1.0
+
+
+def _missed(noisy: NoisyMoments) -> float:
+    """Nats that the noise takes at about the likeliest sums that are possible."""
+    n, total, squares = noisy.estimates()[0]
+    least, most = (float(end) for end in noisy.n_prior.support)
+    middles = []
+    for number in (n, 0.0, 1.0, 2.0, n + abs(n), n / 2.0):
+        rows = min(max(round(number), least), most)
+        mean = total / max(rows, 1.0)
+        for start in (mean, 0.0, mean / 2.0):
+            second = max(squares, rows * start**2)
+            sums = np.array([rows, rows * start if rows else 0.0, second if rows else 0.0])
+            # Sums that no rows have may be what is released: depth counts from the best possible ones.
+            middles.append(float(noisy.totals.distance(sums)[0]))
+    return min(middles)
+
+
+def _means(
+    n: float, sums: tuple[float, float], scales: tuple[float, float], depth: float, fineness: Fineness
+) -> Floats:
+    """Means of n rows, in steps of the noise: where they change that of both sums, those are smaller."""
+    (total, squares), (of_total, of_squares) = sums, scales
+    least, most = (total - depth * of_total) / n, (total + depth * of_total) / n
+    # E is not below 0.
+    reach = math.sqrt((max(squares, 0.0) + depth * of_squares) / n)
+    least, most = max(min(least, reach), -reach), min(max(most, -reach), reach)
+    if most - least <= 1e-12 * reach:
+        least, most = least - of_total / n, most + of_total / n
+
+    # Noise scales that both sums move by as the mean goes from 0: dt / b_t + dq / b_q.
+    def to_noise(mean: float) -> float:
+        return n * (mean / of_total + mean * abs(mean) / of_squares)
+
+    centre = min(max(total / n, least), most)
+    middle = to_noise(centre)
+    position = np.concatenate(
+        [
+            middle - _ladder(middle - to_noise(least), fineness)[:0:-1],
+            middle + _ladder(to_noise(most) - middle, fineness),
+        ]
+    )
+    # The larger root of squares / of_squares + roots / of_total = place / n.
+    half = of_squares / of_total / 2.0
+    part = of_squares * np.abs(position) / n
+    mean: Floats = np.sign(position) * part / (half + np.sqrt(half**2 + part))
+    return mean
+
+
+def _ladder(depth: float, fineness: Fineness) -> Floats:
+    """Positions from 0 on, fine near it, up to a depth."""
+    positions = [0.0]
+    while positions[-1] < depth:
+        positions.append(positions[-1] + fineness.step(positions[-1]))
+    return np.array(positions)
 
 
 FEW = 8
@@ -264,10 +369,10 @@ class LatentRows:
         TooManyError
             Where there would be more.
         """
-        grids: list[Grid] = []
+        grids: list[LatentGrid] = []
         fineness = COARSE if clips else FINE
         for low, high in numbers_of_rows(noisy, depth, fineness):
-            grids.append(Grid.of(noisy, low, high, depth, room, fineness))
+            grids.append(LatentGrid.of(noisy, low, high, depth, room, fineness))
             room -= grids[-1].taken
         least, _ = noisy.n_prior.support
         empty = -np.inf

@@ -1,19 +1,35 @@
-r"""A prior on the grid of means in half ranges h about the centre c and of log variances.
+r"""A prior of any form of a mean and a variance, on the grid of x and lambda.
 
-.. math:: \log f(x, \lambda) = \log p(\mu, v) + \lambda, \qquad \mu = c + h x, \quad v = h^2 e^\lambda
+Model: positions are means x in half ranges h about the centre c, and log variances :math:`\lambda`. The
+density of a prior p of the mean and the variance is there
+
+.. math:: \log f(x, \lambda) = \log p(\mu, v) + \lambda, \quad \mu = c + h x, \; v = h^2 e^\lambda \quad (1)
 
 where the prior is of the standard deviation, :math:`\sqrt v` takes the place of v and half of the last term
-is left.
-
-Of a mixture of normal-inverse-gamma priors, with x the mean and :math:`\lambda` the log variance, in half
-ranges, a component is
+is left. Of a mixture of normal-inverse-gamma priors a component is
 
 .. math::
     \frac{w \sqrt k\, b^a}{\Gamma(a)}
-    \exp\bigl(-(a + 1/2) \lambda - (b + k (x - m)^2 / 2) e^{-\lambda}\bigr)
+    \exp\bigl(-(a + 1/2) \lambda - (b + k (x - m)^2 / 2) e^{-\lambda}\bigr) \qquad (2)
 
-Components of one m, one a and one k / b, as those that are spread over scales, differ by b alone. Their sum
-is a function of :math:`u = \log(1 + (k / 2 b) (x - m)^2) - \lambda`, and a table of its logarithm is enough.
+    u = \log\Bigl(1 + \frac{k}{2 b} (x - m)^2\Bigr) - \lambda \qquad (3)
+
+The question is whether the prior is proper, and where it is. Components of one m, one a and one k / b, as
+those that are spread over scales, differ by b alone: their sum is :math:`e^{-(a + 1/2) \lambda}` times a
+function of u, and a table of its logarithm is enough, off by less than 1e-7 times what the last component
+falls. Integrals are those of ``distribution``; a prior whose integral has not converged at the ends of the
+grid (``_LEFT_OUT`` nats) is refused.
+
+====== ================== ================================== ================ ==================
+symbol in the code        meaning                            shape            unit
+====== ================== ================================== ================ ==================
+x      ``first``          means                              (n, p)           half ranges
+lambda ``second``         log variances                      (n, q)           of half ranges^2
+m, k   ``loc``,           of a component                     (n_components,)  half ranges, none
+       ``precision``
+a, b   ``concentration``, of a component                     (n_components,)  none, half ranges^2
+       ``scale``
+====== ================== ================================== ================ ==================
 """
 
 from __future__ import annotations
@@ -28,7 +44,7 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.engines.mean_variance.panels import (
+from suffice.pipeline.math.engines.mean_variance.distribution import (
     PANELS,
     Panels,
     around,
@@ -97,6 +113,7 @@ class ConjugatesOnGrid:
                 for part in parts
             ]
         ).T
+        # (2): what does not depend on x and lambda.
         log_height = np.log(weights) + np.log(precision) / 2.0
         log_height += concentration * np.log(scale) - gammaln(concentration)
         start, table = 0.0, None
@@ -104,10 +121,12 @@ class ConjugatesOnGrid:
         if len(parts) > 1 and all(
             np.ptp(values) <= _SAME * (1.0 + np.max(np.abs(values))) for values in alike
         ):
+            # Below, b e^u is 0 for all b; above, for none but the smallest is anything left.
             start, end = math.log(_CONSTANT / np.max(scale)), math.log(_ALONE / np.min(scale))
             count = math.ceil((end - start) * _PER_UNIT) + 1
             if count <= _LONGEST:
                 table = np.full(count, -np.inf)
+                # (b + k (x - m)^2 / 2) e^-lambda = b e^u by (3).
                 growth = np.exp(start + np.arange(count) / _PER_UNIT)
                 for height, b in zip(log_height, scale, strict=True):
                     np.logaddexp(table, height - b * growth, out=table)
@@ -139,6 +158,7 @@ class ConjugatesOnGrid:
 
     def _from_table(self, table: Floats, first: Floats, second: Floats) -> Floats:
         """The same, where components differ by their scales alone."""
+        # (3).
         ratio = self.precision[0] / (2.0 * self.scale[0])
         growth = np.log1p(ratio * (first - self.loc[0]) ** 2)[:, :, None] - second[:, None, :]
         place = (growth - self.start) * _PER_UNIT
@@ -230,6 +250,7 @@ class DensityOnGrid:
 
         def log_density(first: Floats, second: Floats) -> Floats:
             of_mean = mean.log_density(centre + half_range * first)
+            # The density of a logarithm: the last term of (1) is in it.
             of_spread = spread.log_density((second + 2.0 * log_half) / times)
             joint: Floats = of_mean[:, :, None] + of_spread[:, None, :]
             return joint
@@ -263,6 +284,7 @@ class DensityOnGrid:
             mean = np.clip(centre + half_range * first, *prior.mean)
             spread = np.clip(np.exp((second + 2.0 * log_half) / times), *prior.spread)
             both = np.broadcast_arrays(mean[:, :, None], spread[:, None, :])
+            # (1): d v = v d lambda, d sqrt(v) = sqrt(v) d lambda / 2.
             return prior(*both) + second[:, None, :] / times
 
         with np.errstate(divide="ignore"):
@@ -273,13 +295,15 @@ class DensityOnGrid:
             _laid_out(0.0, ends[0], np.array(mean_ends)),
             _laid_out(0.0, ends[1], log_ends, positions=_log_spread(prior.spread, times, log_half)),
         )
-        return cls._found(prior, log_density, ends, start)
+        return cls._of_density(prior, log_density, ends, start)
 
     @classmethod
     @lru_cache(maxsize=16)
     def _of_conjugates(cls, prior: NormalInverseGamma | Mixture, centre: float, half_range: float) -> Self:
         """A mixture of normal inverse gamma distributions, of one perhaps."""
         parts = ConjugatesOnGrid.of(prior, centre, half_range)
+        # A component has its log variance about log(b / a), with sd 1 / sqrt(a); its mean about m, with sd
+        # sqrt(b / (a k)).
         log_variance, of_variance = (
             np.log(parts.scale / parts.concentration),
             1.0 / np.sqrt(parts.concentration),
@@ -295,10 +319,10 @@ class DensityOnGrid:
             np.unique(np.clip(np.append(ladder, limits), *limits))
             for ladder, limits in zip(ladders, _LIMITS, strict=True)
         )
-        return cls._found(prior, parts.log_density, _LIMITS, (first, second))
+        return cls._of_density(prior, parts.log_density, _LIMITS, (first, second))
 
     @classmethod
-    def _found(
+    def _of_density(
         cls,
         prior: AnyJointPrior,
         log_density: Callable[[Floats, Floats], Floats],
@@ -319,11 +343,13 @@ class DensityOnGrid:
         mass = np.einsum("ij,rij->r", node_weights(), share)
         matters = mass > math.exp(-_NEARLY_NOTHING)
         corners = np.concatenate([panels.left[matters], panels.right[matters]])
+        # Where the density was cut finely, so is what it is multiplied by.
         gaps = np.tile((panels.right - panels.left)[matters], (2, 1))
         edges = [
             finest(corners[:, side], gaps[:, side], np.min(corners[:, side]), np.max(corners[:, side]))
             for side in (0, 1)
         ]
+        # An interquartile range of 1.349 standard deviations is that of a normal distribution.
         _, *of_mean = _quantiles(panels, share, 0)
         lowest, *of_variance = _quantiles(panels, share, 1)
         return cls(

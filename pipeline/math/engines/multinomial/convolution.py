@@ -1,16 +1,40 @@
-r"""Several latent counts at once: the distribution of their sum by FFT, and moments.
+r"""Several latent counts at once: the distribution of their sum by FFT, and moments of the probabilities.
 
-The tilted rows of ``noisy`` are taken as distributions of independent counts. Their sum has density P(N), by
-FFT on a grid of at most ``MAX_GRID`` points: the integers, or where these are too many, points ``step`` apart
-between which masses are split linearly. With the link l(N) = g(N) exp(theta N) the posterior of N is
-P(N) l(N). An FFT is exact to 1e-16 of its peak, so only N with P above 1e-11 of the peak are used; whoever
-calls has to look at what lies beyond.
+Model and weight W(c) as in ``noisy_counts``. The question is the posterior of N, and the moments of
+:math:`p \mid c \sim \mathrm{Dirichlet}(\alpha + c)`. The tilted rows, normalised, are distributions
+:math:`t_k` of independent counts, so that
 
-On a grid masses are split between neighbouring points. Away from 0 that smooths a distribution and changes
-little. At the first points it does: of a flat distribution the point 0 only gets what lies above it, and
-what rises as :math:`N^{A - 1}` over one step is not its value at a point. So what counts without noise
-would add up to is put onto the same grid in the same way, and the distribution of a sum is taken relative
-to that.
+.. math:: P(N) = (t_1 * \dots * t_K)(N), \qquad l(N) = g(N) \, e^{\theta N}, \qquad
+    p(N \mid y) \propto P(N) \, l(N) \qquad (1)
+
+    p(c_k = m, N \mid y) \propto t_k(m) \, \bigl(\textstyle\mathop{*}_{i \ne k} t_i\bigr)(N - m) \, l(N)
+    \qquad (2)
+
+With :math:`d_k = \alpha_k + c_k`, D = A + N, a reference r of a probability and :math:`\bar D = A + E N`,
+
+.. math:: E p_k - r = E \frac{d_k - r D}{D}, \qquad
+    \mathrm{Var}\, p_k = \mathrm{Var}\Bigl(\frac{d_k}{D}\Bigr) + E \frac{d_k (D - d_k)}{D^2 (D + 1)}
+    \quad (3)
+
+with :math:`r = (\alpha_k + \bar c_k) / \bar D`, so that nothing cancels even where N is 1e12.
+
+Method and error: (1) and (2) by FFT on a grid of at most ``MAX_GRID`` points: the integers, where they are
+exact to rounding, or points ``step`` apart between which masses are split linearly. An FFT is right to
+1e-16 of its peak, so only N with P above 1e-11 of the peak are used; who calls looks at what lies beyond.
+Splitting smooths a distribution and changes little away from 0. At the first points it does: of a flat
+distribution the point 0 only gets what lies above it, and what rises as :math:`N^{A - 1}` over one step is
+not its value at a point. So what counts without noise would add up to is put onto the same grid in the same
+way, and the distribution of a sum is taken relative to that.
+
+======== ================== ===================================== ================================ ======
+symbol   in the code        meaning                               shape                            unit
+======== ================== ===================================== ================================ ======
+t_k      ``tables``         probabilities of rows on their grids  (n_cells, n_categories, n)       none
+P        ``density``        density of the sum of rows            (n_cells, size)                  none
+N        ``n``              what FFT indices stand for            (n_cells, size)                  rows
+theta    ``tilt``           tilt of a cell                        (n_cells,)                       1/row
+r        ``reference``      about E p_k                           (n_cells,)                       none
+======== ================== ===================================== ================================ ======
 """
 
 from __future__ import annotations
@@ -22,8 +46,16 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.engines.multinomial.noise_weights import NATS, CountWeights, block_step, log_rising
-from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts, masses, rows_of
+from suffice.pipeline.math.engines.multinomial.noisy_counts import (
+    NATS,
+    CountWeights,
+    NoisyCounts,
+    block_step,
+    fall_of_factor,
+    log_rising,
+    masses,
+    rows_of,
+)
 from suffice.pipeline.math.priors.record_count import Reciprocal
 
 if TYPE_CHECKING:
@@ -33,6 +65,68 @@ if TYPE_CHECKING:
 
     from suffice.typing import Floats
 
+
+def level_tilt(counts: NoisyCounts, m: Floats, log_weight: Floats) -> Floats:
+    """Tilts (n_cells,) at which the mean of N is one where the link is level, or at an end of its support.
+
+    Steps of a standard deviation at most, as weights are not normal, inside of a bracket.
+    """
+    low, high = counts.support.T
+    tilt, bottom, top = np.zeros(len(m)), np.full(len(m), -np.inf), np.full(len(m), np.inf)
+    for _step in range(200):
+        tables, _ = normalised(log_weight - tilt[:, None, None] * m)
+        means = np.sum(tables * m, axis=2)
+        variance = np.sum((m - means[:, :, None]) ** 2 * tables, axis=(1, 2))
+        mean = np.sum(means, axis=1)
+        bound = np.clip(mean, low, high)
+        inside = (bound == mean) & (low < high)
+        wanted = np.where(
+            # At the mean of N the link l is level if theta is the fall of log g there; at a bound, a Newton
+            # step.
+            inside,
+            fall_of_factor(counts, mean),
+            tilt + (mean - bound) / np.maximum(variance, 1e-12),
+        )
+        change = np.where(inside, 0.5, 1.0) * (wanted - tilt)
+        if np.all(np.abs(change) * np.sqrt(variance) < 0.1):
+            break
+        bottom, top = np.where(change > 0.0, tilt, bottom), np.where(change > 0.0, top, tilt)
+        reach = 1.0 / np.sqrt(np.maximum(variance, 1e-12))
+        moved = tilt + np.clip(change, -reach, reach)
+        outside = (moved <= bottom) | (moved >= top)
+        tilt = np.where(outside & np.isfinite(top - bottom), (bottom + top) / 2.0, moved)
+    return tilt
+
+
+def normalised(log_weight: Floats) -> tuple[Floats, Floats]:
+    """Weights along the last axis as probabilities, and the logs of their sums."""
+    top = np.max(log_weight, axis=2, keepdims=True)
+    weight = np.exp(log_weight - top)
+    total = np.sum(weight, axis=2, keepdims=True)
+    return weight / total, (top + np.log(total))[:, :, 0]
+
+
+def marginals_of_rows(top: CountSums, of_n: PosteriorOfN) -> Floats:
+    """The posterior of every class count, shaped as the tables."""
+    from scipy.fft import irfft, rfft
+
+    link = np.divide(
+        of_n.probability,
+        of_n.density,
+        out=np.zeros_like(of_n.probability),
+        where=of_n.probability > 1e-14 * np.max(of_n.probability, axis=1, keepdims=True),
+    )
+    before, after = products_of_others(top.transforms)
+    # (2) summed over N: a correlation of the link with the sum of the others.
+    transform = rfft(link, axis=-1)
+    marginal = np.empty_like(top.tables)
+    for k in range(marginal.shape[1]):
+        reached = irfft(transform * np.conj(before[k] * after[k]), top.size, axis=-1)
+        marginal[:, k] = top.tables[:, k] * np.maximum(reached[:, : marginal.shape[2]], 0.0)
+    normalised: Floats = marginal / np.sum(marginal, axis=2, keepdims=True)
+    return normalised
+
+
 GRADED = 512
 """Points from 0 on of which the steps are accounted for."""
 
@@ -41,6 +135,7 @@ def on_grid(nodes: Floats, mass: Floats, base: Floats, step: Floats) -> Floats:
     """Split masses at nodes (n_rows, n_nodes) linearly between grid points base + step * index."""
     position = (nodes - base[:, None]) / step[:, None]
     index = np.floor(position).astype(np.int64)
+    # The mean of a mass stays where it was: (1 - part) below and part above.
     part = position - index
     points = int(np.max(index)) + 2
     flat = (index + np.arange(len(nodes))[:, None] * points).ravel()
@@ -56,6 +151,7 @@ def log_rising_on_grid(concentration: Floats, step: Floats, n: Floats) -> Floats
     It sums :math:`\prod_k \Gamma(\alpha_k + c_k) / (\Gamma(\alpha_k) c_k!)` over all counts of that N; near
     0, on grids that are not the integers, it is the sum of the counts' distributions on the grid instead.
     """
+    # sum over c of prod (alpha_k)_c_k / c_k! = (A)_N / N!, the coefficient of x^N in (1 - x)^-A.
     result = log_rising(np.array([np.sum(concentration)]), n)
     for coarse in np.unique(step[step > 1.0]):
         rows = np.flatnonzero(step == coarse)
@@ -107,6 +203,7 @@ def log_mean_reciprocal(n: Floats, step: Floats) -> Floats:
         return result
     point, width = n[near], np.broadcast_to(step, near.shape)[near]
     below = np.maximum(point - width, 0.0)
+    # The sum of 1 / (j + 1) over integers is a difference of digammas; here with weights of a hat.
     at = digamma(point + 1.0)
     left = np.where(point > 0.0, width - (point - width + 1.0) * (at - digamma(below + 1.0)), 0.0)
     right = (point + width + 1.0) * (digamma(point + width + 1.0) - at) - width
@@ -168,6 +265,7 @@ class CountSums:
         shape = counts.shape
         weights = rows_of(counts, tilt)
         low, high = weights.window()
+        # The FFT is as long as the sum spreads, not as all rows together.
         span = _span_of_sum(weights, low, high, shape)
         step = block_step(span, MAX_GRID)
         row_step = np.repeat(step, shape[1])
@@ -210,6 +308,7 @@ class CountSums:
         density = self.density_of(self.transforms.prod(axis=1))
         reliable = density > RELIABLE * np.max(density, axis=1, keepdims=True)
         with np.errstate(divide="ignore"):
+            # (1).
             log_weight = np.where(reliable, np.log(density) + self.link(n), -np.inf)
         top = np.max(log_weight, axis=1)
         if not np.all(np.isfinite(top)):
@@ -251,10 +350,12 @@ class CountSums:
         covered = _hat_integral((high + 0.5 - n) / step) - _hat_integral((low - 0.5 - n) / step)
         covered = np.where(step == 1.0, inside == n, covered)
         with np.errstate(divide="ignore"):
+            # At an end of the support a point counts by the share of its hat that is inside.
             log_prior = np.log(covered) + self.counts.n_prior.log_prob(inside)
         if isinstance(self.counts.n_prior, Reciprocal):
             log_prior += log_mean_reciprocal(inside, step)
         log_orders = log_rising_on_grid(self.counts.concentration, self.step, inside)
+        # log l = log pi(N) - log (A)_N / N! + theta N.
         return np.asarray(log_prior - log_orders + tilt * inside, dtype=np.float64)
 
     def moments(self, of_n: PosteriorOfN) -> tuple[Floats, Floats]:
@@ -284,6 +385,7 @@ class CountSums:
                 else deviation**power * self.tables[:, k]
             )
             others = before[k] * after[k]
+            # (2), times a power of the deviation of c_k: one more convolution.
             tilted: Floats = irfft(rfft(table, self.size, axis=-1) * others, self.size, axis=-1) * link
             return tilted
 
@@ -296,9 +398,11 @@ class CountSums:
             reference = (concentration + centre) / (self.counts.total_concentration + mean_n[:, 0])
             shift = n - mean_n
             r = reference[:, None]
+            # E (d_k - r D) / D, N by N, about the reference.
             offset = (first - r * shift * posterior) / total
             square = (second - 2.0 * r * shift * first + (r * shift) ** 2 * posterior) / total**2
             mean_offset = np.sum(offset, axis=1)
+            # (3): the variance of E(p_k | c), and the mean of Var(p_k | c), in powers of d_k / D - r.
             between = np.sum(square, axis=1) - mean_offset**2
             within = (r * (1.0 - r) * posterior + (1.0 - 2.0 * r) * offset - square) / (total + 1.0)
             mean[:, k] = reference + mean_offset
@@ -369,6 +473,7 @@ def _span_of_sum(weights: CountWeights, low: Floats, high: Floats, shape: tuple[
     mean = np.sum(nodes * mass, axis=1, keepdims=True)
     variance = np.sum((nodes - mean) ** 2 * mass, axis=1).reshape(shape)
     width = (high - low + 1.0).reshape(shape)
+    # Bernstein: P(|sum - mean| > x) <= 2 e^(-x^2 / 2 (V + w x / 3)) for terms within w.
     bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * NATS * np.sum(variance, axis=1)))
     span: Floats = np.minimum(np.sum(width, axis=1), bernstein)
     return span

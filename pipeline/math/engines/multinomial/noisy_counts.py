@@ -1,12 +1,46 @@
-r"""Noisy counts, the rows of weights that stand for them, and the tilt that balances the rows.
+r"""Noisy counts of categories, and the weights of one unknown count behind discrete Laplace noise.
 
-The joint weight of latent counts c given noisy counts y is
+Model: counts :math:`c_k` of N rows in K categories are released as :math:`y_k = c_k + \mathrm{DLap}(b)`.
+Their probabilities have a :math:`\mathrm{Dirichlet}(\alpha)` prior, N a public one. With the probabilities
+integrated out, the question is the joint weight of the latent counts,
 
 .. math::
-    W(c) = g(N) \prod_k w_k(c_k), \qquad g(N) = \pi(N) \frac{N!}{\Gamma(A + N)}, \quad N = \sum_k c_k,
+    W(c) = g(N) \prod_k w_k(c_k), \qquad g(N) = \pi(N) \frac{N!}{\Gamma(A + N)}, \quad
+    N = \sum_k c_k, \; A = \sum_k \alpha_k \qquad (1)
 
-with w_k a row of ``CountWeights``. For any tilt, W(c) is also the product of the tilted rows and
-g(N) exp(theta N).
+For any tilt :math:`\theta`, W(c) is also the product of tilted rows and :math:`g(N) e^{\theta N}`. A row is
+an unnormalised distribution on c = 0..n,
+
+.. math::
+    \log w(c) = \log\frac{\Gamma(a + c)}{\Gamma(a)\, c!} - \rho |c - y|
+              + \log\frac{\Gamma(a' + n - c)}{\Gamma(a')\, (n - c)!} - \rho' |n - c - y'| - \theta c \;\; (2)
+
+where :math:`\rho` is 1 / b (0 where the count was not released); the primed symbols belong to the remainder
+n - c (a' = 1 and rho' = 0 where there is none). The balanced tilt makes the link about level where N is:
+
+.. math:: \theta = -\frac{d \log g}{dN} \Big|_{N = \sum_k E_\theta c_k} \qquad (3)
+
+Method: between its kinks (y and n - y') a row is concave wherever both concentrations are at least 1, and
+has spikes at 0 or n where they are not. Its window is the hull of all counts within ``NATS`` of its highest
+peak. A window too long for a table is cut into blocks, finer towards the spikes. Sums over a block of L
+counts use the three point Gauss rule of the discrete uniform distribution: exact up to L = 3, of degree
+five beyond,
+
+.. math:: d^2 = \frac{3 L^2 - 7}{20}, \quad \frac{s}{L} = \frac{L^2 - 1}{24 d^2}, \quad
+    \sum_c f(c) \approx s f(\bar c - d) + (L - 2 s) f(\bar c) + s f(\bar c + d) \qquad (4)
+
+Draws are exact whatever the blocks, by rejection from a bound of every block.
+
+============ ======================= ================================ ===================== =====
+symbol       in the code             meaning                          shape                 unit
+============ ======================= ================================ ===================== =====
+c            ``count``               a count                          (n_rows, n)           rows
+y, n - y'    ``kinks``               where the noise's slope jumps    (n_kinks, n_rows)     rows
+rho, rho'    ``rates``               one over the noise's scale       (n_kinks,)            1/row
+a, a'        ``concentration``,      of the prior of the count, and   (n_rows,)             none
+             ``rest_concentration``  of the remainder
+theta        ``tilt``                tilt of the rows                 (n_rows,)             1/row
+============ ======================= ================================ ===================== =====
 """
 
 from __future__ import annotations
@@ -17,17 +51,285 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.math.engines.multinomial.noise_weights import (
-    CountWeights,
-    block_step,
-    log_rising,
-    quadrature,
-)
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal
+from suffice.pipeline.terms.released.noise_distribution import log_laplace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Cells, Floats, Rows
+
+NATS = 45.0
+"""How far below its peak a weight may fall before it is left out."""
+
+_SLACK = 1e-7
+"""Added to the logarithm of every block's bound, for rounding."""
+
+
+def log_rising(concentration: Floats, count: Floats) -> Floats:
+    r"""Log of :math:`\Gamma(a + c) / (\Gamma(a)\, c!)` without the cancellation between large log gammas.
+
+    A series in odd Bernoulli polynomials of a / 2 over even powers of w = c + a / 2 where w is well above a.
+    """
+    from scipy.special import gammaln
+
+    if np.all(concentration == 1.0):
+        return np.zeros(np.broadcast_shapes(concentration.shape, count.shape))
+    # log Gamma(c + a) - log Gamma(c + 1) = (a - 1) log w + a series in 1 / w^2, w = c + a / 2 (DLMF 5.11.14).
+    middle = count + concentration / 2.0
+    near = middle < 10.0 + 10.0 * concentration
+    if np.all(near):
+        return _log_rising_near(concentration, count)
+    with np.errstate(over="ignore"):
+        inverse = 1.0 / (middle * middle)
+    series = np.zeros_like(inverse)
+    for coefficient in _series(concentration / 2.0):
+        series = (series + coefficient) * inverse
+    result: Floats = (concentration - 1.0) * np.log(middle) - gammaln(concentration) - series
+    if np.any(near):
+        where = np.broadcast_to(concentration, near.shape), np.broadcast_to(count, near.shape)
+        result[near] = _log_rising_near(where[0][near], where[1][near])
+    return result
+
+
+def _series(x: Floats) -> tuple[Floats, ...]:
+    """Coefficients of the eighth to the second inverse power: 2 B(k + 1, x) / (k (k + 1))."""
+    odd = x * (x - 1.0) * (x - 0.5)
+    square = x * (x - 1.0)
+    return (
+        odd * (((square - 2.0) * square + 9.0 / 5.0) * square - 3.0 / 5.0) / 36.0,
+        odd * ((square - 1.0) * square + 1.0 / 3.0) / 21.0,
+        odd * (square - 1.0 / 3.0) / 10.0,
+        odd / 3.0,
+    )
+
+
+def _log_rising_near(concentration: Floats, count: Floats) -> Floats:
+    """The same where neither number is far above the other."""
+    from scipy.special import gammaln
+
+    following = count + 1.0
+    if np.max(concentration, initial=0.0) + np.max(count, initial=0.0) < 1e4:
+        direct: Floats = gammaln(concentration + count) - gammaln(concentration) - gammaln(following)
+        return direct
+    # Gamma(a + c) / (Gamma(a) c!) is symmetric in a and c + 1.
+    large = np.maximum(concentration, following)
+    small = np.minimum(concentration, following)
+    gap = small - 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Stirling for both large gammas: what they share is subtracted before rounding.
+        stirling = (large - 0.5) * np.log1p(gap / large) + gap * np.log(large + gap) - gap
+        stirling += stirling_tail(large + gap) - stirling_tail(large)
+    ratio = np.where(large < 32.0, gammaln(large + gap) - gammaln(large), stirling)
+    result: Floats = ratio - gammaln(small)
+    return result
+
+
+def stirling_tail(x: Floats) -> Floats:
+    """Return what Stirling's formula leaves of log gamma(x)."""
+    square = x * x
+    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * square)) / square) / x
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountWeights:
+    """Rows of log weights as in the module's formula.
+
+    Attributes
+    ----------
+    concentration, tilt, n, rest_concentration : ndarray of shape (n_rows,), float64
+        a, theta, n and a'; integers where the formula has integers.
+    kinks : ndarray of shape (n_kinks, n_rows), float64
+        y of every release, and n - y' where the remainder was released or n where there is none.
+    rates : ndarray of shape (n_kinks,), float64
+        rho and rho'; 0 where nothing was released.
+    """
+
+    concentration: Floats
+    tilt: Floats
+    n: Floats
+    rest_concentration: Floats
+    kinks: Floats
+    rates: Floats
+
+    def log_weight(self, count: Floats) -> Floats:
+        """Log weights at counts (n_rows, n_counts) inside of 0..n; not only at integers."""
+        return self._of_count(count) + self._rest(count) + self._linear(count)
+
+    def slope(self, count: Floats) -> Floats:
+        """Return log w(c + 1) - log w(c) at integers 0 <= c < n."""
+        # (2): w(c + 1) / w(c) has the factors (a + c) / (c + 1) and (n - c) / (a' + n - c - 1).
+        rise = np.log1p((self.concentration - 1.0)[:, None] / (count + 1.0))
+        remaining = np.maximum(self.n[:, None] - count, 1.0)
+        rise -= np.log1p((self.rest_concentration - 1.0)[:, None] / remaining)
+        return rise + self._linear(count + 1.0) - self._linear(count)
+
+    def window(self, nats: float = NATS) -> tuple[Floats, Floats]:
+        """First and last count of the hull of {c: log w(c) >= max - nats}."""
+        peaks = self._peaks()
+        heights = self.log_weight(peaks)
+        level = np.max(heights, axis=1) - nats
+        high = heights >= level[:, None]
+        # Beyond its outermost high peak a row is monotone, so that bisection finds the end of the window.
+        leftmost = np.min(np.where(high, peaks, np.inf), axis=1)
+        rightmost = np.max(np.where(high, peaks, -np.inf), axis=1)
+
+        def reaches(count: Floats) -> NDArray[np.bool_]:
+            reached: NDArray[np.bool_] = self.log_weight(count[:, None])[:, 0] >= level
+            return reached
+
+        return (
+            _first_true(reaches, np.zeros_like(leftmost), leftmost),
+            -_first_true(lambda count: reaches(-count), -self.n, -rightmost),
+        )
+
+    def kinks_within(self) -> Floats:
+        """Counts (n_rows, n_kinks), ascending, at which the slope of the noise's distribution may jump."""
+        return np.sort(np.clip(self.kinks, 0.0, self.n).T, axis=1)
+
+    def blocks(self, low: Floats, high: Floats, step: Floats) -> Floats:
+        """Edges (n_rows, n_blocks + 1) of blocks up to ``step`` long that tile low..high and end at kinks."""
+        kinks = self.kinks_within()
+        anchor = np.where((kinks > low[:, None]) & (kinks <= high[:, None]), kinks, low[:, None])[:, 0]
+        start = anchor - np.ceil((anchor - low) / step) * step
+        number = int(np.max(np.ceil((high + 1.0 - start) / step)))
+        edges = start[:, None] + step[:, None] * np.arange(number + 1)
+        if np.any(step > 1.0):
+            graded = _graded(8.0 * float(np.max(step)))
+            parts = [edges, np.broadcast_to(graded, (len(low), len(graded))), kinks]
+            if np.any(self.rest_concentration != 1.0):
+                parts.append(self.n[:, None] + 1.0 - graded)
+            edges = np.concatenate(parts, axis=1)
+        edges = np.clip(edges, low[:, None], high[:, None] + 1.0)
+        if np.any(step > 1.0):
+            edges.sort(axis=1)
+        return edges
+
+    def block_bounds(self, edges: Floats) -> Floats:
+        """Log of an upper bound of w on every block (n_rows, n_blocks); minus infinity on empty blocks."""
+        first, length = edges[:, :-1], np.diff(edges, axis=1)
+        last = np.maximum(first, edges[:, 1:] - 1.0)
+        first = np.minimum(first, self.n[:, None])
+        last = np.minimum(last, self.n[:, None])
+        if np.all(length <= 1.0):
+            bounds = self.log_weight(first)
+        else:
+            # Each of the three parts is monotone between kinks, so its maximum lies at an end.
+            bounds = (
+                # The maximum of a sum is at most the sum of maxima.
+                np.maximum(self._of_count(first), self._of_count(last))
+                + np.maximum(self._rest(first), self._rest(last))
+                + np.maximum(self._linear(first), self._linear(last))
+            )
+            bounds = np.minimum(bounds, self._concave_bounds(first, last)) + _SLACK
+        return np.where(length > 0.0, bounds, -np.inf)
+
+    def _concave_bounds(self, first: Floats, last: Floats) -> Floats:
+        """Bounds from the tangents at both ends, in the rows that are concave between their kinks."""
+        at_first, at_last = self.log_weight(first), self.log_weight(last)
+        span = last - first
+        rising = self.slope(first)
+        falling = -self.slope(np.maximum(last - 1.0, 0.0))
+        # A concave function lies below its tangents: at most the lower of where each reaches the other end.
+        crossing = np.minimum(at_first + rising * span, at_last + falling * span)
+        bounds = np.where(rising <= 0.0, at_first, np.where(falling <= 0.0, at_last, crossing))
+        bounds = np.where(span == 0.0, at_first, bounds)
+        concave = (self.concentration >= 1.0) & (self.rest_concentration >= 1.0)
+        return np.where(concave[:, None], bounds, np.inf)
+
+    def _peaks(self) -> Floats:
+        """Counts among which every local maximum is, (n_rows, n_peaks)."""
+        ends = np.concatenate([np.zeros_like(self.n)[:, None], self.kinks_within(), self.n[:, None]], axis=1)
+        if np.all(self.concentration == 1.0) and np.all(self.rest_concentration == 1.0):
+            return ends
+        low, high = self._concave_range()
+        peaks = [ends]
+        for piece in range(ends.shape[1] - 1):
+            left = np.clip(ends[:, piece], low, high)
+            right = np.maximum(np.clip(ends[:, piece + 1], low, high), left)
+            falls = lambda count: self.slope(count[:, None])[:, 0] <= 0.0  # noqa: E731
+            peaks.append(_first_true(falls, left, right)[:, None])
+        return np.concatenate(peaks, axis=1)
+
+    def _concave_range(self) -> tuple[Floats, Floats]:
+        """Where the two gamma ratios together are concave: empty, an interval at one end, or everything."""
+        a, b = self.concentration - 1.0, self.rest_concentration - 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # (a - 1) / c^2 + (a' - 1) / (n - c)^2 = 0: about where the second derivative changes its sign.
+            inflection = np.floor(self.n / (1.0 + np.sqrt(np.abs(b / a))))
+        low = np.where(a < 0.0, np.where(b < 0.0, self.n, inflection), 0.0)
+        high = np.where((a > 0.0) & (b < 0.0), inflection, np.where((a == 0.0) & (b < 0.0), 0.0, self.n))
+        return low, high
+
+    def _of_count(self, count: Floats) -> Floats:
+        return log_rising(self.concentration[:, None], count)
+
+    def _rest(self, count: Floats) -> Floats:
+        if np.all(self.rest_concentration == 1.0):
+            return np.zeros_like(count)
+        return log_rising(self.rest_concentration[:, None], self.n[:, None] - count)
+
+    def _linear(self, count: Floats) -> Floats:
+        released = np.flatnonzero(self.rates)
+        linear = log_laplace(count, self.kinks[released, :, None], self.rates[released])
+        linear -= self.tilt[:, None] * count
+        return linear
+
+
+def take_rows(weights: CountWeights, rows: Rows, tilt: Floats | None = None) -> CountWeights:
+    """The given rows, in the given order, with another tilt where one is given."""
+    return CountWeights(
+        concentration=weights.concentration[rows],
+        tilt=weights.tilt[rows] if tilt is None else tilt,
+        n=weights.n[rows],
+        rest_concentration=weights.rest_concentration[rows],
+        kinks=weights.kinks[:, rows],
+        rates=weights.rates,
+    )
+
+
+def block_step(width: Floats, max_blocks: int) -> Floats:
+    """The least powers of two that cut ``width`` counts into at most ``max_blocks`` blocks."""
+    steps: Floats = np.exp2(np.ceil(np.log2(np.maximum(width / max_blocks, 1.0))))
+    return steps
+
+
+def quadrature(edges: Floats) -> tuple[Floats, Floats]:
+    """Nodes and weights (n_rows, n_nodes) that sum a smooth function over the integers of every block."""
+    first, length = edges[:, :-1], np.diff(edges, axis=1)
+    if np.all(length <= 1.0):
+        return first, length
+    square = length * length
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # (4): d^2 is the fourth over the second central moment, (L^2 - 1)(3 L^2 - 7) / 240 over (L^2 - 1) /
+        # 12.
+        distance = np.sqrt(np.maximum((3.0 * square - 7.0) / 20.0, 0.0))
+        side = np.where(length > 1.0, (square - 1.0) / (24.0 * distance * distance), 0.0)
+    centre = first + np.maximum(length - 1.0, 0.0) / 2.0
+    distance = np.where(length > 1.0, distance, 0.0)
+    nodes = np.concatenate([centre - distance, centre, centre + distance], axis=1)
+    return nodes, np.concatenate([length * side, length * (1.0 - 2.0 * side), length * side], axis=1)
+
+
+def _graded(limit: float) -> Floats:
+    """0, 1, ..., 8, then four edges an octave up to the limit."""
+    octaves = max(0.0, np.log2(limit / 8.0))
+    growing = np.floor(8.0 * np.exp2(np.arange(0.0, octaves, 0.25)))
+    return np.unique(np.concatenate([np.arange(9.0), growing]))
+
+
+def _first_true(predicate: Callable[[Floats], NDArray[np.bool_]], low: Floats, high: Floats) -> Floats:
+    """The least integer in low..high from which on a monotone predicate holds; ``high`` at the latest."""
+    low, high = low.copy(), high.copy()
+    while np.any(low < high):
+        middle = np.floor((low + high) / 2.0)
+        holds = predicate(middle) | (low >= high)
+        high = np.where(holds & (low < high), middle, high)
+        low = np.where(holds, low, middle + 1.0)
+    return low
 
 
 _COARSE_BLOCKS = 96
@@ -119,6 +421,7 @@ def pair_rows(counts: NoisyCounts) -> CountWeights:
     n = np.full(cells, float(counts.n_prior.support[0]))
     rates = counts.totals.rate
     values = np.where(rates > 0.0, counts.totals.values, 0.0).T
+    # The noise of the second count, |n - c - y'|, has its kink at c = n - y'.
     values[1::2] = n - values[1::2]
     return CountWeights(
         concentration=np.full(cells, counts.concentration[0]),
@@ -134,6 +437,7 @@ def masses(weights: CountWeights, edges: Floats) -> tuple[Floats, Floats, Floats
     """Nodes of every row, (n_rows, n_nodes), their probabilities, and the log of the row's sum, (n_rows,)."""
     nodes, lengths = quadrature(edges)
     log_weight = weights.log_weight(np.minimum(nodes, weights.n[:, None]))
+    # Sums by (4), relative to the highest node.
     log_weight = np.where(lengths > 0.0, log_weight, -np.inf)
     top = np.max(log_weight, axis=1)
     mass = np.exp(log_weight - top[:, None]) * lengths
@@ -143,6 +447,7 @@ def masses(weights: CountWeights, edges: Floats) -> tuple[Floats, Floats, Floats
 
 def log_factor_of_n(counts: NoisyCounts, n: Floats) -> Floats:
     """Log of g(N) up to a constant, at N inside of the prior's support."""
+    # (1): N! / Gamma(A + N) is one over (A)_N / N!, but for Gamma(A).
     return counts.n_prior.log_prob(n) - log_rising(np.array([counts.total_concentration]), n)
 
 
@@ -155,6 +460,7 @@ def balanced_tilt(counts: NoisyCounts) -> Floats:
 
 def fall_of_factor(counts: NoisyCounts, n: Floats) -> Floats:
     """How fast log g falls at n."""
+    # g(N + 1) / g(N) = (N + 1) / (A + N), times (N + 1) / (N + 2) under the prior 1 / (N + 1).
     slope = np.log((counts.total_concentration + n) / (1.0 + n))
     return slope + np.log1p(1.0 / (1.0 + n)) if isinstance(counts.n_prior, Reciprocal) else slope
 
@@ -172,7 +478,9 @@ def search_tilt(counts: NoisyCounts, start: Floats, low: Floats, high: Floats) -
         mean, variance = _sum_moments(counts, tilt[active], active)
         bound = np.clip(mean, low[active], high[active])
         inside = (bound == mean) & (low[active] < high[active])
+        # d E_theta N / d theta = -Var_theta N: a Newton step puts the mean at the bound.
         newton = tilt[active] + (mean - bound) / np.maximum(variance, 1e-12)
+        # (3) as a fixed point.
         wanted = np.where(inside, fall_of_factor(counts, mean), newton)
         rises = wanted > tilt[active]
         bottom[active] = np.where(rises, tilt[active], bottom[active])

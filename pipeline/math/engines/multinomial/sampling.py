@@ -1,30 +1,150 @@
 r"""Independent draws of several latent counts, exact where the grid of their sum is the integers.
 
-Counts are proposed from the tilted rows (all of them, or all but one where N is known) and accepted with the
-link, up to a cap. Under the cap that is quick, and exact on every grid; what the posterior has above it is
-drawn by its own distribution: N from the grid, then one count after the other, each given N and those before
-it.
+Model and weight W(c) as in ``noisy_counts``; the question is draws of c given the release. With the tilted
+rows :math:`t_k` and the link l(N) of ``convolution``,
 
-A row of weights is drawn from exactly: a block from a table, then a count inside of it by rejection.
+.. math:: P(c \mid y) \propto \prod_k t_k(c_k) \, l(N) = \prod_k t_k(c_k) \, \min(l(N), u)
+    + \prod_k t_k(c_k) \, (l(N) - u)_+ \qquad (1)
+
+The first part is drawn by rejection: counts from the rows (all of them, or all but one where N is known),
+accepted with min(l, u) / u. That is quick, and exact on every grid. The second part is drawn by its own
+distribution: N from the grid, then one count after the other,
+
+.. math:: P(c_k \mid c_1 \dots c_{k-1}, N) \propto
+    t_k(c_k) \, (t_{k+1} * \dots * t_K)(N - c_1 - \dots - c_k) \qquad (2)
+
+The cap u is the one of ``CAPS`` with the least work. A row is drawn from exactly: a block from a table of
+bounds, then a count inside of it by rejection.
+
+Counts with a given sum (``Splitter``): all but the flattest row are drawn from their tables; the flattest
+takes the rest, and the whole is accepted with
+
+.. math:: t_j(N - \textstyle\sum_{k \ne j} c_k) \, / \max_c t_j(c) \qquad (3)
+
+What is not accepted in ``ROUNDS`` rounds is drawn by (2). Both follow the same distribution, so together
+they do.
+
+======= ================== ================================== ========================= ====
+symbol  in the code        meaning                            shape                     unit
+======= ================== ================================== ========================= ====
+t_k     ``sums.tables``    tilted rows on their grids         (n_cells, K, n_points)    none
+l       ``link``           log of the link                    (n_slots,)                nats
+u       ``cap``            log of the cap                     (n_cells,)                nats
+N       ``total``          sum of the free counts             (n_slots,)                rows
+======= ================== ================================== ========================= ====
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from suffice.pipeline.math.engines.multinomial.convolution import RELIABLE, CountSums
-from suffice.pipeline.math.engines.multinomial.noise_weights import take_rows
-from suffice.pipeline.math.engines.multinomial.noisy_counts import log_factor_of_n
+from suffice.pipeline.math.engines.multinomial.noisy_counts import log_factor_of_n, take_rows
 from suffice.pipeline.math.priors.record_count import Fixed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.engines.multinomial.noise_weights import CountWeights
+    from suffice.pipeline.math.engines.multinomial.noisy_counts import CountWeights
     from suffice.typing import Floats, Rows
+
+ROUNDS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Splitter:
+    """Draws of several counts given their sum; made by ``Splitter.of``."""
+
+    sums: CountSums
+    closing: Rows
+    peak: Floats
+    cumulative: Floats
+
+    @classmethod
+    def of(cls, sums: CountSums) -> Self:
+        """Prepare the tables of every row."""
+        peaks = np.max(sums.tables, axis=2)
+        # The flattest row has the smallest peak, so (3) is least often small.
+        closing = np.argmin(peaks, axis=1)
+        points = sums.tables.shape[2]
+        cumulative = np.cumsum(sums.tables.reshape(-1, points), axis=1)
+        cumulative /= cumulative[:, -1:]
+        return cls(
+            sums=sums,
+            closing=closing,
+            peak=np.min(peaks, axis=1),
+            cumulative=(cumulative + np.arange(float(len(cumulative)))[:, None]).ravel(),
+        )
+
+    def counts(self, rows: Rows, total: Floats, rng: np.random.Generator) -> Floats:
+        """One vector of counts (n_slots, n_categories) for every entry of `rows`, with the given sums."""
+        base = self.sums.base[rows]
+        step = self.sums.step[rows]
+        left = np.rint((total - np.sum(base, axis=1)) / step).astype(np.int64)
+        return base + step[:, None] * self.indices(rows, left, rng)
+
+    def indices(self, rows: Rows, left: Rows, rng: np.random.Generator) -> Rows:
+        """Indices into the tables whose sum is `left`."""
+        _, categories, points = self.sums.tables.shape
+        result = np.zeros((len(rows), categories), np.int64)
+        if categories == 1:
+            result[:, 0] = left
+            return result
+        pending = np.arange(len(rows))
+        for _round in range(ROUNDS):
+            row = rows[pending]
+            closing, rest = self.closing[row], left[pending].copy()
+            for category in range(categories):
+                table = row * categories + category
+                target = table + rng.random(row.shape) * (1.0 - 2.0**-38)
+                index = np.searchsorted(self.cumulative, target, side="right") - table * points
+                index = np.where(category == closing, 0, np.minimum(index, points - 1))
+                result[pending, category] = index
+                rest -= index
+            inside = (rest >= 0) & (rest < points)
+            rest = np.clip(rest, 0, points - 1)
+            # (3).
+            share = self.sums.tables[row, closing, rest] / self.peak[row]
+            accepted = inside & (rng.random(row.shape) < share)
+            result[pending[accepted], closing[accepted]] = rest[accepted]
+            pending = pending[~accepted]
+            if not pending.size:
+                return result
+        result[pending] = self._one_after_the_other(rows[pending], left[pending], rng)
+        return result
+
+    def _one_after_the_other(self, rows: Rows, left: Rows, rng: np.random.Generator) -> Rows:
+        from scipy.fft import irfft
+
+        _, categories, points = self.sums.tables.shape
+        used, local = np.unique(rows, return_inverse=True)
+        suffix = np.ones_like(self.sums.transforms[used, 0])
+        tails: list[Floats] = []
+        for category in range(categories - 1, 0, -1):
+            suffix = suffix * self.sums.transforms[used, category]
+            tail = irfft(suffix, self.sums.size, axis=-1)
+            tail[tail < 1e-15 * np.max(tail, axis=1, keepdims=True)] = 0.0
+            tails.insert(0, tail)
+        result = np.zeros((len(rows), categories), np.int64)
+        at_once = max(1, _SLOTS // points)
+        for start in range(0, len(rows), at_once):
+            part = slice(start, start + at_once)
+            rest = left[part].copy()
+            for category, tail in enumerate(tails):
+                after = rest[:, None] - np.arange(points)
+                weight = (
+                    self.sums.tables[rows[part], category] * tail[local[part, None], after % self.sums.size]
+                )
+                cumulative = np.cumsum(np.where(after >= 0, weight, 0.0), axis=1)
+                target = rng.random((len(rest), 1)) * cumulative[:, -1:]
+                taken = np.minimum(np.sum(cumulative <= target, axis=1), points - 1)
+                result[part, category] = taken
+                rest = rest - taken
+            result[part, -1] = np.clip(rest, 0, points - 1)
+        return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +184,7 @@ class CountSampler:
     def _accept(self, rows: Rows, block: Rows, counts: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
         log_weight = take_rows(self.weights, rows).log_weight(counts[:, None])[:, 0]
         accepted: NDArray[np.bool_] = (
+            # Rejection: the block was drawn by its bound times its length, the count uniformly in it.
             np.log1p(-rng.random(rows.shape)) < log_weight - self.bounds[rows, block]
         )
         return accepted
@@ -72,6 +193,7 @@ class CountSampler:
 def count_sampler(weights: CountWeights, edges: Floats) -> CountSampler:
     """Prepare exact draws from every row, restricted to the counts that the blocks tile."""
     bounds = weights.block_bounds(edges)
+    # A block has its bound times its length of the proposal.
     scaled = bounds - np.max(bounds, axis=1, keepdims=True)
     cumulative: Floats = np.cumsum(np.exp(scaled) * np.diff(edges, axis=1), axis=1)
     cumulative /= cumulative[:, -1:]
@@ -150,9 +272,11 @@ class Proposal:
 def sample(sums: CountSums, cells: Rows, rng: np.random.Generator) -> Floats:
     """One vector of counts for every entry of cells, (n_categories, n_slots)."""
     known_n = isinstance(sums.counts.n_prior, Fixed)
+    # Both parts of (1) are laid out once for a batch.
     plan = proposal_of(sums)
     free, closing = plan.free, plan.closing
     result = np.empty((sums.mean.shape[1], len(cells)))
+    # Which part of (1).
     above = rng.random(len(cells)) < plan.share_above[cells]
     pending = np.flatnonzero(~above)
     sampler = count_sampler(sums.weights, sums.edges)
@@ -165,6 +289,7 @@ def sample(sums: CountSums, cells: Rows, rng: np.random.Generator) -> Floats:
             category = free[cell, position]
             drawn[category, slots] = sampler.sample(cell * categories + category, rng)
         total = np.sum(drawn, axis=0)
+        # The first part of (1): accepted with min(l, u) / u, by the link itself and not by its grid.
         link = np.minimum(_exact_link(sums, cell, total, closing), plan.cap[cell]) - plan.cap[cell]
         accepted = np.log1p(-rng.random(len(pending))) < link
         result[:, pending[accepted]] = drawn[:, accepted]
@@ -217,6 +342,7 @@ def proposal_of(sums: CountSums) -> Proposal:
     link = np.where(reliable, link, -np.inf)
     top = np.max(link, axis=1)
     relative = np.exp(link - top[:, None])
+    # E l(N) under the rows: the acceptance without a cap, relative to the highest link.
     everything = np.sum(density * relative, axis=1)
     best = np.full(len(cells), np.inf)
     depth, share = np.zeros(len(cells)), np.zeros(len(cells))
@@ -225,10 +351,12 @@ def proposal_of(sums: CountSums) -> Proposal:
         below = np.sum(density * np.minimum(relative, cap), axis=1)
         above = np.maximum(1.0 - below / everything, 0.0) if nats else np.zeros(len(cells))
         # Running through a table and the distribution of N takes about as long as this many proposals.
+        # A proposal under the cap is accepted with E min(l, u) / u.
         cost = (1.0 - above) * cap / below + above * (sums.tables.shape[2] + sums.size) / 8.0
         better = cost < best
         best = np.where(better, cost, best)
         depth, share = np.where(better, nats, depth), np.where(better, above, share)
+    # The second part of (1), as a distribution of N.
     excess = density * np.maximum(relative - np.exp(-depth)[:, None], 0.0)
     return Proposal(
         free=free,
@@ -252,6 +380,7 @@ def _one_after_the_other(
     suffix = np.ones_like(sums.transforms[used, 0])
     suffixes: list[Floats] = []
     for position in range(free.shape[1] - 1, 0, -1):
+        # The tails t_(k + 1) * ... * t_K of (2), by products of transforms.
         suffix = suffix * sums.transforms[used, free[used, position]]
         tail = irfft(suffix, sums.size, axis=-1)
         tail[tail < 1e-15 * np.max(tail, axis=1, keepdims=True)] = 0.0
@@ -271,6 +400,7 @@ def _one_after_the_other(
             if position < len(suffixes):
                 rest = left[:, None] - index
                 tail = suffixes[position][row[:, None], rest % sums.size]
+                # (2).
                 taken = _choose(np.where(rest >= 0, table * tail, 0.0), rng)
             else:
                 taken = np.clip(left, 0, points - 1)
@@ -285,6 +415,7 @@ def _count_at(sums: CountSums, cells: Rows, category: Rows, index: Rows, rng: np
     if np.all(sums.step == 1.0):
         return point
     rows = cells * sums.mean.shape[1] + category
+    # A mass is split linearly between grid points: backwards, a node has the same share of a point.
     near = 1.0 - np.abs(sums.nodes[rows] - point[:, None]) / sums.step[cells, None]
     share = sums.mass[rows] * np.maximum(near, 0.0)
     counts: Floats = np.rint(sums.nodes[rows, _choose(share, rng)])

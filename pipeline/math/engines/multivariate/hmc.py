@@ -1,10 +1,36 @@
 r"""Hamiltonian Monte Carlo over many cells and chains at once, and what says whether to believe it.
 
-Positions are whitened by the covariance that all chains of a cell have shown so far; the step follows what
-they accept. After the warm-up neither changes any more.
+The question is draws from a density p(x) that is known up to a constant, with a gradient that may be
+rounded off. With momenta :math:`\rho \sim \mathrm{Normal}(0, I)`, positions whitened by a root R of the
+covariance that all chains of a cell have shown so far (x = R u), and a step h,
+
+.. math:: \rho \leftarrow \rho + \tfrac h 2 R^T \nabla \log p(x), \quad x \leftarrow x + h R \rho, \quad
+    \rho \leftarrow \rho + \tfrac h 2 R^T \nabla \log p(x) \qquad (1)
+
+    P(\text{accept}) = \min\bigl(1, e^{\log p(x') - |\rho'|^2 / 2 - \log p(x) + |\rho|^2 / 2}\bigr) \qquad (2)
+
+(1) preserves volume and is reversible whatever the gradient, so (2) leaves p invariant (Neal 2011). The
+step follows what chains accept; after the warm-up neither it nor R changes any more. Error: that of Monte
+Carlo, judged by
+
+.. math:: \hat R = \sqrt{\frac{(n - 1) W / n + B}{W}}, \qquad
+    n_{\text{eff}} = \frac{m n}{2 \sum_t (\rho_{2t} + \rho_{2t + 1}) - 1} \qquad (3)
+
+of m halves of chains with n draws each: W the mean variance within, B the variance of means, :math:`\rho_t`
+the autocorrelations, up to the first negative sum of two and made to fall (Geyer 1992).
+
+====== ============== ======================================= =============================
+symbol in the code    meaning                                 shape
+====== ============== ======================================= =============================
+x      ``position``   positions                               (k, n_cells, n_chains)
+rho    ``moving``     momenta                                 (k, n_cells, n_chains)
+R      ``root``       root of the covariance                  (n_cells, k, k)
+h      ``step``       step of the leapfrog                    (n_cells,)
+====== ============== ======================================= =============================
 
 References
 ----------
+Geyer. Practical Markov chain Monte Carlo. Statistical Science 7, 1992.
 Neal. MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo, 2011.
 Gelman, Carlin, Stern, Dunson, Vehtari, Rubin. Bayesian Data Analysis, third edition, 2013.
 """
@@ -224,16 +250,20 @@ def _run(
     value, slope = evaluate(position)
     kept = np.empty((iterations, *shape))
     for iteration in range(iterations):
+        # A random step leaves no period of a normal density unmixed (Neal 2011).
         size = (step * rng.uniform(0.7, 1.3))[:, None]
         moving = rng.standard_normal(shape)
+        # Minus the Hamiltonian: log p(x) - |rho|^2 / 2.
         energy = value - np.sum(moving**2, axis=0) / 2.0
         x, gradient = position, slope
         moving += size / 2.0 * gradient
         for last in [False] * (steps - 1) + [True]:
+            # (1); the last half step and the next first one are one full step.
             x = x + _times(root, size * moving)
             new_value, gradient = evaluate(x)
             moving += (size / 2.0 if last else size) * gradient
         gain = new_value - np.sum(moving**2, axis=0) / 2.0 - energy
+        # (2).
         chance = np.where(np.isfinite(gain), np.exp(np.minimum(gain, 0.0)), 0.0)
         accepted = rng.uniform(size=chance.shape) < chance
         position = np.where(accepted, x, position)
@@ -242,6 +272,7 @@ def _run(
         kept[iteration] = position
         if tuned:
             rate = 1.0 / np.sqrt(iteration + 4.0)
+            # Robbins and Monro: steps of 1 / sqrt(iteration), towards the wanted share of accepted ones.
             step = np.minimum(step * np.exp(rate * (chance.mean(axis=1) - ACCEPTED)), _LENGTH / steps)
     return kept, step
 
@@ -264,6 +295,7 @@ def _root(kept: Floats, old: Floats) -> Floats:
     sd = np.sqrt(np.where(moved[:, None], variance, 1.0))
     correlation = np.where(moved[:, None, None], covariance / sd[:, :, None] / sd[:, None, :], np.eye(size))
     ridge = 1e-6 * np.eye(size)
+    # Of the correlations, so that the ridge means the same for every scale.
     fresh = sd[:, :, None] * np.linalg.cholesky(correlation + ridge)
     return np.where(moved[:, None, None], fresh, old)
 
@@ -274,6 +306,7 @@ def split_r_hat(draws: Floats) -> Floats:
     length = len(halves)
     within = halves.var(axis=0, ddof=1).mean(axis=0)
     between = halves.mean(axis=0).var(axis=0, ddof=1)
+    # (3), with R-hat^2 = total / within.
     total = (length - 1) / length * within + between
     r_hat: Floats = np.sqrt(np.divide(total, within, out=np.ones_like(total), where=within > 0.0))
     return r_hat
@@ -287,16 +320,19 @@ def effective_draws(draws: Floats) -> Floats:
     halves = _halves(draws)
     length, n_chains = halves.shape[:2]
     centred = halves - halves.mean(axis=0)
+    # Wiener and Khinchin: autocovariances are the transform of the spectrum, padded so that none wraps.
     spectrum = np.abs(np.fft.rfft(centred, 2 * length, axis=0)) ** 2
     covariance = np.fft.irfft(spectrum, 2 * length, axis=0)[:length].mean(axis=1) / length
     within = covariance[0] * length / (length - 1)
     total = covariance[0] + halves.mean(axis=0).var(axis=0, ddof=1)
+    # Vehtari et al. 2021: 1 - (W - mean autocovariance) / total, so that chains apart count as correlated.
     correlation = 1.0 - np.divide(
         within - covariance, total, out=np.zeros_like(covariance), where=total > 0.0
     )
     correlation[0] = 1.0
     pairs = correlation[: length // 2 * 2].reshape(length // 2, 2, *correlation.shape[1:]).sum(axis=1)
     kept = np.logical_and.accumulate(pairs > 0.0, axis=0)
+    # Geyer: sums of two neighbours of a reversible chain are positive and fall.
     falling = np.minimum.accumulate(np.where(kept, pairs, 0.0), axis=0)
     time = np.maximum(2.0 * falling.sum(axis=0) - 1.0, 1.0 / np.log10(length * n_chains))
     effective: Floats = length * n_chains / time
@@ -314,6 +350,7 @@ def normal_scores(draws: Floats) -> Floats:
 
     flat = draws.reshape(-1, *draws.shape[2:])
     ranks = np.argsort(np.argsort(flat, axis=0), axis=0) + 1.0
+    # Blom's scores.
     scores: Floats = ndtri((ranks - 0.375) / (len(flat) + 0.25))
     return scores.reshape(draws.shape)
 

@@ -1,18 +1,39 @@
 r"""The distribution of latent moments behind noisy ones, parameters integrated out: log density and gradient.
 
-Rows z of d columns, in half ranges, are normal, and their parameters have the conjugate prior. Given N, the
-moments t and S = Q - t t^T / N have the density of a normal and a Wishart; with the parameters integrated out
+Model: N rows z of d columns, in half ranges, are normal, and their parameters have the conjugate prior.
+Released are linear functions of N, the sums t and the products Q, behind Laplace noise. Given N, t and S =
+Q - t t^T / N have the density of a normal and a Wishart; with the parameters integrated out
 
 .. math::
     p(t, Q \mid N) = \frac{\pi^{(N - 1) d / 2} |S|^{(N - d - 2) / 2}}{N^{d / 2} \Gamma_d((N - 1) / 2)}
-        \; e(N, t, Q)
+        \; e(N, t, Q) \qquad (1)
 
-where e is the evidence of any N rows with these moments. The posterior is that times the prior of N and the
-density of the noise, :math:`e^{-|y_k - \mu_k| / b}` for each component. No central limit theorem is in this.
-Without first moments the factor is :math:`\pi^{N d / 2} |Q|^{(N - d - 1) / 2} / \Gamma_d(N / 2)`.
+    \log p(N, t, Q, y) = \log \pi(N) + \log p(t, Q \mid N) - \sum_k |y_k - \mu_k(N, t, Q)| / b_k \qquad (2)
 
-Discrete Laplace noise is taken for Laplace noise, of scales of thousands of lattice steps, and an N with more
-than one likely value for a real number.
+where e is the evidence of any N rows with these moments (``evidence``). No central limit theorem is in
+this. Without first moments the factor of e is :math:`\pi^{N d / 2} |Q|^{(N - d - 1) / 2} / \Gamma_d(N /
+2)`.
+
+The question is (2), for chains, in coordinates on the whole space: x of N, the means, and the lower
+triangle L of
+
+.. math:: S / N = L L^T, \qquad \Bigl|\frac{\partial (t, Q)}{\partial (\bar z, L)}\Bigr| =
+    2^d N^{d (d + 3) / 2} \prod_i L_{ii}^{d + 1 - i}, \quad i = 1..d \qquad (3)
+
+Error: discrete Laplace noise is taken for Laplace noise, of scales of thousands of lattice steps, and an N
+with more than one likely value for a real number. The gradient rounds off the kinks of the noise; it only
+guides chains.
+
+======== ==================== ===================================== ================= =================
+symbol   in the code          meaning                               shape             unit
+======== ==================== ===================================== ================= =================
+N        ``n``                number of rows                        (b,)              rows
+t / N    ``mean``             average                               (d, b)            half ranges
+S / N    ``spread``           mean scatter                          (d, d, b)         half ranges^2
+Q / N    ``second``           mean products                         (d, d, b)         half ranges^2
+L        ``root``, ``logs``   root, log of its diagonal             (d, d, b), (d, b) half ranges
+y / b    ``scaled.values``    released components                   (n_cells, n)      noise scales
+======== ==================== ===================================== ================= =================
 """
 
 from __future__ import annotations
@@ -23,15 +44,20 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.math.engines.multivariate.evidence import Gradient, State, multivariate_gamma, outer
+from suffice.pipeline.math.engines.multivariate.evidence import (
+    Gradient,
+    MomentState,
+    multivariate_gamma,
+    outer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.engines.multivariate.evidence import Evidence
-    from suffice.pipeline.math.engines.multivariate.outcome_coordinates import (
+    from suffice.pipeline.math.engines.multivariate.evidence import (
+        Evidence,
         OutcomeCoordinates,
         OutcomeNoise,
     )
@@ -76,6 +102,7 @@ class LatentN:
         n = self.lowest + width * share
         slope = width * share * (1.0 - share)
         # The log of the slope, also where it underflows.
+        # N = low + width / (1 + e^-x): log dN/dx = log width + log share + log(1 - share).
         value = np.log(width) - np.abs(free) - 2.0 * np.log1p(np.exp(-np.abs(free)))
         derivative = 1.0 - 2.0 * share
         if self.reciprocal:
@@ -91,12 +118,12 @@ class LatentN:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class ChainPosition:
     """Coordinates of b chains unpacked.
 
     Attributes
     ----------
-    state : State
+    state : MomentState
         The moments; n is (1,) where it is fixed.
     root : ndarray of shape (d, d, b), float64
         L.
@@ -110,10 +137,10 @@ class Position:
         Of logs by coordinates: the sum of the logarithms of their derivatives (b,), the derivatives (d, b),
         and the derivatives of that sum (d, b).
     outcome : OutcomeCoordinates or None
-        Those of the outcome's entries of L and of its average; see ``Target.outcome``.
+        Those of the outcome's entries of L and of its average; see ``LatentTarget.outcome``.
     """
 
-    state: State
+    state: MomentState
     root: Floats
     logs: Floats
     slope: Floats
@@ -125,7 +152,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class LatentTarget:
     r"""The log density of latent moments in coordinates on the whole space, for many cells at once.
 
     Coordinates: x of N unless it is fixed; the means, where there are first moments; then by rows the lower
@@ -186,7 +213,7 @@ class Target:
         outcome = None if self.outcome is None else self.outcome.take(cells)
         return replace(self, scaled=self.scaled.take(cells), relative=relative, units=units, outcome=outcome)
 
-    def state(self, x: Floats, squares: Floats | None = None) -> State:
+    def state(self, x: Floats, squares: Floats | None = None) -> MomentState:
         """Return the moments at coordinates (n_coordinates, b)."""
         return self.unpack(x, squares).state
 
@@ -219,9 +246,9 @@ class Target:
         The cells' chains follow one another: b is a multiple of the number of cells.
         """
         position = self.unpack(x)
-        return self.complete(position, *self.own(position))
+        return self.complete(position, *self.log_of_data_set(position))
 
-    def own(self, position: Position) -> tuple[Floats, Gradient, Floats]:
+    def log_of_data_set(self, position: ChainPosition) -> tuple[Floats, Gradient, Floats]:
         """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
         value, gradient = self._noise(position.state)
         value += position.log_prior
@@ -231,7 +258,7 @@ class Target:
 
     def complete(
         self,
-        position: Position,
+        position: ChainPosition,
         value: Floats,
         gradient: Gradient,
         by_latent: Floats,
@@ -242,18 +269,23 @@ class Target:
         n, d = state.n, self.size
         log_n, log_determinant = np.log(n), 2.0 * logs.sum(axis=0)
         loose = d + 2 if self.linear else d + 1
+        # (1): the argument of Gamma_d; first moments cost one degree of freedom.
         free_rows = (n - 1.0) / 2.0 if self.linear else n / 2.0
         log_gamma, digamma = multivariate_gamma(free_rows, d)
         # The Jacobians from t, Q to the means and S / n give powers of n, that to L powers of L_ii.
         power = d * (d + 2) / 2.0 if self.linear else d * (d + 1) / 2.0
         rows = d + 1.0 - np.arange(d)
+        # (1) with S = n L L^T: |S| = n^d prod L_ii^2; then the Jacobian (3).
         logs_of_n = (n - loose) / 2.0 * d * log_n + power * log_n - log_gamma
         value = value + (n - loose) / 2.0 * log_determinant + logs_of_n + rows @ logs
+        # d f(Q) = tr(G dQ) and Q = n L L^T + ..., so df/dL = 2 n G L for symmetric G.
         by_root = 2.0 * n * np.einsum("ijb,jkb->ikb", gradient.products, root)
         diagonal = np.arange(d)
+        # The coordinate is log L_ii: df / d log L_ii = L_ii df / dL_ii.
         by_root[diagonal, diagonal] *= root[diagonal, diagonal]
         by_root[diagonal, diagonal] += (n - loose) + rows[:, None] + by_logs
         by_root[diagonal, diagonal] += pulled_along(self.evidence, by_latent, d)
+        # t = n m and Q has n m m^T: both depend on the mean.
         by_mean = n * (gradient.total + 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean))
         if position.outcome is not None:
             value = value + position.outcome.log_jacobian
@@ -262,6 +294,7 @@ class Target:
             pairs = self._pairs(given=position.outcome is not None)
             lengths, of_column, of_row = self.lengths(root[diagonal, diagonal], len(pairs[0]))
             value = value + np.log(lengths).sum(axis=0)
+            # L_ij is its coordinate times a length of L_ii and L_jj, whose log is in the Jacobian.
             by_length = by_root[pairs] * root[pairs] + 1.0
             by_root[pairs] *= lengths
             np.add.at(by_root, (pairs[1], pairs[1]), by_length * of_column)
@@ -274,6 +307,7 @@ class Target:
         if self.linear:
             parts.insert(0, by_mean)
         if not self.latent_n.fixed:
+            # The derivative of (1) and (3) by n; digamma is that of log Gamma_d.
             by_n = (d * log_n + log_determinant) / 2.0 + ((n - loose) / 2.0 * d + power) / n - digamma / 2.0
             by_n += gradient.n + np.einsum("ijb,ijb->b", gradient.products, state.second)
             if self.linear:
@@ -281,7 +315,7 @@ class Target:
             parts.insert(0, (by_n * position.slope + position.by_free)[None])
         return value, np.concatenate(parts)
 
-    def unpack(self, x: Floats, squares: Floats | None = None) -> Position:
+    def unpack(self, x: Floats, squares: Floats | None = None) -> ChainPosition:
         """Unpack coordinates (n_coordinates, b), given squares of likely coefficients (k, b) or none."""
         start, d = 0, self.size
         if self.latent_n.fixed:
@@ -311,8 +345,8 @@ class Target:
             mean, root[-1, :-1] = _outcome_replaced(mean, outcome.entries(both), d - 1)
         spread = np.einsum("ikb,jkb->ijb", root, root)
         second = spread + outer(mean, mean) if self.linear else spread
-        return Position(
-            state=State(n=n, mean=mean, spread=spread, second=second),
+        return ChainPosition(
+            state=MomentState(n=n, mean=mean, spread=spread, second=second),
             root=root,
             logs=logs,
             slope=slope,
@@ -332,11 +366,12 @@ class Target:
         rows, columns = (side[:pairs] for side in _pairs(self.size))
         relative = np.zeros((3, pairs, 1)) if self.relative is None else self.relative[:, :pairs]
         repeated = np.repeat(relative, diagonal.shape[1] // relative.shape[2], axis=2)
+        # The length of an entry: sqrt((a L_jj)^2 + (b L_ii)^2 + c^2).
         of_column, of_row = (repeated[0] * diagonal[columns]) ** 2, (repeated[1] * diagonal[rows]) ** 2
         square = of_column + of_row + repeated[2] ** 2
         return np.sqrt(square), of_column / square, of_row / square
 
-    def _noise(self, state: State) -> tuple[Floats, Gradient]:
+    def _noise(self, state: MomentState) -> tuple[Floats, Gradient]:
         """Return the log density of the noise, and the slopes that guide a chain."""
         above, (n_cells, n_components) = _above(self.size), self.scaled.values.shape
         components = self.scaled.coefficients
@@ -344,6 +379,7 @@ class Target:
         moments *= state.n
         expected = (components @ moments).reshape(n_components, n_cells, -1)
         distance = (self.scaled.values.T[:, :, None] - expected).reshape(n_components, -1)
+        # The slope of |x| is sign(x); tanh rounds it off, in the gradient alone.
         by = components.T @ np.tanh(distance / ROUNDING)
         products = np.zeros_like(state.second)
         products[above] = by[1 + self.size :]
@@ -353,7 +389,7 @@ class Target:
 
 
 def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, Floats, Floats]]:
-    """Return the logs of diagonal entries, and ``Position.log_slopes``; see ``Target.units``."""
+    """Return the logs of diagonal entries, and ``ChainPosition.log_slopes``; see ``LatentTarget.units``."""
     q = np.maximum(coordinate, -_STEEPEST / _LEFT)
     small = np.exp(-np.abs(q))
     more = np.log1p(small)
@@ -361,6 +397,7 @@ def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, 
     share = np.where(q > 0.0, 1.0, small) / (1.0 + small)
     inside = share / soft
     rest = 1.0 - share
+    # d log L / dq of L = r log(1 + e^q) / (1 + e^-q)^(c - 1).
     slope = inside + (_LEFT - 1.0) * rest
     bent = inside * (rest - inside) - (_LEFT - 1.0) * share * rest
     logs = np.log(units * soft) - (_LEFT - 1.0) * (np.maximum(-q, 0.0) + more)
@@ -370,6 +407,7 @@ def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, 
 def _diagonal_coordinate(entry: Floats, units: Floats) -> Floats:
     """Return the coordinates of diagonal entries: from below, by Newton's method on a concave function."""
     ratio = entry / units
+    # log(1 + e^q) = x has the solution q = x + log(1 - e^-x): where c = 1 it is exact.
     q: Floats = ratio + np.log(-np.expm1(-ratio))
     for _ in range(_NEWTON):
         logs, (_, slope, _) = _diagonal(q, units)
@@ -410,6 +448,7 @@ def along(evidences: Sequence[Evidence], logs: Floats) -> Floats:
     shift = np.zeros((len(columns), logs.shape[1]))
     for position, column in enumerate(columns):
         if column is not None:
+            # A scale is a variance: it goes along with L_ii^2.
             shift[position] = 2.0 * logs[column]
     return shift
 
@@ -425,7 +464,7 @@ def pulled_along(evidences: Sequence[Evidence], by_latent: Floats, size: int) ->
 
 
 def evidence_of(
-    evidences: Sequence[Evidence], state: State, latent: Floats, gradient: Gradient
+    evidences: Sequence[Evidence], state: MomentState, latent: Floats, gradient: Gradient
 ) -> tuple[Floats, Floats]:
     """Return the log of several evidences (b,) and its derivatives by their scales; add those by moments.
 

@@ -1,23 +1,49 @@
-"""Noise-aware posteriors of several columns: latent moments by MCMC, parameters by the conjugate update."""
+r"""Posteriors of several columns behind noisy moments: normal, or a regression; of one data set or several.
+
+Model: each data set r has N_r normal rows and noisy moments (``log_posterior``); data sets share the
+parameters, whose prior is conjugate or spread over scales (``exact_moments``). Given the parameters data
+sets are independent, and the evidence of all rows depends on the sums of their moments alone. The question
+is the posterior of the parameters,
+
+.. math:: \log p(\{N_r, t_r, Q_r\} \mid y) = \sum_r \log \bigl[p(y_r \mid N_r, t_r, Q_r) \, \pi_r(N_r) \,
+    p(t_r, Q_r \mid N_r)\bigr]
+    + \log e\Bigl(\sum_r N_r, \sum_r t_r, \sum_r Q_r\Bigr) + \text{const} \qquad (1)
+
+    p(\theta \mid y) = E\bigl[p(\theta \mid \textstyle\sum_r (N_r, t_r, Q_r), \text{scales})\bigr] \qquad (2)
+
+where the factors of a data set have no evidence but of what is not shared: of a regression, the predictors,
+whose mean and covariance each data set has for itself.
+
+Method and error: chains draw (1) by Hamiltonian Monte Carlo (``hmc``); (2) is a mixture of conjugate
+distributions over their states. The error is that of Monte Carlo, with R-hat and effective draws. Rounding
+to the lattice adds a twelfth of a squared step to every square, on average (Sheppard), which is part of the
+map from moments to components. Sums add up as
+
+.. math:: S / N = \sum_r \frac{N_r}{N} \bigl(S_r / N_r + (\bar z_r - \bar z)(\bar z_r - \bar z)^T\bigr)
+    \qquad (3)
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.normal_inverse_wishart import estimate
-from suffice.pipeline.math.engines.multivariate.evidence import State, outer
-from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
-from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target, along
-from suffice.pipeline.math.engines.multivariate.outcome_coordinates import OutcomeNoise
-from suffice.pipeline.math.engines.multivariate.pooled import SharedTarget
-from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
+from suffice.pipeline.math.engines.multivariate.evidence import (
+    MomentState,
+    OutcomeNoise,
+    RegressionEvidence,
+    no_gradient,
+    outer,
+)
+from suffice.pipeline.math.engines.multivariate.exact_moments import (
+    SpreadRegressionEvidence,
     lengths,
     mixture_of_states,
     moments_of,
@@ -25,6 +51,14 @@ from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
     normal_update,
     regression_evidence,
     regression_update,
+)
+from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
+from suffice.pipeline.math.engines.multivariate.log_posterior import (
+    LatentN,
+    LatentTarget,
+    along,
+    evidence_of,
+    pulled_along,
 )
 from suffice.pipeline.math.priors.record_count import Reciprocal
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
@@ -39,7 +73,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.composite import ConjugateMixture
     from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.pipeline.math.engines.multivariate.evidence import Evidence
-    from suffice.pipeline.math.engines.multivariate.priors_of_columns import (
+    from suffice.pipeline.math.engines.multivariate.exact_moments import (
         AnyNormalPrior,
         AnyRegressionPrior,
         Update,
@@ -48,10 +82,92 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTarget:
+    """The log density of the latent moments of data sets, their coordinates one after the other.
+
+    The coordinates of shared latent scales stand last.
+
+    Attributes
+    ----------
+    targets : tuple of LatentTarget
+        Of every data set, with the evidence of what is its own.
+    shared : tuple of Evidence
+        Of the parameters that all have in common.
+    """
+
+    targets: tuple[LatentTarget, ...]
+    shared: tuple[Evidence, ...]
+
+    def take(self, cells: NDArray[np.int64]) -> Self:
+        """Return the density of some cells."""
+        return replace(self, targets=tuple(target.take(cells) for target in self.targets))
+
+    def total(self, x: Floats) -> MomentState:
+        """Return the added moments at coordinates (n_coordinates, b)."""
+        *parts, _ = self._parts(x)
+        squares = self.likely_squares(x.shape[1])
+        return _added([target.state(part, squares) for target, part in zip(self.targets, parts, strict=True)])
+
+    def likely_squares(self, n: int) -> Floats | None:
+        """Return the squares of likely coefficients (k, n) of a regression, or none."""
+        for evidence in self.shared:
+            if isinstance(evidence, RegressionEvidence | SpreadRegressionEvidence):
+                return np.repeat(evidence.squares()[:, None], n, axis=1)
+        return None
+
+    def latent(self, x: Floats) -> Floats:
+        """Return the coordinates of the shared evidence's latent scales, relative to nothing."""
+        first, *_, latent = self._parts(x)
+        return latent + along(self.shared, self.targets[0].unpack(first).logs)
+
+    def __call__(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return the log density (b,), up to a constant, and its gradient (k, b); see ``LatentTarget``."""
+        *parts, latent = self._parts(x)
+        squares = self.likely_squares(x.shape[1])
+        positions = [target.unpack(part, squares) for target, part in zip(self.targets, parts, strict=True)]
+        total = _added([position.state for position in positions])
+        shared = no_gradient(total)
+        # Shared scales go along with the first data set's moments.
+        latent = latent + along(self.shared, positions[0].logs)
+        # (1): the shared evidence of the added moments; its gradient is the same for every data set.
+        value, by_latent = evidence_of(self.shared, total, latent, shared)
+        by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
+        slopes = []
+        for target, position in zip(self.targets, positions, strict=True):
+            log_density, gradient, by_moments = target.log_of_data_set(position)
+            # d/dt_r of e(sum t) is d/dt of e.
+            gradient.add(shared)
+            log_density, slope = target.complete(position, log_density, gradient, by_moments, by_logs)
+            by_logs = 0.0
+            value = value + log_density
+            slopes.append(slope)
+        return value, np.concatenate([*slopes, by_latent])
+
+    def _parts(self, x: Floats) -> list[Floats]:
+        """Split coordinates into those of every data set, and of the shared scales."""
+        return np.split(x, np.cumsum([target.n_coordinates for target in self.targets]))
+
+
+def _added(states: Sequence[MomentState]) -> MomentState:
+    """Return the moments of the rows of all."""
+    if len(states) == 1:
+        return states[0]
+    n: Floats = np.sum([state.n for state in states], axis=0)
+    shares = [state.n / n for state in states]
+    mean = sum((share * state.mean for share, state in zip(shares, states, strict=True)), np.zeros(1))
+    second, spread = np.zeros_like(states[0].second), np.zeros_like(states[0].spread)
+    for share, state in zip(shares, states, strict=True):
+        apart = state.mean - mean
+        second += share * state.second
+        # (3).
+        spread += share * (state.spread + outer(apart, apart))
+    return MomentState(n=n, mean=mean, spread=spread, second=second)
+
+
 _LEAST_SPREAD = 1e-12
 """Added so that a start is positive definite where there is next to no noise."""
-
-
 _SEEN = 5.0
 """Conditional variances of so many times the noise are taken for seen."""
 _UNIT = 0.3
@@ -62,8 +178,8 @@ _COEFFICIENT = 0.5
 """About how large a coefficient is, in half ranges, of a predictor whose scale noise hides."""
 
 
-def with_lengths(target: Target, sums: Moments, *, outcome: bool) -> Target:
-    """Return the target in coordinates that suit its cells; see ``Target.relative``.
+def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> LatentTarget:
+    """Return the target in coordinates that suit its cells; see ``LatentTarget.relative``.
 
     Where noise hides a column's scale, products with it are in units of that scale; where it is seen they
     stay as they are. Those of an outcome, the last column, go along with the predictor's scale or, where
@@ -72,10 +188,12 @@ def with_lengths(target: Target, sums: Moments, *, outcome: bool) -> Target:
     n, noise, _, spread = _near(target, sums)
     rows, _ = np.tril_indices(target.size, -1)
     pivots = np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))) ** 2
+    # A conditional variance below a few times the noise cannot be told from 0.
     hidden = (pivots < _SEEN * noise).astype(np.float64)
     relative = np.stack([np.zeros((len(rows), len(n))), hidden[rows], 1.0 - hidden[rows]])
     if outcome:
         of_outcome = rows == target.size - 1
+        # An outcome's entry is beta L_jj plus a sampling error of L_yy / sqrt(n).
         relative[0, of_outcome] = _COEFFICIENT
         relative[1, of_outcome] = 1.0 / np.sqrt(n)
         relative[2, of_outcome] = 0.0
@@ -95,7 +213,7 @@ def with_lengths(target: Target, sums: Moments, *, outcome: bool) -> Target:
 
 
 def starts(
-    target: Target,
+    target: LatentTarget,
     sums: Moments,
     statistic: NoisyStatistic,
     n_chains: int,
@@ -106,7 +224,7 @@ def starts(
 
     Parameters
     ----------
-    target : Target
+    target : LatentTarget
     sums : Moments
         The unbiased estimates.
     statistic : NoisyStatistic
@@ -126,7 +244,7 @@ def starts(
     n, noise_of_products, average, spread = _near(target, sums)
     doubt = np.minimum(1.0, noise_of_products)
     base_point = target.coordinates(n, average, spread, squares)
-    state = State(n=n, mean=average, spread=spread, second=spread + outer(average, average))
+    state = MomentState(n=n, mean=average, spread=spread, second=spread + outer(average, average))
     logs = np.log(np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))))
     latent = [evidence.start(state) for evidence in target.evidence]
     relative_to = along(target.evidence, logs)
@@ -152,11 +270,12 @@ def starts(
     guess = np.maximum(np.concatenate(scales), 1e-12)
     scales_start = np.concatenate([relative_to[:0], *(each for each, _ in latent)]) - relative_to
     base_point = np.concatenate([base_point, scales_start])
+    # Starts farther apart than the posterior is wide, so that R-hat can tell (Gelman et al. 2013).
     jitter = rng.standard_normal((target.n_coordinates, len(n), n_chains))
     return base_point[:, :, None] + guess[:, :, None] * jitter, guess
 
 
-def _near(target: Target, sums: Moments) -> tuple[Floats, Floats, Floats, Floats]:
+def _near(target: LatentTarget, sums: Moments) -> tuple[Floats, Floats, Floats, Floats]:
     """Return n (c,), the noise of products (c,), means (d, c) and S / n (d, d, c) near the noisy moments."""
     size, latent_n = target.size, target.latent_n
     if latent_n.fixed:
@@ -181,6 +300,7 @@ def shared_start(
     x = np.concatenate(begun).reshape(-1, n_cells * n_chains)
     empty = np.zeros((sum(evidence.n_latent for evidence in target.shared), x.shape[1]))
     whole = np.concatenate([x, empty])
+    # Shared scales start where the added moments are.
     state = target.total(whole)
     starts = [evidence.start(state) for evidence in target.shared]
     start, guess = (np.concatenate([empty[:0], *parts]) for parts in zip(*starts, strict=True))
@@ -202,9 +322,11 @@ def _possible(sums: Moments, n: Floats, noise: Floats, *, linear: bool) -> tuple
 
     average = within(sums.total.T / n) if linear else np.zeros_like(sums.total.T)
     spread = np.moveaxis(sums.products, 0, 2) / n - outer(average, average)
+    # The nearest positive semidefinite matrix: noise may leave none.
     values, vectors = np.linalg.eigh(np.moveaxis(spread, 2, 0))
     spread = np.moveaxis((vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2), 0, 2)
     variance = np.einsum("iic->ic", spread)
+    # Variances of records in -1..1 are at most 1, but for a few times the noise.
     shrink = np.sqrt(np.divide(within(variance), variance, out=np.ones_like(variance), where=variance > 0.0))
     return average, spread * outer(shrink, shrink)
 
@@ -292,8 +414,10 @@ def _posterior(
     return mixture_of_states(update(moments, target.latent(flat)[:, order], rng), kept, rng)
 
 
-def _target(statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: NPrior, size: int) -> Target:
-    return Target(
+def _target(
+    statistic: NoisyStatistic, evidence: tuple[Evidence, ...], n_prior: NPrior, size: int
+) -> LatentTarget:
+    return LatentTarget(
         size=size,
         linear=is_linear(statistic.plan.parameters),
         evidence=evidence,
@@ -320,6 +444,7 @@ def _coefficients(statistic: NoisyStatistic) -> Floats:
     powers = np.where(first > 0, 2.0, 1.0)
     powers[0] = 0.0
     # Rounding to the lattice adds a twelfth of a squared step to every square, on average (Sheppard).
+    # Sheppard: E (rounding error)^2 = 1 / 12 of a squared step, for each of N rows.
     matrix[:, 0] += matrix[:, _squares(len(names))].sum(axis=1) / 12.0
     coefficients: Floats = matrix * float(steps) ** powers
     return coefficients

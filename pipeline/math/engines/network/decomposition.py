@@ -1,19 +1,35 @@
-"""Bayesian networks from noisy tables of (parents, node): projection, and posteriors by part.
+r"""Bayesian networks from noisy tables of (parents, node): which are taken together, and by which engine.
 
-The tables of a part agree on all margins that they share: where these are of the same parents, or of one
-root, the posterior is exact, and elsewhere it takes MCMC (``counts.network``). What a part is, and why it
-may be less than the whole network, is told in ``counts.network.parts``.
+Model: rows follow a network with nodes v; the table z of (parents, v) is released with noise for every
+node. The question is the posterior of all conditional probabilities. It is a product over parts of the
+network,
 
-A *family* here is all nodes with the same parents: features of one class, the combination of the parents'
-categories. Where that is a single root, its counts are margins of the nodes' tables; it has no table of its
-own, and its probabilities belong to the family. A root that is nobody's only parent is a categorical
-variable. Where the parents are no single root, their combinations have a prior of Dirichlet(1). A part with a
-table of more than ``MOST_ENTRIES`` entries is taken family by family, whose margins are then not reconciled.
+.. math:: p(\theta \mid z) = \prod_i p(\theta_i \mid z_i) \qquad (1)
 
-In a pooled posterior each data set has latent tables of its own, consistent in themselves, and the
-probabilities are those of all: what is taken together in one posterior is drawn by the same chains for all
-data sets at once, with the probabilities integrated out. Other families of nodes are multiplied as those of
-tables without MCMC are.
+**The engine is chosen here.** A *family* is all nodes with the same parents: features of one class, the
+combination of the parents' categories. The tables of a family agree on the margin of its parents, and its
+posterior is exact (``multinomial.class_counts``); so is that of a root that is nobody's only parent
+(``multinomial.posterior``). A part of several families agrees on more margins and takes MCMC
+(``posterior``); one with a table of more than ``MOST_ENTRIES`` entries is taken family by family, whose
+margins are then not reconciled: (1) then leaves out what they say about each other. What a part is, and why
+it may be less than the whole network, is stated in ``tables_and_moves``.
+
+Where a family's parents are a single root, its counts are margins of the nodes' tables; it has no table of
+its own, and its probabilities belong to the family. Else the combinations of the parents have a prior of
+Dirichlet(1).
+
+Pooled: each data set has latent tables of its own, and the probabilities are those of all. What is taken
+together is drawn by the same chains for all data sets, probabilities integrated out; other families are
+multiplied (``combined``).
+
+Chains start at possible counts: margins by inverse variance, tables projected onto the simplex of their
+total, in turns. With :math:`s_i` entries of table i to one of a shared margin :math:`m_i`, the margin is
+
+.. math:: \bar m = \sum_i \frac{m_i}{s_i} \Big/ \sum_i \frac{1}{s_i}, \qquad
+    n_i \leftarrow n_i + (\bar m - m_i) / s_i \qquad (2)
+
+since the noise of :math:`m_i` has :math:`s_i` times the variance of an entry. (``margin``, ``spread`` and
+``mean`` in the code; in rows.)
 """
 
 from __future__ import annotations
@@ -25,12 +41,12 @@ import numpy as np
 
 from suffice.pipeline.math.distributions.composite import PiecewiseTables, Probabilities
 from suffice.pipeline.math.distributions.dirichlet import project_simplex
+from suffice.pipeline.math.engines.combined import products, table_factors
 from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
 from suffice.pipeline.math.engines.multinomial.posterior import count_posterior
-from suffice.pipeline.math.engines.network.log_posterior import parts
 from suffice.pipeline.math.engines.network.posterior import NoisyTables, generator_of, network_posterior
-from suffice.pipeline.math.engines.pooled.importance_sampling import products, table_factors
+from suffice.pipeline.math.engines.network.tables_and_moves import parts
 from suffice.pipeline.terms.statistics.count_table import released_tables
 
 if TYPE_CHECKING:
@@ -66,6 +82,7 @@ def pooled_network_distribution(
     if alone:
 
         def factors(rows: Rows) -> list[tuple[Any, ...]]:
+            # Given the probabilities data sets are independent: a family's posterior is a product.
             factors = [family_pieces(released, each.take(rows), concentrations) for each in data_sets]
             return list(zip(*map(table_factors, factors), strict=True))
 
@@ -170,7 +187,9 @@ def joint_parts(released: Sequence[CountTable]) -> tuple[list[list[int]], list[l
     joint: list[list[int]] = []
     by_family: list[list[int]] = []
     for part in parts(released):
+        # The choice of the engine: one family is exact, several agree on more margins than one.
         several = len(_families_of(released, part)) > 1
+        # Chains of large tables mix slowly.
         is_small = max(released[position].size for position in part) <= MOST_ENTRIES
         (joint if several and is_small else by_family).append(part)
     return joint, by_family
@@ -223,6 +242,7 @@ def _family_piece(
                 noisy.table(node).part(order - starts[node])
                 for node, order in zip(nodes, of_nodes, strict=True)
             ),
+            # Combinations of several parents have no table of their own: all are alike a priori.
             class_concentration=np.ones(n_classes) if root is None else concentrations[root][0],
             feature_concentrations=tuple(
                 by_class(released[node], concentrations[node].reshape(1, *released[node].shape), names)[0]
@@ -232,6 +252,7 @@ def _family_piece(
         )
     )
     entries = [] if root is None else [starts[root] + np.arange(n_classes)]
+    # The class is of the family only where it is a root; else another part has its probabilities.
     taken = np.arange(0 if entries else n_classes, posterior.mean.shape[1])
     return Probabilities(posterior), taken, np.concatenate([*entries, *of_nodes])
 
@@ -273,6 +294,7 @@ def project_nodes(
     for node in nodes:
         if node.name not in families:
             child = next(table for table in released if table.variables[:-1] == node.variables)
+            # A root that was not released is the margin of its children.
             families[node.name] = families[child.name].sum(axis=2)
     return np.concatenate([families[node.name].reshape(len(projected), -1) for node in nodes], axis=1)
 
@@ -289,6 +311,7 @@ def project_tables(
     n_cells = len(counts[0])
     for _round in range(_MOST_ROUNDS):
         counts = agreeing(counts, released, shared, known_n)
+        # Both conditions then hold, to ``_CLOSE`` scales of the noise.
         if min(float(table.min()) for table in counts) > -_CLOSE * scale:
             break
         counts = [
@@ -309,6 +332,7 @@ def _total(table: Floats) -> Floats:
 def shared_variables(released: Sequence[CountTable]) -> list[frozenset[str]]:
     """Return the sets of variables that tables share, and what these sets share, the smallest first."""
     scopes = [frozenset(variable.name for variable in table.variables) for table in released]
+    # Margins of margins agree too: the set is closed under intersection.
     separators = {first & second for first, second in combinations(scopes, 2)} | {frozenset[str]()}
     while True:
         more = separators | {first & second for first, second in combinations(separators, 2)}
@@ -344,11 +368,14 @@ def agreeing(
                 )
                 margins.append((index, (margin.shape, np.argsort(order)), aligned, spread))
         if known_n is not None and not names:
+            # A public N has no noise.
             mean = np.full(margins[0][2].shape, known_n)
         else:
+            # (2).
             weight = sum(1.0 / spread for *_, spread in margins)
             mean = sum((margin / spread for *_, margin, spread in margins), np.zeros(1)) / weight
         for index, (shape, back), margin, spread in margins:
             change = np.transpose(mean - margin, (0, *(1 + position for position in back))).reshape(shape)
+            # (2): the nearest table with that margin, as all its entries have the same variance.
             result[index] = result[index] + change / spread
     return result

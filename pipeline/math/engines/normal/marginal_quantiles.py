@@ -1,8 +1,28 @@
-r"""Marginal distributions as mixtures of few components, and their quantiles.
+r"""Marginal distributions of a mean and a variance as mixtures of few components, and their quantiles.
 
-Given the latent sums the mean is Student's t and the logarithm of the variance that of an inverse gamma.
-Nodes of one cell that are alike, in width and in location as far as either matters, become one component
-with their first two moments. Distribution functions are then right to about 0.005 (mostly 0.001).
+Model: nodes i of a quadrature over the latent sums have weights :math:`\omega_i`, and given one
+
+.. math:: \mu \mid i \sim t_{2 a_i}\bigl(m_i, \sqrt{b_i / (a_i k_i)}\bigr), \qquad
+    \sigma^2 \mid i \sim \mathrm{IG}(a_i, b_i) \qquad (1)
+
+    F(x) = \sum_i \omega_i F_i(x) \qquad (2)
+
+The question is quantiles and densities of (2). The variance is taken by its logarithm, with location
+:math:`\log (b / a)` and width :math:`1 / \sqrt a`.
+
+Method and error: nodes of one cell that are alike, in width and in location as far as either matters,
+become one component with their first two moments; F is then right to about 0.005 (mostly 0.001). Quantiles
+solve F(x) = q. Densities take components narrower than 0.12 of the posterior's spread for as wide as that,
+which makes its variance 1.5 % larger.
+
+========= ============== =========================================== ================= ===================
+symbol    in the code    meaning                                     shape             unit
+========= ============== =========================================== ================= ===================
+omega     ``weight``     weights of components                       (n_components,)   none
+m         ``loc``        location of mu, or log(b / a)               (n_components,)   half ranges, or none
+          ``width``      width of mu, or 1 / sqrt(a)                 (n_components,)   half ranges, or none
+2 a       ``degrees``    degrees of freedom                          (n_components,)   none
+========= ============== =========================================== ================= ===================
 """
 
 from __future__ import annotations
@@ -23,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaDistribution
-    from suffice.pipeline.math.engines.normal.weights import Nodes
+    from suffice.pipeline.math.engines.normal.moment_weights import Nodes
     from suffice.typing import Cells, Floats
 
     Keys: TypeAlias = NDArray[np.int64]
@@ -67,6 +87,7 @@ class MarginalMixture:
     def of_mean(cls, nodes: Nodes, cells: int) -> Self:
         """Merge the nodes' Student distributions."""
         given = nodes.given
+        # (1): the marginal of the mean of a NIG.
         width = np.sqrt(given.scale / given.concentration / given.precision)
         return cls._merged(nodes, cells, given.loc, width, is_variance=False)
 
@@ -74,6 +95,7 @@ class MarginalMixture:
     def of_variance(cls, nodes: Nodes, cells: int) -> Self:
         """Merge the nodes' inverse gammas."""
         given = nodes.given
+        # log sigma^2 of an inverse gamma has about the mean log(b / a) and the variance 1 / a.
         loc = np.log(given.scale / given.concentration)
         return cls._merged(nodes, cells, loc, 1.0 / np.sqrt(given.concentration), is_variance=True)
 
@@ -102,6 +124,7 @@ class MarginalMixture:
             weight=total,
             loc=middle,
             width=np.sqrt(square),
+            # A harmonic mean: the heaviest tail counts most.
             degrees=1.0 / _averages(group, weight, 1.0 / degrees, number),
             is_variance=is_variance,
         )
@@ -150,6 +173,7 @@ class MarginalMixture:
         centre = _averages(self.cell, self.weight, self.loc, len(points))
         square = (self.loc - centre[self.cell]) ** 2 + self.width**2
         spread = np.sqrt(_averages(self.cell, self.weight, square, len(points)))
+        # Two Gauss nodes a side do not resolve what is narrower: their components would ripple.
         widths = np.maximum(self.width, _RESOLVED * spread[self.cell])
         ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
@@ -171,6 +195,7 @@ class MarginalMixture:
         centre = _averages(self.cell, self.weight, self.loc, cells)
         square = _averages(self.cell, self.weight, (self.loc - centre[self.cell]) ** 2 + self.width**2, cells)
         spread = np.sqrt(square)
+        # Heavy tails go on for ever: quantiles beyond a million spreads are not looked for.
         reach = _REACH * spread
         quantiles = [
             find_quantile(self._below, centre - reach, centre + reach, centre, spread, level) for level in q
@@ -191,6 +216,7 @@ class MarginalMixture:
         def below(at: Floats) -> Floats:
             distance = at[cell] - loc
             if self.is_variance:
+                # P(sigma^2 <= s) = P(Gamma(a) >= b / s), with b / s = a e^-(log s - log(b / a)).
                 part = gammaincc(concentration, concentration * np.exp(np.minimum(-distance, 600.0)))
             else:
                 part = stdtr(degrees, distance / width)
@@ -211,8 +237,10 @@ def smeared(loc: Floats, width: Floats) -> tuple[Floats, Floats]:
     for side in (1, 2, 3):
         others = tuple({1, 2, 3} - {side})
         low, high = boxes.mean(axis=others).T
+        # Two nodes a side are h / sqrt(3) from the middle: (2 h / sqrt(3))^2 / 16 = h^2 / 12, of a half box.
         inside += (high - low) ** 2 / 16.0
     centre, inside = np.repeat(centre, 8), np.repeat(inside, 8)
+    # h / sqrt(3) becomes h / 2: sqrt(3 / 4) of it.
     return centre + np.sqrt(0.75) * (loc - centre), np.sqrt(width**2 + inside)
 
 

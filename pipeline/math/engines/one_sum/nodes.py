@@ -1,125 +1,317 @@
-r"""Exact posteriors of one parameter when N and one sum S are latent behind discrete Laplace noise.
+r"""Nodes of a quadrature over the latent pairs (N, S) of a noisy sum, and moments of the parameter from them.
+
+Model and weight W(N, S) as in ``noisy_sum``. The question is the posterior of the parameter,
 
 .. math::
     p(\theta \mid y) = \sum_N \int p(\theta \mid N, S) \, W(N, S) \, dS \Big/ \sum_N \int W(N, S) \, dS
+    \qquad (1)
 
-with W as in ``noisy`` and :math:`p(\theta \mid N, S)` the conjugate posterior. No rows at all, N = 0, is a
-component of its own, with S = 0.
+with :math:`p(\theta \mid N, S)` the conjugate posterior; for S on a lattice the integral is a sum. No
+records, N = 0, are a component of their own, with S = 0.
 
-How much denser a mixture of these is than their prior: in its coordinate every conjugate distribution of
-one parameter has a density of the form
+Method: sums and integrals over S are quadrature rules on blocks that begin and end at the kinks of the
+noise; those over N, likewise. What lies ``NATS`` below the mode is left out (e^-25 of it; e^-22 where
+moments are all that is asked for, which costs means some 1e-8 and tails some 1e-6). The nodes become the
+components of a mixture.
 
-.. math:: \log p_j(x) = \log p_j(x_0) + \eta_j \cdot (T(x) - T(x_0))
+Priors that are spread over scales: the prior is a mixture of :math:`\mathrm{Gamma}(a, b_j)` with weights
+:math:`w_j`. Pairs that are next to impossible may then hold most of a moment: one that is e^-22 times as
+probable as others may have a square that is 10^10 times theirs. Such pairs are resolved by
 
-with two numbers :math:`\eta_j` of its own and two functions T that all share, the prior too. So the ratios of
-all distributions at all positions are one product of matrices. Where a distribution is the prior itself, its
-ratio is constant, however far out.
+.. math::
+    W(N, S) \, E[\theta^2 \mid N, S] \qquad (2)
+
+    w_j \, \theta^p \, \mathrm{Gamma}(\theta; a, b_j) \propto
+        w_j b_j^{-p} \, \mathrm{Gamma}(\theta; a + p, b_j) \qquad (3)
+
+    E[(\theta - c)^k] = \frac{\sum W E[\theta^2 \mid N, S] \;
+        \bigl(E[(\theta - c)^k \mid N, S] / E[\theta^2 \mid N, S]\bigr)}{\sum W} \qquad (4)
+
+By (3), (2) is W under the tilted prior, times the prior's second moment. They are resolved evenly, as pairs
+that hold the mass may be next to nothing beside squares, and only where ``_left_out`` cannot rule out that
+far pairs hold more than e^-16 of a variance.
+
+============ =================== =============================== =============== ============
+symbol       in the code         meaning                         shape           unit
+============ =================== =============================== =============== ============
+N            ``n``               number of records               (n_nodes,)      records
+S            ``total``           sum of T                        (n_nodes,)      that of T
+W            ``weight``          posterior weight of a pair      (n_nodes,)      none
+b_j          ``rates``           rates of the prior's components (n_components,) that of T
+w_j          ``weights``         their weights                   (n_components,) none
+c            ``centre``          mean of near pairs              (n_cells,)      parameter
+============ =================== =============================== =============== ============
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.adaptive_blocks import NATS, SLICE, Blocks, divide_by_mass, nodes_of
-from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
-from suffice.pipeline.math.distributions.distribution import coordinate_of
-from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
-from suffice.pipeline.math.distributions.normal import NormalDistribution
+from suffice.pipeline.math.distributions.adaptive_blocks import NATS, Blocks, divide_by_mass, nodes_of
+from suffice.pipeline.math.distributions.gamma import GammaDistribution
+from suffice.pipeline.math.distributions.intervals import moments_about
+from suffice.pipeline.math.engines.one_sum.noisy_sum import SumSupport, log_rising_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
     from suffice.typing import Cells, Floats
 
+    Update: TypeAlias = Callable[[Floats, Floats], Distribution]
+
+
+def moments_of_all(sums: NoisySums, update: Update, near: NearMoments) -> tuple[Floats, Floats]:
+    """Return means and standard deviations, (n_cells,), with what is far out in tails."""
+    if not isinstance(sums.marginal, SpreadGammaGamma):
+        return near.means, near.sds
+    means, sds = np.empty((2, sums.n_cells))
+    for batch in batches(sums):
+        means[batch], sds[batch] = whole_moments(sums.take(batch), update, sums.marginal, near.take(batch))
+    return means, sds
+
+
+_NEGLIGIBLE = -16.0
+"""Log of the share of a variance that may be left out: 1e-7."""
+_DEEP = 40.0
+"""Nats within which pairs are resolved by squares: of these the pairs that hold the mass may be e^-25."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MixtureRatio:
-    """Made by ``MixtureRatio.of``.
+class NearMoments:
+    """Moments of the pairs that hold the posterior's mass, whatever far tails add to them.
 
     Attributes
     ----------
-    start : ndarray of shape (n_components,), float64
-        Log weights and ratios at one position.
-    numbers : ndarray of shape (2, n_components), float64
-        Those of all distributions less those of the prior.
-    rises : callable
-        Positions (n,) -> by how much the two functions are higher than at that position, (2, n).
+    means, sds : ndarray of shape (n_cells,), float64
+    log_evidence : ndarray of shape (n_cells,), float64
+        As in ``LatentPairs``.
+    most : ndarray of shape (n_cells,), float64
+        The largest N of a cell's pairs.
     """
 
-    start: Floats
-    numbers: Floats
-    rises: Callable[[Floats], Floats]
+    means: Floats
+    sds: Floats
+    log_evidence: Floats
+    most: Floats
 
     @classmethod
-    def of(cls, prior: Distribution, distributions: Distribution, log_weight: Floats) -> Self:
-        """Take the prior, one distribution, and the components of the mixture with their log weights."""
-        coordinate = coordinate_of(distributions)
-        at = coordinate.centre[[int(np.argmax(log_weight))]]
+    def of(cls, pairs: LatentPairs, moments: tuple[Floats, Floats]) -> Self:
+        """Put moments of pairs beside what else is asked of these."""
+        means, sds = moments
+        most = np.zeros(len(means))
+        np.maximum.at(most, pairs.cell, pairs.n)
+        return cls(means=means, sds=sds, log_evidence=pairs.log_evidence, most=most)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Those of consecutive cells."""
         return cls(
-            start=log_weight + coordinate.log_density(at) - coordinate_of(prior).log_density(at),
-            numbers=_numbers(distributions, at) - _numbers(prior, at),
-            rises=_rises(distributions, at),
+            means=np.concatenate([part.means for part in parts]),
+            sds=np.concatenate([part.sds for part in parts]),
+            log_evidence=np.concatenate([part.log_evidence for part in parts]),
+            most=np.concatenate([part.most for part in parts]),
         )
 
-    def __call__(self, position: Floats) -> Floats:
-        """Log ratio at positions (n,)."""
-        log_ratio = np.empty(len(position))
-        step = max(1, SLICE // len(self.start))
-        for first in range(0, len(position), step):
-            part = slice(first, first + step)
-            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                terms = self.rises(position[part]).T @ self.numbers
-                terms += self.start
-                top = np.max(terms, axis=1)
-                terms -= top[:, None]
-                # Of what is between 0 and 1, seven digits are enough.
-                parts = np.exp(terms.astype(np.float32))
-                log_ratio[part] = top + np.log(np.sum(parts, axis=1, dtype=np.float64))
-        return np.where(np.isnan(log_ratio), -np.inf, log_ratio)
+    def take(self, cells: Cells) -> Self:
+        """Those of the given cells."""
+        return replace(
+            self,
+            means=self.means[cells],
+            sds=self.sds[cells],
+            log_evidence=self.log_evidence[cells],
+            most=self.most[cells],
+        )
 
 
-def _numbers(distribution: Distribution, at: Floats) -> Floats:
-    """Every distribution's two numbers."""
-    if isinstance(distribution, NormalDistribution):
-        precision = distribution.scale**-2.0
-        return np.stack([(distribution.loc - at) * precision, precision])
-    if isinstance(distribution, GammaDistribution):
-        return np.stack([distribution.concentration, distribution.rate * np.exp(at)])
-    if isinstance(distribution, InverseGammaDistribution):
-        return np.stack([distribution.concentration, distribution.scale * np.exp(-at)])
-    if isinstance(distribution, BetaDistribution):
-        return np.stack([distribution.concentration1, distribution.concentration0])
-    raise TypeError(type(distribution).__name__)
+def near_moments(
+    pairs: LatentPairs, update: Update, marginal: SpreadGammaGamma, centre: Floats
+) -> tuple[Floats, Floats]:
+    """Return means and standard deviations of pairs, each (n_cells,), by numbers near the means."""
+    first, second = _about(pairs, update, marginal, centre[pairs.cell])
+    return _summed(pairs, centre, pairs.weight * first, pairs.weight * second)
 
 
-def _rises(distribution: Distribution, at: Floats) -> Callable[[Floats], Floats]:
-    """Return the functions that they multiply."""
-    if isinstance(distribution, NormalDistribution):
-        return lambda position: _parabola(position - at)
-    if isinstance(distribution, GammaDistribution):
-        return lambda position: _exponential(position - at)
-    if isinstance(distribution, InverseGammaDistribution):
-        return lambda position: _exponential(at - position)
-    return lambda position: _logits(position - at, at)
+def whole_moments(
+    sums: NoisySums, update: Update, marginal: SpreadGammaGamma, near: NearMoments
+) -> tuple[Floats, Floats]:
+    """Return means and standard deviations, each (n_cells,), with far tails where those may matter."""
+    means, sds = near.means.copy(), near.sds.copy()
+    far = np.flatnonzero(_left_out(sums, update, near) > _NEGLIGIBLE)
+    if far.size:
+        means[far], sds[far] = _far_moments(sums.take(far), update, marginal, near.take(far))
+    return means, sds
 
 
-def _parabola(distance: Floats) -> Floats:
-    return np.stack([distance, -0.5 * distance * distance])
+def _far_moments(
+    sums: NoisySums, update: Update, marginal: SpreadGammaGamma, near: NearMoments
+) -> tuple[Floats, Floats]:
+    # Of an inverse gamma the parameter is one over the rate: its square is the rate to the power of -2.
+    power = 2 if isinstance(update(np.zeros(1), np.zeros(1)), GammaDistribution) else -2
+    pairs = resolve(
+        replace(sums, marginal=marginal.tilted(power), from_nothing=True), evenly=True, nats=_DEEP
+    )
+    none = np.zeros(1)
+    # (2) = tilted W times E[theta^2] under the prior, which is that given no records.
+    _, prior = _about(_Pairs(n=none, total=none), update, marginal, none)
+    weight = pairs.weight * (prior * np.exp(pairs.log_evidence - near.log_evidence))[pairs.cell]
+    _, square = _about(pairs, update, marginal, np.zeros(len(pairs.n)))
+    first, second = _about(pairs, update, marginal, near.means[pairs.cell])
+    # (4), for k = 1 and 2.
+    return _summed(pairs, near.means, weight * (first / square), weight * (second / square))
 
 
-def _exponential(distance: Floats) -> Floats:
-    return np.stack([distance, -np.expm1(distance)])
+def _summed(pairs: LatentPairs, centre: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """Return means and standard deviations from pairs' parts of moments about centres."""
+    cells = len(centre)
+    shift = np.bincount(pairs.cell, first, cells)
+    spread = np.bincount(pairs.cell, second, cells)
+    # Var = E (theta - c)^2 - (E theta - c)^2: both small where c is near the mean, so nothing cancels.
+    return centre + shift, np.sqrt(np.maximum(spread - shift**2, 0.0))
 
 
-def _logits(distance: Floats, at: Floats) -> Floats:
-    """Rises of the logs of a probability and of its complement from the logit `at`."""
-    rest = 1.0 / (1.0 + np.exp(at))
-    return -np.stack([np.log1p(rest * np.expm1(-distance)), np.log1p(rest * np.exp(at) * np.expm1(distance))])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pairs:
+    n: Floats
+    total: Floats
+
+
+def _about(
+    pairs: LatentPairs | _Pairs, update: Update, marginal: SpreadGammaGamma, centre: Floats
+) -> tuple[Floats, Floats]:
+    """Return the first two moments about centres given pairs, each (n_pairs,)."""
+    first, second = np.zeros((2, len(pairs.n)))
+    for share, shift in zip(marginal.shares(pairs.total, pairs.n), marginal.shifts, strict=True):
+        parts = moments_about(update(pairs.n, pairs.total + shift), centre)
+        first += share * parts[0]
+        second += share * parts[1]
+    return first, second
+
+
+def _left_out(sums: NoisySums, update: Update, near: NearMoments) -> Floats:
+    """Return logs of bounds on what of variances, over themselves, is where sums are next to 0."""
+    none = np.zeros(sums.n_cells)
+    _, second = moments_about(update(near.most, none), none)
+    # Of no N is the noise of a sum of 0 likelier than that of the sums alone.
+    is_sum = sums.totals.coefficients[:, 0] == 0.0
+    # As A goes to 0 the noise leaves e^-|y_1| / b of W, and a parameter at most the prior given most rows.
+    log_noise = -np.abs(sums.totals.values[:, is_sum]) @ sums.totals.rate[is_sum]
+    bound: Floats = log_noise + np.log(second) - near.log_evidence - 2.0 * np.log(near.sds)
+    return bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadGammaGamma:
+    r"""The same of a mixture of :math:`\mathrm{Gamma}(a, b_j)` priors with weights :math:`w_j`.
+
+    .. math:: p(S \mid N) = \sum_j w_j \, p_j(S \mid N), \qquad
+              r \mid N, S, j \sim \mathrm{Gamma}(a + kN, b_j + w S)
+
+    What :math:`b_j` adds is what a sum larger by :math:`(b_j - b_0) / w` would add to :math:`b_0`: given j, a
+    pair (N, S) leads to the posterior that the first component has of a shifted pair.
+
+    Parameters
+    ----------
+    weights, rates : tuple of float
+        Of the components; rates ascend.
+    """
+
+    weights: tuple[float, ...]
+    concentration: float
+    rates: tuple[float, ...]
+    shape: float = 1.0
+    share: float = 1.0
+    support: ClassVar[SumSupport] = SumSupport.POSITIVE
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log density."""
+        shape, part = self.shape * n, self.share * total
+        power = -(self.concentration + shape)
+        # The rate under which the sum is likeliest, between the components', bounds all their terms.
+        # b^a (w S)^(kN - 1) / (b + w S)^(kN + a) is largest at b = a w S / (kN): no term is above this one.
+        nearest = np.clip(part * self.concentration / shape, self.rates[0], self.rates[-1])
+        top = self.concentration * np.log(nearest) + power * np.log1p(nearest / part)
+        mixed = np.zeros(top.shape)
+        term = np.empty(top.shape)
+        for weight, rate in zip(self.weights, self.rates, strict=True):
+            np.divide(rate, part, out=term)
+            np.log1p(term, out=term)
+            term *= power
+            term -= top
+            np.exp(term, out=term)
+            term *= weight * rate**self.concentration
+            mixed += term
+        log_density: Floats = (
+            (log_rising_ratio(self.concentration, shape) + np.log(shape))
+            + (top + np.log(mixed))
+            - (self.concentration * np.log(part) + np.log(total))
+        )
+        return log_density
+
+    def tilted(self, power: int) -> Self:
+        r"""Return the same under the prior times a power of the rate, over its integral.
+
+        .. math::
+            w_j \, r^p \, \mathrm{Gamma}(r; a, b_j) \propto w_j b_j^{-p} \, \mathrm{Gamma}(r; a + p, b_j)
+        """
+        smallest = self.rates[0]
+        # (3): the integral of r^p under Gamma(a, b) is proportional to b^-p.
+        weights = [w * (rate / smallest) ** -power for w, rate in zip(self.weights, self.rates, strict=True)]
+        whole = math.fsum(weights)
+        return replace(
+            self,
+            weights=tuple(weight / whole for weight in weights),
+            concentration=self.concentration + power,
+        )
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode of the logarithm of S under the heaviest component."""
+        heaviest = self.rates[int(np.argmax(self.weights))]
+        return heaviest * self.shape * n / self.concentration / self.share
+
+    @property
+    def shifts(self) -> Floats:
+        """How much larger each component's posterior takes S for than the first one's."""
+        # b_j + w S = b_0 + w (S + (b_j - b_0) / w): component j of S is component 0 of a larger sum.
+        return (np.array(self.rates) - self.rates[0]) / self.share
+
+    def shares(self, total: Floats, n: Floats) -> Floats:
+        """Posterior probabilities of the components given pairs (n_pairs,): (n_components, n_pairs)."""
+        none = n < 1.0  # no records, whose sum is 0, tell nothing
+        terms = self._log_terms(np.where(none, 1.0, total), self.shape * n)
+        terms -= np.max(terms, axis=0)
+        np.exp(terms, out=terms)
+        terms[:, none] = 1.0
+        terms *= np.array(self.weights)[:, None]
+        terms /= np.sum(terms, axis=0)
+        return terms
+
+    def shifted(self, total: Floats, n: Floats, rng: np.random.Generator) -> Floats:
+        """Shift sums as a component of every pair that is drawn by its share does, (n_pairs,)."""
+        ends = np.cumsum(self.shares(total, n), axis=0)
+        # Given (N, S) the component is one of j with probability `shares`; its posterior is that of a
+        # shifted sum.
+        drawn = np.sum(rng.random(len(total)) > ends[:-1], axis=0)
+        shifted: Floats = total + self.shifts[drawn]
+        return shifted
+
+    def _log_terms(self, total: Floats, shape: Floats) -> Floats:
+        """What of the components' log densities depends on their rates, component by component."""
+        part = self.share * total
+        power = -(self.concentration + shape)
+        log_terms = np.empty((len(self.rates), *part.shape))
+        for j, rate in enumerate(self.rates):
+            np.divide(rate, part, out=log_terms[j])
+            np.log1p(log_terms[j], out=log_terms[j])
+            log_terms[j] *= power
+            log_terms[j] += self.concentration * math.log(rate)
+        return log_terms
 
 
 BATCH = 256
@@ -135,7 +327,7 @@ _SPREAD = np.array([-25.0, 0.0, 25.0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nodes:
+class LatentPairs:
     """Latent pairs (N, S) of some cells with their posterior probabilities.
 
     Attributes
@@ -156,7 +348,7 @@ class Nodes:
     log_evidence: Floats
 
 
-def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None) -> Nodes:
+def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None) -> LatentPairs:
     """Find nodes and weights whose sums over (N, S) are accurate for smooth functions of both.
 
     Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`;
@@ -165,6 +357,7 @@ def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None)
     cells = sums.n_cells
     if nats is None:
         nats = NATS if evenly else _NATS
+    # (1): first the rule over N, then for each of its nodes the rule over S.
     cell, n, weight = rows_of(sums, nats, evenly=evenly)
     blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly)
     log_share = np.log(weight) - blocks.top[cell]
@@ -180,9 +373,10 @@ def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None)
         repeated = (np.repeat(column, nodes.shape[1])[used] for column in (node_cell, count))
         columns.append((*repeated, nodes.ravel()[used], masses.ravel()[used]))
     node_cell, count, position, mass = (np.concatenate(column) for column in zip(*columns, strict=True))
+    # The denominator of (1), over the highest weight of the cell.
     evidence = np.bincount(node_cell, mass, cells)
     amount = np.where(count < 1.0, 0.0, sums.amount(position))
-    return Nodes(
+    return LatentPairs(
         cell=node_cell,
         n=count,
         total=sums.total(count, amount),
@@ -247,6 +441,7 @@ def _edges_of_n(sums: NoisySums, low: float, high: float) -> Floats:
     if reach:
         # Where all of N has to be in one sum for it to be what was released, a spike there crosses a kink.
         values = sums.totals.by_release
+        # y_1 + y_2 estimates R N with noise of scale b / R in N: about that estimate p(y | N) bends.
         wide = np.ceil(sums.totals.scale_by_release[:, :1] / reach)
         near = np.sum(values, axis=2, keepdims=True) / reach + wide * _SPREAD
         kinks = np.concatenate([near, values / reach], axis=2)
@@ -316,6 +511,7 @@ def cut(
 def batches(sums: NoisySums) -> Iterator[Cells]:
     """Consecutive cells to be resolved together; more of them where N is known."""
     low, high = sums.n_prior.support
+    # A public N has one row a cell: four times as many cells take the same memory.
     size = BATCH if low < high else 4 * BATCH
     for start in range(0, sums.n_cells, size):
         yield np.arange(start, min(start + size, sums.n_cells))

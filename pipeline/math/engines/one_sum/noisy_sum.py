@@ -1,23 +1,49 @@
-r"""Noisy sums, and the weight of the latent (N, S) behind them.
+r"""Noisy sums of one statistic T, and the joint weight of the latent number of rows N and their sum S.
+
+Model: N rows have a prior :math:`\pi(N)`; T of each has a distribution with a parameter
+:math:`\theta` under its conjugate prior; a release adds independent discrete Laplace noise of scale b to
+:math:`A = (S - \text{lower} N) / \text{step}` and, where N is private, to :math:`R N - A`. The question is
+how probable each pair (N, S) is given the release. With :math:`\theta` integrated out,
 
 .. math::
-    W(N, S) = \pi(N) \, p(S \mid N) \, e^{-|y_1 - A| / b} \, e^{-|y_2 - (R N - A)| / b}
+    W(N, S) = \pi(N) \, p(S \mid N) \prod_l e^{-|y_{1l} - A| / b_l} \, e^{-|y_{2l} - (R N - A)| / b_l}
+    \qquad (1)
 
-with A the sum of :math:`X - \text{lowest}` in lattice steps, an affine function of S and N, R the lattice's
-range, and b the noise's scale. Where N is public the first component alone is released.
-Every further release of the same sums has factors of its own.
+    p(S \mid N) = \int p(S \mid N, \theta) \, p(\theta) \, d\theta \qquad (2)
+
+    (a)_c = \Gamma(a + c) / \Gamma(a) \qquad (3)
+
+The product in (1) is over releases l of the same sums. Where N is public only :math:`y_1` is released.
+
+Method: (2) has a closed form for every conjugate pair, stated in its class. Each is written in ratios (3),
+in which no two large log gammas cancel: N and S go up to 1e15. Nothing here is approximate but ``profile``,
+by which a range of N is divided before it is summed: it is the log of about :math:`\sum_S W(N, S)`.
+
+========= ===================== ================================ ================= ================
+symbol    in the code           meaning                          shape             unit
+========= ===================== ================================ ================= ================
+N         ``n``                 number of records                (n_rows,)         records
+S         ``total``             sum of T                         (n_rows, n)       that of T
+A         ``amount``            S above ``lower`` N              (n_rows, n)       lattice steps
+x         ``position``          A, or log A where S > 0          (n_rows, n)       steps, or none
+y         ``totals.values``     released sums                    (n_cells, n_sums) lattice steps
+b         ``totals.scale``      scale of the noise               (n_sums,)         lattice steps
+1 / b     ``totals.rate``       fall of the log density          (n_sums,)         nats a step
+R         ``coefficients``      range of T                       (n_sums, 2)       lattice steps
+========= ===================== ================================ ================= ================
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
 
 from suffice.pipeline.math.distributions.adaptive_blocks import NATS
-from suffice.pipeline.math.engines.one_sum.marginals import Marginal, Support
+from suffice.pipeline.math.engines.multinomial.noisy_counts import log_rising
 from suffice.pipeline.terms.released.noise_distribution import log_laplace
 
 if TYPE_CHECKING:
@@ -26,6 +52,198 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
     from suffice.typing import Cells, Floats
+
+
+class SumSupport(StrEnum):
+    """Where a sum may lie, and so how sums over it are taken."""
+
+    INTEGERS = "integers"
+    """0, 1, 2, ...: summed."""
+    POSITIVE = "positive"
+    """Above 0: integrated over its logarithm, in which powers of it are smooth at 0."""
+    REAL = "real"
+    """Any real number: integrated."""
+
+
+class Marginal(Protocol):
+    """What is needed of the distribution of S given N."""
+
+    @property
+    def support(self) -> SumSupport:
+        """Where S may lie."""
+
+    @property
+    def most_per_row(self) -> float:
+        """Upper bound of S / N; infinity where there is none."""
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log of p(S | N) inside of the support, N >= 1; arrays broadcast, and so does what is returned."""
+
+    def typical(self, n: Floats) -> Floats:
+        """A sum near the highest probability or density: where a search for the mode starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetaBinomial:
+    r"""Successes among m N trials, of a probability with a :math:`\mathrm{Beta}(a, b)` prior.
+
+    .. math:: p(S \mid N) = \frac{(a)_S}{S!} \frac{(b)_{mN - S}}{(mN - S)!} \frac{(mN)!}{(a + b)_{mN}}
+    """
+
+    concentration1: float
+    concentration0: float
+    trials: float
+    support: ClassVar[SumSupport] = SumSupport.INTEGERS
+
+    @property
+    def most_per_row(self) -> float:
+        """All trials."""
+        return self.trials
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log probability."""
+        trials = self.trials * n
+        return (
+            # (2) is the ratio of Beta functions times the binomial coefficient; each factor is one (3) over
+            # c!.
+            log_rising_ratio(self.concentration1, total)
+            + log_rising_ratio(self.concentration0, trials - total)
+            - log_rising_ratio(self.concentration1 + self.concentration0, trials)
+        )
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode, where there is one."""
+        a, b = max(self.concentration1 - 1.0, 0.0), max(self.concentration0 - 1.0, 0.0)
+        share = (
+            a / (a + b) if a + b > 0.0 else self.concentration1 / (self.concentration1 + self.concentration0)
+        )
+        return np.rint(share * self.trials * n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GammaPoisson:
+    r"""Sum of N Poisson counts of a rate with a :math:`\mathrm{Gamma}(a, b)` prior: a negative binomial.
+
+    .. math:: p(S \mid N) = \frac{(a)_S}{S!} \Bigl(\frac{b}{b + N}\Bigr)^a \Bigl(\frac{N}{b + N}\Bigr)^S
+    """
+
+    concentration: float
+    rate: float
+    support: ClassVar[SumSupport] = SumSupport.INTEGERS
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log probability."""
+        return (
+            # (2): (a)_S / S! (b / (b + N))^a (N / (b + N))^S; log1p keeps what is left where b and N differ
+            # much.
+            log_rising_ratio(self.concentration, total)
+            - self.concentration * np.log1p(n / self.rate)
+            - total * np.log1p(self.rate / n)
+        )
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode."""
+        return np.floor(max(self.concentration - 1.0, 0.0) / self.rate * n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetaNegativeBinomial:
+    r"""Failures before r N successes, of a probability of success with a :math:`\mathrm{Beta}(a, b)` prior.
+
+    .. math:: p(S \mid N) = \frac{rN}{rN + S} \frac{(a)_{rN}}{\Gamma(rN + 1)} \frac{(b)_S}{S!}
+        \frac{\Gamma(rN + S + 1)}{(a + b)_{rN + S}}
+    """
+
+    concentration1: float
+    concentration0: float
+    successes: float
+    support: ClassVar[SumSupport] = SumSupport.INTEGERS
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log probability."""
+        successes = self.successes * n
+        return (
+            # (2) with (rN)_S / S! = Gamma(rN + S + 1) / (Gamma(rN + 1) S!) times rN / (rN + S), the last
+            # term.
+            log_rising_ratio(self.concentration1, successes)
+            + log_rising_ratio(self.concentration0, total)
+            - log_rising_ratio(self.concentration1 + self.concentration0, successes + total)
+            - np.log1p(total / successes)
+        )
+
+    def typical(self, n: Floats) -> Floats:
+        """About the mode."""
+        ratio = max(self.concentration0 - 1.0, 0.0) / (self.concentration1 + 1.0)
+        return np.floor(ratio * np.maximum(self.successes * n - 1.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GammaGamma:
+    r"""Sum of shape k N and a rate with a :math:`\mathrm{Gamma}(a, b)` prior: a scaled beta prime.
+
+    .. math:: p(S \mid N) = \frac{w}{B(kN, a)} \frac{b^a (w S)^{kN - 1}}{(b + w S)^{kN + a}}
+
+    where w S given the rate r is :math:`\mathrm{Gamma}(kN, r)`.
+    """
+
+    concentration: float
+    rate: float
+    shape: float = 1.0
+    share: float = 1.0
+    support: ClassVar[SumSupport] = SumSupport.POSITIVE
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log density."""
+        shape, part = self.shape * n, self.share * total
+        return (
+            # (2): 1 / B(kN, a) is (a)_kN kN / (kN)!, so that no log Beta of two large numbers is needed.
+            log_rising_ratio(self.concentration, shape)
+            + np.log(shape)
+            - self.concentration * np.log1p(part / self.rate)
+            - shape * np.log1p(self.rate / part)
+            - np.log(total)
+        )
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode of the logarithm of S."""
+        return self.rate * self.shape * n / self.concentration / self.share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalNormal:
+    r"""Sum of N normals of variance v and a mean with a :math:`\mathrm{Normal}(m, s)` prior.
+
+    .. math:: S \mid N \sim \mathrm{Normal}(N m, \sqrt{N v + N^2 s^2})
+    """
+
+    loc: float
+    scale: float
+    variance: float
+    support: ClassVar[SumSupport] = SumSupport.REAL
+    most_per_row: ClassVar[float] = np.inf
+
+    def log_prob(self, total: Floats, n: Floats) -> Floats:
+        """Log density."""
+        # Var S = E Var(S | mu) + Var E(S | mu) = N v + N^2 s^2; the root is split, as N^2 would overflow
+        # early.
+        deviation = np.sqrt(n) * np.sqrt(self.variance + n * self.scale**2)
+        standard = (total - n * self.loc) / deviation
+        log_prob: Floats = -0.5 * standard * standard - np.log(deviation) - 0.5 * np.log(2.0 * np.pi)
+        return log_prob
+
+    def typical(self, n: Floats) -> Floats:
+        """The mode."""
+        return n * self.loc
+
+
+def log_rising_ratio(concentration: float, count: Floats) -> Floats:
+    r"""Log of :math:`(a)_c / c!`, as ``log_rising``, of one concentration."""
+    if concentration == 1.0:  # nothing, whatever the counts
+        return np.zeros(())
+    return log_rising(np.array([concentration]), count)
 
 
 _CLOSE = 4.0
@@ -82,7 +300,7 @@ class NoisySums:
     @property
     def is_sum(self) -> bool:
         """Whether sums are whole numbers of steps."""
-        return self.marginal.support is Support.INTEGERS
+        return self.marginal.support is SumSupport.INTEGERS
 
     @property
     def fall(self) -> float:
@@ -99,6 +317,7 @@ class NoisySums:
     def _kinks_of_rows(self, cell: Cells, n: Floats) -> list[Floats]:
         """Where the noise of every row of the totals has its kink; n is (n_rows,)."""
         return [
+            # |y - A| has its kink at A = y; |y - (R N - A)| at A = R N - y.
             reach * n - value[cell] if reach else value[cell]
             for value, (reach, _) in zip(self.totals.values.T, self.totals.coefficients.tolist(), strict=True)
         ]
@@ -113,7 +332,8 @@ class NoisySums:
             return np.broadcast_to(log_prob, np.broadcast_shapes(n.shape, position.shape))
         # Of A, not of S: no rows at all have a probability, and it has to be weighed against densities.
         log_prob = np.add(log_prob, np.log(self.step))
-        return log_prob + position if self.marginal.support is Support.POSITIVE else log_prob
+        # The density of log A is that of A times dA / d log A = A.
+        return log_prob + position if self.marginal.support is SumSupport.POSITIVE else log_prob
 
     def log_noise(self, cell: Cells, n: Floats, position: Floats) -> Floats:
         """Log density of the noise, unnormalised, at positions (n_rows, n_positions); n is (n_rows, 1)."""
@@ -122,6 +342,7 @@ class NoisySums:
 
     def log_weight(self, cell: Cells, n: Floats, position: Floats) -> Floats:
         """Log of p(S | N) times noise, at (n_rows, n_positions); n is (n_rows, 1)."""
+        # (1) but for the prior of N.
         return self.log_density(n, position) + self.log_noise(cell, n, position)
 
     def log_joint(self, cell: Cells, n: Floats, position: Floats) -> Floats:
@@ -130,12 +351,15 @@ class NoisySums:
         value = self.log_weight(cell, rows, position)
         none = n < 1.0
         if np.any(none):
+            # No records have the sum 0 for certain: (1) is the noise at N = 0, A = 0, a probability, not a
+            # density.
             value[none] = self.log_weight_of_none(cell[none])[:, None]
+        # (1) in full.
         return value + self.n_prior.log_prob(n)[:, None]
 
     def amount(self, position: Floats) -> Floats:
         """A at a position."""
-        return np.exp(position) if self.marginal.support is Support.POSITIVE else position
+        return np.exp(position) if self.marginal.support is SumSupport.POSITIVE else position
 
     def total(self, n: Floats, amount: Floats) -> Floats:
         """S, in T's unit."""
@@ -160,9 +384,9 @@ class NoisySums:
 
     def longest(self, left: Floats) -> Floats:
         """How long a block of positions may be for rational functions of S to be smooth in it."""
-        if self.marginal.support is Support.INTEGERS:
+        if self.marginal.support is SumSupport.INTEGERS:
             return 9.0 * left + 12.0
-        return np.full_like(left, _LONGEST_LOG if self.marginal.support is Support.POSITIVE else np.inf)
+        return np.full_like(left, _LONGEST_LOG if self.marginal.support is SumSupport.POSITIVE else np.inf)
 
     def breaks(self, cell: Cells, n: Floats) -> Floats:
         """Positions (n_rows, n_positions), ascending: kinks, a typical one, ends with little beyond."""
@@ -170,13 +394,15 @@ class NoisySums:
         if self.is_sum:  # where a kink is between two integers, the next one is the first beyond it
             kinks = [np.ceil(kink) for kink in kinks]
         typical = (self.marginal.typical(n) - self.lower * n) / self.step
+        # Beyond the outermost kinks the noise falls by sum(1 / b) nats a step, and p(S | N) is unimodal: so
+        # what lies farther out than this has less than e^-NATS of the weight at the kink.
         margin = NATS / self.fall
         first, last = kinks[0] - margin, kinks[-1] + margin
         inner = _inserted([first, *kinks, last], typical)
         columns = [np.minimum(first, typical - margin), *inner, np.maximum(last, typical + margin)]
         if self.from_nothing:
             columns[0] = np.zeros_like(typical)
-        if self.marginal.support is Support.POSITIVE:
+        if self.marginal.support is SumSupport.POSITIVE:
             least = np.exp(_LOWEST_LOG)
             columns = [np.log(np.maximum(column, least)) for column in columns]
         if self.is_sum:
@@ -218,9 +444,11 @@ class NoisySums:
             noise[apart, 0] = self.log_noise(cell[apart], n[apart, None], position[:, None])[:, 0]
         kinks = self.kinks(cell, n)
         wide = np.log(kinks[:, -1] - kinks[:, 0] + 2.0 / self.fall)[:, None]
-        if self.marginal.support is Support.POSITIVE:
+        if self.marginal.support is SumSupport.POSITIVE:
             wide = wide - breaks
         # Of all of S, as much is about a break as there is room in what the noise leaves.
+        # About a kink the noise leaves a width `wide`: within it p(S | N) has about min(1, p wide) of its
+        # mass, here smoothly p wide / (1 + p wide).
         scarce = -density - wide
         room = noise - np.maximum(scarce, 0.0) - np.log1p(np.exp(-np.abs(scarce)))
         room = np.ascontiguousarray(room.T)
@@ -236,6 +464,7 @@ class NoisySums:
         mode = np.empty(len(n))
         active = row
         for _ in range(_SECTIONS):
+            # Where log W is concave its mode is in one of the two eighths beside the best position.
             inner = left[:, None] + (right - left)[:, None] * _EIGHTHS
             value = self.log_weight(cell[active], n[active, None], inner)
             row = np.arange(len(active))

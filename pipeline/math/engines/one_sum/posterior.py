@@ -1,6 +1,28 @@
-"""The posterior of a parameter when N and the sum are latent: a mixture of conjugate posteriors."""
+r"""The posterior of one parameter behind a noisy sum: a mixture of conjugate posteriors, and draws from it.
 
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+Model and symbols as in ``noisy_sum``; the mixture (1) is that of ``nodes``:
+
+.. math::
+    p(\theta \mid y) = \sum_i \omega_i \, p(\theta \mid N_i, S_i), \; \omega_i \propto W(N_i, S_i) \quad (1)
+
+Moments are sums over all nodes i (right to 1e-6 sd, docs/decisions/0016); quantiles are of merged
+components. Under design effects d the likelihood has the power 1 / d: N and S keep their weights and count
+as N / d and S / d.
+
+Draws rest on no quadrature: pairs (N, S) are drawn by rejection, with a bound on tiles of the (N, S) plane,
+
+.. math::
+    \log W(N, S) \le h + s \, (x - x_0), \qquad x_0 \le x < x_0 + L \qquad (2)
+
+    h = \log W(N_+, x_0) + \beta + \Delta, \qquad
+    \Delta = \max_{N \le N_+} \bigl(\log W(N, x) - \log W(N_+, x)\bigr) \qquad (3)
+
+In the code, :math:`N_+, x_0, L, s, h` are ``n``, ``left``, ``length``, ``slope`` and ``height`` of
+``Tiles``, each (n_tiles,). The slope s is that of the chord over the tile, :math:`\beta` what log W bulges
+above it, and :math:`\Delta` what it may rise within the tile's run of N, up to :math:`N_+`: the noise by
+its own Lipschitz bound, the rest by what is seen at its middle and its end, a quarter more. Where (2) holds
+draws are exact. Tiles e^-18 below the highest are left out: the chance of any is under 1e-6.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +32,22 @@ from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.adaptive_blocks import divide
 from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.merged import FINE, Components, rough_quantiles
-from suffice.pipeline.math.engines.one_sum.marginals import SpreadGammaGamma
-from suffice.pipeline.math.engines.one_sum.moments import NearMoments, near_moments, whole_moments
-from suffice.pipeline.math.engines.one_sum.nodes import Nodes, batches, resolve
-from suffice.pipeline.math.engines.one_sum.sampling import tiles_of
+from suffice.pipeline.math.distributions.quadrature import POINTS
+from suffice.pipeline.math.engines.one_sum.nodes import (
+    LatentPairs,
+    NearMoments,
+    SpreadGammaGamma,
+    batches,
+    blocks_of_n,
+    cut,
+    moments_of_all,
+    near_moments,
+    ranges_of,
+    resolve,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +58,219 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
     Update: TypeAlias = Callable[[Floats, Floats], Distribution]
+
+NATS = 18.0
+"""How far below the highest weight pairs are left out: the chance of any is under 1e-6."""
+_RISE = 25.0
+"""Nats that a block's weight may span."""
+_RUN = 0.25
+"""Nats that the noise's distribution may change by in a run of N."""
+_OF_N = 1.0 / 16.0
+"""Length of a run over its N."""
+_ACCEPTED = 0.2
+"""Share of proposals below which runs are shortened."""
+_FLAT = 0.1
+"""Nats that a tile's weight may bulge by."""
+_MOST_PARTS = 8
+_BULGE = 1.25
+"""How much more a weight may rise above its chord than it does half way between its ends."""
+_SLACK = 1e-7
+_INNER = np.array([0.0, 0.5, 1.0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiles:
+    """Tiles of all runs of some cells, cell by cell; made by ``tiles_of``.
+
+    Attributes
+    ----------
+    cell, n, spread : ndarray of shape (n_tiles,)
+        The tile's cell, its largest N, and how many values of N it stands for.
+    left, length, slope, height : ndarray of shape (n_tiles,), float64
+        Where the tile begins, how long it is, and its bound: height + slope (place - left).
+    cumulative : ndarray of shape (n_tiles,), float64
+        The bounds' cumulative masses, by cell, with the cell's number added.
+    accepted : ndarray of shape (n_cells,), float64
+        About the share of proposals that are accepted.
+    """
+
+    sums: NoisySums
+    cell: Cells
+    n: Floats
+    spread: Floats
+    left: Floats
+    length: Floats
+    slope: Floats
+    height: Floats
+    cumulative: Floats
+    accepted: Floats
+
+    def sample(self, cells: Cells, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """One pair (N, S) for every entry of ``cells``, each in T's unit."""
+        n, total = np.empty(len(cells)), np.empty(len(cells))
+        pending = np.arange(len(cells))
+        while pending.size:
+            chosen = cells[pending]
+            # The factor keeps cell + u below cell + 1 in float64 for the cells of a batch.
+            # A tile by its mass under the bound (2), a position by its exponential, an N uniformly in the
+            # run.
+            target = chosen + rng.random(len(pending)) * (1.0 - 2.0**-38)
+            tile = np.searchsorted(self.cumulative, target, side="right")
+            offset = self._offsets(tile, rng)
+            back = np.floor(rng.random(len(pending)) * self.spread[tile])
+            count, point = self.n[tile] - back, self.left[tile] + offset
+            possible = self.sums.is_possible(count, point)
+            log_weight = self.sums.log_joint(chosen, np.where(possible, count, self.n[tile]), point[:, None])
+            bound = self.height[tile] + self.slope[tile] * offset
+            # Accepted with probability W / bound, the draws follow W itself.
+            accepted = possible & (np.log1p(-rng.random(len(pending))) < log_weight[:, 0] - bound)
+            done = pending[accepted]
+            amount = np.where(count < 1.0, 0.0, self.sums.amount(point))
+            n[done], total[done] = count[accepted], self.sums.total(count, amount)[accepted]
+            pending = pending[~accepted]
+        return n, total
+
+    def _offsets(self, tile: Cells, rng: np.random.Generator) -> Floats:
+        """Positions behind the tiles' left ends, by the exponential distributions of their bounds."""
+        rise = self.slope[tile] * self.length[tile]
+        share = rng.random(len(tile))
+        steep = np.abs(rise) > 1e-9
+        safe = np.where(steep, rise, 1.0)
+        # Rises go from the high end, so that nothing overflows.
+        # The inverse of the distribution function (1 - e^-|r| u) / (1 - e^-|r|) of an exponential on 0..1.
+        down = -np.log1p(share * np.expm1(-np.abs(safe))) / np.abs(safe)
+        position = np.where(steep, np.where(rise > 0.0, 1.0 - down, down), share)
+        offset: Floats = position * self.length[tile]
+        if self.sums.is_sum:
+            offset = np.minimum(np.floor(offset), self.length[tile] - 1.0)
+        return offset
+
+
+def tiles_of(sums: NoisySums) -> Tiles:
+    """Prepare exact draws from every cell."""
+    longest = np.full(sums.n_cells, _RUN / max(sums.change_per_row, 1e-15))
+    while True:
+        tiles = _tiles(sums, longest)
+        # Under a prior that ties S to N closely, runs have to be short.
+        poor = (tiles.accepted < _ACCEPTED) & (longest > 1.0)
+        if not np.any(poor):
+            return tiles
+        longest = np.where(poor, longest / 4.0, longest)
+
+
+def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
+    """Tiles of runs of N up to so long (n_cells,)."""
+    cell, n, spread = _runs(sums, longest)
+    row, left, right, peak = divide(
+        lambda row, point: sums.log_joint(cell[row], n[row], point),
+        *ranges_of(sums, cell, n),
+        group=cell,
+        is_sum=sums.is_sum,
+        most_rise=_RISE,
+        longest=sums.longest,
+        nats=NATS,
+    )
+    value = sums.log_joint(cell[row], n[row], _positions(sums, left, right, _INNER))
+    bulge = np.abs(value[:, 1] - (value[:, 0] + value[:, 2]) / 2.0)
+    # The bulge of a parabola above its chord falls by m^2 where a block is cut in m.
+    parts = np.clip(np.ceil(np.sqrt(bulge / _FLAT)), 1.0, _MOST_PARTS)
+    if sums.is_sum:  # these may be rough
+        parts = np.where(right - left <= POINTS, POINTS / 2.0, parts)
+    row, left, right = cut(row, left, right, parts, is_sum=sums.is_sum)
+    order = np.argsort(row, kind="stable")
+    row, left, right = row[order], left[order], right[order]
+    length = right - left
+    draw_cell = cell[row]
+    positions = _positions(sums, left, right, _INNER)
+    value = sums.log_joint(draw_cell, n[row], positions) - peak[draw_cell][:, None]
+    across = np.maximum(positions[:, 2] - positions[:, 0], 1e-300)
+    slope = (value[:, 2] - value[:, 0]) / across
+    chord = value[:, :1] + (value[:, 2] - value[:, 0])[:, None] * _INNER
+    bulge = _BULGE * np.max(np.maximum(value - chord, 0.0), axis=1) + _SLACK
+    # (3).
+    height = value[:, 0] + bulge + _rise(sums, n[row], spread[row], positions)
+    # The integral of e^(h + s (x - x_0)) over the tile: its larger end times the mean of an exponential.
+    mass = np.exp(np.maximum(height, height + slope * length)) * length * _share(slope * length)
+    if sums.is_sum:
+        # The proposal's distribution of an integer is that of the integers' own exponential.
+        # sum_k e^(s k) over integers from each on is s / (e^s - 1) times its integral.
+        mass *= _per_integer(slope)
+    mass *= spread[row]
+    cells = sums.n_cells
+    total = np.bincount(draw_cell, mass, cells)
+    cumulative = np.cumsum(mass / total[draw_cell])
+    first = np.searchsorted(draw_cell, draw_cell, side="left")
+    before = np.where(first > 0, cumulative[np.maximum(first - 1, 0)], 0.0)
+    cumulative = np.minimum(cumulative - before, 1.0) + draw_cell
+    ends = np.searchsorted(draw_cell, np.arange(cells), side="right") - 1
+    cumulative[ends] = np.arange(1.0, cells + 1.0)
+    return Tiles(
+        sums=sums,
+        cell=draw_cell,
+        n=n[row],
+        spread=spread[row],
+        left=left,
+        length=length,
+        slope=slope,
+        height=height + peak[draw_cell],
+        cumulative=cumulative,
+        accepted=np.bincount(draw_cell, mass * np.exp(value[:, 0] - height), cells) / total,
+    )
+
+
+def _runs(sums: NoisySums, longest: Floats) -> tuple[Cells, Floats, Floats]:
+    """Every N that matters, in runs: cell, largest N and number, each (n_runs,), cell by cell."""
+    low, high = sums.n_prior.support
+    if low == high:
+        cells = np.arange(sums.n_cells)
+        return cells, np.full(len(cells), float(low)), np.ones(len(cells))
+    blocks = blocks_of_n(sums, NATS)
+    run = np.maximum(np.minimum(longest[blocks.row], _OF_N * blocks.left), 1.0)
+    parts = np.ceil(blocks.length / run)
+    cell, first, after = cut(blocks.row, blocks.left, blocks.right, parts, is_sum=True)
+    order = np.argsort(cell, kind="stable")
+    return cell[order], after[order] - 1.0, (after - first)[order]
+
+
+def _positions(sums: NoisySums, left: Floats, right: Floats, inner: Floats) -> Floats:
+    last = right - 1.0 if sums.is_sum else right
+    return left[:, None] + (last - left)[:, None] * inner
+
+
+def _rise(sums: NoisySums, n: Floats, spread: Floats, positions: Floats) -> Floats:
+    """How far above that of its largest N the weight of a run's others may be, (n_tiles,)."""
+    rise = np.zeros(len(n))
+    several = np.flatnonzero(spread > 1.0)
+    if not several.size:
+        return rise
+    last, back, positions = n[several, None], (spread[several, None] - 1.0), positions[several]
+    at_last = sums.log_density(last, positions) + sums.n_prior.log_prob(last)
+    observed = np.zeros(len(several))
+    for part in (0.5, 1.0):
+        other = np.maximum(last - part * back, sums.least_n(positions))
+        observed = np.maximum(
+            observed,
+            np.max(sums.log_density(other, positions) + sums.n_prior.log_prob(other) - at_last, axis=1),
+        )
+    # The noise changes by at most sum(|R| / b) nats a row: |y - (R N - A)| is Lipschitz in N.
+    rise[several] = _BULGE * observed + sums.change_per_row * back[:, 0]
+    return rise
+
+
+def _share(rise: Floats) -> Floats:
+    """Mean of an exponential that changes by this many nats, over its highest value."""
+    size = np.abs(rise)
+    return np.divide(-np.expm1(-size), size, out=np.ones_like(size), where=size > 1e-12)
+
+
+def _per_integer(slope: Floats) -> Floats:
+    """Ratio of the sum of an exponential at integers, from each on, to its integral."""
+    steep = np.abs(slope) > 1e-9
+    return np.divide(slope, np.expm1(slope), out=np.ones_like(slope), where=steep)
+
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
 
 _NEXT_TO_NOTHING = 1e-9
 _LEAST_WITHIN = 1e-4
@@ -85,7 +330,7 @@ class LatentSumPosterior:
             update=update,
             name=name,
             merged=Components.joined(merged, [len(batch) for batch in batches(sums)]),
-            moments=functools.cache(lambda: _whole_moments(sums, update, known)),
+            moments=functools.cache(lambda: moments_of_all(sums, update, known)),
             near=(known.means, known.sds),
             log_evidence=known.log_evidence,
         )
@@ -142,6 +387,8 @@ class LatentSumPosterior:
                 parts = moments_between(self.update(nodes.n, nodes.total), side, centre[nodes.cell])
                 sums = np.stack([np.bincount(nodes.cell, nodes.weight * part, len(batch)) for part in parts])
                 if not is_bounded:
+                    # About the mean, all mass, first and second moment are 1, 0 and Var: less those beyond
+                    # the limit.
                     sums = np.stack([np.ones(len(batch)), np.zeros(len(batch)), self.sds[batch] ** 2]) - sums
                 mass, first, second = np.where(sums[0] > _LEAST_WITHIN, sums, np.nan)
                 means[batch] = centre + first / mass
@@ -174,7 +421,7 @@ class LatentSumPosterior:
         return self.sds
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles of merged components; see ``components``. They do not rest on draws."""
+        """Quantiles of merged components; see ``merged``. They do not rest on draws."""
         return np.concatenate(
             [self.merged.take(batch).quantiles(self.update, q, len(batch)) for batch in batches(self.sums)]
         )
@@ -254,33 +501,25 @@ class LatentSumPosterior:
         return cast("ConjugateDistribution", self.update(n, total))
 
 
-def _whole_moments(sums: NoisySums, update: Update, near: NearMoments) -> tuple[Floats, Floats]:
-    """Return means and standard deviations, (n_cells,), with what is far out in tails."""
-    if not isinstance(sums.marginal, SpreadGammaGamma):
-        return near.means, near.sds
-    means, sds = np.empty((2, sums.n_cells))
-    for batch in batches(sums):
-        means[batch], sds[batch] = whole_moments(sums.take(batch), update, sums.marginal, near.take(batch))
-    return means, sds
-
-
 def _moments(pairs: WeighedPairs, given: Distribution, cells: int) -> tuple[Floats, Floats]:
     """Return means and standard deviations, (n_cells,), of the distributions given pairs."""
     (name,) = given.parameters
     cell, weight, mean, sd = pairs.cell, pairs.weight, given.mean(name), given.sd(name)
+    # E theta = sum_i omega_i E(theta | i).
     centre = np.bincount(cell, weight * mean, cells).astype(np.float64, copy=False)
     with np.errstate(invalid="ignore"):
+        # Var theta = sum_i omega_i (Var(theta | i) + (E(theta | i) - E theta)^2).
         squares = sd**2 + (mean - centre[cell]) ** 2
     squares[np.isnan(squares)] = np.inf
     return centre, np.sqrt(np.bincount(cell, weight * squares, cells))
 
 
-def _resolved(sums: NoisySums, update: Update) -> Nodes:
+def _resolved(sums: NoisySums, update: Update) -> LatentPairs:
     """Return latent pairs with their weights, split."""
     return _split(resolve(sums), sums, update)
 
 
-def _split(nodes: Nodes, sums: NoisySums, update: Update) -> Nodes:
+def _split(nodes: LatentPairs, sums: NoisySums, update: Update) -> LatentPairs:
     """Split pairs, under a spread prior, into one for each of its components that matters.
 
     Those are shifted so that its first component leads to their posteriors. Pairs are merged, much less than
@@ -290,6 +529,7 @@ def _split(nodes: Nodes, sums: NoisySums, update: Update) -> Nodes:
     if not isinstance(marginal, SpreadGammaGamma):
         return nodes
     merged = Components.of(nodes, update, sums.n_cells, fineness=FINE, negligible=_NEXT_TO_NOTHING)
+    # A pair splits by the posterior probabilities of the components of the prior, given the pair.
     shares = marginal.shares(merged.total, merged.n) * merged.weight
     pair, component = np.nonzero(shares.T > _NEXT_TO_NOTHING)
     weight = shares[component, pair]

@@ -11,7 +11,7 @@ from scipy import special, stats
 from suffice import Density, Dirichlet
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import observed_again
-from suffice.pipeline.math.engines.normal.noisy_moments import BERNSTEIN
+from suffice.pipeline.math.engines.normal.moment_weights import BERNSTEIN
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import pooled, unrestricted_posterior
 

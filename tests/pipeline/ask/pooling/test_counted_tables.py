@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import pooled
-from suffice.pipeline.math.engines.pooled.importance_sampling import FEWEST_EFFECTIVE
+from suffice.pipeline.math.engines.combined import FEWEST_EFFECTIVE
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.noisy import noisy_statistic, statistic_plan
 

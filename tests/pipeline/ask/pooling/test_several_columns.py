@@ -12,8 +12,8 @@ import suffice
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
-from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target
-from suffice.pipeline.math.engines.multivariate.pooled import SharedTarget
+from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
+from suffice.pipeline.math.engines.multivariate.posterior import SharedTarget
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from support.joint import STEPS, plan_of, spec_of
@@ -36,12 +36,12 @@ PRIORS: dict[str, Any] = {
 }
 
 
-def target_of(*, linear: bool, rng: np.random.Generator) -> Target:
+def target_of(*, linear: bool, rng: np.random.Generator) -> LatentTarget:
     """Two columns, the first with a normal distribution of its own, far from the kinks."""
     own = NormalEvidence(
         loc=rng.normal(size=1) / 5, precision=1.3, df=6.0, scale=np.array([[0.8]]), linear=linear
     )
-    return Target(
+    return LatentTarget(
         size=2,
         linear=linear,
         evidence=(own,),

@@ -11,7 +11,7 @@ from scipy import stats
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.roll_up import roll_up, union_posterior
-from suffice.pipeline.math.engines.union.totals import EXPONENTS
+from suffice.pipeline.math.engines.unions import EXPONENTS
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.engines.posterior_mixture import mixture_distribution
+from suffice.pipeline.math.engines.combined import mixture_distribution
 from suffice.pipeline.math.priors.by_name import parse_prior
 from suffice.pipeline.math.priors.mixtures import (
     Mixture,

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import gammaln
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.engines.multinomial import class_tables, convolution
+from suffice.pipeline.math.engines.multinomial import convolution, sampling
 from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, log_chance_of, star_posterior
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
@@ -145,7 +145,7 @@ def test_draws_follow_the_enumerated_distribution(
     n_prior: NPrior, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a round of proposals every count is drawn one after the other."""
-    monkeypatch.setattr(class_tables, "ROUNDS", rounds)
+    monkeypatch.setattr(sampling, "ROUNDS", rounds)
     star = make_star(n_prior)
     draws = star_posterior(star).sample(20_000, np.random.default_rng())
     nats = math.log(2 / FALSE_ALARM)

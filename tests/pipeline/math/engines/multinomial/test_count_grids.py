@@ -11,7 +11,7 @@ from suffice.pipeline.math.engines.multinomial.convolution import (
     log_rising_on_grid,
     on_grid,
 )
-from suffice.pipeline.math.engines.multinomial.noise_weights import log_rising
+from suffice.pipeline.math.engines.multinomial.noisy_counts import log_rising
 
 
 @pytest.mark.parametrize(("step", "precision"), [(4.0, 1e-9), (64.0, 1e-5)])

@@ -11,7 +11,7 @@ import pytest
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
 from suffice.pipeline.math.engines.multinomial import convolution, posterior, sampling
-from suffice.pipeline.math.engines.multinomial.noise_weights import (
+from suffice.pipeline.math.engines.multinomial.noisy_counts import (
     CountWeights,
     block_step,
     log_rising,

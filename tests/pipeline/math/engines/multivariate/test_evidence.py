@@ -7,8 +7,8 @@ import pytest
 from scipy.special import digamma, gammaln, multigammaln
 
 from suffice.pipeline.math.engines.multivariate.evidence import (
+    MomentState,
     RegressionEvidence,
-    State,
     inverted,
     multivariate_gamma,
 )
@@ -53,7 +53,7 @@ def test_collinear_predictors_that_explain_all_leave_the_evidence_its_digits() -
     direction = rng.uniform(-1.0, 1.0, size=(2, 50))
     rows = np.concatenate([direction, slope * direction[:1]])
     second = rows[:, None] * rows[None, :]
-    state = State(n=np.full(50, n), mean=np.zeros((3, 50)), spread=second, second=second)
+    state = MomentState(n=np.full(50, n), mean=np.zeros((3, 50)), spread=second, second=second)
     evidence = RegressionEvidence(
         loc=np.zeros(2), precision=small * np.eye(2), concentration=3.0, scale=small, linear=False
     )

@@ -17,7 +17,7 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInv
 from suffice.pipeline.math.engines.multivariate import hmc
 from suffice.pipeline.math.engines.multivariate import posterior as posteriors
 from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
-from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target
+from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
 from suffice.pipeline.math.priors.record_count import Fixed, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from support.joint import STEPS, plan_of, simulate, spec_of, true_regression
@@ -40,7 +40,9 @@ def positive(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.asarray(root @ root.T + np.eye(size))
 
 
-def target_of(size: int, *, linear: bool, regression: bool, fixed: bool, rng: np.random.Generator) -> Target:
+def target_of(
+    size: int, *, linear: bool, regression: bool, fixed: bool, rng: np.random.Generator
+) -> LatentTarget:
     columns = size - 1 if regression else size
     evidence: tuple[Any, ...] = (
         NormalEvidence(
@@ -63,7 +65,7 @@ def target_of(size: int, *, linear: bool, regression: bool, fixed: bool, rng: np
             ),
         )
     moments = (size + 1) * (size + 2) // 2
-    return Target(
+    return LatentTarget(
         size=size,
         linear=linear,
         evidence=evidence,
@@ -103,7 +105,7 @@ def test_the_distribution_of_moments_adds_up_to_one_whatever_n(linear: bool) -> 
     """One column on a grid of mean and log sd: the same total mass for every N."""
     masses = []
     for n in (3.0, 4.0, 7.0, 40.0):
-        target = Target(
+        target = LatentTarget(
             size=1,
             linear=linear,
             evidence=(

@@ -11,14 +11,13 @@ import pytest
 from scipy import integrate, stats
 
 from suffice.pipeline.math.distributions import spread_scales
-from suffice.pipeline.math.engines.multivariate.evidence import RegressionEvidence, State
-from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, Target
-from suffice.pipeline.math.engines.multivariate.outcome_coordinates import OutcomeNoise
-from suffice.pipeline.math.engines.multivariate.pooled import SharedTarget
-from suffice.pipeline.math.engines.multivariate.spread_evidence import (
+from suffice.pipeline.math.engines.multivariate.evidence import MomentState, OutcomeNoise, RegressionEvidence
+from suffice.pipeline.math.engines.multivariate.exact_moments import (
     SpreadNormalEvidence,
     SpreadRegressionEvidence,
 )
+from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
+from suffice.pipeline.math.engines.multivariate.posterior import SharedTarget
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-def target_of(*, linear: bool, regression: bool, fixed: bool, rng: np.random.Generator) -> Target:
+def target_of(*, linear: bool, regression: bool, fixed: bool, rng: np.random.Generator) -> LatentTarget:
     """Three columns in coordinates relative to their scales, far from the kinks."""
     evidence: SpreadNormalEvidence | SpreadRegressionEvidence
     if regression:
@@ -41,7 +40,7 @@ def target_of(*, linear: bool, regression: bool, fixed: bool, rng: np.random.Gen
         evidence = SpreadNormalEvidence(
             loc=rng.normal(size=2) / 3 * linear, half_range=np.array([1.0, 0.7]), linear=linear
         )
-    return Target(
+    return LatentTarget(
         size=3,
         linear=linear,
         evidence=(evidence,),
@@ -154,11 +153,11 @@ def test_coordinates_of_an_outcome_are_white_given_the_scales() -> None:
         assert found.entries(found.coordinates(drawn.T)) == pytest.approx(drawn.T)
 
 
-def state_of(rows: Floats) -> State:
+def state_of(rows: Floats) -> MomentState:
     """Return the moments of one data set."""
     mean = rows.mean(axis=0)
     second = rows.T @ rows / len(rows)
-    return State(
+    return MomentState(
         n=np.array([float(len(rows))]),
         mean=mean[:, None],
         spread=(second - np.outer(mean, mean))[:, :, None],
@@ -175,11 +174,11 @@ def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale
     ]
     evidence = SpreadNormalEvidence(loc=np.zeros(1), half_range=np.ones(1), linear=linear)
 
-    def integrated(state: State) -> float:
+    def integrated(state: MomentState) -> float:
         """The evidence over its latent scales on a grid."""
         sides = [np.linspace(-24.0, 8.0, 641)] + ([np.linspace(-8.0, 3.0, 441)] if linear else [])
         grid = np.stack([side.ravel() for side in np.meshgrid(*sides, indexing="ij")])
-        repeated = State(
+        repeated = MomentState(
             n=np.repeat(state.n, grid.shape[1]),
             mean=np.repeat(state.mean, grid.shape[1], axis=1),
             spread=np.repeat(state.spread, grid.shape[1], axis=2),
@@ -188,7 +187,7 @@ def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale
         value = evidence(repeated, grid)[0]
         return float(np.log(np.sum(np.exp(value - value.max()))) + value.max())
 
-    def stated(state: State, prior_sd: float) -> float:
+    def stated(state: MomentState, prior_sd: float) -> float:
         """The density of the rows, over mean, variance and scale."""
         n, second, mean = (float(part.ravel()[0]) for part in (state.n, state.second, state.mean))
         log_v = np.linspace(-spread_scales.RANGE, 0.0, 300)
@@ -233,7 +232,7 @@ def test_the_evidence_of_a_regression_is_that_of_conjugate_ones_averaged() -> No
         ratio = np.sum(solved**2, axis=1) / (4.0 * v)
         likelihood = -log_determinant / 2.0 - 4.0 * np.log(v) - 7.0 * np.log1p(ratio)
         one = state_of(np.column_stack([x, y]))
-        state = State(
+        state = MomentState(
             n=np.repeat(one.n, draws),
             mean=np.repeat(one.mean, draws, axis=1),
             spread=np.repeat(one.spread, draws, axis=2),

@@ -13,9 +13,8 @@ from scipy.special import gammaln
 
 from suffice.pipeline.math.distributions.composite import Probabilities
 from suffice.pipeline.math.engines.network import decomposition, posterior
-from suffice.pipeline.math.engines.network.chains import Chains
-from suffice.pipeline.math.engines.network.log_posterior import Network, junction_tree, parts
-from suffice.pipeline.math.engines.network.posterior import first_tables
+from suffice.pipeline.math.engines.network.posterior import Chains, first_tables
+from suffice.pipeline.math.engines.network.tables_and_moves import TableNetwork, junction_tree, parts
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable, released_tables
@@ -150,7 +149,7 @@ def test_latent_tables_stay_consistent_and_come_from_everywhere() -> None:
     nodes: Nodes = {"a": (), "b": ("a",), "c": ("b", "a"), "d": ("c",), "e": ("a",)}
     released = tables_of(nodes, {"a": 3, "b": 1, "c": 3, "d": 4})
     concentrations = [np.ones((table.size // table.shape[-1], table.shape[-1])) for table in released]
-    network = Network.of(released, concentrations, [Uniform(5, 60)])
+    network = TableNetwork.of(released, concentrations, [Uniform(5, 60)])
     exact = {scope: rng.integers(0, 9, (network.size(scope), 4)).astype(float) for scope in network.scopes}
     repeated = {scope: np.repeat(table, 5, axis=1) for scope, table in exact.items()}
     start = first_tables(network, repeated, Uniform(5, 60), 3.0, rng)

@@ -10,10 +10,16 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.engines.normal.boxes import SHARE, cover
-from suffice.pipeline.math.engines.normal.noisy_moments import BERNSTEIN, MOMENTS, MomentsPrior, NoisyMoments
-from suffice.pipeline.math.engines.normal.posterior import MomentPosterior
-from suffice.pipeline.math.engines.normal.weights import LOG_ZERO, Boxes, MomentWeights
+from suffice.pipeline.math.engines.normal.moment_weights import (
+    BERNSTEIN,
+    LOG_ZERO,
+    MOMENTS,
+    Boxes,
+    MomentsPrior,
+    MomentWeights,
+    NoisyMoments,
+)
+from suffice.pipeline.math.engines.normal.posterior import SHARE, MomentPosterior, cover
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 

@@ -22,9 +22,8 @@ from suffice.pipeline.math.distributions.gamma import (
     gamma_cdf,
 )
 from suffice.pipeline.math.distributions.normal import Normal
-from suffice.pipeline.math.engines.one_sum import sampling
-from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
-from suffice.pipeline.math.engines.one_sum.sampling import tiles_of
+from suffice.pipeline.math.engines.one_sum import posterior
+from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior, tiles_of
 from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamma
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
@@ -386,9 +385,9 @@ def test_runs_of_n_are_drawn_as_one_by_one(
     family: str, prior: Prior, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Runs much longer than draws are quick with: what makes up for their length has to make up for all of it.
-    monkeypatch.setattr(sampling, "_RUN", 2.0)
-    monkeypatch.setattr(sampling, "_OF_N", 0.5)
-    monkeypatch.setattr(sampling, "_ACCEPTED", 0.0)
+    monkeypatch.setattr(posterior, "_RUN", 2.0)
+    monkeypatch.setattr(posterior, "_OF_N", 0.5)
+    monkeypatch.setattr(posterior, "_ACCEPTED", 0.0)
     plan = plan_of(family, "0.1", public_n=False)
     n_prior = Uniform(40, 79)
     values = np.rint(np.array([[20.0, 37.0]]) * (plan.partition_total or 0)).astype(np.int64)

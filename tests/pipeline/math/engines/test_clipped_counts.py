@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from suffice.pipeline.families.shared.clipped_record import clipped_failures, clipped_poisson
-from suffice.pipeline.math.engines.clipped.likelihood import _product, log_product
-from suffice.pipeline.math.engines.clipped.saddle_point import ClippedSums
+from suffice.pipeline.math.engines.clipped_counts import ClippedSums, _product, log_product
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 
 if TYPE_CHECKING:

@@ -1,40 +1,180 @@
-r"""The density of (N, m, E) behind the noise, and an upper bound of it on boxes.
+r"""Noisy sums of a normal column, and the density of the latent (N, m, E) behind them, with a bound on boxes.
 
-With a NIG(m0, k0, a0, b0) prior, m the mean and E the mean square deviation of N >= 2 values, the density in
-(m, log E) is, with :math:`\alpha = (N - 1) / 2`, :math:`\delta = a_0 + 1/2`,
-:math:`c = k_0 N / (k_0 + N)` and :math:`R = b_0 + c (m - m_0)^2 / 2`,
+Model: z = (x - centre) / half_range of N rows is normal with mean :math:`\mu` and variance
+:math:`\sigma^2`, which have a :math:`\mathrm{NIG}(m_0, k_0, a_0, b_0)` prior. With t the sum of z and q
+that of its squares, every released component is :math:`A N + B t + C q` plus Laplace noise. In terms of m =
+t / N and the mean square deviation :math:`E = q / N - m^2` the component is
+
+.. math:: L(N, m, E) = N (A + B m + C (m^2 + E)) \qquad (1)
+
+The question is the posterior of the parameters and its evidence. With :math:`\alpha = (N - 1) / 2`,
+:math:`\delta = a_0 + 1/2`, :math:`c = k_0 N / (k_0 + N)` and :math:`R = b_0 + c (m - m_0)^2 / 2` the
+density of (m, log E) for N >= 2, parameters integrated out, is
 
 .. math::
     \log p(m, \log E \mid N) = \log\frac{\Gamma(\alpha + \delta)}{\Gamma(\alpha)\Gamma(a_0)}
         - \delta \log\frac N 2 + a_0 \log b_0 + \frac 1 2 \log\frac c {2 \pi}
-        - \alpha \log\Bigl(1 + \frac{2 R}{N E}\Bigr) - \delta \log\Bigl(\frac{2 R} N + E\Bigr).
+        - \alpha \log\Bigl(1 + \frac{2 R}{N E}\Bigr) - \delta \log\Bigl(\frac{2 R} N + E\Bigr) \qquad (2)
 
-Of a mixture of such priors it is a sum over the parts, each on boxes of its own and times its weight.
-N = 1 has E = 0 and a density in m alone (alpha = 0, without its gamma function); N = 0 is a point.
+    \log p(N, m, \log E, y) = \log \pi(N) + \log p(m, \log E \mid N) - \sum_j |y_j - L_j| / b_j \qquad (3)
 
-On a box the last two terms are bounded by their values at the least R; in N the first of them falls and the
-second rises, and in log E both together are concave, with a root of a quadratic as the maximum. Both have
-no cancellation at any N. The noise is bounded through intervals of the ``functionals``.
+    (\mu, \sigma^2) \mid N, m, E \sim \mathrm{NIG}(m_N, \; k_0 + N, \; a_0 + N / 2, \; R + N E / 2) \qquad (4)
 
-Integrals over boxes take Gauss nodes in every box, and the discrete Gauss rule along N. Given the latent
-sums the parameters are normal inverse gamma, with :math:`b_N = R + N E / 2` and :math:`k_N, m_N, a_N` of
-the conjugate update, so moments are averages of closed forms over the nodes.
+Of a mixture of priors (2) is a sum over the parts, each on boxes of its own. N = 1 has E = 0 and a density
+in m alone; N = 0 is a point.
+
+Method and error: on a box the last two terms of (2) are bounded by their values at the least R; in N the
+first of them falls and the second rises, and in log E both together are concave, with a root of a quadratic
+as the maximum. The noise is bounded through intervals of the ``functionals``. Integrals take two Gauss
+nodes a side in every box; given these, moments are averages of closed forms (4). Nothing cancels at any N.
+
+========= ================== ================================== =================== ==================
+symbol    in the code        meaning                            shape               unit
+========= ================== ================================== =================== ==================
+y / b     ``observed``       released components                (n_cells, n_rows)   noise scales
+A, B, C   ``rows``           (1) as linear functions            (n_rows, 3)         noise scales/record
+m, log E  ``mean``,          mean, log mean square deviation    (n_points,)         half ranges
+          ``log_e``
+R / N     ``ratio``          residual scale over N              (n_points,)         half ranges^2
+========= ================== ================================== =================== ==================
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import gammaln
 
-from suffice.pipeline.math.engines.multinomial.noise_weights import log_rising, stirling_tail
+from suffice.errors import PriorError
+from suffice.pipeline.math.engines.multinomial.noisy_counts import log_rising, stirling_tail
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.engines.normal.noisy_moments import MomentsPrior, NoisyMoments
+    from collections.abc import Sequence
+
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
     from suffice.typing import Cells, Floats, Parts, Rows
+
+BERNSTEIN = ((0.25, -0.5, 0.25), (0.5, 0.0, -0.5), (0.25, 0.5, 0.25))
+"""(A, B, C) of ((1 - z) / 2)^2, 2 (1 - z) (1 + z) / 4 and ((1 + z) / 2)^2."""
+MOMENTS = ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+"""(A, B, C) of t and q, beside a public N."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentsPrior:
+    """A finite mixture of normal inverse gamma distributions of the mean and the variance of z.
+
+    Attributes
+    ----------
+    weight, loc, precision, concentration, scale : ndarray of shape (n_parts,) or (1,), float64
+        Numbers of every part, or one that all have. Weights sum to 1 over the parts.
+    """
+
+    weight: Floats
+    loc: Floats
+    precision: Floats
+    concentration: Floats
+    scale: Floats
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[float, float, float, float, float]]) -> Self:
+        """Return the mixture of parts, each a weight, loc, precision, concentration and scale.
+
+        Raises
+        ------
+        PriorError
+            Where numbers are too large or too small for quadrature in float64.
+        """
+        columns = np.array(parts, dtype=np.float64).T
+        for name, column in zip(("precision", "concentration", "scale"), columns[2:], strict=True):
+            if not np.all((column >= 1e-15) & (column <= 1e12)):
+                message = (
+                    f"noise-aware posteriors need a prior whose {name} (in half ranges, from the centre) is "
+                    "in 1e-15..1e12: choose another prior"
+                )
+                raise PriorError(message)
+        if np.any(np.abs(columns[1]) > 1e6):
+            message = (
+                "noise-aware posteriors need a prior whose loc is within a million half ranges of the centre"
+            )
+            raise PriorError(message)
+        columns[0] /= np.sum(columns[0])
+        # What all parts share is not looked up part by part.
+        weight, *others = (column[:1] if np.all(column == column[0]) else column for column in columns)
+        loc, precision, concentration, scale = others
+        return cls(weight=weight, loc=loc, precision=precision, concentration=concentration, scale=scale)
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return max(len(getattr(self, field.name)) for field in fields(self))
+
+    def at(self, part: Parts) -> Self:
+        """Return the numbers of the given parts: arrays like `part`, or (1,) where all share one."""
+        return type(self)(
+            **{
+                field.name: value if len(value := getattr(self, field.name)) == 1 else value[part]
+                for field in fields(self)
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyMoments:
+    """Noisy components and the distribution that they came from, in half ranges about the centre.
+
+    Attributes
+    ----------
+    totals : NoisyTotals
+        In records; coefficients are A, B and C.
+    prior : MomentsPrior
+        Of the mean and the variance of z.
+    n_prior : NPrior
+        The prior of N; ``Fixed`` where N is public.
+    """
+
+    totals: NoisyTotals
+    prior: MomentsPrior
+    n_prior: NPrior
+
+    def take(self, cells: Cells) -> Self:
+        """The given cells, in the given order."""
+        return replace(self, totals=self.totals.take(cells))
+
+    @property
+    def least_concentration(self) -> float:
+        """The least concentration that the variance's inverse gamma may have, given the latent sums."""
+        return float(np.min(self.prior.concentration)) + self.n_prior.support[0] / 2.0
+
+    def functionals(self) -> tuple[Floats, Floats]:
+        r"""Functionals (n_rows, 3) and what was observed of them (n_cells, n_rows), in units of the noise.
+
+        First the components, then the sums of each release's with every pattern of signs: as
+        :math:`\sum_j |x_j| \ge |\sum_j \pm x_j|`, each of those bounds the log density of its noise as well,
+        and one of them is it wherever no component changes sign.
+        """
+        scaled = self.totals.in_scales()
+        rows, observed = scaled.coefficients, scaled.values
+        rows_of_release = len(rows) // scaled.releases
+        signs = np.array(
+            [(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=rows_of_release - 1)]
+        )
+        signs = np.kron(np.eye(scaled.releases), signs)
+        return np.concatenate([rows, signs @ rows]), np.concatenate([observed, observed @ signs.T], axis=1)
+
+    def estimates(self) -> Floats:
+        """Unbiased N, t and q, (n_cells, 3): of several releases their mean by inverse variance."""
+        scaled = self.totals.in_scales()
+        rows, observed = scaled.coefficients, scaled.values
+        if len(rows) == 3 * scaled.releases:
+            return np.asarray(np.linalg.lstsq(rows, observed.T, rcond=None)[0].T, dtype=np.float64)
+        n = float(self.n_prior.support[0])
+        sums = np.linalg.lstsq(rows[:, 1:], (observed - n * rows[:, 0]).T, rcond=None)[0].T
+        return np.concatenate([np.full((len(sums), 1), n), sums], axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +189,7 @@ class Given:
     @classmethod
     def of(cls, prior: MomentsPrior, n: Floats, mean: Floats, log_e: Floats) -> Given:
         """Update the prior, of the part that each point belongs to, with N, m and log E."""
+        # (4), with R = b_0 + k_0 N / (k_0 + N) (m - m_0)^2 / 2.
         precision = prior.precision + n
         shift = n / precision * (mean - prior.loc)
         between = prior.precision * shift * (mean - prior.loc) / 2.0
@@ -110,6 +251,7 @@ def mean_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
     """Posterior mean and standard deviation of the mean; infinite where there is no second moment."""
     given = nodes.given
     mean = _averages(nodes, given.loc, cells)
+    # Given N, m, E the mean is t: Var = b_N / (k_N (a_N - 1)).
     within = _over(given.scale / given.precision, given.concentration - 1.0)
     between = (given.loc - mean[nodes.cell]) ** 2
     return mean, np.sqrt(_averages(nodes, within + between, cells))
@@ -118,6 +260,7 @@ def mean_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
 def variance_moments(nodes: Nodes, cells: int) -> tuple[Floats, Floats]:
     """Posterior mean and standard deviation of the variance; infinite where there are none."""
     given = nodes.given
+    # An inverse gamma has mean b / (a - 1) and variance mean^2 / (a - 2).
     centre = _over(given.scale, given.concentration - 1.0)
     within = _over(centre**2, given.concentration - 2.0)
     mean = _averages(nodes, centre, cells)
@@ -198,9 +341,11 @@ class MomentWeights:
         noise = np.zeros_like(n)
         for component in range(len(noisy.totals.scale)):
             a, b, c = self.rows[component]
+            # (3): the noise of every component of (1).
             noise -= np.abs(self.observed[cell, component] - n * (a + b * mean + c * second))
         # R / N, so that nothing large cancels.
         ratio = prior.scale / np.maximum(n, 1.0) + _weight_over_n(prior, n) * (mean - prior.loc) ** 2 / 2.0
+        # The last two terms of (2).
         data = -np.maximum(n - 1.0, 0.0) / 2.0 * np.log1p(2.0 * ratio / square)
         data -= (prior.concentration + 0.5) * np.log(2.0 * ratio + square)
         return np.where(n == 0.0, 0.0, data) + noise + (self.log_of_n(part, n) if of_n is None else of_n)
@@ -226,6 +371,7 @@ class MomentWeights:
             few = boxes.take(wide)
             middle = (few.low[:, 0] + few.high[:, 0]) / 2.0
             prior_of_part = self.noisy.prior.at(few.part)
+            # Mean value theorem: the bound in the middle plus the largest slope times half the width.
             falls, rises = _slopes(prior_of_part, few)
             slope = np.maximum(-falls, rises) + 1e-14
             bound[wide] = np.minimum(
@@ -241,6 +387,7 @@ class MomentWeights:
         a, b, c = self.rows.T
         at_left, at_right = a + left * (b + c * left), a + right * (b + c * right)
         with np.errstate(divide="ignore", invalid="ignore"):
+            # A + B m + C m^2 over an interval of m is extreme at its ends or at its vertex.
             vertex = np.where(c == 0.0, np.inf, -b / (2.0 * c))
         turned = np.where(
             (vertex > left) & (vertex < right),
@@ -261,6 +408,7 @@ class MomentWeights:
         patterns = distance[:, components:].reshape(
             *shape, len(self.rows) // observations - components // observations
         )
+        # |x| + |y| >= |x +- y|: the larger of both bounds, release by release.
         together: Floats = np.sum(np.maximum(np.sum(each, axis=2), np.max(patterns, axis=2)), axis=1)
         return together
 
@@ -269,6 +417,7 @@ def _termwise(prior: MomentsPrior, boxes: Boxes, first: Floats, last: Floats) ->
     """The bound of p(m, log E | N) for N in first..last, term by term."""
     nearest = np.clip(prior.loc, boxes.low[:, 1], boxes.high[:, 1])
     deviation = (nearest - prior.loc) ** 2
+    # 2 R / N at either end of N, with m as near to m_0 as the box allows.
     falling = 2.0 * (prior.scale / np.maximum(first, 1.0) + _weight_over_n(prior, first) * deviation / 2.0)
     rising = 2.0 * (prior.scale / np.maximum(last, 1.0) + _weight_over_n(prior, last) * deviation / 2.0)
     alpha, delta = np.maximum(first - 1.0, 0.0) / 2.0, prior.concentration + 0.5
@@ -308,6 +457,7 @@ def _slopes(prior: MomentsPrior, boxes: Boxes) -> tuple[Floats, Floats]:
     least_ratio = prior.scale / last + weight_last * near / 2.0
     most_x, least_x = 2.0 * most_ratio / least, 2.0 * least_ratio / most
     alpha_first, alpha_last = (first - 1.0) / 2.0, (last - 1.0) / 2.0
+    # psi(alpha + delta) - psi(alpha) falls in alpha.
     gammas_low, gammas_high = (
         _digamma_difference(alpha_last, delta),
         _digamma_difference(alpha_first, delta),
@@ -328,6 +478,7 @@ def _gammas(prior: MomentsPrior, n: Floats) -> Floats:
     delta = prior.concentration + 0.5
     alpha = np.maximum(n - 1.0, 1.0) / 2.0
     far = alpha + delta
+    # Stirling for both gammas; their largest terms are subtracted before rounding.
     log_ratio = (far - 0.5) * np.log1p(delta / alpha) - delta
     log_ratio += stirling_tail(far) - stirling_tail(alpha)
     few, of_one_row = np.flatnonzero(alpha < _STIRLING), np.flatnonzero(n <= 1.0)

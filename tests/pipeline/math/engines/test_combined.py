@@ -1,4 +1,4 @@
-"""Products of posteriors against enumeration of all latent counts, and against conjugate algebra."""
+"""Products of posteriors against enumeration and conjugate algebra; ratios of mixtures to their prior."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from scipy.special import betainc, gammaln
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
+from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import NormalDistribution
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
 )
-from suffice.pipeline.math.engines.pooled.importance_sampling import FEWEST_EFFECTIVE, product
+from suffice.pipeline.math.engines.combined import FEWEST_EFFECTIVE, MixtureRatio, product
 from suffice.pipeline.math.priors.record_count import NPrior, Uniform
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import pooled, unrestricted_posterior
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.distribution import ConjugateDistribution
+    from collections.abc import Callable
+
+    from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, Distribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
@@ -151,7 +154,7 @@ def test_many_cells_are_pooled_in_batches(monkeypatch: pytest.MonkeyPatch) -> No
     values = np.array([[90, 10, 5], [50, 50, 9], [10, 90, 4], [70, 30, 0], [30, 70, 8]], dtype=object)
     parts = [noisy_statistic(plan, values), noisy_statistic(plan, values + 3)]
     whole = pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
-    monkeypatch.setattr("suffice.pipeline.math.engines.pooled.importance_sampling.CELLS", 2)
+    monkeypatch.setattr("suffice.pipeline.math.engines.combined.CELLS", 2)
     batched = pooled(parts, prior=None, n_prior=None, rng=np.random.default_rng())
     assert batched.groups == whole.groups
     assert batched.mean("probability") == pytest.approx(whole.mean("probability"), abs=0.005)
@@ -234,3 +237,48 @@ def test_a_normal_inverse_gamma_adds_up_like_its_update() -> None:
     further = distributions[2].from_natural(both)
     assert further.mean("mean") == pytest.approx(distributions[2].mean("mean"))
     assert further.sd("variance") == pytest.approx(distributions[2].sd("variance"))
+
+
+def inverse_gamma(concentration: Floats, scale: Floats) -> Distribution:
+    return InverseGammaDistribution(concentration=concentration, scale=scale, name="variance")
+
+
+def beta(successes: Floats, rest: Floats) -> Distribution:
+    return BetaDistribution(concentration1=successes, concentration0=rest)
+
+
+def normal(strength: Floats, sums: Floats) -> Distribution:
+    return NormalDistribution(loc=sums / strength, scale=1.0 / np.sqrt(strength))
+
+
+def gamma(concentration: Floats, rate: Floats) -> Distribution:
+    return GammaDistribution(concentration=concentration, rate=rate)
+
+
+@pytest.mark.parametrize("distribution", [gamma, inverse_gamma, beta, normal])
+@pytest.mark.parametrize("largest", [30.0, 1e5, 1e12])
+def test_ratios_are_those_of_the_densities(
+    distribution: Callable[[Floats, Floats], Distribution], largest: float
+) -> None:
+    rng = np.random.default_rng()
+    n = largest * (1.0 + rng.random(500) / np.sqrt(largest))
+    total = 0.4 * n + np.sqrt(n) * (rng.random(500) - 0.5)
+    log_weight = np.log(rng.dirichlet(np.ones(500)))
+    prior, distributions = distribution(np.array([2.0]), np.array([3.0])), distribution(2.0 + n, 3.0 + total)
+    ratio = MixtureRatio.of(prior, distributions, log_weight)
+    own = coordinate_of(distributions)
+    middle, width = float(np.mean(own.centre)), float(np.max(own.width))
+    position = middle + width * np.linspace(-12.0, 12.0, 101)
+    parts = own.log_density(position[:, None]) + log_weight
+    expected = np.logaddexp.reduce(parts, axis=1) - coordinate_of(prior).log_density(position[:, None])[:, 0]
+    assert ratio(position) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("distribution", [gamma, inverse_gamma, beta, normal])
+def test_what_is_the_prior_is_so_however_far_out(
+    distribution: Callable[[Floats, Floats], Distribution],
+) -> None:
+    prior = distribution(np.array([2.0]), np.array([3.0]))
+    both = distribution(np.array([2.0, 502.0]), np.array([3.0, 203.0]))
+    ratio = MixtureRatio.of(prior, both, np.log([0.25, 0.75]))
+    assert ratio(np.array([-190.0, 190.0])) == pytest.approx(np.log(0.25), abs=1e-9)

@@ -1,23 +1,41 @@
-r"""Likelihoods behind noisy first and second moments: N summed, means and scatter latent.
+r"""Likelihoods behind noisy first and second moments in JAX: N is summed, means and scatter are latent.
 
-In half ranges about the middle of the bounds, N normal rows of d columns have mean m and mean scatter
-:math:`E = L L^T`. With :math:`\Sigma = C C^T` the distribution of
+Model: in half ranges about the middle of the bounds, N normal rows of d columns with mean :math:`\mu` and
+covariance :math:`\Sigma = C C^T` have mean m and mean scatter :math:`E = L L^T`. The question is a
+likelihood for a sampler of the parameters. The distribution of
 
-.. math:: g = C^{-1} (m - \mu), \qquad X = C^{-1} L
+.. math:: g = C^{-1} (m - \mu), \qquad X = C^{-1} L \qquad (1)
 
 given N does not depend on the parameters (Bartlett 1933): :math:`g_i` and :math:`X_{ij}`, j < i, are normal
 with variance 1 / N, and :math:`N X_{ii}^2` is chi-squared with N - i degrees of freedom, i = 1..d. Given m
 and E each released component is a multiple of N plus its noise, so N is summed, not sampled:
 
-.. math:: p(y, g, X \mid \theta) = \sum_N \pi(N)\, p(g, X \mid N) \prod_j e^{-|y_j - N c_j(m, E)| / b}.
+.. math:: p(y, g, X \mid \theta) = \sum_N \pi(N)\, p(g, X \mid N) \prod_j e^{-|y_j - N c_j(m, E)| / b_j}
+    \qquad (2)
 
-g and the logarithms and other entries of X are affine in standard normal numbers u, by a shift that
-interpolates between the parameters and the released values according to which of them says more: any such
-map is exact, and this one leaves u about standard normal given the parameters. What is returned is the log of
-:math:`p(y, u \mid \theta) / \phi(u)`, whose mean over u is the likelihood.
+g, and the logarithms of the diagonal and the other entries of X, are affine in standard normal numbers u.
+With :math:`\sigma_n` the noise of the released value, :math:`\sigma_s` the sampling error and z where the
+release has the number,
 
-In one column N may be 0 or 1, where m and E, or E, do not exist: there u stays standard normal, and the
-components do not depend on it.
+.. math:: x = z \, \frac{s^2}{\sigma_n^2} + s u, \qquad s^{-2} = \sigma_n^{-2} + \sigma_s^{-2} \qquad (3)
+
+    \log p(y, u \mid \theta) - \log \phi(u), \qquad \log p(u) = \log p(x) + \log s \qquad (4)
+
+Any such map is exact, and this one leaves u about standard normal given the parameters. What is returned is
+(4), whose exponential's mean over u is the likelihood (Carlin and Chib 1995). In one column N may be 0 or
+1, where m and E, or E, do not exist: there u stays standard normal, and the components do not depend on it.
+
+========== ====================== ================================= ======================= ============
+symbol     in the code            meaning                           shape                   unit
+========== ====================== ================================= ======================= ============
+m, L       ``mean``, ``root``     latent mean, root of E            (n_cells, d), (.., d)   half ranges
+g          ``g``                  standardised mean                 (n_cells, d)            none
+X          ``log_diagonal``,      root of the standardised scatter  (n_cells, d),           none
+           ``below``                                                (n_cells, n_pairs)
+u          ``latent``             standard normal numbers           (n_cells, n_latent)     none
+y / b      ``scaled.values``      released components               (n_cells, n_components) noise scales
+N          ``n``                  numbers of rows                   (n_cells, n_numbers)    rows
+========== ====================== ================================= ======================= ============
 
 References
 ----------
@@ -40,7 +58,7 @@ from scipy.special import gammaln, multigammaln
 from suffice.pipeline.math.distributions import spread_scales
 from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling
 from suffice.pipeline.math.distributions.spread_scales import freedom
-from suffice.pipeline.math.engines.jax.totals import NATS, require_terms, window_of_n
+from suffice.pipeline.math.engines.jax_sums import NATS, require_terms, window_of_n
 from suffice.pipeline.math.engines.multivariate.posterior import noisy_moments, require_rows
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, least_rows
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -49,7 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
-    from suffice.pipeline.math.engines.normal.noisy_moments import NoisyMoments
+    from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -127,12 +145,15 @@ class ObservedMoments:
             _symmetric(part, size) for part in (moments[:, 1 + size :], noise[None, 1 + size :])
         )
         of_n, of_total = noise[0], noise[1 : 1 + size]
+        # First order: d(t / N) = dt / N - (t / N) dN / N.
         mean_noise = (of_total + np.abs(mean) * of_n) / rows
         cross = np.abs(mean)[:, :, None] * of_total
         product = mean[:, :, None] * mean[:, None, :]
+        # First order: d(Q / N - m m^T), with the absolute values added up.
         spread_noise = second_noise + cross + np.swapaxes(cross, 1, 2) + np.abs(product) * of_n
         spread_noise = spread_noise / rows[:, :, None]
         values, vectors = np.linalg.eigh(second / rows[:, :, None] - product)
+        # Noise may leave no positive definite matrix: eigenvalues below half of it are raised to that.
         floor = _LEAST_SPREAD + 0.5 * np.max(np.einsum("cii->ci", spread_noise), axis=1, keepdims=True)
         values = np.where(values > floor, values, np.minimum(floor, 1.0))
         root = np.linalg.cholesky((vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2))
@@ -195,6 +216,7 @@ def _estimates(scaled: NoisyTotals, known_n: int | None) -> tuple[Floats, Floats
     moments[:, used] = observed @ inverse.T
     noise[used] = math.sqrt(2.0) * np.linalg.norm(inverse, axis=1)
     if known_n is None:
+        # N = sum_j a_j y_j by the inverse: its error is at most max|a| times the sum of all distances.
         reach = math.ceil(2.0 * NATS * np.max(np.abs(inverse[0])))
     return moments, noise, reach
 
@@ -223,14 +245,18 @@ class Coordinates:
         count = centre.shape[1]
         u = self._latent[:, self._taken : self._taken + count]
         self._taken += count
+        # s of (3).
         sd = jnp.broadcast_to(noise * sampling / jnp.hypot(noise, sampling), u.shape)
+        # (4): log s + u^2 / 2 + log(2 pi) / 2, the stretch over the density of u.
         self.log_weight += jnp.sum(jnp.log(sd) + (u**2 + math.log(2.0 * math.pi)) / 2.0, axis=1)
+        # (3): near the release where noise is small, near 0 where sampling is.
         return centre * (sd / noise) ** 2 + sd * u
 
     def log_scales(self, count: int) -> Any:
         """Return logs of latent scales, (n_cells, count), by the density of ``spread_scales.py``."""
         u = self._latent[:, self._taken : self._taken + count]
         self._taken += count
+        # Uniform over the range, by the normal distribution function; its density then weighs it.
         log_scale = spread_scales.RANGE * (ndtr(u) - 1.0)
         self.log_weight += jnp.sum(
             jnp.log(spread_scales.RANGE * spread_scales.density(log_scale, jnp.exp)), axis=1
@@ -290,12 +316,15 @@ def regression(
     noise = observed.spread_noise
     mean_y = jnp.zeros((cells, 0))
     if observed.linear:
+        # Given the predictors the outcome has mean x^T beta: its average is normal about that, variance s^2
+        # / N.
         fitted = beta[:, -1:] + jnp.sum(beta[:, :last] * mean_x, axis=1, keepdims=True)
         g = coordinates.take(
             (observed.mean[:, last:] - fitted) / sd, observed.mean_noise[:, last:] / sd, observed.rows**-0.5
         )
         mean_y = fitted + sd * g
         log_distribution += _log_normal(observed.n, g)
+    # The last row of L is beta^T L_x plus s times independent normals (Bartlett).
     fitted = jnp.einsum("cj,cjk->ck", beta[:, :last], root_x)
     below = coordinates.take(
         (observed.root[:, last, :last] - fitted) / sd,
@@ -319,6 +348,7 @@ def _rows_of(observed: ObservedMoments, mean: Any, root: Any, latent: Any) -> An
     """Log weight of latent numbers, of normal rows with this mean (n_cells, d) and root of the covariance."""
     size, coordinates = observed.size, Coordinates(latent)
     scale = jnp.einsum("cii->ci", root)
+    # (1): where the release has g, and X.
     away = solve_triangular(root, (observed.mean - mean)[:, :, None], lower=True)[:, :, 0]
     g = coordinates.take(away, observed.mean_noise / scale, observed.rows**-0.5)
     weight_of_mean = coordinates.log_weight[:, None]
@@ -334,12 +364,14 @@ def _rows_of(observed: ObservedMoments, mean: Any, root: Any, latent: Any) -> An
     n = np.maximum(observed.n, 2.0)
     of_spread = _log_normal(n, below)
     for column in range(size):
+        # Bartlett: N X_ii^2 has one degree of freedom less for every column before.
         of_spread += _log_chi(n, observed.free - column, log_diagonal[:, column, None])
     # Where there is no scatter, or no mean, their numbers stay standard normal.
     of_mean = jnp.where(observed.n < 1.0, -weight_of_mean, _log_normal(np.maximum(observed.n, 1.0), g))
     weight_of_spread = coordinates.log_weight[:, None] - weight_of_mean
     log_distribution = of_mean + jnp.where(observed.n < 2.0, -weight_of_spread, of_spread)
     factor = _lower(log_diagonal, below)
+    # Back by (1): m = mu + C g and L = C X.
     moved = mean + jnp.einsum("cij,cj->ci", root, g)
     return _summed(observed, log_distribution + observed.log_noise(moved, root @ factor), coordinates)
 
@@ -353,7 +385,7 @@ def _predictors(
     r"""Return the predictors' m, L, and the log distribution of them for every N, parameters integrated out.
 
     With latent scales :math:`\Psi = \operatorname{diag}(v)`, :math:`a = (\nu + N) / 2`,
-    :math:`B = E + \Psi / N` and w as in ``spread_evidence.py`` it is
+    :math:`B = E + \Psi / N` and w as in ``exact_moments`` it is
 
     .. math:: \frac{\Gamma_p(a)}{\Gamma_p((N - 1) / 2)} \frac{w^{a - 1} e^{-w}}{\Gamma(a)}
               N^{-p \nu / 2} |\Psi|^{\nu / 2} |E|^{-(\nu + p + 1) / 2}
@@ -381,6 +413,7 @@ def _predictors(
     below = coordinates.take(np.zeros((len(mean), len(rows))), noise[:, rows, triangle], 1.0)
     root = at @ _lower(log_diagonal, below)
     # From E to L, and to the logarithms of the diagonal of what multiplies the fixed root.
+    # dE / dL = 2^p prod_i L_ii^(p - i + 1), i = 1..p.
     powers = p - np.arange(p)
     logs = jnp.log(jnp.einsum("cii->ci", root))
     jacobian = logs @ powers + jnp.sum(log_diagonal, axis=1)
@@ -413,6 +446,7 @@ def _log_determinant(matrix: Any) -> Any:
     while matrix.shape[-1]:
         pivot, column = matrix[..., 0, 0], matrix[..., 1:, 0]
         total += jnp.log(pivot)
+        # Schur: |M| = M_11 |M_22 - M_21 M_12 / M_11|.
         outer = column[..., :, None] * column[..., None, :] / pivot[..., None, None]
         matrix = matrix[..., 1:, 1:] - outer
     return total
@@ -430,12 +464,14 @@ def _lower(log_diagonal: Any, below: Any) -> Any:
 def _log_normal(n: Floats, values: Any) -> Any:
     """Log density of values (n_cells, k) that are normal with variance 1 / N, (n_cells, n_numbers)."""
     count = values.shape[1]
+    # Normal with variance 1 / N: (N / 2 pi)^(k / 2) e^(-N x^2 / 2).
     squares = jnp.sum(values**2, axis=1, keepdims=True)
     return (count * np.log(n / (2.0 * np.pi)) - n * squares) / 2.0
 
 
 def _log_chi(n: Floats, free: Floats, log_x: Any) -> Any:
     """Log density of log x where N x^2 is chi-squared: written so that nothing cancels at any N."""
+    # With h = f / 2 and q = N x^2 / f: 2 h^h e^-h / Gamma(h) times e^(h (log q - q + 1)).
     ratio = 2.0 * log_x + np.log(n / free)
     half = free / 2.0
     constant = math.log(2.0) + half * np.log(half) - half - gammaln(half)
