@@ -128,9 +128,10 @@ class ScaleMixture(Mixture):
 
     .. math::
         v \sim \mathrm{InverseGamma}(3, 2 v_j h^2), \qquad
-        m \mid v \sim \mathrm{Normal}\Bigl(\tfrac{lower + upper} 2, \sqrt{v / 4 v_j}\Bigr)
+        m \mid v \sim \mathrm{Normal}\Bigl(\tfrac{lower + upper} 2, \sqrt{4 v / v_j}\Bigr)
 
-    so that in each :math:`v_j h^2` is the mean of the variance, and the mean's standard deviation h / 2.
+    so that in each :math:`v_j h^2` is the mean of the variance, and the mean's standard deviation 2 h: within
+    the bounds, to which posteriors restrict it, the mean is nearly even.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ class ScaleMixture(Mixture):
         for weight, variance in zip(WEIGHTS, VARIANCES, strict=True):
             # E v = scale / (concentration - 1) = v_j h^2, and Var m = E v / 4 v_j = h^2 / 4.
             scale = (CONCENTRATION - 1.0) * variance * half_range**2
-            parts += [weight, NormalInverseGamma(middle, 4.0 * variance, CONCENTRATION, scale)]
+            parts += [weight, NormalInverseGamma(middle, variance / 4.0, CONCENTRATION, scale)]
         Mixture.__init__(self, *parts)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
