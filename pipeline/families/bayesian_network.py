@@ -145,7 +145,7 @@ def plug_in(statistic: NoisyStatistic, prior: Dirichlet) -> Distribution:
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the posterior given the tables of each part: exact where that is one family, else by MCMC."""
     from suffice.pipeline.math.engines.network.decomposition import network_distribution  # consumers only
-    from suffice.pipeline.math.engines.network.posterior import NoisyTables
+    from suffice.pipeline.math.engines.network.table_posterior import NoisyTables
 
     nodes = statistic.plan.parameters.tables
     noisy = NoisyTables.of(nodes, counted_tables.noisy_tables(statistic), n_prior)
@@ -157,7 +157,7 @@ def disjoint(
 ) -> Distribution:
     """Return the posterior of probabilities that data sets share, each with latent tables of its own."""
     from suffice.pipeline.math.engines.network.decomposition import pooled_network_distribution
-    from suffice.pipeline.math.engines.network.posterior import NoisyTables  # consumers only
+    from suffice.pipeline.math.engines.network.table_posterior import NoisyTables  # consumers only
 
     nodes = statistics[0].plan.parameters.tables
     data_sets = [

@@ -157,7 +157,7 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Constants) 
 
 def noise_aware(statistic: NoisyStatistic, prior: Beta, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: the counts of false and true are latent, N with its own prior."""
-    from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior  # consumers only
+    from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior  # consumers only
 
     return LatentSumPosterior.of(*latent(statistic, prior, n_prior))
 

@@ -129,11 +129,11 @@ def log_likelihood(probability: Floats, counts: Floats, _parameters: Constants) 
 
 def noise_aware(statistic: NoisyStatistic, prior: Dirichlet, n_prior: NPrior) -> Distribution:
     """Return the exact posterior: the counts are latent, N with its own prior."""
-    from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
-    from suffice.pipeline.math.engines.multinomial.posterior import (
+    from suffice.pipeline.math.engines.multinomial.count_posterior import (
         CountsDistribution,
         count_posterior,  # consumers only
     )
+    from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
 
     counts = NoisyCounts.of(
         NoisyTotals.of(statistic), concentration=_concentration(statistic, prior), n_prior=n_prior

@@ -134,7 +134,9 @@ def disjoint(
     Their rows are modelled as normal, and without an intercept as normal about 0; the default prior of their
     mean and covariance is that of a multivariate normal statistic.
     """
-    from suffice.pipeline.math.engines.multivariate.posterior import regression_posterior  # consumers only
+    from suffice.pipeline.math.engines.multivariate.column_posterior import (
+        regression_posterior,  # consumers only
+    )
 
     chosen = predictor_prior or default_predictor_prior(statistics[0].plan.parameters)
     return regression_posterior(statistics, prior, n_priors, chosen)

@@ -113,7 +113,7 @@ def disjoint(
     statistics: Sequence[NoisyStatistic], prior: AnyNormalPrior, n_priors: Sequence[NPrior]
 ) -> Distribution:
     """Return the posterior of one mean and covariance of several data sets, by MCMC over their moments."""
-    from suffice.pipeline.math.engines.multivariate.posterior import normal_posterior  # consumers only
+    from suffice.pipeline.math.engines.multivariate.column_posterior import normal_posterior  # consumers only
 
     return normal_posterior(statistics, prior, n_priors)
 

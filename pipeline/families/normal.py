@@ -276,7 +276,7 @@ def noise_aware(
     names: tuple[str, str] = ("mean", "variance"),
 ) -> Distribution:
     """Return the exact posterior: N and both sums are latent, N with its own prior."""
-    from suffice.pipeline.math.engines.normal.posterior import (
+    from suffice.pipeline.math.engines.normal.moment_posterior import (
         MomentPosterior,  # consumers only
         MomentsDistribution,
     )

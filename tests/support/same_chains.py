@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.math.engines.multivariate import posterior
+from suffice.pipeline.math.engines.multivariate import column_posterior as posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable

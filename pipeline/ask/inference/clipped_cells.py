@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution, Line, Prior
     from suffice.pipeline.math.distributions.quadrature import Cell
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
-    from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
+    from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.sensitivity import Constants

@@ -60,8 +60,8 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.combined import PosteriorMixture
-from suffice.pipeline.math.engines.normal.posterior import MomentsDistribution
-from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
+from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
+from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:

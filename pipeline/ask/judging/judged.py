@@ -54,10 +54,10 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInv
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import PosteriorMixture
-from suffice.pipeline.math.engines.multinomial.posterior import CountsDistribution
-from suffice.pipeline.math.engines.normal.posterior import MomentsDistribution
+from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
+from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum import noisy_sum
-from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
+from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed

@@ -232,7 +232,7 @@ def one_sum_family(
         )
 
     def noise_aware(statistic: NoisyStatistic, prior: Prior, n_prior: NPrior) -> Distribution:
-        from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior  # consumers only
+        from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior  # consumers only
 
         return LatentSumPosterior.of(*latent(statistic, prior, n_prior))
 

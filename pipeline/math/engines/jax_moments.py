@@ -59,7 +59,7 @@ from suffice.pipeline.math.distributions import spread_scales
 from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling
 from suffice.pipeline.math.distributions.spread_scales import freedom
 from suffice.pipeline.math.engines.jax_sums import NATS, require_terms, window_of_n
-from suffice.pipeline.math.engines.multivariate.posterior import noisy_moments, require_rows
+from suffice.pipeline.math.engines.multivariate.column_posterior import noisy_moments, require_rows
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, least_rows
 from suffice.pipeline.terms.statistics.sensitivity import Design
 

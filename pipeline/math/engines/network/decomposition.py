@@ -9,7 +9,7 @@ network,
 **The engine is chosen here.** A *family* is all nodes with the same parents: features of one class, the
 combination of the parents' categories. The tables of a family agree on the margin of its parents, and its
 posterior is exact (``multinomial.class_counts``); so is that of a root that is nobody's only parent
-(``multinomial.posterior``). A part of several families agrees on more margins and takes MCMC
+(``multinomial``). A part of several families agrees on more margins and takes MCMC
 (``posterior``); one with a table of more than ``MOST_ENTRIES`` entries is taken family by family, whose
 margins are then not reconciled: (1) then leaves out what they say about each other. What a part is, and why
 it may be less than the whole network, is stated in ``tables_and_moves``.
@@ -43,9 +43,9 @@ from suffice.pipeline.math.distributions.composite import PiecewiseTables, Proba
 from suffice.pipeline.math.distributions.dirichlet import project_simplex
 from suffice.pipeline.math.engines.combined import products, table_factors
 from suffice.pipeline.math.engines.multinomial.class_counts import StarCounts, star_posterior
+from suffice.pipeline.math.engines.multinomial.count_posterior import count_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts
-from suffice.pipeline.math.engines.multinomial.posterior import count_posterior
-from suffice.pipeline.math.engines.network.posterior import NoisyTables, generator_of, network_posterior
+from suffice.pipeline.math.engines.network.table_posterior import NoisyTables, generator_of, network_posterior
 from suffice.pipeline.math.engines.network.tables_and_moves import parts
 from suffice.pipeline.terms.statistics.count_table import released_tables
 

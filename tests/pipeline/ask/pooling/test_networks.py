@@ -15,9 +15,9 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.pooling.roll_up import roll_up
 from suffice.pipeline.ask.posterior.infer import posterior_of
-from suffice.pipeline.math.engines.network import posterior
+from suffice.pipeline.math.engines.network import table_posterior as posterior
 from suffice.pipeline.math.engines.network.decomposition import pooled_network_distribution
-from suffice.pipeline.math.engines.network.posterior import NoisyTables
+from suffice.pipeline.math.engines.network.table_posterior import NoisyTables
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable

@@ -23,7 +23,7 @@ from suffice.pipeline.math.distributions.intervals import (
     shortest_of_draws,
 )
 from suffice.pipeline.math.distributions.normal import NormalDistribution
-from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
+from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from suffice.pipeline.math.parameters.contrasts import require_interval
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import unrestricted_posterior

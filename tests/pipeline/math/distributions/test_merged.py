@@ -10,7 +10,7 @@ import pytest
 from suffice.pipeline.math.distributions import merged
 from suffice.pipeline.math.distributions.merged import Components
 from suffice.pipeline.math.engines.one_sum.nodes import resolve
-from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior
+from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import unrestricted_posterior
 

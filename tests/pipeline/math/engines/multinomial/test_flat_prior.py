@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
+from suffice.pipeline.math.engines.multinomial.count_posterior import count_posterior, piece_posterior
 from suffice.pipeline.math.engines.multinomial.flat_prior import (
     Rule,
     TiltMixture,
@@ -16,7 +17,6 @@ from suffice.pipeline.math.engines.multinomial.flat_prior import (
     truncated_geometric_moments,
 )
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NoisyCounts, log_factor_of_n
-from suffice.pipeline.math.engines.multinomial.posterior import count_posterior, piece_posterior
 from suffice.pipeline.math.engines.multinomial.sampling import guide_to, look_up
 from suffice.pipeline.math.priors.record_count import NPrior, Reciprocal, Uniform
 from support.latent_counts import (

@@ -22,8 +22,8 @@ from suffice.pipeline.math.distributions.gamma import (
     gamma_cdf,
 )
 from suffice.pipeline.math.distributions.normal import Normal
-from suffice.pipeline.math.engines.one_sum import posterior
-from suffice.pipeline.math.engines.one_sum.posterior import LatentSumPosterior, tiles_of
+from suffice.pipeline.math.engines.one_sum import sum_posterior as posterior
+from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior, tiles_of
 from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamma
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan

@@ -10,14 +10,15 @@ import pytest
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.dirichlet import sample_dirichlet
-from suffice.pipeline.math.engines.multinomial import convolution, posterior, sampling
+from suffice.pipeline.math.engines.multinomial import convolution, sampling
+from suffice.pipeline.math.engines.multinomial import count_posterior as posterior
+from suffice.pipeline.math.engines.multinomial.count_posterior import count_posterior
 from suffice.pipeline.math.engines.multinomial.noisy_counts import (
     CountWeights,
     block_step,
     log_rising,
     quadrature,
 )
-from suffice.pipeline.math.engines.multinomial.posterior import count_posterior
 from suffice.pipeline.math.engines.multinomial.sampling import count_sampler
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.latent_counts import (

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
+from suffice.pipeline.math.engines.normal.moment_posterior import SHARE, MomentPosterior, cover
 from suffice.pipeline.math.engines.normal.moment_weights import (
     BERNSTEIN,
     LOG_ZERO,
@@ -19,7 +20,6 @@ from suffice.pipeline.math.engines.normal.moment_weights import (
     MomentWeights,
     NoisyMoments,
 )
-from suffice.pipeline.math.engines.normal.posterior import SHARE, MomentPosterior, cover
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 
