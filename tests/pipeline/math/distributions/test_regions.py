@@ -13,7 +13,7 @@ from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.regions import RegionOfColumns, RegionOfRegression, WithinSeveral
 from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.engines.multivariate import posterior as posteriors
+from suffice.pipeline.math.engines.multivariate import column_posterior as posteriors
 from support.joint import STEPS, plan_of, spec_of
 from support.noisy import noisy_statistic
 

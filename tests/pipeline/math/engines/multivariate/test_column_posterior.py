@@ -14,8 +14,8 @@ from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.math.engines.multivariate import column_posterior as posteriors
 from suffice.pipeline.math.engines.multivariate import hmc
-from suffice.pipeline.math.engines.multivariate import posterior as posteriors
 from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
 from suffice.pipeline.math.engines.multivariate.log_posterior import LatentN, LatentTarget
 from suffice.pipeline.math.priors.record_count import Fixed, Uniform
