@@ -18,12 +18,7 @@ from pydantic import AfterValidator, model_validator
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
-from suffice.pipeline.families.shared.counted_tables import (
-    ZERO_OR_OTHER,
-    Variables,
-    default_prior,
-    totals,
-)
+from suffice.pipeline.families.shared.counted_tables import ZERO_OR_OTHER, Variables, default_prior, totals
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, project_simplex
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec

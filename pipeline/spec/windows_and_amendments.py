@@ -18,12 +18,7 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, PlainValidator, model_validator
 
 from suffice.errors import SpecError, UsageError
-from suffice.pipeline.terms.declaration.domains import (
-    period_end,
-    period_label,
-    period_labels,
-    period_start,
-)
+from suffice.pipeline.terms.declaration.domains import period_end, period_label, period_labels, period_start
 from suffice.pipeline.terms.declaration.fields import Column, EveryField, SpecModel, Text
 from suffice.pipeline.terms.declaration.scalars import Duration, DurationField, read_duration
 from suffice.pipeline.terms.declaration.time_zones import UTC, TimeZone, day_start, window_grid

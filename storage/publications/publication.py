@@ -18,14 +18,7 @@ from suffice.errors import PublicationCorruptError, UsageError
 from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.releases.manifest import checksum, software_versions
-from suffice.storage.releases.manifest_model import (
-    Hex16,
-    Hex32,
-    Hex64,
-    SignatureEntry,
-    StrictModel,
-    Version,
-)
+from suffice.storage.releases.manifest_model import Hex16, Hex32, Hex64, SignatureEntry, StrictModel, Version
 from suffice.storage.signatures.signing import PUBLICATION
 
 if TYPE_CHECKING:

@@ -47,12 +47,7 @@ from suffice.pipeline.ask.calibration.verdict import (
     judge,
     level_of,
 )
-from suffice.pipeline.ask.inference.posterior_terms import (
-    BY_EVIDENCE,
-    NOISE_AWARE,
-    PLUG_IN,
-    PosteriorTerms,
-)
+from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, NOISE_AWARE, PLUG_IN, PosteriorTerms
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon

@@ -32,11 +32,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.inference.bounded_records import (
-    cells_to_model,
-    of_bounded_records,
-    refuse_to_model,
-)
+from suffice.pipeline.ask.inference.bounded_records import cells_to_model, of_bounded_records, refuse_to_model
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, predictor_prior_for, read_prior
 from suffice.pipeline.ask.inference.clipped_cells import pooled_grid_distribution
 from suffice.pipeline.ask.inference.posterior_terms import (
@@ -49,11 +45,7 @@ from suffice.pipeline.ask.inference.posterior_terms import (
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.posterior.cells import cells_of, refuse_shared
-from suffice.pipeline.ask.posterior.infer import (
-    disjoint_moments_posterior,
-    disjoint_posterior,
-    noise_aware,
-)
+from suffice.pipeline.ask.posterior.infer import disjoint_moments_posterior, disjoint_posterior, noise_aware
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted

@@ -25,11 +25,7 @@ from typing import TYPE_CHECKING, Any, Never, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.posterior_terms import (
-    NOISE_AWARE,
-    PosteriorTerms,
-    SharedTerms,
-)
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PosteriorTerms, SharedTerms
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.cells import refuse_shared

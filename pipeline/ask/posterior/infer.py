@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.bounded_records import (
-    cells_to_model,
-    of_bounded_records,
-    refuse_to_model,
-)
+from suffice.pipeline.ask.inference.bounded_records import cells_to_model, of_bounded_records, refuse_to_model
 from suffice.pipeline.ask.inference.chosen_priors import (
     conjugate_prior_for,
     n_prior_for,

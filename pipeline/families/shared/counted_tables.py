@@ -207,10 +207,7 @@ def noisy_tables(statistic: NoisyStatistic) -> list[NoisyTotals]:
 
 def truth(prior: Dirichlet, tables: Sequence[CountTable], size: int, rng: np.random.Generator) -> Floats:
     """Draw the probabilities of each table's last variable given the others, (size, n_probabilities)."""
-    from suffice.pipeline.math.distributions.dirichlet import (  # consumers only
-        block_starts,
-        sample_blocks,
-    )
+    from suffice.pipeline.math.distributions.dirichlet import block_starts, sample_blocks  # consumers only
 
     entries = sum(table.size for table in tables)
     concentration = np.broadcast_to(np.array(prior.concentration, dtype=np.float64), (size, entries))
@@ -219,10 +216,7 @@ def truth(prior: Dirichlet, tables: Sequence[CountTable], size: int, rng: np.ran
 
 def plug_in_distribution(tables: Sequence[CountTable], prior: Dirichlet, counts: Floats) -> Distribution:
     r"""Update every distribution's prior: :math:`\mathrm{Dirichlet}(c + n)`, of projected counts."""
-    from suffice.pipeline.math.distributions.dirichlet import (  # consumers only
-        BlockDirichlet,
-        block_starts,
-    )
+    from suffice.pipeline.math.distributions.dirichlet import BlockDirichlet, block_starts  # consumers only
 
     return BlockDirichlet(
         concentration=np.array(prior.concentration, dtype=np.float64) + counts, starts=block_starts(tables)

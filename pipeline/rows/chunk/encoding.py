@@ -17,12 +17,7 @@ import pyarrow.compute as pc
 from suffice.arrays import number_array
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.clipping import LatticeReader, SideReader
-from suffice.pipeline.rows.sources.column_values import (
-    comparable,
-    fixed_width,
-    null_mask,
-    validity,
-)
+from suffice.pipeline.rows.sources.column_values import comparable, fixed_width, null_mask, validity
 from suffice.pipeline.terms.declaration.domain_lookup import (
     UNSIGNED_SHIFT,
     Dense,

@@ -8,14 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.data_files.source import DRAWS, SUMMARIES, Provenance, ReleaseSource, write_netcdf
-from suffice.data_files.tables import (
-    columns_of,
-    csv_bytes,
-    csv_metadata,
-    json_bytes,
-    parquet_bytes,
-    table_of,
-)
+from suffice.data_files.tables import columns_of, csv_bytes, csv_metadata, json_bytes, parquet_bytes, table_of
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.publication.request import model_text
 

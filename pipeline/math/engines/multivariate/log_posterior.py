@@ -56,11 +56,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.math.engines.multivariate.evidence import (
-        Evidence,
-        OutcomeCoordinates,
-        OutcomeNoise,
-    )
+    from suffice.pipeline.math.engines.multivariate.evidence import Evidence, OutcomeCoordinates, OutcomeNoise
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
     from suffice.typing import Floats
 
