@@ -230,13 +230,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a run works with, after everything was checked against the profile.
-
-    Attributes
-    ----------
-    ledger, store, cluster : str
-    cluster_certificates, spool, witness : str, optional
-    """
+    """What a run works with, after everything was checked against the profile."""
 
     ledger: str
     store: str
