@@ -23,7 +23,7 @@ from sqlalchemy import update
 from suffice.errors import SufficeError
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.ledger.sql import reservation, tables
+from suffice.storage.ledger.sql import charge_fits, tables
 from suffice.storage.ledger.sql.rows import insert_unless_there
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def take_without_condition(connection: Connection, row: Row[Any], window: str, m
 def ask(race: Race, process: int, barrier: Barrier, ended: Any) -> None:
     """Make every attempt of one process."""
     if race.checks_first:
-        vars(reservation)["take"] = take_without_condition
+        vars(charge_fits)["take"] = take_without_condition
     ends: dict[str, Counter[str]] = {}
     with open_ledger(race.url) as ledger:
         for dataset in race.datasets:
