@@ -127,9 +127,9 @@ def _listed(
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=False)).read_all()
     partitions = table.metadata().partition_columns
     kept = _kept_rows(table, address)
-    partition_chunks = actions["partition"].chunks
     values = {
-        name: pa.chunked_array([chunk.field(name) for chunk in partition_chunks]) for name in partitions
+        name: pa.chunked_array([chunk.field(name) for chunk in actions["partition"].chunks])
+        for name in partitions
     }
     for number, path in enumerate(actions["path"].to_pylist()):
         constants = tuple((name, values[name][number]) for name in partitions)
