@@ -234,7 +234,11 @@ def decided_by_default(posterior: Judged) -> dict[str, Mask]:
         name: posterior.distribution.quantiles(name, ends, _DRAWS, rng) for name in posterior.parameters
     }
     prior = prior_distribution_of(posterior)
-    if prior is not None:
+    moments = FAMILIES[posterior.family].mean_and_variance
+    if prior is not None and moments is not None and not posterior.before_clipping:
+        interval = moments.interval(posterior.observed[0].plan.parameters)
+        levels = _levels_of_bounded(prior, interval, rng)
+    elif prior is not None:
         levels = [prior.quantiles(name, tuple(_LEVELS), _DRAWS, rng)[0] for name in prior.parameters]
     else:
         levels = _levels_of_draws(posterior, [each.shape[1:-1] for each in intervals.values()], rng)
@@ -296,6 +300,18 @@ def _prior_probability(levels: Floats, intervals: Floats) -> Floats:
         inside[of_entry] = np.searchsorted(levels[entry], upper, side="right") - below
     shares: Floats = inside / len(_LEVELS)
     return shares
+
+
+def _levels_of_bounded(
+    prior: Distribution, interval: tuple[float, float], rng: np.random.Generator
+) -> list[Floats]:
+    """Return quantiles of a mean and a variance given that they are of records within bounds."""
+    centre, half_range = interval
+    drawn = prior.sample(_PRIOR_DRAWS, rng)
+    mean, variance = (np.ravel(drawn[name]) for name in prior.parameters)
+    # Records within l..u have v <= (u - m)(m - l) = h^2 - (m - c)^2, so that m is within the bounds too.
+    kept = variance <= half_range**2 - (mean - centre) ** 2
+    return [np.quantile(each[kept], _LEVELS) for each in (mean, variance)]
 
 
 def _levels_of_draws(

@@ -292,7 +292,7 @@ def test_a_scale_mixture_has_the_numbers_that_it_documents() -> None:
         own = component.distribution()
         assert own.mean("variance")[0] == pytest.approx(100 * variance, rel=1e-12)
         assert own.mean("mean")[0] == 4.0
-        assert own.sd("mean")[0] == pytest.approx(5.0, rel=1e-12)
+        assert own.sd("mean")[0] == pytest.approx(20.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("bounds", [(-6, 14), (0.1, 0.30000000000000004), (-1e-30, 1e-20)])
