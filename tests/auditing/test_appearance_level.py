@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SHOWN = [mutant.name for mutant in MUTANTS if mutant.level == "appearance"]
 AGAIN = [mutant.name for mutant in MUTANTS if mutant.level == "again"]
-TABLE = "duckdb"
+TABLE = "rows in duckdb"
 """A source with a schema apart from its rows: its statuses follow from no record."""
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from support.making import Workspace
     from support.running import Runner
 
-TABLE = SPECS["duckdb"]
+TABLE = SPECS["rows in duckdb"]
 
 
 def contract_of(content: dict[str, Any]) -> str:

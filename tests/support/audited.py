@@ -59,6 +59,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "delta": changed(source={"delta": "rows"}),
     "iceberg": changed(source={"iceberg": "air.flights", "catalog": "audited"}),
     "duckdb": changed(source={"duckdb": "rows.db", "table": "main.flights"}),
+    "rows in duckdb": changed(source={"duckdb": "rows.db", "table": "main.flights"}, privacy=ROW),
     "folders": changed(
         source={"parquet": "rows", "hive": {"origin": "text", "month": "integer"}},
         groups={"origin": ["EWR", "JFK"], "month": {"range": [1, 3]}},
