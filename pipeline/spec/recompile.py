@@ -29,11 +29,11 @@ from suffice.pipeline.spec.spec import (
     with_prior,
 )
 from suffice.pipeline.spec.terms import PLAN_VERSION, Terms
-from suffice.pipeline.terms.declaration.document import Document, read_mapping
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import MOST_PERIODS
 from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal
 from suffice.pipeline.terms.declaration.fields import LARGEST_SHARE, SMALLEST_SHARE
+from suffice.pipeline.terms.declaration.spec_text import Document, read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

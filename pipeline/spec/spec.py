@@ -20,7 +20,6 @@ from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
-from suffice.pipeline.terms.declaration.document import Document, read_file, read_mapping
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
@@ -39,6 +38,7 @@ from suffice.pipeline.terms.declaration.fields import (
     statistic_name,
 )
 from suffice.pipeline.terms.declaration.source_specs import SourceSpec, parse_source, source_model
+from suffice.pipeline.terms.declaration.spec_text import Document, read_file, read_mapping
 from suffice.pipeline.terms.declaration.wording import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
 from suffice.pipeline.terms.statistics.measure import N_SIDES
 from suffice.pipeline.terms.statistics.statistic_plan import grid_values

@@ -38,8 +38,8 @@ from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.publication import PublicationManifest
-from suffice.storage.releases.manifest import StatedWithdrawal
 from suffice.storage.releases.manifest_model import Stated
+from suffice.storage.releases.withdrawal import StatedWithdrawal
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

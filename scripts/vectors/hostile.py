@@ -26,13 +26,8 @@ from scripts.vectors.hostile_files import hostile_files
 from scripts.vectors.hostile_samples import hostile_samples
 from scripts.vectors.releases import written
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.releases.manifest import (
-    WITHDRAWN,
-    checksum,
-    compose_withdrawal,
-    rehearsal_manifest,
-    tombstone,
-)
+from suffice.storage.releases.manifest import checksum, rehearsal_manifest, tombstone
+from suffice.storage.releases.withdrawal import WITHDRAWN, compose_withdrawal
 from suffice.storage.signatures import ed25519
 from suffice.storage.signatures.signing import PublicKey, Signer
 

@@ -23,9 +23,10 @@ from suffice.storage.publications.publication import PUBLICATIONS, RECEIPT, publ
 from suffice.storage.publications.publication_store import PublicationStore
 from suffice.storage.releases.descriptions import DESCRIPTIONS, describe
 from suffice.storage.releases.location import MANIFEST
-from suffice.storage.releases.manifest import WITHDRAWN, is_tombstone
+from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.release_store import locate
 from suffice.storage.releases.store_identity import KEY, is_rehearsed, marker_sequence, read_place
+from suffice.storage.releases.withdrawal import WITHDRAWN
 from suffice.storage.signatures.signing import check_signature, pinned_keys, signature_status
 
 if TYPE_CHECKING:

@@ -23,13 +23,7 @@ from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, no_s
 from suffice.pipeline.terms.released.sample import ReleasedSample
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
-from suffice.storage.releases.manifest import (
-    LARGEST_WITHDRAWAL,
-    WITHDRAWN,
-    is_rehearsal,
-    is_tombstone,
-    parse_withdrawal,
-)
+from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.parquet_layout import row_groups
 from suffice.storage.releases.release_parquet import (
@@ -38,6 +32,7 @@ from suffice.storage.releases.release_parquet import (
     decode_statistic,
     expand_groups,
 )
+from suffice.storage.releases.withdrawal import LARGEST_WITHDRAWAL, WITHDRAWN, parse_withdrawal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,9 +16,10 @@ from suffice.pipeline.spec.windows_and_amendments import edition, read_edition
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.object_store import check_create_only
 from suffice.storage.releases.location import MANIFEST, Location, is_path
-from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, WITHDRAWN, DataFile, is_tombstone, tombstone
+from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
 from suffice.storage.releases.store_identity import claim_store, read_identity
+from suffice.storage.releases.withdrawal import WITHDRAWN
 from suffice.storage.signatures.signing import check_signature, pinned_keys
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from suffice.buckets import connect
 from suffice.errors import StoreError
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.opening import open_ledger
-from suffice.storage.operations.publishing import withdraw
 from suffice.storage.operations.recovery import recover
 from suffice.storage.operations.verify_store import verify_store
+from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.releases.release_store import open_store
 from support.bucket_policies import ADMINISTRATOR, Policed, is_allowed, read_policy
 from support.buckets import BUCKET, Serialised, serve, variables

@@ -18,7 +18,7 @@ from suffice.pages.publication_page import is_inert
 from suffice.pages.rendering import asset, content_policy
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.publishing.publish import publish
-from suffice.storage.operations.publishing import withdraw
+from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication import publication_id_of
 from suffice.storage.publications.publication_store import PublicationStore
 from support.catalogued import Page

@@ -22,7 +22,7 @@ from suffice.publishing import publish as publishing
 from suffice.publishing.asking import question_of
 from suffice.publishing.publish import carry_out, publications_of, publish
 from suffice.storage.objects.object_store import Patience
-from suffice.storage.operations.publishing import withdraw
+from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication_store import PublicationStore
 from support import releases
 from support.hidden_states import publish_crashes

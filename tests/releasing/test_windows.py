@@ -34,7 +34,7 @@ from suffice.releasing import release as releasing
 from suffice.releasing.gap_report import WindowState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
-from suffice.storage.operations.publishing import withdraw
+from suffice.storage.operations.withdrawing import withdraw
 from support.making import Workspace, make_workspace, mapping
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 import suffice
 from suffice.pages.card import card
 from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
-from suffice.storage.operations.publishing import withdraw
+from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication_store import PublicationStore
 from support.publications import id_of, request_of
 from support.releases import RELEASE_ID, compose, data_files, make_plan, make_store, publish

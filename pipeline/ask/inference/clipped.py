@@ -7,7 +7,7 @@ S the sum of N records, R N - S what they lack to the bound, and b the noise's s
 .. math:: p(y \mid \theta) = \sum_N \pi(N) \sum_S P(S \mid N, \theta) \,
     e^{-|y_1 - S| / b} \, e^{-|y_2 - (R N - S)| / b} \cdot \text{const}, \qquad (1)
 
-which is exact on the lattice (``engines.clipped.likelihood``). Where N is public there is no second factor.
+which is exact on the lattice (``engines.clipped_counts``). Where N is public there is no second factor.
 With data sets of the same parameter, each of its own N,
 
 .. math:: p(\theta \mid y_1, \dots, y_J) \propto p(\theta) \prod_j p(y_j \mid \theta). \qquad (2)

@@ -11,7 +11,7 @@ leave them. Their posterior,
 
 follows from that alone: cells may differ as they like, and no family's model of rows is used. So it has no
 part for how another sample of records would differ. The priors of S, and how the posterior is worked out, are
-those of ``engines.union``; it is held as points, whose number is its error.
+those of ``engines.unions``; it is held as points, whose number is its error.
 """
 
 from __future__ import annotations

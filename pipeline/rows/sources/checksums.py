@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from suffice.errors import InputNotVerifiedError, StageFailedError, UsageError
 from suffice.pipeline.rows.sources.file_access import opened, reaches, status
-from suffice.pipeline.terms.declaration.document import read_small_file
 from suffice.pipeline.terms.declaration.source_specs import is_url
+from suffice.pipeline.terms.declaration.spec_text import read_small_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

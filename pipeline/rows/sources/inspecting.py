@@ -30,8 +30,8 @@ from suffice.pipeline.spec.contract_fit import FAMILIES_OF_TEXTS, LOOSE_KINDS, c
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.column_types import ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import DataContract, SourceForm, WindowRule
-from suffice.pipeline.terms.declaration.document import read_yaml
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec, is_url, source_path
+from suffice.pipeline.terms.declaration.spec_text import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -19,8 +19,8 @@ from suffice.pipeline.terms.declaration.column_types import (
     ColumnFamily,  # noqa: TC001 - as above
     HiveColumn,  # noqa: TC001 - pydantic reads it
 )
-from suffice.pipeline.terms.declaration.document import read_small_file
 from suffice.pipeline.terms.declaration.fields import read_column
+from suffice.pipeline.terms.declaration.spec_text import read_small_file
 from suffice.pipeline.terms.declaration.time_zones import known_time_zone
 from suffice.pipeline.terms.declaration.wording import shown
 

@@ -11,7 +11,6 @@ import os
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.terms.declaration.document import read_small_file
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
     Domain,
@@ -21,6 +20,7 @@ from suffice.pipeline.terms.declaration.domains import (
     period_labels,
 )
 from suffice.pipeline.terms.declaration.scalars import read_every, read_integer, read_text
+from suffice.pipeline.terms.declaration.spec_text import read_small_file
 from suffice.pipeline.terms.declaration.wording import is_safe, shown
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from suffice.pipeline.spec.windows_and_amendments import Window, edition, window
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST
-from suffice.storage.releases.manifest import WITHDRAWN
 from suffice.storage.releases.release_store import open_release
+from suffice.storage.releases.withdrawal import WITHDRAWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

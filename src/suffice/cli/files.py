@@ -35,7 +35,7 @@ def read_priors(path: Path) -> dict[str, str]:
     UsageError
         Where the file cannot be read, or holds anything else than two named priors or more.
     """
-    from suffice.pipeline.terms.declaration.document import (  # yaml is slow
+    from suffice.pipeline.terms.declaration.spec_text import (  # yaml is slow
         read_json,
         read_small_file,
         read_yaml,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
-    from suffice.storage.operations.publishing import RestingRelease
+    from suffice.storage.operations.withdrawing import RestingRelease
 
 DIGITS = 4
 """Of drawn numbers in a terminal: more of them would be chance."""

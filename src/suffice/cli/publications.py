@@ -20,7 +20,7 @@ from suffice.errors import StorageError, StoreError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.storage.operations.publishing import RestingRelease
+    from suffice.storage.operations.withdrawing import RestingRelease
     from suffice.storage.publications.publication import Publication
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ def list_publications(
     as_json: JsonOption = False,
 ) -> None:
     """List what was published in a store; what cannot be read is named, and the status is 5."""
-    from suffice.storage.operations.publishing import resting_releases
+    from suffice.storage.operations.withdrawing import resting_releases
     from suffice.storage.publications.publication_store import PublicationStore, check_is_there
 
     publications = PublicationStore.open(store, publication_keys=publication_keys)
@@ -77,7 +77,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a publication: what was asked, what it rests on and whether that was withdrawn, its files."""
-    from suffice.storage.operations.publishing import resting_releases
+    from suffice.storage.operations.withdrawing import resting_releases
 
     shown = _opened(publication, store, publication_keys)
     resting = resting_releases([shown], [store])

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.chain import Head
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.ledger.replay import Export
-    from suffice.storage.operations.publishing import RestingRelease
+    from suffice.storage.operations.withdrawing import RestingRelease
 
 
 def verify(
@@ -99,8 +99,8 @@ def verify_publication_of(
     as_json: bool,
 ) -> None:
     """Check what stands in the folder of a publication; its releases are looked for in `releases` too."""
-    from suffice.storage.operations.publishing import resting_releases
     from suffice.storage.operations.verify_store import verify_publication
+    from suffice.storage.operations.withdrawing import resting_releases
     from suffice.storage.publications.publication_store import PublicationStore
 
     store = PublicationStore.open(store_uri, publication_keys=publication_keys)

@@ -24,7 +24,7 @@ def withdraw(
     as_json: JsonOption = False,
 ) -> None:
     """Mark a faulty release for its readers, for good; it stays where it is, and stays charged."""
-    from suffice.storage.operations.publishing import withdraw as withdraw_release
+    from suffice.storage.operations.withdrawing import withdraw as withdraw_release
     from suffice.storage.signatures.signing import signer_from_environment
 
     done = withdraw_release(

@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 
 from suffice.errors import ReleaseCorruptError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.releases.manifest import (
-    LARGEST_WITHDRAWAL,
-    compose_withdrawal,
-    parse_withdrawal,
-)
+from suffice.storage.releases.withdrawal import LARGEST_WITHDRAWAL, compose_withdrawal, parse_withdrawal
 
 MANIFEST, RELEASE_ID = b'{"a":1}', "ab" * 8
 CREATED = datetime(2026, 1, 31, 8, 59, tzinfo=UTC)
