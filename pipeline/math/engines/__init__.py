@@ -12,14 +12,14 @@ standard deviations (sd) its means were measured to be off; the decision records
 ==================================== ======================================= ============================
 latent statistic, and the prior      engine                                  error
 ==================================== ======================================= ============================
-one sum, conjugate                   ``one_sum.posterior``                   1e-6 sd; quantiles 1e-3
+one sum, conjugate                   ``one_sum.sum_posterior``               1e-6 sd; quantiles 1e-3
 one sum of clipped records           ``clipped_counts``                      1e-6 sd
-a mean and a variance, conjugate     ``normal.posterior``                    0.002 sd; of the sd 0.5 %
+a mean and a variance, conjugate     ``normal.moment_posterior``             0.002 sd; of the sd 0.5 %
 a mean and a variance, any prior     ``mean_variance.product``               0.01 sd
-counts of categories                 ``multinomial.posterior``               1e-8 sd; grids 7e-5
+counts of categories                 ``multinomial.count_posterior``         1e-8 sd; grids 7e-5
 counts by class                      ``multinomial.class_counts``            1e-6 sd
 tables of a network                  ``network.decomposition``               1e-6 sd, or Monte Carlo
-several columns, a regression        ``multivariate.posterior``              Monte Carlo
+several columns, a regression        ``multivariate.column_posterior``       Monte Carlo
 rows left out of units               ``left_out_share``                      0.01 of an interval
 records of merged cells              ``unions``                              0.04 sd
 a mixture of priors; data sets       ``combined``                            none; Monte Carlo

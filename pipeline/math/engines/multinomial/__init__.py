@@ -1,7 +1,7 @@
 """Posteriors of probabilities where a vector of counts is latent; without MCMC.
 
 In: `noisy_counts` states the problem.
-Out: `posterior`: by `flat_prior` where the prior is flat, else by `convolution` on grids; `class_counts` for
-    tables that share their class. Both draw by `sampling`.
+Out: `count_posterior`: by `flat_prior` where the prior is flat, else by `convolution` on grids;
+    `class_counts` for tables that share their class. Both draw by `sampling`.
 May import: priors and below.
 """
