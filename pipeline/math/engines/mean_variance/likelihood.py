@@ -1,27 +1,31 @@
 r"""The likelihood of a mean and a variance behind noisy sums: a sum over what the rows may have been.
 
-Model: N normal rows with mean :math:`\mu` and :math:`\lambda = \log \sigma^2`, in half ranges, have the
-mean m and the mean square deviation E; noisy sums y are linear in N, N m and N (m^2 + E). With
-:math:`\alpha = (N - 1) / 2`,
+Model: N normal rows with mean :math:`\mu` and :math:`\lambda = \log \sigma^2`, in half ranges (bounds are
+-1 and 1), have the mean m and the mean square deviation E about m. Released sums y have Laplace noise of
+scale b around L, which is linear in N, N m and N (m^2 + E). With :math:`\alpha = (N - 1) / 2`,
 
 .. math::
     p(y \mid \mu, \lambda) = \sum_N \pi(N) \int p(y \mid N, m, E)\,
         N(m; \mu, e^\lambda / N)\, \frac{(N E / 2)^\alpha}{\Gamma(\alpha)}
         e^{-\alpha \lambda - N E e^{-\lambda} / 2} \, dm \, d\log E \qquad (1)
 
-The question is (1) as a function of the parameters, for a prior of any form.
+The fraction and what follows it are the density of log E: :math:`N E e^{-\lambda}` is chi-squared with N - 1
+degrees of freedom. A single row has E = 0, and no integral over it; no rows add the constant
+:math:`\pi(0) \, p(y \mid 0)`. The question is (1) as a function of the parameters, for a prior of any form.
 
 Method and error: for every N, or the middle of a few where the noise hardly tells them apart, m and log E
 lie on a grid that covers all but e^-depth of the noise, with steps of
 
 .. math:: \Delta m: \; \text{finest} + \text{growth} \cdot |y - L| / b \text{ scales of the noise}, \qquad
-    \Delta \log E: \; 0.45 / \sqrt \alpha \text{ or } 0.35 \text{ widths of the noise} \qquad (2)
+    \Delta \log E: \; \min(0.45 / \sqrt \alpha, \, 0.35 \, v) \qquad (2)
 
-It does not depend on any prior. Below a deviation that the noise does not see, the distribution of E is
-integrated exactly (an incomplete gamma function). At large variances every part of the sum falls as its
-number of rows has it fall. A point of the mean's grid stands for a narrow normal distribution; what that
-blurs, to second order, is taken off the weights (3). ``product`` compares the result with wider grids where
-noise at the edge matters.
+with v the width of the noise in log E (it and :math:`1 / \sqrt \alpha` count as 1 at most). Where v is the
+wider, the step may grow to the lesser of 0.35 v and 0.12: a gamma much narrower is then widened to span it.
+The grid does not depend on any prior. All E too small for the noise to tell apart are one point, whose
+distribution is integrated exactly (an incomplete gamma function): so the part of N falls as
+:math:`e^{-N \lambda / 2}` at large variances, as in (1), or nearly where the gamma is widened. A point of the
+mean's grid stands for a normal distribution of sd s, half a step; what that blurs, to second order, is taken
+off the weights (3). ``product`` compares the result with wider grids where noise at the edge matters.
 
 .. math:: w \leftarrow w - \frac{\partial^2}{\partial m^2} \Bigl(\frac{s^2}{2} w\Bigr) \qquad (3)
 
@@ -63,16 +67,17 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 OUTER = 8.0
-"""Nats, of those that a grid covers, in which too little noise is left to rely on it."""
+"""Nats at the edge of a grid: where these matter, the grid has to cover more."""
 _STEP = 0.45
 """Steps of log E in widths of its distribution."""
 _OBSERVED, _LARGEST_STEP = 0.35, 0.12
-"""Steps of log E in widths of the noise, where that is wider, and at most."""
+"""Steps of log E in widths of the noise; and at most, where steps are longer than ``_STEP`` has them."""
 _UNSEEN = 0.015
 """Deviations of the sum of squares, in scales of its noise, that do not matter."""
 _SMOOTH = 0.5
 """Width of a point of the mean's grid, in steps: narrower ones would leave ripples at small variances."""
 _WIDENED = 0.6
+"""Standard deviation, in steps of log E, by which a gamma narrower than the steps is widened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +115,7 @@ FINE = Fineness()
 COARSE = Fineness(
     finest=0.5, growth=0.25, coarsest=2.0, of_rows=24.0, of_few=3.0, wider=4.0, beside=1.0, depth=20.0
 )
-"""As exact as the distribution of clipped records by their first moments is."""
+"""For clipped records: their distribution by moments errs by more than these steps do."""
 
 
 class TooManyError(Exception):
@@ -119,7 +124,11 @@ class TooManyError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentGrid:
-    """Logs of the noise's density on a grid of means and deviations, or of means alone, of low..high rows."""
+    """Logs of the noise's density on a grid of means and deviations, or of means alone, of low..high rows.
+
+    ``log_noise`` (n_deviations, n_means) is summed over low..high, with the prior of N; ``step`` is each
+    mean's; ``log_e[0]`` is the upper end of all smaller deviations; ``taken`` counts evaluated densities.
+    """
 
     low: float
     high: float
@@ -146,7 +155,7 @@ class LatentGrid:
         rows = np.abs(totals.in_scales().coefficients)
         of_total, of_squares = 1.0 / np.sum(rows, axis=0)[1:]
         _, total, squares = noisy.estimates()[0]
-        # All numbers of rows share the grid.
+        # All numbers of rows share the grid: each further row moves a sum by about 1 at most.
         depth = depth + (high - low) / 2.0 / min(of_total, of_squares)
         mean = _means(n, (total, squares), (of_total, of_squares), depth, fineness)
         edges = np.concatenate([[mean[0]], (mean[1:] + mean[:-1]) / 2.0, [mean[-1]]])
@@ -154,7 +163,7 @@ class LatentGrid:
         mean = (edges[1:] + edges[:-1]) / 2.0
         log_e, log_step = np.full(1, -np.inf), 1.0
         if n >= 2.0:
-            # Between these at least, where the noise does not reach down to nothing.
+            # m^2 + E is between these, which bounds E where the noise does not reach down to 0.
             ends = np.array([squares - depth * of_squares, squares + depth * of_squares]) / n
             inner = 0.0 if mean[0] <= 0.0 <= mean[-1] else float(np.min(mean**2))
             # N E of so small a part of the noise of the squares changes nothing: E below is taken as a
@@ -162,7 +171,7 @@ class LatentGrid:
             unseen = _UNSEEN * of_squares / n
             least = max(ends[0] - float(np.max(mean**2)), unseen)
             most = max(ends[1] - inner, of_squares / n, 2.0 * unseen)
-            # log E has about the standard deviation sqrt(2 / (N - 1)), that of a log chi-squared.
+            # Of many rows, log E has the standard deviation sqrt(2 / (N - 1)), that of a log chi-squared.
             width = min(math.sqrt(2.0 / (n - 1.0)), 1.0)
             noise = of_squares / max(squares - total * (total / n), of_squares)
             log_step = min(_STEP * width, _OBSERVED * noise)
@@ -237,7 +246,7 @@ class LatentGrid:
         if len(self.mean) < 3:
             return density * self.step
         blurred = _SMOOTH**2 / 2.0 * self.step**2 * density
-        # (3), as differences of flows: the mass stays the same.
+        # (3), as differences of flows: the mass stays the same, but where a weight would be below 0.
         flow = np.diff(blurred, axis=1) / np.diff(self.mean)
         weight = density * self.step - np.diff(flow, axis=1, prepend=0.0, append=0.0)
         return np.maximum(weight, 0.0)
@@ -258,7 +267,7 @@ def numbers_of_rows(
     least, most = (float(end) for end in noisy.n_prior.support)
     scale = 1.0 / max(float(np.abs(noisy.totals.coefficients[:, 0]) @ noisy.totals.rate), 1e-300)
     n = float(noisy.estimates()[0, 0])
-    # The noise of N alone falls by 1 / scale nats a row: beyond this less than e^-depth is left.
+    # Where N is private a release sums to it: whatever m and E, noise falls by 1 / scale nats a row beyond n.
     reach = (depth + _missed(noisy)) * scale
     low, last = max(least, 1.0, math.floor(n - reach)), min(most, max(math.ceil(n + reach), 1.0))
     while low <= last:
@@ -292,13 +301,13 @@ def _means(
     """Means of n rows, in steps of the noise: where they change that of both sums, those are smaller."""
     (total, squares), (of_total, of_squares) = sums, scales
     least, most = (total - depth * of_total) / n, (total + depth * of_total) / n
-    # E is not below 0.
+    # As E is not below 0, N m^2 is at most the sum of squares.
     reach = math.sqrt((max(squares, 0.0) + depth * of_squares) / n)
     least, most = max(min(least, reach), -reach), min(max(most, -reach), reach)
     if most - least <= 1e-12 * reach:
         least, most = least - of_total / n, most + of_total / n
 
-    # Noise scales that both sums move by as the mean goes from 0: dt / b_t + dq / b_q.
+    # Noise scales that N m and N m^2 move by together as the mean goes from 0, with its sign.
     def to_noise(mean: float) -> float:
         return n * (mean / of_total + mean * abs(mean) / of_squares)
 
@@ -310,7 +319,7 @@ def _means(
             middle + _ladder(to_noise(most) - middle, fineness),
         ]
     )
-    # The larger root of squares / of_squares + roots / of_total = place / n.
+    # |m| is the positive root of m^2 / of_squares + |m| / of_total = |position| / n.
     half = of_squares / of_total / 2.0
     part = of_squares * np.abs(position) / n
     mean: Floats = np.sign(position) * part / (half + np.sqrt(half**2 + part))

@@ -5,23 +5,25 @@ Model and symbols as in ``noisy_sum``; the mixture (1) is that of ``nodes``:
 .. math::
     p(\theta \mid y) = \sum_i \omega_i \, p(\theta \mid N_i, S_i), \; \omega_i \propto W(N_i, S_i) \quad (1)
 
-Moments are sums over all nodes i (right to 1e-6 sd, docs/decisions/0016); quantiles are of merged
-components. Under design effects d the likelihood has the power 1 / d: N and S keep their weights and count
-as N / d and S / d.
+Moments are sums over all nodes i, right to 1e-6 sd (1.6e-4 many noise scales from what the prior expects,
+docs/decisions/0016); quantiles are of merged components. Under design effects d only the likelihood in
+p(theta | N, S) has the power 1 / d: W stays as it is, and N and S count as N / d and S / d.
 
-Draws rest on no quadrature: pairs (N, S) are drawn by rejection, with a bound on tiles of the (N, S) plane,
+Draws rest on no quadrature: pairs (N, S) are drawn by rejection. A tile is a run of consecutive N, the
+largest of which is :math:`N_+`, times an interval of x, the position of ``noisy_sum`` (A or log A, in which
+W is a density). For every N of the run,
 
 .. math::
     \log W(N, S) \le h + s \, (x - x_0), \qquad x_0 \le x < x_0 + L \qquad (2)
 
     h = \log W(N_+, x_0) + \beta + \Delta, \qquad
-    \Delta = \max_{N \le N_+} \bigl(\log W(N, x) - \log W(N_+, x)\bigr) \qquad (3)
+    \Delta = \max_{N \le N_+, \, x} \bigl(\log W(N, x) - \log W(N_+, x)\bigr) \qquad (3)
 
 In the code, :math:`N_+, x_0, L, s, h` are ``n``, ``left``, ``length``, ``slope`` and ``height`` of
-``Tiles``, each (n_tiles,). The slope s is that of the chord over the tile, :math:`\beta` what log W bulges
-above it, and :math:`\Delta` what it may rise within the tile's run of N, up to :math:`N_+`: the noise by
-its own Lipschitz bound, the rest by what is seen at its middle and its end, a quarter more. Where (2) holds
-draws are exact. Tiles e^-18 below the highest are left out: the chance of any is under 1e-6.
+``Tiles``, each (n_tiles,). s is the slope of the chord of log W(N_+, x); :math:`\beta` is 1.25 times its
+bulge seen half way. In :math:`\Delta` the noise has its Lipschitz bound, the rest 1.25 times the most seen
+at the middle and the least N of the run. So (2) is an estimate, not a theorem; where it holds, draws are
+exact, but for tiles e^-18 below the highest: the chance that a draw falls in any is under 1e-6.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
     Update: TypeAlias = Callable[[Floats, Floats], Distribution]
 
 NATS = 18.0
-"""How far below the highest weight pairs are left out: the chance of any is under 1e-6."""
+"""How far below the highest weight pairs are left out: all of them together have under 1e-6."""
 _RISE = 25.0
 """Nats that a block's weight may span."""
 _RUN = 0.25
@@ -73,7 +75,7 @@ _FLAT = 0.1
 """Nats that a tile's weight may bulge by."""
 _MOST_PARTS = 8
 _BULGE = 1.25
-"""How much more a weight may rise above its chord than it does half way between its ends."""
+"""How much more log W may rise between the points where it is looked at than it does at them."""
 _SLACK = 1e-7
 _INNER = np.array([0.0, 0.5, 1.0])
 
@@ -111,9 +113,7 @@ class Tiles:
         pending = np.arange(len(cells))
         while pending.size:
             chosen = cells[pending]
-            # The factor keeps cell + u below cell + 1 in float64 for the cells of a batch.
-            # A tile by its mass under the bound (2), a position by its exponential, an N uniformly in the
-            # run.
+            # A tile by its mass under (2), then position and N; the factor keeps cell + u below cell + 1.
             target = chosen + rng.random(len(pending)) * (1.0 - 2.0**-38)
             tile = np.searchsorted(self.cumulative, target, side="right")
             offset = self._offsets(tile, rng)
@@ -137,7 +137,7 @@ class Tiles:
         steep = np.abs(rise) > 1e-9
         safe = np.where(steep, rise, 1.0)
         # Rises go from the high end, so that nothing overflows.
-        # The inverse of the distribution function (1 - e^-|r| u) / (1 - e^-|r|) of an exponential on 0..1.
+        # u = (1 - e^(-|r| t)) / (1 - e^-|r|) solved for t in 0..1: an exponential that falls from 0 on.
         down = -np.log1p(share * np.expm1(-np.abs(safe))) / np.abs(safe)
         position = np.where(steep, np.where(rise > 0.0, 1.0 - down, down), share)
         offset: Floats = position * self.length[tile]
@@ -192,8 +192,8 @@ def _tiles(sums: NoisySums, longest: Floats) -> Tiles:
     # The integral of e^(h + s (x - x_0)) over the tile: its larger end times the mean of an exponential.
     mass = np.exp(np.maximum(height, height + slope * length)) * length * _share(slope * length)
     if sums.is_sum:
-        # The proposal's distribution of an integer is that of the integers' own exponential.
-        # sum_k e^(s k) over integers from each on is s / (e^s - 1) times its integral.
+        # Rounded down, a position from the exponential is k with probability in proportion to e^(s k).
+        # The sum of e^(s k) over k = 0..L-1 is s / (e^s - 1) times the integral of e^(s x) over 0..L.
         mass *= _per_integer(slope)
     mass *= spread[row]
     cells = sums.n_cells
@@ -252,7 +252,7 @@ def _rise(sums: NoisySums, n: Floats, spread: Floats, positions: Floats) -> Floa
             observed,
             np.max(sums.log_density(other, positions) + sums.n_prior.log_prob(other) - at_last, axis=1),
         )
-    # The noise changes by at most sum(|R| / b) nats a row: |y - (R N - A)| is Lipschitz in N.
+    # The noise changes by at most sum(R / b) nats a row: |y - (R N - A)| is Lipschitz in N.
     rise[several] = _BULGE * observed + sums.change_per_row * back[:, 0]
     return rise
 
@@ -264,7 +264,7 @@ def _share(rise: Floats) -> Floats:
 
 
 def _per_integer(slope: Floats) -> Floats:
-    """Ratio of the sum of an exponential at integers, from each on, to its integral."""
+    """Ratio of e^(s k) to the integral of e^(s x) over k..k + 1."""
     steep = np.abs(slope) > 1e-9
     return np.divide(slope, np.expm1(slope), out=np.ones_like(slope), where=steep)
 
@@ -274,7 +274,7 @@ def _per_integer(slope: Floats) -> Floats:
 
 _NEXT_TO_NOTHING = 1e-9
 _LEAST_WITHIN = 1e-4
-"""Of a posterior, for what is left of its moments within limits to be known."""
+"""Posterior mass within limits below which moments there, a difference of larger ones, are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -522,8 +522,8 @@ def _resolved(sums: NoisySums, update: Update) -> LatentPairs:
 def _split(nodes: LatentPairs, sums: NoisySums, update: Update) -> LatentPairs:
     """Split pairs, under a spread prior, into one for each of its components that matters.
 
-    Those are shifted so that its first component leads to their posteriors. Pairs are merged, much less than
-    for quantiles, before they are split.
+    S is shifted for the posterior under component j to be that of the larger sum under the first component
+    (``SpreadGammaGamma``). Pairs are merged, much less than for quantiles, before they are split.
     """
     marginal = sums.marginal
     if not isinstance(marginal, SpreadGammaGamma):
