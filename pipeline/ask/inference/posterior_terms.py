@@ -194,6 +194,24 @@ def explained(name: str) -> Explained:
     return words
 
 
+def noise_aware_terms(prior: AnyPrior, terms: SharedTerms) -> PosteriorTerms:
+    """Return the terms of a posterior that has one method and one way of units.
+
+    Raises
+    ------
+    UsageError
+        Where another term is given: it would change nothing.
+    """
+    useless = sorted(set(terms) - SharedTerms.__optional_keys__)
+    if useless:
+        message = (
+            f"{useless[0]}: releases that are pooled or compared, and cells that are rolled up, have a "
+            f"{NOISE_AWARE} posterior and take no {useless[0]}: leave it out"
+        )
+        raise UsageError(message)
+    return PosteriorTerms(prior=prior, **terms)
+
+
 def lists_terms(function: _Function) -> _Function:
     """Let a signature list the terms that a function takes as ``**terms``, for help and documentation."""
     signature = inspect.signature(function)

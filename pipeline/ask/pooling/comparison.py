@@ -32,7 +32,13 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_joint_prior import conjugate_like
-from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN, PosteriorTerms, SharedTerms, lists_terms
+from suffice.pipeline.ask.inference.posterior_terms import (
+    PLUG_IN,
+    PosteriorTerms,
+    SharedTerms,
+    lists_terms,
+    noise_aware_terms,
+)
 from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.infer import noise_aware, plug_in
@@ -272,7 +278,7 @@ def compare(
     UsageError
         Where the two are of the same or of overlapping data, or their statistics or cells differ.
     """
-    stated = PosteriorTerms(prior=prior, **terms)
+    stated = noise_aware_terms(prior, terms)
     if first.release_id == second.release_id:
         message = (
             f"{first.label} and {second.label} are the same release, "

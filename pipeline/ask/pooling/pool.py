@@ -41,6 +41,7 @@ from suffice.pipeline.ask.inference.posterior_terms import (
     PosteriorTerms,
     SharedTerms,
     lists_terms,
+    noise_aware_terms,
 )
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.pooling.release import Release
@@ -284,7 +285,7 @@ def pool(
         raise UsageError(message)
     releases = _listed(disjoint if disjoint is not None else same_data)
     claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA
-    stated = PosteriorTerms(prior=prior, **terms)
+    stated = noise_aware_terms(prior, terms)
     require(releases, statistic, claimed, vouched=vouched)
     parts = aligned([cells_of(release.statistic(statistic), stated.where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
@@ -329,7 +330,7 @@ def pooled(
     UsageError
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
-    terms = PosteriorTerms(prior=prior, **further)
+    terms = noise_aware_terms(prior, further)
     refuse_within_unit(parts[0], "pooling")
     with_counts, parts = parts, [rows_alone(part) for part in parts]
     refuse_shared(parts[0])

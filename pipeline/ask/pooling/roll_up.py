@@ -25,7 +25,11 @@ from typing import TYPE_CHECKING, Any, Never, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PosteriorTerms, SharedTerms
+from suffice.pipeline.ask.inference.posterior_terms import (
+    NOISE_AWARE,
+    SharedTerms,
+    noise_aware_terms,
+)
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.cells import refuse_shared
@@ -324,7 +328,7 @@ class RolledUp:
             Where there is no such assumption, a prior has no use, or the quantities of the family's merged
             cells are not worked out.
         """
-        stated = PosteriorTerms(prior=prior, **terms)
+        stated = noise_aware_terms(prior, terms)
         if stated.where is not None:
             message = "roll_up: cells are chosen before they are merged: roll up statistic.where(...)"
             raise UsageError(message)
