@@ -177,6 +177,9 @@ class PosteriorTerms:
         if self.method == PLUG_IN and self.n_prior is not None:
             message = f"{PLUG_IN} takes the noisy N for exact and needs no prior of N: leave it out"
             raise UsageError(message)
+        if self.method == PLUG_IN and self.clipping == MODELLED:
+            message = f"{PLUG_IN} never models clipping: leave clipping out"
+            raise UsageError(message)
         if self.method == PLUG_IN and self.predictor_prior is not None:
             message = (
                 f"{PLUG_IN} takes predictors' noisy moments for exact: leave the prior of predictors out"
@@ -201,8 +204,13 @@ def noise_aware_terms(prior: AnyPrior, terms: SharedTerms) -> PosteriorTerms:
     ------
     UsageError
         Where another term is given: it would change nothing.
+    TypeError
+        Where it is no term.
     """
     useless = sorted(set(terms) - SharedTerms.__optional_keys__)
+    if useless and useless[0] not in TERMS:
+        message = f"unexpected keyword argument {useless[0]!r}"
+        raise TypeError(message)
     if useless:
         message = (
             f"{useless[0]}: releases that are pooled or compared, and cells that are rolled up, have a "

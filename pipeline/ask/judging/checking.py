@@ -70,6 +70,7 @@ from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.intervals import shortest_of_draws
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.parameters.parameter_posterior import MASS, points_for
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
@@ -235,7 +236,7 @@ def decided_by_default(posterior: Judged) -> dict[str, Mask]:
     }
     prior = prior_distribution_of(posterior)
     moments = FAMILIES[posterior.family].mean_and_variance
-    if prior is not None and moments is not None and not posterior.before_clipping:
+    if prior is not None and moments is not None and _is_restricted(posterior):
         interval = moments.interval(posterior.observed[0].plan.parameters)
         levels = _levels_of_bounded(prior, interval, rng)
     elif prior is not None:
@@ -342,10 +343,88 @@ def prior_density_of(posterior: Judged, parameter: str, points: ArrayLike) -> Fl
     distribution = prior_distribution_of(posterior)
     if distribution is None:
         return None
-    name = distribution.parameters[posterior.parameters.index(parameter)]
+    position = posterior.parameters.index(parameter)
     # A single cell stands for all: priors do not depend on the cell.
-    density = distribution.density(name, given[None])
-    return None if density is None else density[0]
+    density = distribution.density(distribution.parameters[position], given[None])
+    if density is None:
+        return None
+    moments, components = FAMILIES[posterior.family].mean_and_variance, _normal_components(posterior.prior)
+    if moments is None or not components or not _is_restricted(posterior):
+        return density[0]
+    interval = moments.interval(posterior.observed[0].plan.parameters)
+    return density_of_bounded(components, interval, position, given)
+
+
+def _is_restricted(posterior: Judged) -> bool:
+    """Return whether a posterior is restricted to what records within the bounds can have."""
+    return any(unrestricted(block) is not block for block in blocks_of(posterior.distribution))
+
+
+def _normal_components(prior: object) -> list[tuple[float, NormalInverseGamma]]:
+    """Return weights and components of a prior of a mean and a variance; none where it has another form."""
+    weights, parts = (prior.weights, prior.components) if isinstance(prior, Mixture) else ((1.0,), (prior,))
+    known = [part for part in parts if isinstance(part, NormalInverseGamma)]
+    return list(zip(weights, known, strict=True)) if len(known) == len(parts) else []
+
+
+def density_of_bounded(
+    components: Sequence[tuple[float, NormalInverseGamma]],
+    interval: tuple[float, float],
+    position: int,
+    points: Floats,
+) -> Floats:
+    r"""Return the density of a mean (position 0) or a variance (1), given that records lie within bounds.
+
+    The region is :math:`v \le V(m) = h^2 - (m - c)^2`. Of each component
+
+    .. math::
+        p(m \mid R) \propto p(m) \, P(v \le V(m) \mid m), \qquad
+        p(v \mid R) \propto p(v) \, P(|m - c| \le \sqrt{h^2 - v} \mid v)
+
+    with v given m an inverse gamma of shape a + 1/2 and scale s + kappa (m - mu)^2 / 2, and m given v normal.
+    Both have the normaliser P(R), a midpoint rule of 4,096 points in the probability of m.
+
+    Parameters
+    ----------
+    components : sequence of (weight, NormalInverseGamma)
+    interval : (float, float)
+        c and h, in the column's unit.
+    position : {0, 1}
+    points : ndarray of float64
+
+    Returns
+    -------
+    ndarray like `points`
+    """
+    from scipy.special import gammaincc, ndtr, stdtr, stdtrit  # slow to import
+
+    centre, half_range = interval
+    numerator, normaliser = np.zeros(points.shape), 0.0
+    for weight, part in components:
+        mu, kappa, a, s = part.loc, part.precision, part.concentration, part.scale
+
+        def room(m: Floats, mu: float = mu, kappa: float = kappa, a: float = a, s: float = s) -> Floats:
+            # P(v <= V | m) = Q(a + 1/2, scale / V), and 0 where m is beyond the bounds.
+            most = half_range**2 - (m - centre) ** 2
+            scale = s + kappa * (m - mu) ** 2 / 2.0
+            chance = gammaincc(a + 0.5, scale / np.where(most > 0.0, most, 1.0))
+            return np.where(most > 0.0, chance, 0.0)
+
+        # m is mu + spread t, with t Student's of 2 a degrees of freedom.
+        spread = math.sqrt(s / (a * kappa))
+        first, last = (stdtr(2.0 * a, (centre + side - mu) / spread) for side in (-half_range, half_range))
+        levels = first + (last - first) * (np.arange(4096) + 0.5) / 4096
+        normaliser += weight * (last - first) * float(np.mean(room(mu + spread * stdtrit(2.0 * a, levels))))
+        plain = part.distribution()
+        density = plain.density(plain.parameters[position], points[None])[0]
+        if position == 0:
+            numerator += weight * density * room(points)
+        else:
+            reach = np.sqrt(np.maximum(half_range**2 - points, 0.0))
+            sd = np.sqrt(np.maximum(points, np.finfo(np.float64).tiny) / kappa)
+            inside = ndtr((centre + reach - mu) / sd) - ndtr((centre - reach - mu) / sd)
+            numerator += weight * density * np.where(points <= half_range**2, inside, 0.0)
+    return numerator / normaliser
 
 
 def prior_distribution_of(posterior: Judged) -> Distribution | None:

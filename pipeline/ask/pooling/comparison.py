@@ -150,6 +150,9 @@ def compare_priors(
 ) -> PriorComparison:
     """Compare priors by the probability of what was released under each. Costs no privacy.
 
+    Priors count as they are stated: what they hold of parameters that records within the bounds cannot have
+    is paid for, although posteriors are restricted to the rest.
+
     Parameters
     ----------
     release : Release
@@ -170,6 +173,7 @@ def compare_priors(
     if isinstance(priors, str) or len(priors) < 2:
         message = "compare_priors takes a list of two priors or more, as ['Beta(1, 1)', 'Beta(1, 9)']"
         raise UsageError(message)
+    noise_aware_terms(None, terms)  # refuses what would change nothing
     posteriors = [release.posterior(statistic, prior, **terms) for prior in priors]
     first = posteriors[0]
     return PriorComparison(

@@ -26,8 +26,10 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import (
+    BY_EVIDENCE,
     NOISE_AWARE,
     SharedTerms,
+    lists_terms,
     noise_aware_terms,
 )
 from suffice.pipeline.ask.judging.conflict import Conflict
@@ -299,6 +301,7 @@ class RolledUp:
         root = math.sqrt(len(self.parts))
         return [{**row, "noise_sd": row["noise_sd"] * root} for row in self.statistic.table()]
 
+    @lists_terms
     def posterior(
         self,
         prior: AnyPrior = None,
@@ -329,10 +332,10 @@ class RolledUp:
             cells are not worked out.
         """
         stated = noise_aware_terms(prior, terms)
-        if stated.where is not None:
+        if stated.where:
             message = "roll_up: cells are chosen before they are merged: roll up statistic.where(...)"
             raise UsageError(message)
-        require_assumption(assume, prior, stated.n_prior, stated.predictor_prior)
+        require_assumption(assume, stated.clipping, prior, stated.n_prior, stated.predictor_prior)
         if assume is None:
             return union_posterior(self.statistic)
         shared = pooled(self.parts, prior=prior, rng=generator(rng), **terms)
@@ -341,10 +344,16 @@ class RolledUp:
         return dataclasses.replace(shared, rows_of=of)
 
 
-def require_assumption(assume: str | None, *priors: object) -> None:
-    """Refuse assumptions that there are not, and priors of parameters that nobody assumes."""
+def require_assumption(assume: str | None, clipping: str, *priors: object) -> None:
+    """Refuse assumptions that there are not, and terms of parameters that nobody assumes."""
     if assume not in {None, ONE_PARAMETER}:
         message = f"assume: a roll-up assumes nothing of its cells, or {ONE_PARAMETER!r}: not {assume!r}"
+        raise UsageError(message)
+    if assume is None and clipping != BY_EVIDENCE:
+        message = (
+            "a roll-up's totals, shares and means are of the released records, as bounds leave them: leave "
+            f"clipping out, or assume {ONE_PARAMETER!r} for all merged cells"
+        )
         raise UsageError(message)
     if assume is None and any(prior is not None for prior in priors):
         message = (

@@ -114,7 +114,7 @@ def ask(
     names = _checked_names(releases, statistics)
     terms = PosteriorTerms(prior=None if isinstance(prior, Mapping) else prior, **further)
     _check_choices(kind, terms)
-    is_union = _is_union(kind, assume, prior, terms.n_prior, terms.predictor_prior)
+    is_union = _is_union(kind, assume, terms.clipping, prior, terms.n_prior, terms.predictor_prior)
     ends_of(mass)
     asked_model = None if model is None else read_model_terms(model)
     if isinstance(asked_model, HiddenMarkov):
@@ -163,10 +163,10 @@ def ask(
     )
 
 
-def _is_union(kind: Kind, assume: str | None, *priors: object) -> bool:
+def _is_union(kind: Kind, assume: str | None, clipping: str, *priors: object) -> bool:
     """Tell whether cells are rolled up without an assumption; refuse an assumption or a prior without use."""
     if kind == "roll_up":
-        require_assumption(assume, *priors)
+        require_assumption(assume, clipping, *priors)
         return assume is None
     if assume is not None:
         message = "assume: only cells that are rolled up may be assumed to share their parameters"

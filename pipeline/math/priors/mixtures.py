@@ -160,7 +160,7 @@ class ScaleMixture(Mixture):
             raise PriorError(message)
         parts: list[float | Prior] = []
         for weight, variance in zip(WEIGHTS, VARIANCES, strict=True):
-            # E v = scale / (concentration - 1) = v_j h^2, and Var m = E v / 4 v_j = h^2 / 4.
+            # E v = scale / (concentration - 1) = v_j h^2, and Var m = 4 E v / v_j = 4 h^2.
             scale = (CONCENTRATION - 1.0) * variance * half_range**2
             parts += [weight, NormalInverseGamma(middle, variance / 4.0, CONCENTRATION, scale)]
         Mixture.__init__(self, *parts)

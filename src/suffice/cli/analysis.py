@@ -29,6 +29,7 @@ from suffice.cli.options import (
 )
 from suffice.cli.output import say
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
 
 
@@ -38,7 +39,7 @@ def other_method(release: Release, statistic: str, method: str | None, terms: Te
         return None
     used = {**terms, "method": method}
     if method == "plug-in":
-        used |= {"n_prior": None, "predictor_prior": None}
+        used |= {"n_prior": None, "predictor_prior": None, "clipping": TERMS["clipping"].default}
     return release.posterior(statistic, **used, progress=messages.cell_progress("posterior"))
 
 

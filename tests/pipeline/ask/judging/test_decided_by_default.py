@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.pipeline.ask.judging.checking import MOVES, _moved
+from suffice.pipeline.ask.judging.checking import MOVES, _moved, _normal_components, density_of_bounded
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.notes import default_lines
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.priors.mixtures import ScaleMixture
 from support.correlated_predictors import fixed_release
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -144,3 +146,29 @@ def test_shares_of_several_distributions_are_judged_by_their_own() -> None:
     apart = _moved(both, np.full(8, 0.5), (0, 2))
     assert not apart[0, :2].any()
     assert apart[0, 2]
+
+
+@pytest.mark.parametrize(
+    "prior", [ScaleMixture(0, 100), NormalInverseGamma(20, 0.5, 3, 200), NormalInverseGamma(95, 4, 2, 4000)]
+)
+def test_the_density_of_a_bounded_prior_is_that_of_draws_within_its_region(prior: Any) -> None:
+    """20 bins of 100,000 draws or more: each within six standard errors and a thousandth."""
+    components = _normal_components(prior)
+    drawn = np.concatenate(
+        [
+            part.sample(int(400_000 * weight / sum(w for w, _ in components)), np.random.default_rng(1))
+            for weight, part in components
+        ]
+    )
+    mean, variance = drawn[drawn[:, 1] <= 2500 - (drawn[:, 0] - 50) ** 2].T
+    for position, (values, end) in enumerate(((mean, 100.0), (variance, 2500.0))):
+        edges = np.linspace(0.0, end, 21)
+        points = np.linspace(0.0, end, 20 * 400 + 1)[:-1] + end / 16_000
+        density = density_of_bounded(components, (50.0, 50.0), position, points)
+        shares = density.reshape(20, 400).mean(axis=1) * end / 20
+        counted = np.histogram(values, edges)[0] / len(values)
+        room = 6 * np.sqrt(shares / len(values)) + 1e-3
+        kept = slice(1 if position else 0, None)  # the smallest variances need a finer grid
+        assert np.all(np.abs(shares - counted)[kept] < room[kept])
+        if not position:
+            assert shares.sum() == pytest.approx(1.0, abs=1e-3)
