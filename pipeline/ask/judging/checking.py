@@ -61,33 +61,22 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.bounded_records import n_quantity
+from suffice.pipeline.ask.judging.bounded_prior import prior_quantiles_of
 from suffice.pipeline.ask.judging.conflict import n_prior_of
 from suffice.pipeline.ask.judging.judged import names_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import blocks_of
-from suffice.pipeline.math.distributions.dirichlet import Beta, BlockDirichlet, Dirichlet
-from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
+from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.intervals import shortest_of_draws
-from suffice.pipeline.math.distributions.normal import Normal
-from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.engines.combined import PosteriorMixture
-from suffice.pipeline.math.parameters.parameter_posterior import MASS, points_for
-from suffice.pipeline.math.priors.by_name import Independent, JointDensity
-from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.mixtures import Mixture
+from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import ArrayLike
-
     from suffice.pipeline.ask.judging.judged import Judged
-    from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Counts, Floats, Mask
 
 
@@ -234,14 +223,8 @@ def decided_by_default(posterior: Judged) -> dict[str, Mask]:
     intervals = {
         name: posterior.distribution.quantiles(name, ends, _DRAWS, rng) for name in posterior.parameters
     }
-    prior = prior_distribution_of(posterior)
-    moments = FAMILIES[posterior.family].mean_and_variance
-    if prior is not None and moments is not None and _is_restricted(posterior):
-        interval = moments.interval(posterior.observed[0].plan.parameters)
-        levels = _levels_of_bounded(prior, interval, rng)
-    elif prior is not None:
-        levels = [prior.quantiles(name, tuple(_LEVELS), _DRAWS, rng)[0] for name in prior.parameters]
-    else:
+    levels = prior_quantiles_of(posterior, _LEVELS, rng)
+    if levels is None:
         levels = _levels_of_draws(posterior, [each.shape[1:-1] for each in intervals.values()], rng)
     return {
         name: _prior_probability(of_prior, each) >= MOSTLY
@@ -303,18 +286,6 @@ def _prior_probability(levels: Floats, intervals: Floats) -> Floats:
     return shares
 
 
-def _levels_of_bounded(
-    prior: Distribution, interval: tuple[float, float], rng: np.random.Generator
-) -> list[Floats]:
-    """Return quantiles of a mean and a variance given that they are of records within bounds."""
-    centre, half_range = interval
-    drawn = prior.sample(_PRIOR_DRAWS, rng)
-    mean, variance = (np.ravel(drawn[name]) for name in prior.parameters)
-    # Records within l..u have v <= (u - m)(m - l) = h^2 - (m - c)^2, so that m is within the bounds too.
-    kept = variance <= half_range**2 - (mean - centre) ** 2
-    return [np.quantile(each[kept], _LEVELS) for each in (mean, variance)]
-
-
 def _levels_of_draws(
     posterior: Judged, shapes: Sequence[tuple[int, ...]], rng: np.random.Generator
 ) -> list[Floats]:
@@ -334,138 +305,3 @@ def _levels_of_draws(
         levels[start:stop].reshape(*shape, len(_LEVELS))
         for shape, (start, stop) in zip(shapes, itertools.pairwise(first), strict=True)
     ]
-
-
-def prior_density_of(posterior: Judged, parameter: str, points: ArrayLike) -> Floats | None:
-    """Return the prior's marginal density; see ``Posterior.prior_density``."""
-    shape = posterior.mean(parameter).shape[1:]
-    given = points_for(points, shape)
-    distribution = prior_distribution_of(posterior)
-    if distribution is None:
-        return None
-    position = posterior.parameters.index(parameter)
-    # A single cell stands for all: priors do not depend on the cell.
-    density = distribution.density(distribution.parameters[position], given[None])
-    if density is None:
-        return None
-    moments, components = FAMILIES[posterior.family].mean_and_variance, _normal_components(posterior.prior)
-    if moments is None or not components or not _is_restricted(posterior):
-        return density[0]
-    interval = moments.interval(posterior.observed[0].plan.parameters)
-    return density_of_bounded(components, interval, position, given)
-
-
-def _is_restricted(posterior: Judged) -> bool:
-    """Return whether a posterior is restricted to what records within the bounds can have."""
-    return any(unrestricted(block) is not block for block in blocks_of(posterior.distribution))
-
-
-def _normal_components(prior: object) -> list[tuple[float, NormalInverseGamma]]:
-    """Return weights and components of a prior of a mean and a variance; none where it has another form."""
-    weights, parts = (prior.weights, prior.components) if isinstance(prior, Mixture) else ((1.0,), (prior,))
-    known = [part for part in parts if isinstance(part, NormalInverseGamma)]
-    return list(zip(weights, known, strict=True)) if len(known) == len(parts) else []
-
-
-def density_of_bounded(
-    components: Sequence[tuple[float, NormalInverseGamma]],
-    interval: tuple[float, float],
-    position: int,
-    points: Floats,
-) -> Floats:
-    r"""Return the density of a mean (position 0) or a variance (1), given that records lie within bounds.
-
-    The region is :math:`v \le V(m) = h^2 - (m - c)^2`. Of each component
-
-    .. math::
-        p(m \mid R) \propto p(m) \, P(v \le V(m) \mid m), \qquad
-        p(v \mid R) \propto p(v) \, P(|m - c| \le \sqrt{h^2 - v} \mid v)
-
-    with v given m an inverse gamma of shape a + 1/2 and scale s + kappa (m - mu)^2 / 2, and m given v normal.
-    Both have the normaliser P(R), a midpoint rule of 4,096 points in the probability of m.
-
-    Parameters
-    ----------
-    components : sequence of (weight, NormalInverseGamma)
-    interval : (float, float)
-        c and h, in the column's unit.
-    position : {0, 1}
-    points : ndarray of float64
-
-    Returns
-    -------
-    ndarray like `points`
-    """
-    from scipy.special import gammaincc, ndtr, stdtr, stdtrit  # slow to import
-
-    centre, half_range = interval
-    numerator, normaliser = np.zeros(points.shape), 0.0
-    for weight, part in components:
-        mu, kappa, a, s = part.loc, part.precision, part.concentration, part.scale
-
-        def room(m: Floats, mu: float = mu, kappa: float = kappa, a: float = a, s: float = s) -> Floats:
-            # P(v <= V | m) = Q(a + 1/2, scale / V), and 0 where m is beyond the bounds.
-            most = half_range**2 - (m - centre) ** 2
-            scale = s + kappa * (m - mu) ** 2 / 2.0
-            chance = gammaincc(a + 0.5, scale / np.where(most > 0.0, most, 1.0))
-            return np.where(most > 0.0, chance, 0.0)
-
-        # m is mu + spread t, with t Student's of 2 a degrees of freedom.
-        spread = math.sqrt(s / (a * kappa))
-        first, last = (stdtr(2.0 * a, (centre + side - mu) / spread) for side in (-half_range, half_range))
-        levels = first + (last - first) * (np.arange(4096) + 0.5) / 4096
-        normaliser += weight * (last - first) * float(np.mean(room(mu + spread * stdtrit(2.0 * a, levels))))
-        plain = part.distribution()
-        density = plain.density(plain.parameters[position], points[None])[0]
-        if position == 0:
-            numerator += weight * density * room(points)
-        else:
-            reach = np.sqrt(np.maximum(half_range**2 - points, 0.0))
-            sd = np.sqrt(np.maximum(points, np.finfo(np.float64).tiny) / kappa)
-            inside = ndtr((centre + reach - mu) / sd) - ndtr((centre - reach - mu) / sd)
-            numerator += weight * density * np.where(points <= half_range**2, inside, 0.0)
-    return numerator / normaliser
-
-
-def prior_distribution_of(posterior: Judged) -> Distribution | None:
-    """Return the prior of one cell's parameters, in the order of the posterior's; None where it has no form.
-
-    That is the prior of regressions and of several columns, and where the posterior knows no constants.
-    """
-    prior, constants = posterior.prior, posterior.constants
-    if constants is None:
-        return None
-    family = FAMILIES[posterior.family]
-    match prior:
-        case Density():
-            from suffice.pipeline.ask.inference.any_prior import density_posterior  # rarely needed
-
-            return density_posterior(prior, family, constants)
-        case Independent() | JointDensity() if family.mean_and_variance is not None:
-            from suffice.pipeline.ask.inference.any_joint_prior import prior_distribution
-
-            mean, variance = posterior.parameters
-            return prior_distribution(prior, family.mean_and_variance.interval(constants), (mean, variance))
-        case Mixture():
-            weights = np.array(prior.weights)
-            parts = [_conjugate(component, posterior, constants) for component in prior.components]
-            known = tuple(part for part in parts if part is not None)
-            if len(known) < len(parts):
-                return None
-            # A prior mixture is a posterior mixture that has seen nothing.
-            share = (weights / np.sum(weights))[:, None]
-            return PosteriorMixture(distributions=known, share=share, log_evidence=np.zeros(1))
-    return _conjugate(prior, posterior, constants)
-
-
-def _conjugate(prior: object, posterior: Judged, constants: Constants) -> Distribution | None:
-    match prior:
-        case Beta() | Gamma() | InverseGamma() | Normal() | NormalInverseGamma():
-            return prior.distribution()
-        case Dirichlet():
-            (space,) = FAMILIES[posterior.family].parameter_spaces(constants)
-            given = np.array(prior.concentration, dtype=np.float64)
-            return BlockDirichlet(
-                concentration=np.broadcast_to(given, (1, *space.shape)), starts=np.array(space.starts)
-            )
-    return None

@@ -70,7 +70,8 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.inference.bounded_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
-from suffice.pipeline.ask.judging.judged import log_evidence_of, names_of, noise_constant, worlds_of
+from suffice.pipeline.ask.judging.evidence import log_evidence_of_whole, noise_constant
+from suffice.pipeline.ask.judging.judged import names_of, worlds_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
 from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
@@ -384,7 +385,7 @@ def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
     if not isinstance(default, SpreadScale) or default == posterior.prior or posterior.n_prior is None:
         return "", np.zeros(0)
     try:
-        stated = log_evidence_of(posterior)
+        stated = log_evidence_of_whole(posterior)
     except UsageError:
         return "", np.zeros(0)
     cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))

@@ -1,12 +1,4 @@
-r"""What judging asks of a posterior, its evidence and what it is of; and the worlds of its prior.
-
-Evidence. The probability of everything that was released, noise included, under the priors:
-
-.. math:: p(y) = \sum_x p(x) \prod_j \frac{1 - e^{-1/b}}{1 + e^{-1/b}} e^{-|y_j - x_j| / b} \qquad (1)
-
-with x the exact components, b the noise's scale and y the released integers. Engines that sum or integrate
-everything latent know it but for the noise's constant, :math:`\tanh(1 / 2 b)` a component. Engines that take
-totals for real numbers give the density at the released integers, whose lattice is far finer than the noise.
+r"""What judging asks of a posterior, and what it is of; and the worlds of its prior.
 
 Worlds. A quantity's part T of a record has, given the parameter, the mean m, the variance v and the third
 central moment t:
@@ -19,18 +11,17 @@ central moment t:
     \text{Gamma}(k, 1 / \theta) & k \theta & k \theta^2 & 2 k \theta^3 \\
     \text{Normal}(\mu, \sigma) & \mu & \sigma^2 & 0 \\
     \text{its square} & \sigma^2 + \mu^2 & 2 \sigma^2 (\sigma^2 + 2 \mu^2) & 8 \sigma^4 (\sigma^2 + 3 \mu^2)
-    \end{array} \qquad (2)
+    \end{array} \qquad (1)
 
 and those of a clipped record are sums over its lattice.
 
 Symbols:
 
-- b: ``plan.scale``, > 0, in lattice units
 - p, lambda: ``value``, (n_worlds,)
 - k, r: ``trials``, ``shape`` or ``successes``
 - mu, sigma^2: ``mean`` and ``variance``, (n_worlds,), in the column's unit and its square
 
-Method. (1) is as exact as the engine; (2) is exact. Clipped normal records are summed over 181 points in
+Method. (1) is exact. Clipped normal records are summed over 181 points in
 -9..9 standard deviations, and joint priors of mean and variance over grids.
 """
 
@@ -41,23 +32,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_prior import LINES, conjugate_default, on_line
 from suffice.pipeline.ask.inference.clipped_cells import can_be_modelled
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.gamma import InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
-from suffice.pipeline.math.distributions.within_limits import unrestricted
-from suffice.pipeline.math.engines.combined import PosteriorMixture
-from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
-from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum import noisy_sum
-from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed
@@ -157,69 +140,6 @@ def estimand_text(posterior: Judged) -> str:
     if posterior.before_clipping:
         return f"{before}; in the others clipping makes no difference that matters"
     return f"{before}; in the others, {after}"
-
-
-def log_evidence_of(posterior: Judged) -> Floats:
-    """Return the log probability of the released values in every cell, (n_cells,).
-
-    Raises
-    ------
-    UsageError
-        Where the posterior is not worked out with its normaliser.
-    """
-    reason = _reason_against(posterior)
-    if reason:
-        message = (
-            f"{posterior.statistic} is {posterior.family}, and this posterior has no evidence: {reason}; "
-            'the documentation\'s page "How to check a prior" lists where there is one'
-        )
-        raise UsageError(message)
-    (statistic,) = posterior.observed
-    return np.concatenate([_of(block) for block in blocks_of(posterior.distribution)]) + noise_constant(
-        statistic
-    )
-
-
-def noise_constant(statistic: NoisyStatistic) -> float:
-    """Return the log of the noise's normaliser, which engines leave out of a cell's evidence."""
-    constant = 0.0
-    for observation in statistic.observations:
-        components = observation.values.shape[1]
-        # (1 - e^(-1/b)) / (1 + e^(-1/b)) = tanh(1 / 2 b).
-        constant += components * float(np.log(np.tanh(0.5 / observation.plan.scale)))
-    return constant
-
-
-def _of(distribution: Any) -> Floats:
-    """The log evidence but for the constant of the noise."""
-    distribution = unrestricted(distribution)
-    log_evidence: Floats = distribution.log_evidence
-    first = distribution.distributions[0] if isinstance(distribution, PosteriorMixture) else distribution
-    if not isinstance(first, MomentsDistribution):
-        return log_evidence
-    # Of normal columns it is a density of components in records, with the constant of continuous noise.
-    # Continuous noise of rate r has the density r / 2 at its centre.
-    return log_evidence - float(np.sum(np.log(first.posterior.noisy.totals.rate / 2.0)))
-
-
-def _reason_against(posterior: Judged) -> str:
-    """Why there is no evidence; empty where there is one."""
-    known = (LatentSumPosterior, CountsDistribution, MomentsDistribution, PosteriorMixture)
-    is_known = all(
-        block.log_evidence is not None if isinstance(block, GriddedDistribution) else isinstance(block, known)
-        for block in map(unrestricted, blocks_of(posterior.distribution))
-    )
-    modelled = posterior.models_clipping
-    reasons = {
-        "it takes the released values for exact; ask the noise-aware one": posterior.n_prior is None,
-        "it is of several disjoint data sets, pooled; ask that of each": len(posterior.observed) != 1,
-        "it models clipping; leave that out (clipping ignored) where clipping is rare": modelled is not None
-        and bool(modelled.any()),
-        "it would take rows of one unit for independent, which they are not; to do so all the same, ask the "
-        "posterior with within_unit='ignored' for its own": posterior.design_effect is not None,
-        "its engine works out no normaliser under this prior": not is_known,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def worlds_of(

@@ -150,8 +150,8 @@ def compare_priors(
 ) -> PriorComparison:
     """Compare priors by the probability of what was released under each. Costs no privacy.
 
-    Priors count as they are stated: what they hold of parameters that records within the bounds cannot have
-    is paid for, although posteriors are restricted to the rest.
+    Where posteriors are restricted to what records within the bounds can have, so are the priors: what a
+    prior holds of other parameters costs it nothing.
 
     Parameters
     ----------

@@ -248,9 +248,9 @@ class Posterior(ParameterPosterior):
         """Log probability of the released values under the priors, (n_groups,).
 
         Of all released integers together, noise included: differences between priors of the same release
-        are log Bayes factors. Priors count as they are stated: what they hold of parameters that records
-        within the bounds cannot have lowers it, although the posterior is restricted to the rest. Of
-        ``ScaleMixture`` two thirds are of that kind, which is 1.07 of the logarithm.
+        are log Bayes factors. Where the posterior is restricted to what records within the bounds can have,
+        the prior is too; of a mean and a variance some cells' values then rest on draws, and err by about
+        .01 (see ``judging/bounded_prior.py``).
 
         Raises
         ------
@@ -258,7 +258,7 @@ class Posterior(ParameterPosterior):
             Where the posterior is not worked out with its normaliser: by MCMC, by importance sampling, with
             clipping modelled, of several disjoint data sets, or without the noise.
         """
-        from suffice.pipeline.ask.judging.judged import log_evidence_of  # few ask
+        from suffice.pipeline.ask.judging.evidence import log_evidence_of  # few ask
 
         return log_evidence_of(self)
 
@@ -298,7 +298,7 @@ class Posterior(ParameterPosterior):
         UsageError
             Where the parameter is unknown, or the points are shaped otherwise.
         """
-        from suffice.pipeline.ask.judging.checking import prior_density_of  # few ask
+        from suffice.pipeline.ask.judging.bounded_prior import prior_density_of  # few ask
 
         return prior_density_of(self, parameter, points)
 

@@ -108,11 +108,14 @@ class WithinLimits(Restricted):
         Of the cells that the limits cut off a part of, in their order; None where there are none.
     cut : ndarray of shape (n_cells,), bool
         Which they are.
+    share : ndarray of shape (n_cells,), float64
+        P(A | y) of (1); 1 where next to nothing is cut off.
     """
 
     limits: Limits
     inner: Distribution | None
     cut: Mask
+    share: Floats
 
     @property
     def n_cells(self) -> int:
@@ -329,7 +332,7 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     (name,) = plain.parameters
     cut = _near(plain, name, limits)
     if not hasattr(plain, "cdf") or not cut.any():
-        return WithinLimits(plain=plain, limits={name: limits}, inner=None, cut=np.zeros_like(cut))
+        return _uncut(plain, {name: limits}, np.zeros_like(cut))
     known: Any = plain
     cut_cells = known.take(np.flatnonzero(cut))
     ends = _ends(cut_cells, name)
@@ -340,9 +343,15 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     is_cut |= _impossible(cut_cells, name, limits)
     cut[cut] = is_cut
     if not cut.any():
-        return WithinLimits(plain=plain, limits={name: limits}, inner=None, cut=cut)
+        return _uncut(plain, {name: limits}, cut)
     inner = _tabulated(cut_cells.take(np.flatnonzero(is_cut)), name, limits, ends[is_cut])
-    return WithinLimits(plain=plain, limits={name: limits}, inner=inner, cut=cut)
+    share = np.ones(len(cut))
+    share[cut] = np.maximum(below[is_cut, 1] - below[is_cut, 0], np.finfo(np.float64).tiny)
+    return WithinLimits(plain=plain, limits={name: limits}, inner=inner, cut=cut, share=share)
+
+
+def _uncut(plain: Distribution, limits: Limits, none: Mask) -> WithinLimits:
+    return WithinLimits(plain=plain, limits=limits, inner=None, cut=none, share=np.ones(len(none)))
 
 
 def _ends(known: Any, name: str) -> Floats:
@@ -457,30 +466,35 @@ def within_region(plain: Distribution, mean_limits: tuple[float, float]) -> Dist
         cut[cut] = is_cut
     cells = np.flatnonzero(cut)
     if not cells.size or not can_be_cut:
-        return WithinLimits(plain=plain, limits=limits, inner=None, cut=np.zeros_like(cut))
+        return _uncut(plain, limits, np.zeros_like(cut))
     step = max(1, _NUMBERS // _DRAWN)
     parts = [
         _drawn_within(known.take(cells[start : start + step]), mean_limits)
         for start in range(0, len(cells), step)
     ]
-    drawn = [np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)]
+    drawn = [np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)]
+    share = np.ones(len(cut))
+    share[cells] = drawn.pop()
     return WithinLimits(
         plain=plain,
         limits=limits,
         inner=DrawnWithin(dict(zip(plain.parameters, drawn, strict=True))),
         cut=cut,
+        share=share,
     )
 
 
-def _drawn_within(known: Distribution, mean_limits: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Draws within the region, (draws, n_cells) of the mean and of the variance."""
+def _drawn_within(known: Distribution, mean_limits: tuple[float, float]) -> tuple[Floats, Floats, Floats]:
+    """Draws within the region, (draws, n_cells) of the mean and of the variance; their share, (n_cells,)."""
     low, high = mean_limits
     # Always the same draws: what is asked of a posterior twice is answered alike.
     rng = np.random.default_rng(0)
     cells = len(known.mean(known.parameters[0]))
     means: list[list[Floats]] = [[] for _ in range(cells)]
     variances: list[list[Floats]] = [[] for _ in range(cells)]
+    share, made = np.empty(cells), 0
     for _ in range(_MOST_ROUNDS):
+        made += _DRAWN
         mean, variance = known.sample(_DRAWN, rng).values()
         # (3).
         inside = (mean >= low) & (mean <= high) & (variance <= (high - mean) * (mean - low))
@@ -492,9 +506,11 @@ def _drawn_within(known: Distribution, mean_limits: tuple[float, float]) -> tupl
     kept_draws = np.empty((2, _KEPT, cells))
     for cell in range(cells):
         first, second = np.concatenate(means[cell]), np.concatenate(variances[cell])
+        # Where no draw lies within, half a draw stands for less than one.
+        share[cell] = max(len(first), 0.5) / made
         if len(first) < _FEWEST:
             # Prior and released values contradict each other: the nearest that bounded records can have.
             first = np.clip(mean[:, cell], low, high)
             second = np.minimum(variance[:, cell], (high - first) * (first - low))
         kept_draws[:, :, cell] = np.resize(first, _KEPT), np.resize(second, _KEPT)
-    return kept_draws[0], kept_draws[1]
+    return kept_draws[0], kept_draws[1], share

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.pipeline.ask.judging.checking import MOVES, _moved, _normal_components, density_of_bounded
+from suffice.pipeline.ask.judging.bounded_prior import _components, density_of_bounded
+from suffice.pipeline.ask.judging.checking import MOVES, _moved
 from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.ask.posterior.notes import default_lines
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
@@ -153,12 +154,9 @@ def test_shares_of_several_distributions_are_judged_by_their_own() -> None:
 )
 def test_the_density_of_a_bounded_prior_is_that_of_draws_within_its_region(prior: Any) -> None:
     """20 bins of 100,000 draws or more: each within six standard errors and a thousandth."""
-    components = _normal_components(prior)
+    components = _components(prior)
     drawn = np.concatenate(
-        [
-            part.sample(int(400_000 * weight / sum(w for w, _ in components)), np.random.default_rng(1))
-            for weight, part in components
-        ]
+        [part.sample(int(400_000 * weight), np.random.default_rng(1)) for weight, part in components]
     )
     mean, variance = drawn[drawn[:, 1] <= 2500 - (drawn[:, 0] - 50) ** 2].T
     for position, (values, end) in enumerate(((mean, 100.0), (variance, 2500.0))):

@@ -11,6 +11,8 @@ from scipy import special, stats
 from suffice import Density, Dirichlet
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import observed_again
+from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.normal.moment_weights import BERNSTEIN
 from support.noisy import noisy_statistic, statistic_plan
 from support.unrestricted import pooled, unrestricted_posterior
@@ -139,7 +141,45 @@ def test_two_normal_records() -> None:
     )
 
 
-def test_where_there_is_nconstantthe_reason_is_said() -> None:
+def test_evidence_is_of_the_prior_within_the_bounds() -> None:
+    """Rates of records up to 8: a prior of which 48 % lies above, and the same cut off by its statement."""
+    statistic = noisy_statistic(plan_of("poisson", upper="8"), np.array([[100, 300], [10, 70], [-20, 330]]))
+    whole = stats.gamma(2, scale=5)
+    cut = Density(whole.logpdf, 0.0, 8.0)
+    asked: dict[str, Any] = {"n_prior": "Uniform(0, 200)", "clipping": "ignored"}
+    restricted = posterior_of(statistic, prior="Gamma(2, 0.2)", **asked)
+    stated = posterior_of(statistic, prior=cut, **asked)
+    assert restricted.log_evidence == pytest.approx(stated.log_evidence, abs=1e-3)
+    rates = np.array([0.5, 3.0, 7.9, 8.1])
+    assert restricted.prior_density("rate", rates) == pytest.approx(
+        np.where(rates < 8.0, whole.pdf(rates) / whole.cdf(8.0), 0.0), rel=1e-6
+    )
+    # The control: without the restriction they are far apart.
+    unrestricted = unrestricted_posterior(statistic, prior="Gamma(2, 0.2)", **asked)
+    assert np.max(np.abs(unrestricted.log_evidence - stated.log_evidence)) > 0.3
+
+
+def test_evidence_of_normal_columns_is_of_the_prior_within_the_bounds() -> None:
+    """p(y | A) / p(y) = P(A | y) / P(A), both shares by draws: within six standard errors of 100,000."""
+    plan = plan_of("normal", lower="0", upper="10", epsilon="0.5")
+    unit = 4 * (1 << 16) ** 2
+    statistic = noisy_statistic(plan, (np.array([[8.0, 9.0, 8.0], [30.0, 9.0, 2.0]]) * unit).astype(np.int64))
+    asked: dict[str, Any] = {"prior": "NormalInverseGamma(2, 0.1, 3, 60)", "clipping": "ignored"}
+    restricted, whole = posterior_of(statistic, **asked), unrestricted_posterior(statistic, **asked)
+    rng = np.random.default_rng(1)
+
+    def share(mean: Any, variance: Any) -> Any:
+        return np.mean(variance <= mean * (10.0 - mean), axis=0)
+
+    prior = NormalInverseGamma(2, 0.1, 3, 60).sample(100_000, rng)
+    of_prior, given = share(*prior.T), share(*whole.sample(100_000, rng).values())
+    error = 6.0 * np.sqrt((1 / given - 1 + 1 / of_prior - 1) / 100_000 + (1 / given - 1) / 20_000)
+    expected = np.log(given) - np.log(of_prior)
+    assert np.min(np.abs(expected)) > 0.3  # it matters in both
+    assert np.all(np.abs(restricted.log_evidence - whole.log_evidence - expected) < error)
+
+
+def test_where_there_is_no_evidence_the_reason_is_said() -> None:
     refused = {
         "takes the released values for exact": unrestricted_posterior(bernoulli((7, 5)), method="plug-in"),
         "several disjoint data sets": pooled(

@@ -1,0 +1,113 @@
+r"""The evidence of a posterior.
+
+Evidence. The probability of everything that was released, noise included, under the priors:
+
+.. math:: p(y) = \sum_x p(x) \prod_j \frac{1 - e^{-1/b}}{1 + e^{-1/b}} e^{-|y_j - x_j| / b} \qquad (1)
+
+with x the exact components, b the noise's scale and y the released integers. Engines that sum or integrate
+everything latent know it but for the noise's constant, :math:`\tanh(1 / 2 b)` a component. Engines that take
+totals for real numbers give the density at the released integers, whose lattice is far finer than the noise.
+
+Symbols:
+
+- x: exact components; b: ``plan.scale``, > 0, in lattice units
+
+Method. (1) is as exact as the engine. Where the posterior is restricted to what records within the bounds can
+have, so is the prior: (1) of ``bounded_prior.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.judging.bounded_prior import log_share_gained
+from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
+from suffice.pipeline.math.distributions.within_limits import unrestricted
+from suffice.pipeline.math.engines.combined import PosteriorMixture
+from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
+from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
+from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
+
+if TYPE_CHECKING:
+    from suffice.pipeline.ask.judging.judged import Judged
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
+
+
+def log_evidence_of(posterior: Judged) -> Floats:
+    """Return the log probability of the released values in every cell, (n_cells,).
+
+    Where the posterior is restricted to what records within the bounds can have, so is the prior.
+
+    Raises
+    ------
+    UsageError
+        Where the posterior is not worked out with its normaliser.
+    """
+    return np.asarray(log_evidence_of_whole(posterior) + log_share_gained(posterior))
+
+
+def log_evidence_of_whole(posterior: Judged) -> Floats:
+    """Return the same under the prior as it is stated, whatever records within the bounds can have.
+
+    Raises
+    ------
+    UsageError
+        Where the posterior is not worked out with its normaliser.
+    """
+    reason = _reason_against(posterior)
+    if reason:
+        message = (
+            f"{posterior.statistic} is {posterior.family}, and this posterior has no evidence: {reason}; "
+            'the documentation\'s page "How to check a prior" lists where there is one'
+        )
+        raise UsageError(message)
+    (statistic,) = posterior.observed
+    log_evidence = np.concatenate([_of(block) for block in blocks_of(posterior.distribution)])
+    return np.asarray(log_evidence + noise_constant(statistic))
+
+
+def noise_constant(statistic: NoisyStatistic) -> float:
+    """Return the log of the noise's normaliser, which engines leave out of a cell's evidence."""
+    constant = 0.0
+    for observation in statistic.observations:
+        components = observation.values.shape[1]
+        # (1 - e^(-1/b)) / (1 + e^(-1/b)) = tanh(1 / 2 b).
+        constant += components * float(np.log(np.tanh(0.5 / observation.plan.scale)))
+    return constant
+
+
+def _of(distribution: Any) -> Floats:
+    """The log evidence but for the constant of the noise."""
+    distribution = unrestricted(distribution)
+    log_evidence: Floats = distribution.log_evidence
+    first = distribution.distributions[0] if isinstance(distribution, PosteriorMixture) else distribution
+    if not isinstance(first, MomentsDistribution):
+        return log_evidence
+    # Of normal columns it is a density of components in records, with the constant of continuous noise.
+    # Continuous noise of rate r has the density r / 2 at its centre.
+    return log_evidence - float(np.sum(np.log(first.posterior.noisy.totals.rate / 2.0)))
+
+
+def _reason_against(posterior: Judged) -> str:
+    """Why there is no evidence; empty where there is one."""
+    known = (LatentSumPosterior, CountsDistribution, MomentsDistribution, PosteriorMixture)
+    is_known = all(
+        block.log_evidence is not None if isinstance(block, GriddedDistribution) else isinstance(block, known)
+        for block in map(unrestricted, blocks_of(posterior.distribution))
+    )
+    modelled = posterior.models_clipping
+    reasons = {
+        "it takes the released values for exact; ask the noise-aware one": posterior.n_prior is None,
+        "it is of several disjoint data sets, pooled; ask that of each": len(posterior.observed) != 1,
+        "it models clipping; leave that out (clipping ignored) where clipping is rare": modelled is not None
+        and bool(modelled.any()),
+        "it would take rows of one unit for independent, which they are not; to do so all the same, ask the "
+        "posterior with within_unit='ignored' for its own": posterior.design_effect is not None,
+        "its engine works out no normaliser under this prior": not is_known,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
