@@ -249,8 +249,8 @@ class Posterior(ParameterPosterior):
 
         Of all released integers together, noise included: differences between priors of the same release
         are log Bayes factors. Where the posterior is restricted to what records within the bounds can have,
-        the prior is too; of a mean and a variance some cells' values then rest on draws, and err by about
-        .01 (see ``judging/bounded_prior.py``).
+        the prior is too. Where bounds cut off a part of a cell's posterior that part is known to some
+        thousandths, and of a mean and a variance to about .01 (see ``judging/bounded_prior.py``).
 
         Raises
         ------
