@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from suffice.pipeline.rows.sources.databases import TimedTables
+from suffice.pipeline.rows.sources.window_condition import DATE, INSTANT, NAIVE
 from suffice.pipeline.terms.declaration.source_specs import BigquerySpec
 
 
@@ -25,5 +26,6 @@ SOURCE = TimedTables(
     clock="SELECT FORMAT_TIMESTAMP('%FT%H:%M:%E6SZ', CURRENT_TIMESTAMP(), 'UTC')",
     at="FOR SYSTEM_TIME AS OF TIMESTAMP '{time}'",
     quote="`",
+    literals={DATE: "DATE '{}'", NAIVE: "DATETIME '{}'", INSTANT: "TIMESTAMP '{}+00'"},
 )
 """The kind of source."""

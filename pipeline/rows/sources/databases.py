@@ -11,17 +11,19 @@ import re
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from suffice.errors import InputNotVerifiedError, MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, exact_data
+from suffice.pipeline.rows.sources.window_condition import window_condition
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
@@ -93,6 +95,12 @@ def keys_fit(ranges: KeyRanges, kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0))
 
 
+def crossed(keys: Sequence[str], slices: Sequence[str]) -> tuple[str, ...]:
+    """Return a task's condition for each pair of public keys and a slice of a window; empty for all rows."""
+    pairs = product(keys or ("",), slices or ("",))
+    return tuple(" AND ".join(condition for condition in pair if condition) for pair in pairs)
+
+
 def not_read(what: str, reason: str) -> StageFailedError:
     """Return the error for rows that cannot be read, or are not those that were pinned."""
     return StageFailedError("reading", f"{what} {reason}")
@@ -151,6 +159,8 @@ class TimedTables:
         What follows a table's name in a query, ``{time}`` in it: rows at that time.
     quote : str
         What stands around an identifier.
+    literals : mapping of pyarrow.DataType to str
+        How literals of the types of windows are written; see `window_condition`.
     """
 
     KIND: str
@@ -159,11 +169,12 @@ class TimedTables:
     clock: str
     at: str
     quote: str
+    literals: Mapping[pa.DataType, str]
 
     def pin(
         self,
         spec: Spec,
-        window: str = ALL,  # noqa: ARG002 - the protocol's
+        window: str = ALL,
         contract: DataContract | None = None,  # noqa: ARG002 - checked by whoever asks for the columns
     ) -> Pin:
         """Ask the warehouse for its time, and for the table's columns at that time."""
@@ -193,7 +204,10 @@ class TimedTables:
                 table=table,
                 time=time,
                 columns=columns,
-                conditions=ranges.conditions(self.quote) if ranges else ("",),
+                conditions=crossed(
+                    ranges.conditions(self.quote) if ranges else (),
+                    window_condition(spec, window, columns, self.literals, self.quote),
+                ),
             ),
             count_rows=lambda: self._count(table, time),
         )

@@ -1,4 +1,4 @@
-"""Tables and views in a DuckDB file, opened only to be read, in ranges of row ids.
+"""Tables and views in a DuckDB file, opened only to be read, in ranges of row ids or slices of a window.
 
 The file is pinned like any other, by its size and time of modification, and no changes may wait beside it
 to be written. DuckDB's own lock keeps writers out while somebody reads. Nothing spills, nothing is installed,
@@ -25,6 +25,7 @@ from suffice.pipeline.rows.sources.contract import (
     split_rows,
 )
 from suffice.pipeline.rows.sources.file_access import PinnedFile, status
+from suffice.pipeline.rows.sources.window_condition import STANDARD, window_condition
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import DuckdbSpec
 from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
@@ -106,7 +107,7 @@ _GROUP_ROWS = 122_880
 
 @exact_data(travels=True)
 class RowRange:
-    """Rows of a table by their ids, or all rows of a view.
+    """Rows of a table by their ids, of a slice of a window, or all rows of a view.
 
     Parameters
     ----------
@@ -114,16 +115,19 @@ class RowRange:
         The database.
     table : str
         Schema and table.
-    ids : (int, int) or None
-        The first id, and the one after the last; None for all rows, where ids are not to be had.
+    condition : str
+        What chooses the rows in SQL; empty for all, where ids are not to be had.
     n_rows : int
-        Rows in it.
+        Rows in it; of a slice one, as nobody has counted them.
+    is_counted : bool
+        Whether so many rows have to arrive.
     """
 
     file: PinnedFile
     table: str
-    ids: tuple[int, int] | None
+    condition: str
     n_rows: int
+    is_counted: bool
 
 
 @exact_data(travels=False)
@@ -136,7 +140,7 @@ class _PinnedTable:
     ranges: tuple[RowRange, ...]
 
 
-def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - the protocol's
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - see below
     """Look at the spec's file and table; count rows by ranges of ids.
 
     Parameters
@@ -144,7 +148,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     spec : Spec
         Its ``source.duckdb`` is a file, its ``source.table`` a table or a view in it.
     window : str
-        The window that will be read, or ``all``.
+        The window that will be read, or ``all``: rows of others are left out, where that is to be had.
     contract : DataContract, optional
         Checked by whoever asks for the columns.
 
@@ -168,7 +172,11 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     try:
         with opened(path) as (connection, catalog):
             columns = _columns(connection.sql(f"SELECT * FROM {_named(catalog, table)} LIMIT 0"))  # noqa: S608
-            ranges = _ranges(connection, catalog, file, table, len(spec_columns(spec)))
+            slices = window_condition(spec, window, columns, STANDARD)
+            ranges = tuple(
+                RowRange(file=file, table=table, condition=each, n_rows=1, is_counted=False)
+                for each in slices
+            ) or _ranges(connection, catalog, file, table, len(spec_columns(spec)))
     except read_errors():
         message = (
             f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
@@ -205,7 +213,7 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
     listed = ", ".join(map(quoted, columns))
     for piece in split.pieces:
         _check_pinned(piece.file)
-        where = "" if piece.ids is None else f" WHERE rowid >= {piece.ids[0]} AND rowid < {piece.ids[1]}"
+        where = f" WHERE {piece.condition}" if piece.condition else ""
         n_rows = 0
         try:
             with opened(piece.file.address) as (connection, catalog):
@@ -218,7 +226,7 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
         except read_errors():
             raise _failure(piece.file, "cannot be read: it is damaged, or in use by a writer") from None
         _check_pinned(piece.file)
-        if n_rows != piece.n_rows:
+        if piece.is_counted and n_rows != piece.n_rows:
             raise _failure(piece.file, "cannot be read: it is damaged, or a view's rows are not fixed")
 
 
@@ -282,11 +290,18 @@ def _ranges(
         [schema_name, table_name, catalog],
     ).fetchall()
     if not has_ids:
-        return (RowRange(file=file, table=table, ids=None, n_rows=n_rows),) if n_rows else ()
+        whole = RowRange(file=file, table=table, condition="", n_rows=n_rows, is_counted=True)
+        return (whole,) if n_rows else ()
     step = -(-split_rows(n_rows, n_columns) // _GROUP_ROWS) * _GROUP_ROWS
     counted = f"SELECT rowid // {step} AS range, count(*) FROM {name} GROUP BY range ORDER BY range"  # noqa: S608
     return tuple(
-        RowRange(file=file, table=table, ids=(number * step, (number + 1) * step), n_rows=n_rows)
+        RowRange(
+            file=file,
+            table=table,
+            condition=f"rowid >= {number * step} AND rowid < {(number + 1) * step}",
+            n_rows=n_rows,
+            is_counted=True,
+        )
         for number, n_rows in connection.execute(counted).fetchall()
     )
 

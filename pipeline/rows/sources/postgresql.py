@@ -29,12 +29,14 @@ from suffice.pipeline.rows.sources.databases import (
     blocks,
     connected,
     credentials,
+    crossed,
     driver,
     driver_errors,
     keys_fit,
     not_read,
 )
 from suffice.pipeline.rows.sources.postgresql_catalog import batch_of
+from suffice.pipeline.rows.sources.window_condition import STANDARD, window_condition
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import PostgresqlSpec, RowPolicies
 from suffice.pipeline.terms.declaration.table_names import quoted, quoted_name
@@ -273,7 +275,7 @@ class _PinnedSnapshot:
     n_columns: int
 
 
-def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - the protocol's
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - see below
     """Export a snapshot of the spec's table, and hold it.
 
     Parameters
@@ -281,7 +283,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     spec : Spec
         Its ``source.postgresql`` names a table, a partitioned table, a view or a materialized view.
     window : str
-        The window that will be read, or ``all``.
+        The window that will be read, or ``all``: the server leaves out rows of others, where it can.
     contract : DataContract, optional
         Checked by whoever asks for the columns.
 
@@ -295,7 +297,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     leader = connect_leader()
     try:
         unit = spec.privacy.column_unit
-        pinned = _pinned(leader, source, len(spec_columns(spec)), unit.column if unit else None)
+        pinned = _pinned(leader, spec, window, unit.column if unit else None)
     except BaseException:
         leader.close()
         raise
@@ -317,10 +319,9 @@ def schema(pin: Pin) -> tuple[PartSchema, ...]:
 def splits(pin: Pin) -> tuple[Split, ...]:
     """Divide the pages of every table that holds rows, or the public keys; numbers of rows are estimates."""
     pinned: _PinnedSnapshot = pin.private
-    if pinned.conditions or pinned.leaves is None:
-        conditions = pinned.conditions or ("",)
+    if any(pinned.conditions) or pinned.leaves is None:
         whole = quoted_name(pinned.table)
-        pieces = (_rows(pinned, whole, condition, 1) for condition in conditions)
+        pieces = (_rows(pinned, whole, condition, 1) for condition in pinned.conditions)
         return tuple(Split.of(KIND, [piece]) for piece in pieces)
     n_rows = int(sum(leaf.n_pages * leaf.rows_per_page for leaf in pinned.leaves))
     enough = split_rows(n_rows, pinned.n_columns)
@@ -391,8 +392,10 @@ def check(pin: Pin) -> None:
         raise not_read(named(pinned.table), LOST)
 
 
-def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int, unit: str | None) -> _PinnedSnapshot:
+def _pinned(leader: Leader, spec: Spec, window: str, unit: str | None) -> _PinnedSnapshot:
     """Lock the table, export the snapshot, and ask the catalogue."""
+    source = spec.source
+    assert isinstance(source, PostgresqlSpec)  # noqa: S101 - the registry's
     table = source.postgresql
     try:
         with leader.cursor() as cursor:
@@ -428,8 +431,11 @@ def _pinned(leader: Leader, source: PostgresqlSpec, n_columns: int, unit: str | 
         unit=unit,
         columns=columns,
         leaves=leaves,
-        conditions=source.split_by.conditions() if source.split_by else (),
-        n_columns=n_columns,
+        conditions=crossed(
+            source.split_by.conditions() if source.split_by else (),
+            window_condition(spec, window, catalog.schema_of(columns), STANDARD),
+        ),
+        n_columns=len(spec_columns(spec)),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from suffice.pipeline.rows.sources.databases import TimedTables, credentials
+from suffice.pipeline.rows.sources.window_condition import DATE, INSTANT, NAIVE
 from suffice.pipeline.terms.declaration.source_specs import SnowflakeSpec
 
 VARIABLE = "SUFFICE_SNOWFLAKE"
@@ -29,5 +30,10 @@ SOURCE = TimedTables(
     clock="SELECT TO_VARCHAR(CURRENT_TIMESTAMP(), 'YYYY-MM-DD\"T\"HH24:MI:SS.FF9TZHTZM')",
     at="AT(TIMESTAMP => '{time}'::TIMESTAMP_TZ)",
     quote='"',
+    literals={
+        DATE: "'{}'::DATE",
+        NAIVE: "'{}'::TIMESTAMP_NTZ",
+        INSTANT: "'{} +0000'::TIMESTAMP_TZ",
+    },
 )
 """The kind of source."""

@@ -28,8 +28,11 @@ def refused(text: str) -> ProgrammingError:
 
 
 class Connection:
-    def __init__(self, query: str, quote: str, clock: str, time_form: str) -> None:
+    def __init__(
+        self, query: str, quote: str, clock: str, time_form: str, literals: tuple[tuple[str, str], ...]
+    ) -> None:
         self.query, self.quote, self.clock, self.time_form = re.compile(query), quote, clock, time_form
+        self.literals = literals
         self.database = duckdb.connect()
 
     def cursor(self) -> Cursor:
@@ -57,7 +60,10 @@ class Cursor:
         kept = [path for path in versions if int(path.stem) <= time]
         if not kept:
             raise refused("the time is not kept")
-        text = f"SELECT {found['columns']} FROM read_parquet('{kept[-1]}'){found['rest']}"  # noqa: S608
+        rest = found["rest"]
+        for theirs, ours in self.connection.literals:
+            rest = re.sub(theirs, ours, rest)
+        text = f"SELECT {found['columns']} FROM read_parquet('{kept[-1]}'){rest}"  # noqa: S608
         self.sql = text.replace(self.connection.quote, '"')
 
     def fetchone(self) -> Any:

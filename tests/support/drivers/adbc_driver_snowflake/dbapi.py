@@ -12,8 +12,11 @@ QUERY = (
     r" AT\(TIMESTAMP => '(?P<time>[^']+)'::TIMESTAMP_TZ\)(?P<rest>.*)"
 )
 
+LITERALS = ((r" \+0000'::TIMESTAMP_TZ", "+00'::TIMESTAMPTZ"), (r"::TIMESTAMP_NTZ", "::TIMESTAMP"))
+"""How the service writes literals, and how the stand-in does."""
+
 
 def connect(uri: str, db_kwargs: dict[str, str], *, autocommit: bool) -> Any:
     if uri != "reader:SECRET-9a@account/LAKE" or not autocommit or len(db_kwargs) != 2:
         raise refused("who are you")
-    return Connection(QUERY, '"', CLOCK, "%Y-%m-%dT%H:%M:%S.%f000+0000")
+    return Connection(QUERY, '"', CLOCK, "%Y-%m-%dT%H:%M:%S.%f000+0000", LITERALS)
