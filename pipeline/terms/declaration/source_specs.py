@@ -25,6 +25,7 @@ from suffice.pipeline.terms.declaration.table_names import KeyRanges, ThreePartN
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+WHOLE_TABLE = "the whole table for every window"
 LONGEST_PATH = 4096
 """Characters that file systems take at most."""
 
@@ -41,6 +42,10 @@ class SourceSpec(SpecModel):
 
     kind: ClassVar[str]
     """The key that chooses this model in a spec, and the reader in ``pipeline/rows/sources``."""
+
+    def window_reading(self, column: str) -> str:
+        """Say what a release of one window reads, where its column is stored and not derived."""
+        return f"{WHOLE_TABLE}, unless it is partitioned by {column}"
 
     def address(self, directory: Path) -> str:  # noqa: ARG002 - for files
         """Return the place of the rows as an owner grants it, given the spec's directory: a path or its like.
@@ -119,6 +124,10 @@ class ParquetSpec(SourceSpec):
     clustered_by: Column | None = None
     hive: Annotated[dict[str, HiveColumn], PlainValidator(read_hive)] = Field(default_factory=dict)
 
+    def window_reading(self, column: str) -> str:
+        """Say what a release of one window reads: where folders are of its column, those of the window."""
+        return f"the window's folders of {column}" if column in self.hive else WHOLE_TABLE
+
     @model_validator(mode="after")
     def _names_a_directory(self) -> Any:
         if self.hive and any(sign in self.parquet for sign in "*?["):
@@ -179,6 +188,10 @@ class CsvSpec(SourceSpec):
     quote: Annotated[str, PlainValidator(_sign)] = '"'
     header: Annotated[tuple[Column, ...], Field(min_length=1, max_length=_MOST_COLUMNS)] | None = None
     clustered_by: Column | None = None
+
+    def window_reading(self, column: str) -> str:  # noqa: ARG002 - files of text are read whole
+        """Say what a release of one window reads."""
+        return WHOLE_TABLE
 
     @model_validator(mode="after")
     def _signs_differ(self) -> Self:
@@ -273,7 +286,15 @@ class RowPolicies(StrEnum):
     ACCEPTED = "accepted"
 
 
-class PostgresqlSpec(SourceSpec):
+class DatabaseSpec(SourceSpec):
+    """A table or a view of a database, which compares a window's bounds by itself."""
+
+    def window_reading(self, column: str) -> str:
+        """Say what a release of one window reads."""
+        return f"the window's rows alone, where {column} is a date or a timestamp"
+
+
+class PostgresqlSpec(DatabaseSpec):
     """A table, a partitioned table or a view in PostgreSQL; who reads it has the server's URI."""
 
     kind: ClassVar[str] = "postgresql"
@@ -286,7 +307,7 @@ class PostgresqlSpec(SourceSpec):
     clustered_by: Column | None = None
 
 
-class DuckdbSpec(SourceSpec):
+class DuckdbSpec(DatabaseSpec):
     """A table or a view in a local DuckDB file, which nobody writes meanwhile."""
 
     kind: ClassVar[str] = "duckdb"
@@ -304,7 +325,7 @@ class DuckdbSpec(SourceSpec):
         return os.path.realpath(directory / self.duckdb)
 
 
-class SnowflakeSpec(SourceSpec):
+class SnowflakeSpec(DatabaseSpec):
     """A table in Snowflake as it was at one time; who reads it has the account's URI."""
 
     kind: ClassVar[str] = "snowflake"
@@ -313,7 +334,7 @@ class SnowflakeSpec(SourceSpec):
     split_by: KeyRanges | None = None
 
 
-class BigquerySpec(SourceSpec):
+class BigquerySpec(DatabaseSpec):
     """A table in BigQuery as it was at one time; who reads it has Google credentials."""
 
     kind: ClassVar[str] = "bigquery"

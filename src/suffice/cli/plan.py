@@ -128,9 +128,21 @@ def plan(
         further = {"expect": expected and expected.to_dict(), "person": year and year.to_dict()}
         output.print_json({**compiled.to_dict(), **further, **(contracted.document() if contracted else {})})
     else:
-        say("\n".join(map(str, filter(None, (compiled, expected, year)))))
+        say("\n".join(map(str, filter(None, (compiled, _reading(read), expected, year)))))
         if contracted is not None:
             say(f"\n{contracted}")
+
+
+def _reading(spec: Spec) -> str:
+    """Say what each window reads; empty without windows. It is a matter of time and cost, not of the plan."""
+    window = spec.window
+    if window is None:
+        return ""
+    if window.column in spec.derived:
+        from suffice.pipeline.terms.declaration.source_specs import WHOLE_TABLE
+
+        return f"reading: {WHOLE_TABLE}, as {window.column} is derived"
+    return f"reading: {spec.source.window_reading(window.column)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
