@@ -468,12 +468,6 @@ class Scaling:
         scaled = self.matrix.T @ precision @ self.matrix / self.outcome**2
         return self.coefficients_in_half_ranges(loc), (scaled + scaled.T) / 2.0
 
-    def to_columns(self, loc: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """Return the same of the columns' units, from half ranges."""
-        inverse = np.linalg.inv(self.matrix)
-        scaled = inverse.T @ precision @ inverse * self.outcome**2
-        return self.matrix @ loc + self.shift, (scaled + scaled.T) / 2.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionSums:
