@@ -56,11 +56,7 @@ def block(spec: CategoricalSpec, n_is_public: bool) -> Block:
     """Release one count per category; beside a public N where every physical row is counted."""
     categories = names(spec)
     quantities = tuple(
-        Quantity(
-            name="count",
-            category=category,
-            coefficients={position: Fraction(1)},
-        )
+        Quantity(name="count", category=category, coefficients={position: Fraction(1)})
         for position, category in enumerate(categories)
     )
     if n_is_public and spec.other:

@@ -372,8 +372,5 @@ def _sensitivity(question: Question, asked: StatisticRequest, streams: Streams) 
         diagnostics={
             f"{name}: {what}": text for name, side in sides for what, text in diagnostics_text(side).items()
         },
-        notes=(
-            *table.notes,
-            *(f"prior {name}: {line}" for name, side in sides for line in notes_of(side)),
-        ),
+        notes=(*table.notes, *(f"prior {name}: {line}" for name, side in sides for line in notes_of(side))),
     )

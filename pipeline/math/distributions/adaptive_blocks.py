@@ -365,10 +365,7 @@ def _shape(value: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     vertex = third + np.divide(tilt * tilt, 16.0 * bend, out=np.zeros_like(bend), where=inside)
     # (2): that parabola at a quarter and three quarters is 3/8 g_0 + 3/4 g_2 - 1/8 g_4 and its mirror image.
     even = 0.125 * ends + 0.75 * third
-    rough = np.maximum(
-        np.abs(second - even + 0.25 * tilt),
-        np.abs(fourth - even - 0.25 * tilt),
-    )
+    rough = np.maximum(np.abs(second - even + 0.25 * tilt), np.abs(fourth - even - 0.25 * tilt))
     return most, least, bend, rough, np.where(inside, np.maximum(most, vertex), most)
 
 

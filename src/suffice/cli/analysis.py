@@ -280,12 +280,7 @@ def compare_priors(
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.pooling.comparison import compare_priors as compared
 
-    comparison = compared(
-        opened,
-        statistic,
-        prior,
-        **terms,
-    )
+    comparison = compared(opened, statistic, prior, **terms)
     from suffice.data_files.source import comparison_source  # pydantic is slow to import
 
     source = comparison_source(opened, comparison)

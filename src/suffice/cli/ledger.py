@@ -29,11 +29,7 @@ def reconcile_ledger(
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
     stores: Annotated[
         list[str] | None,
-        typer.Option(
-            "--store",
-            metavar="URI",
-            help="A store that the copy may not know yet; may repeat.",
-        ),
+        typer.Option("--store", metavar="URI", help="A store that the copy may not know yet; may repeat."),
     ] = None,
     witness: WitnessOption = None,
     ledger: LedgerOption = DEFAULT_LEDGER,

@@ -80,13 +80,7 @@ def pool(
         from suffice.plots.comparisons import plot_pool
         from suffice.plots.style import footer_of
 
-        parts = [
-            (
-                release.label,
-                release.posterior(statistic, **terms),
-            )
-            for release in every
-        ]
+        parts = [(release.label, release.posterior(statistic, **terms)) for release in every]
         footer = footer_of(source, every)
         title = f"{statistic}, pooled from {len(every)} releases"
         with new_file("--plot", plot, overwrite=overwrite) as written:

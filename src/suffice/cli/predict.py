@@ -55,13 +55,7 @@ def predict(
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.models.regression import regression
 
-    fit = regression(
-        opened,
-        statistic,
-        **terms,
-        draws=draws,
-        rng=seed,
-    )
+    fit = regression(opened, statistic, **terms, draws=draws, rng=seed)
     groups = list(fit.posterior.groups)
     names = [column.name for column in fit.bounds]
     prediction = fit.predict(read_data(data, [*names, *groups], texts=groups), mass)
@@ -140,13 +134,7 @@ def classify(
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.models.classifier import classifier
 
-    fit = classifier(
-        opened,
-        statistic,
-        **terms,
-        draws=draws,
-        rng=seed,
-    )
+    fit = classifier(opened, statistic, **terms, draws=draws, rng=seed)
     (outcome,) = fit.entry.outcome.values()
     wanted = (*fit.columns, outcome.column)
     rows = read_data(data, wanted, texts=wanted)
@@ -209,11 +197,7 @@ def _counts(classified: Classification) -> dict[str, Any]:
 
 
 def _score_document(scored: Score) -> dict[str, float]:
-    return {
-        "accuracy": scored.accuracy,
-        "mean_log_score": scored.mean_log_score,
-        "rows": scored.n_rows,
-    }
+    return {"accuracy": scored.accuracy, "mean_log_score": scored.mean_log_score, "rows": scored.n_rows}
 
 
 def _classified_lines(classified: Classification, scored: Score | None, outcome: str) -> list[str]:
