@@ -28,7 +28,7 @@ from suffice.pipeline.ask.calibration.verdict import (
     simulations_needed,
 )
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, PLUG_IN
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
 

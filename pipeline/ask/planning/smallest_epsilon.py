@@ -18,7 +18,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration import simulated_release
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.planning import epsilon_search
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.record_count import Uniform

@@ -35,7 +35,7 @@ from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.inference.any_joint_prior import conjugate_like
 from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.infer import noise_aware, plug_in
+from suffice.pipeline.ask.posterior.choice_of_engine import noise_aware, plug_in
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters import contrasts
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, generator

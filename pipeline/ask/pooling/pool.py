@@ -39,7 +39,11 @@ from suffice.pipeline.ask.inference.clipped_cells import pooled_grid_distributio
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.posterior.cells import cells_of, refuse_shared
-from suffice.pipeline.ask.posterior.infer import disjoint_moments_posterior, disjoint_posterior, noise_aware
+from suffice.pipeline.ask.posterior.choice_of_engine import (
+    disjoint_moments_posterior,
+    disjoint_posterior,
+    noise_aware,
+)
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted

@@ -19,7 +19,7 @@ from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE
 from suffice.pipeline.ask.models.state_sampling import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.ask.pooling.roll_up import quantities_of, require_assumption, require_totals, roll_up
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.infer import plug_in
+from suffice.pipeline.ask.posterior.choice_of_engine import plug_in
 from suffice.pipeline.ask.publication.request import (
     FORMATS,
     LARGEST_SEED,

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from suffice.pipeline.ask.judging.checking import MOVES, _moved, _normal_components, density_of_bounded
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.notes import default_lines
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.mixtures import ScaleMixture

@@ -1,4 +1,8 @@
-"""From a released statistic to its posterior: the method, the priors, the family's own update.
+"""Which engine answers for a released statistic: by its method, its family, its priors and its clipping.
+
+``noise_aware`` and ``plug_in`` choose for one statistic, ``disjoint_posterior`` and
+``disjoint_moments_posterior`` for several. A family names the engine of its conjugate priors
+(``Family.noise_aware``); other priors, and records that were clipped, have engines of their own.
 
 Cells are independent given the release, so that a block of them is worked out at a time.
 """
