@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.coverage import simulate
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+from suffice.pipeline.ask.calibration.simulation import simulate
 from suffice.pipeline.ask.inference import clipped_cells
 from suffice.pipeline.ask.inference.clipped import clipped_distribution
 from suffice.pipeline.ask.inference.posterior_terms import MODELLED
