@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.families.bernoulli import (
-    PROBABILITY,
-    beta_distribution,
-    success_log_likelihood,
-    uniform_prior,
-)
+from suffice.pipeline.families import bernoulli
 from suffice.pipeline.families.shared import one_sum
 from suffice.pipeline.families.shared.clipped_record import clipped_failures, counting, failures_outside
 from suffice.pipeline.math.distributions.dirichlet import Beta
@@ -48,7 +43,7 @@ def failures_before_successes(successes: float | str) -> one_sum.SumModel:
     """
 
     def update(prior: Beta, sums: one_sum.OneSum, parameters: Constants) -> Distribution:
-        return beta_distribution(prior, one_sum.known(successes, parameters) * sums.n, sums.total)
+        return bernoulli.beta_distribution(prior, one_sum.known(successes, parameters) * sums.n, sums.total)
 
     def marginal(prior: Beta, parameters: Constants) -> Marginal:
         from suffice.pipeline.math.engines.one_sum.noisy_sum import BetaNegativeBinomial
@@ -60,7 +55,9 @@ def failures_before_successes(successes: float | str) -> one_sum.SumModel:
         )
 
     def log_likelihood(probability: Floats, sums: one_sum.OneSum, parameters: Constants) -> Floats:
-        return success_log_likelihood(probability, one_sum.known(successes, parameters) * sums.n, sums.total)
+        return bernoulli.success_log_likelihood(
+            probability, one_sum.known(successes, parameters) * sums.n, sums.total
+        )
 
     def natural(
         probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Constants
@@ -78,9 +75,9 @@ def failures_before_successes(successes: float | str) -> one_sum.SumModel:
         return number / (number + one_sum.bounds(parameters)[1]), 1.0
 
     return one_sum.SumModel(
-        parameter=PROBABILITY,
+        parameter=bernoulli.PROBABILITY,
         prior=Beta,
-        default_prior=uniform_prior,
+        default_prior=bernoulli.uniform_prior,
         update=update,
         marginal=marginal,
         log_likelihood=log_likelihood,

@@ -38,12 +38,8 @@ from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, predictor_
 from suffice.pipeline.ask.inference.clipped_cells import pooled_grid_distribution
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.pooling.release import Release
+from suffice.pipeline.ask.posterior import choice_of_engine
 from suffice.pipeline.ask.posterior.cells import cells_of, refuse_shared
-from suffice.pipeline.ask.posterior.choice_of_engine import (
-    disjoint_moments_posterior,
-    disjoint_posterior,
-    noise_aware,
-)
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted
@@ -293,7 +289,7 @@ def pool(
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    posterior = noise_aware(observed_again(parts), stated)
+    posterior = choice_of_engine.noise_aware(observed_again(parts), stated)
     return dataclasses.replace(posterior, releases=names)
 
 
@@ -340,11 +336,11 @@ def pooled(
         if family.latent is not None:
             return _of_one_parameter(with_counts, terms)
         if family.mean_and_variance is None:
-            posterior = disjoint_posterior(parts, terms)
+            posterior = choice_of_engine.disjoint_posterior(parts, terms)
         elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
             posterior = None
         else:
-            return disjoint_moments_posterior(with_counts, terms)
+            return choice_of_engine.disjoint_moments_posterior(with_counts, terms)
     except PriorError:
         # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
         if not is_conjugate:
@@ -366,7 +362,7 @@ def _of_one_parameter(parts: Sequence[NoisyStatistic], terms: posterior_terms.Po
     """Multiply p(y_r | theta) of one parameter on a grid of theta, by quadrature."""
     where = cells_to_model(parts, terms.clipping)
     parts = [rows_alone(part) for part in parts]
-    first = noise_aware(parts[0].take(np.arange(1)), _of_bounded(terms))
+    first = choice_of_engine.noise_aware(parts[0].take(np.arange(1)), _of_bounded(terms))
     n_priors = [n_prior_for(part, terms.n_prior) for part in parts]
     given = cast("Prior | Mixture | Density", first.prior)
     distribution: Distribution
@@ -401,7 +397,7 @@ def _by_particles(
     """Multiply p(y_r | theta) by importance sampling of mixtures of conjugate distributions, by factor."""
 
     def posterior(part: NoisyStatistic, rows: Rows) -> Posterior:
-        return noise_aware(part.take(rows), _of_bounded(terms))
+        return choice_of_engine.noise_aware(part.take(rows), _of_bounded(terms))
 
     def factors(rows: Rows) -> list[tuple[Any, ...]]:
         return list(zip(*(_factors(posterior(part, rows)) for part in parts), strict=True))
