@@ -86,10 +86,7 @@ def _backfilled(asked: BackfillParameters, run: Run) -> RunResult:
             publish_timeout=asked.publish_timeout,
             notice=run.reporter.notice,
             attempt=lambda work: read_again(
-                work,
-                attempts=asked.reading_attempts,
-                pause=asked.reading_pause,
-                notice=run.reporter.notice,
+                work, attempts=asked.reading_attempts, pause=asked.reading_pause, notice=run.reporter.notice
             ),
         )
     except (SufficeError, KeyboardInterrupt) as error:

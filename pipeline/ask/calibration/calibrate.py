@@ -409,13 +409,7 @@ def calibrate(
     chosen = cells_of(release.statistic(statistic), where)
     PosteriorTerms(method=method, clipping=clipping)  # refuses what does not exist
     generative_model = generative_model_of(
-        chosen,
-        release.entry(statistic),
-        method,
-        prior,
-        n_prior,
-        predictor_prior,
-        predictors,
+        chosen, release.entry(statistic), method, prior, n_prior, predictor_prior, predictors
     )
     generative_model = dataclasses.replace(generative_model, clipping=clipping)
     of_each_world = simulations or (

@@ -131,10 +131,7 @@ class PriorComparison:
 
 @posterior_terms.lists_terms
 def compare_priors(
-    release: Release,
-    statistic: str,
-    priors: Sequence[AnyPrior],
-    **terms: Unpack[posterior_terms.SharedTerms],
+    release: Release, statistic: str, priors: Sequence[AnyPrior], **terms: Unpack[posterior_terms.SharedTerms]
 ) -> PriorComparison:
     """Compare priors by the probability of what was released under each. Costs no privacy.
 
@@ -294,13 +291,7 @@ def compare(
     differences, ratios = (
         {
             parameter: contrasts.contrast_between(
-                kind,
-                parameter,
-                after,
-                before,
-                names=(second.label, first.label),
-                draws=draws,
-                rng=source,
+                kind, parameter, after, before, names=(second.label, first.label), draws=draws, rng=source
             )
             for parameter in before.parameters
         }

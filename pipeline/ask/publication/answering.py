@@ -362,10 +362,7 @@ def _sensitivity(question: Question, asked: StatisticRequest, streams: Streams) 
         name=asked.statistic,
         statistics=(asked.statistic,),
         rows=table.rows(
-            float(request.mass),
-            quantile_draws(request.draws),
-            streams.summaries(),
-            interval=asked.interval,
+            float(request.mass), quantile_draws(request.draws), streams.summaries(), interval=asked.interval
         ),
         draws=lambda: table.draw_columns(request.draws, streams.draws()),
         rng=streams.summaries,

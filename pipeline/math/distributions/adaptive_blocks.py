@@ -229,16 +229,7 @@ def divide_by_mass(
         )
 
     blocks = _divide(
-        evaluate,
-        judge,
-        fits,
-        row,
-        left,
-        right,
-        group=group,
-        is_sum=is_sum,
-        longest=longest,
-        nats=nats,
+        evaluate, judge, fits, row, left, right, group=group, is_sum=is_sum, longest=longest, nats=nats
     )
     return replace(blocks, depth=share * blocks.depth - margin)
 

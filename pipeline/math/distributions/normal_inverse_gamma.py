@@ -126,10 +126,7 @@ class NormalInverseGammaDistribution(OfCells):
 
     @classmethod
     def updated(
-        cls,
-        prior: NormalInverseGamma,
-        sums: NormalSums,
-        names: tuple[str, str] = ("mean", "variance"),
+        cls, prior: NormalInverseGamma, sums: NormalSums, names: tuple[str, str] = ("mean", "variance")
     ) -> Self:
         r"""Conjugate update, worked out in half ranges about the centre.
 

@@ -133,12 +133,7 @@ class ParameterPosterior:
         return self.distribution.sd(self._known(parameter))
 
     def quantile(
-        self,
-        parameter: str,
-        q: float,
-        *,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
+        self, parameter: str, q: float, *, draws: int = DRAWS, rng: np.random.Generator | int | None = None
     ) -> Floats:
         """Posterior quantiles, shaped as ``mean``.
 

@@ -169,10 +169,7 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
     # proof: disjoint-windows
     if spec.window is not None:
         period = Domain(
-            kind=DomainKind.PERIOD,
-            keys=(window,),
-            every=spec.window.every,
-            time_zone=spec.window.time_zone,
+            kind=DomainKind.PERIOD, keys=(window,), every=spec.window.every, time_zone=spec.window.time_zone
         )
         selected = (spec.window.column, period)
     job = ChunkJob(

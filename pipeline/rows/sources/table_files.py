@@ -182,11 +182,7 @@ def pin_table(
         )
         raise UsageError(message)
     pinned = parquet_files.pin_files(
-        files,
-        spec_columns(spec),
-        place=f"source.{kind}",
-        root=address,
-        kept=[file.kept for file in ordered],
+        files, spec_columns(spec), place=f"source.{kind}", root=address, kept=[file.kept for file in ordered]
     )
     schema = pa.schema([(column.name, column.type) for column in columns])
     return Pin(

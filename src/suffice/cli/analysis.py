@@ -164,13 +164,7 @@ def compare(
         for reference in (first, second)
     )
     comparison = compare_releases(
-        first_release,
-        second_release,
-        statistic,
-        **terms,
-        vouched=vouched,
-        draws=draws,
-        rng=seed,
+        first_release, second_release, statistic, **terms, vouched=vouched, draws=draws, rng=seed
     )
     kind = comparison.before.interval_kind(interval)
     rows = comparison.rows(mass, interval=kind)

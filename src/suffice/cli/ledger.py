@@ -317,9 +317,7 @@ def recover_command(
 
     with open_ledger(ledger) as opened:
         report = recover(
-            opened,
-            lambda uri: open_store(store or uri, ledger_id=opened.ledger_id),
-            spool=_spool(ledger),
+            opened, lambda uri: open_store(store or uri, ledger_id=opened.ledger_id), spool=_spool(ledger)
         )
     if as_json:
         output.print_json(report.to_dict())

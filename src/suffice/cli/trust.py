@@ -78,12 +78,7 @@ def verify(
 
 
 def verify_publication_of(
-    store_uri: str,
-    publication_id: str,
-    publication_keys: list[str] | None,
-    *,
-    releases: str,
-    as_json: bool,
+    store_uri: str, publication_id: str, publication_keys: list[str] | None, *, releases: str, as_json: bool
 ) -> None:
     """Check what stands in the folder of a publication; its releases are looked for in `releases` too."""
     from suffice.storage.operations.verify_store import verify_publication

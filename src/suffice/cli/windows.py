@@ -83,9 +83,7 @@ def status(
     first: Annotated[
         str | None,
         typer.Option(
-            "--from",
-            metavar="W",
-            help="The first window; default: the spec's, or the first charged.",
+            "--from", metavar="W", help="The first window; default: the spec's, or the first charged."
         ),
     ] = None,
     store: options.StoreOption = options.DEFAULT_STORE,

@@ -142,13 +142,7 @@ def densities(rows: Sequence[Row], *, title: str, axis: str, mass: float, headin
 
 
 def forest(
-    rows: Sequence[Row],
-    *,
-    title: str,
-    axis: str,
-    mass: float,
-    kind: str = NOISE_AWARE,
-    heading: str = "",
+    rows: Sequence[Row], *, title: str, axis: str, mass: float, kind: str = NOISE_AWARE, heading: str = ""
 ) -> str:
     """Return medians with middle halves and intervals, a line a cell; parameters as ``densities``."""
     left = drawing.label_width([heading, *(row.label for row in rows)], _LONGEST) + 16.0

@@ -205,11 +205,7 @@ def publish(
         formats=formats,
     )
     publications = publications_of(
-        question,
-        to,
-        publication_keys=publication_keys,
-        publish_timeout=publish_timeout,
-        notice=notice,
+        question, to, publication_keys=publication_keys, publish_timeout=publish_timeout, notice=notice
     )
     return carry_out(question, publications, cluster=placed, progress=progress).publication
 

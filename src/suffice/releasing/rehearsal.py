@@ -365,11 +365,7 @@ class _Run:
             noise.wipe()
         n_rows = sum(split.n_rows for split in splits)
         manifest = spooling.compose_rehearsal(
-            self.plan,
-            charge,
-            files,
-            public_n=n_rows if self.plan.n_is_public else None,
-            signer=signer,
+            self.plan, charge, files, public_n=n_rows if self.plan.n_is_public else None, signer=signer
         )
         entry.finish(charge, manifest)
         return files

@@ -211,12 +211,7 @@ class ReleaseRun:
         return None, ""
 
     def _release(
-        self,
-        charge: Charge,
-        spool: Spool,
-        pin: Pin,
-        splits: Sequence[Split],
-        add: Callable[[], ExactTotals],
+        self, charge: Charge, spool: Spool, pin: Pin, splits: Sequence[Split], add: Callable[[], ExactTotals]
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
         from suffice.pipeline.rows.mechanism.held_noise import HeldNoise

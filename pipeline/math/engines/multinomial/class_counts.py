@@ -98,9 +98,7 @@ class TablePart:
     def of(cls, star: StarCounts, feature: int, classes: Rows, shared: Floats, centre: Floats) -> Self:
         """Convolve the rows of every cell and class, at the tilt with the mean of their sum at its centre."""
         counts = NoisyCounts.of(
-            star.tables(feature, classes),
-            concentration=shared,
-            n_prior=Uniform(0, star.n_prior.support[1]),
+            star.tables(feature, classes), concentration=shared, n_prior=Uniform(0, star.n_prior.support[1])
         )
         target = centre[:, classes].ravel()
         sums = convolution.CountSums.of(counts, search_tilt(counts, np.zeros(len(target)), target, target))

@@ -408,9 +408,7 @@ def regression_evidence(
 
 
 def regression_update(
-    prior: AnyRegressionPrior,
-    evidence: RegressionEvidence | SpreadRegressionEvidence,
-    parameters: Constants,
+    prior: AnyRegressionPrior, evidence: RegressionEvidence | SpreadRegressionEvidence, parameters: Constants
 ) -> Update:
     """Return how parameters follow from moments and scales."""
     if isinstance(evidence, SpreadRegressionEvidence):

@@ -132,10 +132,7 @@ def sample_until_settled(
 
 
 def _warmed_up(
-    target: Callable[[Floats], tuple[Floats, Floats]],
-    start: Floats,
-    spread: Floats,
-    rng: np.random.Generator,
+    target: Callable[[Floats], tuple[Floats, Floats]], start: Floats, spread: Floats, rng: np.random.Generator
 ) -> Path:
     """Return where chains are, and how they move, once the covariance and the step are known."""
     size, n_cells, _ = start.shape
