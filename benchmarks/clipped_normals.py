@@ -22,7 +22,7 @@ import numpy as np
 from measuring import versions
 
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture

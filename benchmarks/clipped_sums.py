@@ -22,7 +22,7 @@ import numpy as np
 from measuring import versions
 
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan

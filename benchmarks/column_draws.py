@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families.linear_regression import FAMILY, simulate
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace, normal_rows

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.linear_regression import default_predictor_prior, simulate
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression

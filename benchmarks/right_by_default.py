@@ -29,7 +29,7 @@ import pyarrow.parquet
 
 from suffice.errors import SufficeError
 from suffice.pipeline.ask.pooling.roll_up import roll_up
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.spec.plan import compile_plan

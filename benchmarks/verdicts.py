@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring import versions
 
-from suffice.pipeline.ask.calibration.coverage import simulate
+from suffice.pipeline.ask.calibration.simulation import simulate
 from suffice.pipeline.ask.calibration.verdict import (
     CALIBRATED,
     CANNOT_TELL,
@@ -36,7 +36,7 @@ from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from support.generative_models import generative_model_for
 
 if TYPE_CHECKING:
-    from suffice.pipeline.ask.calibration.coverage import Simulated
+    from suffice.pipeline.ask.calibration.simulation import Simulated
 
 SIMULATIONS = (1, 20, 1000, 5000)
 HALF_N = 500

@@ -13,9 +13,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from suffice.pipeline.ask.calibration.coverage import WorldCoverage, world_coverages
 from suffice.pipeline.ask.calibration.record_worlds import WORLDS
 from suffice.pipeline.ask.calibration.simulated_release import generative_model_of
+from suffice.pipeline.ask.calibration.simulation import WorldCoverage, world_coverages
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.terms.declaration.fields import canonical

@@ -8,7 +8,7 @@ from suffice.errors import SufficeError
 from suffice.flows import endings
 from suffice.flows.endings import Subject
 from suffice.flows.parameters import AuditParameters
-from suffice.flows.running import RunResult, carried_out, flow
+from suffice.flows.running import RunResult, flow, run_work
 from suffice.monitoring.records import note_audit
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
@@ -40,7 +40,7 @@ def audit_ledger(audit: AuditParameters | None = None) -> str:
         What was examined, in one line.
     """
     asked = audit or AuditParameters()
-    state: str = carried_out(lambda _: _audited(asked), unread=_LEDGER, failed=endings.NOT_DONE)
+    state: str = run_work(lambda _: _audited(asked), unread=_LEDGER, failed=endings.NOT_DONE)
     return state
 
 

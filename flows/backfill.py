@@ -10,7 +10,7 @@ from suffice.flows import endings
 from suffice.flows.endings import Subject, say_again
 from suffice.flows.parameters import BackfillParameters  # noqa: TC001 - Prefect reads the annotation
 from suffice.flows.release import show_account
-from suffice.flows.running import RunResult, carried_out, flow, read_again, scheduled_time
+from suffice.flows.running import RunResult, flow, read_again, run_work, scheduled_time
 from suffice.monitoring.records import newest_charge
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import first_window, moment, windows_between
@@ -44,7 +44,7 @@ def backfill_windows(windows: BackfillParameters) -> str:
     str
         What was done, in one line.
     """
-    state: str = carried_out(
+    state: str = run_work(
         lambda run: _backfilled(windows, run), unread=_UNREAD, failed=endings.NOT_BACKFILLED
     )
     return state
@@ -86,10 +86,7 @@ def _backfilled(asked: BackfillParameters, run: Run) -> RunResult:
             publish_timeout=asked.publish_timeout,
             notice=run.reporter.notice,
             attempt=lambda work: read_again(
-                work,
-                attempts=asked.reading_attempts,
-                pause=asked.reading_pause,
-                notice=run.reporter.notice,
+                work, attempts=asked.reading_attempts, pause=asked.reading_pause, notice=run.reporter.notice
             ),
         )
     except (SufficeError, KeyboardInterrupt) as error:

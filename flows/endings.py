@@ -23,17 +23,7 @@ from prefect.client.schemas.objects import State, StateType
 from prefect.events import emit_event
 from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from suffice.errors import (
-    AccountError,
-    AccountMissingError,
-    ChargeSpentError,
-    ExpectationNotMetError,
-    ReleaseInterruptedError,
-    SchemaError,
-    StageFailedError,
-    SufficeError,
-    UsageError,
-)
+from suffice import errors
 from suffice.monitoring import records
 from suffice.monitoring.records import refusal_kind
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
@@ -157,28 +147,28 @@ NOT_DONE = Ending(name="Failed", kind=FAILED, event="suffice.ledger.failed")
 _REFUSED = {"budget": REFUSED_BUDGET, "account": REFUSED_ACCOUNT, "spec": REFUSED_SPEC}
 _OF_NAMES = {ending.name: kind for kind, ending in _REFUSED.items()}
 _OF_A_BACKFILL = (
-    ((KeyboardInterrupt, ReleaseInterruptedError), BACKFILL_INTERRUPTED),
-    ((AccountMissingError,), BACKFILL_REFUSED_BUDGET),
-    ((AccountError,), BACKFILL_REFUSED_ACCOUNT),
-    ((UsageError, SchemaError), BACKFILL_REFUSED_SPEC),
-    ((ChargeSpentError,), BACKFILL_SPENT),
-    ((ExpectationNotMetError,), BACKFILL_STOPPED),
+    ((KeyboardInterrupt, errors.ReleaseInterruptedError), BACKFILL_INTERRUPTED),
+    ((errors.AccountMissingError,), BACKFILL_REFUSED_BUDGET),
+    ((errors.AccountError,), BACKFILL_REFUSED_ACCOUNT),
+    ((errors.UsageError, errors.SchemaError), BACKFILL_REFUSED_SPEC),
+    ((errors.ChargeSpentError,), BACKFILL_SPENT),
+    ((errors.ExpectationNotMetError,), BACKFILL_STOPPED),
 )
 
 AFTER_THE_DRAW = (INTERRUPTED_PUBLISHED.name, SPENT.name, BACKFILL_INTERRUPTED.name)
 """Names of states that a cancellation must not hide: epsilon is spent, or may be."""
 
 
-def release_ending(error: SufficeError, charge: Charge | None) -> Ending:
+def release_ending(error: errors.SufficeError, charge: Charge | None) -> Ending:
     """Return how a release ended that raised `error`, and whose key the ledger now has `charge` for."""
     drew = charge is not None and charge.drew
-    if isinstance(error, ReleaseInterruptedError):
+    if isinstance(error, errors.ReleaseInterruptedError):
         published = charge is not None and charge.state is ChargeState.PUBLISHED
         drawn = INTERRUPTED_PUBLISHED if published else INTERRUPTED_SPENT
         return drawn if drew else INTERRUPTED
-    if isinstance(error, ChargeSpentError) or (isinstance(error, StageFailedError) and drew):
+    if isinstance(error, errors.ChargeSpentError) or (isinstance(error, errors.StageFailedError) and drew):
         return SPENT
-    if isinstance(error, ExpectationNotMetError):
+    if isinstance(error, errors.ExpectationNotMetError):
         return STOPPED
     kind = refusal_kind(error)
     return NOT_RELEASED if kind is None else _REFUSED[kind]
@@ -194,7 +184,7 @@ def backfill_ending(error: BaseException, charge: Charge | None) -> Ending:
 
     What it published before stays so.
     """
-    if isinstance(error, StageFailedError) and charge is not None and charge.drew:
+    if isinstance(error, errors.StageFailedError) and charge is not None and charge.drew:
         return BACKFILL_SPENT
     for kinds, ending in _OF_A_BACKFILL:
         if isinstance(error, kinds):
@@ -205,7 +195,7 @@ def backfill_ending(error: BaseException, charge: Charge | None) -> Ending:
 def error_text(error: BaseException) -> str:
     """Return what may be told of an error: its class, and its text where that never holds a data value."""
     kind = type(error).__name__
-    return f"{kind}: {error}" if isinstance(error, SufficeError) else kind
+    return f"{kind}: {error}" if isinstance(error, errors.SufficeError) else kind
 
 
 def charge_text(ending: Ending, charge: Charge | None, *, unless_in: str) -> str:

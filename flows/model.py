@@ -9,7 +9,7 @@ from suffice.errors import SufficeError
 from suffice.flows import endings
 from suffice.flows.endings import Subject
 from suffice.flows.parameters import PublicUrl, Reference, refuse_passwords
-from suffice.flows.running import RunResult, carried_out, flow
+from suffice.flows.running import RunResult, flow, run_work
 from suffice.pipeline.ask.models.hidden_markov import hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.profile.settings import output_folder, pinned_profile, public_keys, released_reference, setting
@@ -62,7 +62,7 @@ def fit_hidden_markov(
     str
         The folder.
     """
-    state: str = carried_out(
+    state: str = run_work(
         lambda run: _fitted(run, release, chain, time, statistics, states, out, store),
         unread=_UNREAD,
         failed=endings.NOT_FITTED,

@@ -12,7 +12,7 @@ from suffice.errors import SufficeError
 from suffice.flows import endings
 from suffice.flows.endings import Subject, publication_text
 from suffice.flows.publication_parameters import PublicationParameters  # noqa: TC001 - Prefect reads the annotation
-from suffice.flows.running import RunResult, carried_out, flow
+from suffice.flows.running import RunResult, flow, run_work
 from suffice.profile.settings import pinned_profile, public_keys, released_reference, setting
 from suffice.publishing.asking import question_of, title_of
 from suffice.publishing.publish import carry_out, destination, publications_of
@@ -43,7 +43,7 @@ def publish_posterior(publication: PublicationParameters) -> str:
     str
         The publication's URI.
     """
-    state: str = carried_out(
+    state: str = run_work(
         lambda run: _published(run, publication), unread=_UNREAD, failed=endings.POSTERIOR_NOT_PUBLISHED
     )
     return state

@@ -8,7 +8,7 @@ from suffice.errors import SufficeError
 from suffice.flows import endings
 from suffice.flows.endings import Subject
 from suffice.flows.parameters import RecoverParameters
-from suffice.flows.running import RunResult, carried_out, flow
+from suffice.flows.running import RunResult, flow, run_work
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
 from suffice.storage.ledger.opening import open_ledger
@@ -39,7 +39,7 @@ def recover_charges(recovery: RecoverParameters | None = None) -> str:
         What was done, in one line.
     """
     asked = recovery or RecoverParameters()
-    state: str = carried_out(lambda _: _recovered(asked), unread=_LEDGER, failed=endings.NOT_DONE)
+    state: str = run_work(lambda _: _recovered(asked), unread=_LEDGER, failed=endings.NOT_DONE)
     return state
 
 

@@ -9,7 +9,7 @@ from suffice.errors import UsageError
 from suffice.flows import endings
 from suffice.flows.endings import Subject
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
-from suffice.flows.running import RunResult, carried_out, flow, scheduled_time
+from suffice.flows.running import RunResult, flow, run_work, scheduled_time
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import moment
 from suffice.pipeline.terms.declaration.wording import counted
@@ -39,9 +39,7 @@ def rehearse_release(release: ReleaseParameters) -> str:
     str
         What was tried, in one line.
     """
-    state: str = carried_out(
-        lambda run: _rehearsed(release, run), unread=_UNREAD, failed=endings.NOT_REHEARSED
-    )
+    state: str = run_work(lambda run: _rehearsed(release, run), unread=_UNREAD, failed=endings.NOT_REHEARSED)
     return state
 
 

@@ -14,7 +14,7 @@ from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError
 from suffice.flows import endings
 from suffice.flows.endings import Reporter, Subject, account_rows, release_text, say_again
 from suffice.flows.parameters import ReleaseParameters  # noqa: TC001 - Prefect reads the annotation
-from suffice.flows.running import Run, RunResult, carried_out, flow, read_again, scheduled_time
+from suffice.flows.running import Run, RunResult, flow, read_again, run_work, scheduled_time
 from suffice.monitoring.records import newest_charge
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
@@ -47,7 +47,7 @@ def release_statistics(release: ReleaseParameters) -> str:
     str
         The release's URI.
     """
-    state: str = carried_out(
+    state: str = run_work(
         lambda run: _release(release, run), unread=Subject(kind="release"), failed=endings.NOT_RELEASED
     )
     return state

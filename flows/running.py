@@ -222,7 +222,7 @@ def limit_name(dataset: str) -> str:
     return f"suffice-{dataset}"
 
 
-def carried_out(work: Callable[[Run], RunResult], *, unread: Subject, failed: Ending) -> Any:
+def run_work(work: Callable[[Run], RunResult], *, unread: Subject, failed: Ending) -> Any:
     """Do a flow's work, tell Prefect how it ended, and return the state to end in.
 
     Parameters

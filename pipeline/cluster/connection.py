@@ -23,22 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
-from suffice.pipeline.cluster.workers import (
-    STALL_SECONDS,
-    Objection,
-    Stalls,
-    is_loopback,
-    is_open,
-    may_spill,
-    objection,
-    replace_workers,
-    standings,
-)
+from suffice.pipeline.cluster import workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from suffice.pipeline.cluster.workers import WorkerStanding
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
@@ -121,7 +109,7 @@ class DistributedCluster:
     """A Dask cluster of processes, here or elsewhere."""
 
     client: Any
-    stall_seconds: float = STALL_SECONDS
+    stall_seconds: float = workers.STALL_SECONDS
     notice: Notice = lambda _: None
     is_distributed: ClassVar[bool] = True
 
@@ -154,7 +142,7 @@ class DistributedCluster:
             if watched is not None:
                 self.client.subscribe_topic(watched.topic, lambda event: watched.finished(event[1]))
             futures = self.client.get(dict(graph), list(keys), sync=False)
-            return self._gathered(futures, Stalls(self.stall_seconds))
+            return self._gathered(futures, workers.Stalls(self.stall_seconds))
         except dask.KilledWorker:
             failure = StageFailedError("reading", _WORKERS_DIED)
         except ClusterError as error:
@@ -168,7 +156,7 @@ class DistributedCluster:
                 future.release()
         raise failure
 
-    def _gathered(self, futures: Collection[Any], stalls: Stalls) -> list[Any]:
+    def _gathered(self, futures: Collection[Any], stalls: workers.Stalls) -> list[Any]:
         """Wait for results and fetch them; those that a silent worker has are computed again by others."""
         for _ in range(_MOST_GATHERINGS):
             self.wait(futures, stalls=stalls)
@@ -179,18 +167,18 @@ class DistributedCluster:
                 self._replace(stalls.silent(self._standings(stalls)))
         raise ClusterError(_STALLED)
 
-    def _standings(self, stalls: Stalls) -> Mapping[str, WorkerStanding]:
+    def _standings(self, stalls: workers.Stalls) -> Mapping[str, workers.WorkerStanding]:
         try:
-            return standings(self.client, stalls.deadline)
+            return workers.standings(self.client, stalls.deadline)
         except TimeoutError:
             raise ClusterError(LOST) from None
 
     def _replace(self, stalled: Collection[str]) -> None:
         for address in stalled:
             self.notice(_REPLACED.format(address))
-        replace_workers(self.client, stalled)
+        workers.replace_workers(self.client, stalled)
 
-    def _replace_stalled(self, stalls: Stalls) -> None:
+    def _replace_stalled(self, stalls: workers.Stalls) -> None:
         """Replace workers that ended no task for too long.
 
         Raises
@@ -210,7 +198,7 @@ class DistributedCluster:
         futures: Collection[Any],
         return_when: str = "ALL_COMPLETED",
         *,
-        stalls: Stalls | None = None,
+        stalls: workers.Stalls | None = None,
     ) -> None:
         """Wait until all are done, or the first is, but not for a cluster that stays without workers.
 
@@ -288,7 +276,7 @@ def open_cluster(
     *,
     certificates: str | None = None,
     prepare: Callable[[], None] | None = None,
-    stall_seconds: float = STALL_SECONDS,
+    stall_seconds: float = workers.STALL_SECONDS,
     notice: Notice = lambda _: None,
 ) -> Iterator[Cluster]:
     """Open what `cluster` names, check it, and close it at the end.
@@ -429,7 +417,7 @@ def _local_client() -> Iterator[Any]:
 @contextmanager
 def _remote_client(address: str, certificates: str | None) -> Iterator[Any]:
     scheme, host = _scheme_and_host(address)
-    if scheme == "tcp" and not is_loopback(host):
+    if scheme == "tcp" and not workers.is_loopback(host):
         raise ClusterError(_NOT_ENCRYPTED)
     tls = _client_tls(certificates) if scheme == "tls" and certificates is not None else {}
     distributed = import_distributed()
@@ -500,16 +488,16 @@ def _refuse_unfit(client: Any, here: str) -> None:
     except (OSError, TimeoutError):
         raise ClusterError(_NO_WORKER) from None
     texts = {
-        Objection.OPEN_LINK: _NOT_ENCRYPTED,
-        Objection.MAY_SPILL: MAY_SPILL,
-        Objection.OTHER_VERSION: _STRANGERS.format(here),
+        workers.Objection.OPEN_LINK: _NOT_ENCRYPTED,
+        workers.Objection.MAY_SPILL: MAY_SPILL,
+        workers.Objection.OTHER_VERSION: _STRANGERS.format(here),
     }
-    if any(map(is_open, client.scheduler_info()["workers"])):
+    if any(map(workers.is_open, client.scheduler_info()["workers"])):
         raise ClusterError(_NOT_ENCRYPTED)
     try:
         run = client._run  # noqa: SLF001 - what is public waits for ever
-        answers = client.sync(run, objection, caller=here, callback_timeout=_ANSWER_SECONDS)
-        objections = {objection for objection in answers.values() if objection is not None}
+        answers = client.sync(run, workers.objection, caller=here, callback_timeout=_ANSWER_SECONDS)
+        objections = {answer for answer in answers.values() if answer is not None}
     except TimeoutError:
         raise ClusterError(_NO_ANSWER) from None
     except Exception:  # noqa: BLE001 - whatever an unfit worker raises
@@ -520,7 +508,7 @@ def _refuse_unfit(client: Any, here: str) -> None:
 
 def this_worker_may_spill() -> bool:
     """Tell, inside a task of a distributed cluster, whether its worker may write its memory to disk."""
-    return may_spill(import_distributed().get_worker())
+    return workers.may_spill(import_distributed().get_worker())
 
 
 def report_finished(topic: str) -> None:

@@ -19,13 +19,6 @@ from pydantic import BeforeValidator, PlainValidator, model_validator
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
-from suffice.pipeline.families.shared.counted_tables import (
-    ZERO_OR_OTHER,
-    VariableSpec,
-    default_prior,
-    totals,
-    written_out,
-)
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -54,7 +47,7 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
-class NodeSpec(VariableSpec):
+class NodeSpec(counted_tables.VariableSpec):
     """A node: its column, categories and parents."""
 
     parents: Annotated[tuple[str, ...], PlainValidator(_names)] = ()
@@ -63,7 +56,7 @@ class NodeSpec(VariableSpec):
 class BayesianNetworkSpec(StatisticSpec):
     """The nodes."""
 
-    nodes: Annotated[dict[str, NodeSpec], BeforeValidator(written_out)]
+    nodes: Annotated[dict[str, NodeSpec], BeforeValidator(counted_tables.written_out)]
 
     @model_validator(mode="after")
     def _has_no_cycle(self) -> Self:
@@ -189,10 +182,10 @@ FAMILY = Family(
     spec=BayesianNetworkSpec,
     measure=measure,
     block=block,
-    totals=totals,
+    totals=counted_tables.totals,
     parameters=lambda spec: Constants(tables=tables(spec)),
     prior=Dirichlet,
-    default_prior=default_prior,
+    default_prior=counted_tables.default_prior,
     plug_in=plug_in,
     log_likelihood=categorical.log_likelihood,
     noise_aware=noise_aware,
@@ -215,9 +208,9 @@ FAMILY = Family(
     generative_case=GenerativeCase(
         entry={
             "nodes": {
-                "b": {**ZERO_OR_OTHER, "parents": ["a"]},
-                "a": ZERO_OR_OTHER,
-                "c": {**ZERO_OR_OTHER, "parents": ["a"]},
+                "b": {**counted_tables.ZERO_OR_OTHER, "parents": ["a"]},
+                "a": counted_tables.ZERO_OR_OTHER,
+                "c": {**counted_tables.ZERO_OR_OTHER, "parents": ["a"]},
             }
         }
     ),

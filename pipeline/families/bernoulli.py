@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.contract import (
-    ONE_ROW_A_UNIT,
-    ColumnType,
-    Example,
-    Family,
-    GenerativeCase,
-    UnitMoments,
-)
+from suffice.pipeline.families.shared import contract
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter, Support
 from suffice.pipeline.math.distributions.dirichlet import Beta, BetaDistribution
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
@@ -226,11 +219,11 @@ def records_and_total(_spec: BernoulliSpec, sums: NDArray[Any]) -> NDArray[Any]:
     return np.stack([sums[:, 0] + sums[:, 1], sums[:, 1]], axis=1)
 
 
-UNIT_MOMENTS = UnitMoments(
+UNIT_MOMENTS = contract.UnitMoments(
     components=("false^2 of units", "2 false true of units", "true^2 of units"), totals=unit_totals
 )
 
-FAMILY = Family(
+FAMILY = contract.Family(
     name="bernoulli",
     spec=BernoulliSpec,
     measure=measure,
@@ -244,12 +237,12 @@ FAMILY = Family(
     noise_aware=noise_aware,
     latent=latent,
     simulate=simulate,
-    of_units=ONE_ROW_A_UNIT,
+    of_units=contract.ONE_ROW_A_UNIT,
     sampled=SampledParameter(natural=natural, totals=records_and_total),
     unit_moments=UNIT_MOMENTS,
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda _parameters: (PROBABILITY,),
     jax_likelihood=jax_likelihood,
-    example=Example(entry={"column": "x"}, columns={"x": ColumnType.BOOLEAN}),
-    generative_case=GenerativeCase(entry={"column": "x"}),
+    example=contract.Example(entry={"column": "x"}, columns={"x": contract.ColumnType.BOOLEAN}),
+    generative_case=contract.GenerativeCase(entry={"column": "x"}),
 )

@@ -12,22 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.families.bernoulli import (
-    PROBABILITY,
-    beta_distribution,
-    log_odds,
-    success_log_likelihood,
-    uniform_prior,
-)
-from suffice.pipeline.families.shared.one_sum import (
-    OneSum,
-    SumLattice,
-    SumModel,
-    SumSpec,
-    bounds,
-    exact_bounds,
-    one_sum_family,
-)
+from suffice.pipeline.families import bernoulli
+from suffice.pipeline.families.shared import one_sum
 from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Count
@@ -42,20 +28,20 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-class BinomialSpec(SumSpec):
+class BinomialSpec(one_sum.SumSpec):
     """A column of successes among `trials` each."""
 
     trials: Count
 
 
-def failures(sums: OneSum, parameters: Constants) -> Floats:
+def failures(sums: one_sum.OneSum, parameters: Constants) -> Floats:
     """Return how many trials failed; the bound of T is the number of trials."""
-    return bounds(parameters)[1] * sums.n - sums.total
+    return one_sum.bounds(parameters)[1] * sums.n - sums.total
 
 
-def update(prior: Beta, sums: OneSum, parameters: Constants) -> Distribution:
+def update(prior: Beta, sums: one_sum.OneSum, parameters: Constants) -> Distribution:
     r"""Return :math:`\mathrm{Beta}(a + \text{total}, b + m n - \text{total})`."""
-    return beta_distribution(prior, sums.total, failures(sums, parameters))
+    return bernoulli.beta_distribution(prior, sums.total, failures(sums, parameters))
 
 
 def marginal(prior: Beta, parameters: Constants) -> Marginal:
@@ -65,38 +51,38 @@ def marginal(prior: Beta, parameters: Constants) -> Marginal:
     return BetaBinomial(
         concentration1=prior.concentration1,
         concentration0=prior.concentration0,
-        trials=bounds(parameters)[1],
+        trials=one_sum.bounds(parameters)[1],
     )
 
 
-def log_likelihood(probability: Floats, sums: OneSum, parameters: Constants) -> Floats:
+def log_likelihood(probability: Floats, sums: one_sum.OneSum, parameters: Constants) -> Floats:
     r"""Return :math:`\text{total} \log p + (m n - \text{total}) \log(1 - p)`."""
-    return success_log_likelihood(probability, sums.total, failures(sums, parameters))
+    return bernoulli.success_log_likelihood(probability, sums.total, failures(sums, parameters))
 
 
 def natural(
     probability: Fraction, log: Callable[[Fraction], Fraction], parameters: Constants
 ) -> tuple[Fraction, Fraction]:
     """Return the log odds and the log normaliser; the bound of T is the number of trials."""
-    return log_odds(probability, exact_bounds(parameters)[1], log)
+    return bernoulli.log_odds(probability, one_sum.exact_bounds(parameters)[1], log)
 
 
 def in_jax(probability: Any, n: Any, parameters: Constants) -> Total:
     """Return the binomial distribution of the successes among all trials."""
     from suffice.pipeline.math.engines import jax_sums  # an extra
 
-    return jax_sums.BinomialTotal(n * bounds(parameters)[1], probability)
+    return jax_sums.BinomialTotal(n * one_sum.bounds(parameters)[1], probability)
 
 
-FAMILY = one_sum_family(
+FAMILY = one_sum.one_sum_family(
     name="binomial",
     spec=BinomialSpec,
-    lattice=lambda spec: SumLattice.counting(spec.trials),
+    lattice=lambda spec: one_sum.SumLattice.counting(spec.trials),
     clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.trials)),
-    model=SumModel(
-        parameter=PROBABILITY,
+    model=one_sum.SumModel(
+        parameter=bernoulli.PROBABILITY,
         prior=Beta,
-        default_prior=uniform_prior,
+        default_prior=bernoulli.uniform_prior,
         update=update,
         marginal=marginal,
         log_likelihood=log_likelihood,

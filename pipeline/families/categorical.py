@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
-from suffice.pipeline.families.shared.contract import (
-    ONE_ROW_A_UNIT,
-    ColumnType,
-    Example,
-    Family,
-    GenerativeCase,
-)
+from suffice.pipeline.families.shared import contract
 from suffice.pipeline.families.shared.counted_tables import code_column, names, require_one_other
 from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution, project_simplex
@@ -62,11 +56,7 @@ def block(spec: CategoricalSpec, n_is_public: bool) -> Block:
     """Release one count per category; beside a public N where every physical row is counted."""
     categories = names(spec)
     quantities = tuple(
-        Quantity(
-            name="count",
-            category=category,
-            coefficients={position: Fraction(1)},
-        )
+        Quantity(name="count", category=category, coefficients={position: Fraction(1)})
         for position, category in enumerate(categories)
     )
     if n_is_public and spec.other:
@@ -156,7 +146,7 @@ def _concentration(statistic: NoisyStatistic, prior: Dirichlet) -> Floats:
     return np.broadcast_to(given, (len(statistic.plan.components),)).copy()
 
 
-FAMILY = Family(
+FAMILY = contract.Family(
     name="categorical",
     spec=CategoricalSpec,
     measure=measure,
@@ -170,17 +160,18 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=lambda _spec, truth, sizes, rng: code_counts(sizes, truth, rng),
     takes_mixtures=True,
-    of_units=ONE_ROW_A_UNIT,
+    of_units=contract.ONE_ROW_A_UNIT,
     truth=lambda prior, parameters, size, rng: prior.sample(size, rng, len(parameters.categories)),
     n_categories=lambda spec: len(spec.categories),
     labels=labels,
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: probabilities(len(parameters.categories)),
     jax_likelihood=jax_likelihood,
-    example=Example(
-        entry={"column": "x", "categories": ["a", "b"], "other": "true"}, columns={"x": ColumnType.TEXT}
+    example=contract.Example(
+        entry={"column": "x", "categories": ["a", "b"], "other": "true"},
+        columns={"x": contract.ColumnType.TEXT},
     ),
-    generative_case=GenerativeCase(
+    generative_case=contract.GenerativeCase(
         entry={"column": "x", "categories": ["a", "b", "c", "d"], "other": "true"}
     ),
 )

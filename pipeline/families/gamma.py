@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.families.shared import one_sum
 from suffice.pipeline.families.shared.clipped_record import (
     LARGEST_REACH,
     ClippedRecord,
@@ -26,23 +27,8 @@ from suffice.pipeline.families.shared.clipped_record import (
     gamma_scale_outside,
     steps_of_gamma,
 )
-from suffice.pipeline.families.shared.one_sum import (
-    LatticeSumSpec,
-    OneSum,
-    SumLattice,
-    SumModel,
-    bounds,
-    known,
-    known_exactly,
-    one_sum_family,
-)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
-from suffice.pipeline.math.distributions.gamma import (
-    Gamma,
-    GammaDistribution,
-    InverseGamma,
-    InverseGammaDistribution,
-)
+from suffice.pipeline.math.distributions import gamma
 from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION
 from suffice.pipeline.terms.declaration.fields import Positive
 
@@ -57,7 +43,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumModel:
+def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> one_sum.SumModel:
     r"""Return the model of a rate r where :math:`T \sim \mathrm{Gamma}(k, r)`.
 
     .. math:: p(\text{total} \mid r) \propto r^{k n} e^{-r \, \text{total}}, \quad
@@ -77,44 +63,44 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
     def default_prior(parameters: Constants) -> SpreadGamma:
         from suffice.pipeline.math.priors.mixtures import SpreadGamma  # consumers only
 
-        return SpreadGamma(bounds(parameters)[1] / known(shape, parameters))
+        return SpreadGamma(one_sum.bounds(parameters)[1] / one_sum.known(shape, parameters))
 
-    def update(prior: Gamma, sums: OneSum, parameters: Constants) -> Distribution:
-        return GammaDistribution(
-            concentration=prior.concentration + known(shape, parameters) * sums.n,
+    def update(prior: gamma.Gamma, sums: one_sum.OneSum, parameters: Constants) -> Distribution:
+        return gamma.GammaDistribution(
+            concentration=prior.concentration + one_sum.known(shape, parameters) * sums.n,
             rate=prior.rate + sums.total,
             name=name,
         )
 
-    def marginal(prior: Gamma | SpreadGamma, parameters: Constants) -> Marginal:
-        return _marginal(prior, known(shape, parameters), 1.0)
+    def marginal(prior: gamma.Gamma | SpreadGamma, parameters: Constants) -> Marginal:
+        return _marginal(prior, one_sum.known(shape, parameters), 1.0)
 
-    def log_likelihood(rate: Floats, sums: OneSum, parameters: Constants) -> Floats:
-        return known(shape, parameters) * sums.n * np.log(rate) - rate * sums.total
+    def log_likelihood(rate: Floats, sums: one_sum.OneSum, parameters: Constants) -> Floats:
+        return one_sum.known(shape, parameters) * sums.n * np.log(rate) - rate * sums.total
 
     def natural(
         rate: Fraction, log: Callable[[Fraction], Fraction], parameters: Constants
     ) -> tuple[Fraction, Fraction]:
-        return -rate, -known_exactly(shape, parameters) * log(rate)
+        return -rate, -one_sum.known_exactly(shape, parameters) * log(rate)
 
     def in_jax(rate: Any, n: Any, parameters: Constants) -> Total:
         from suffice.pipeline.math.engines import jax_sums
 
-        return jax_sums.GammaTotal(n * known(shape, parameters), rate)
+        return jax_sums.GammaTotal(n * one_sum.known(shape, parameters), rate)
 
     def outside(rate: Floats, parameters: Constants) -> Outside:
-        return gamma_rate_outside(rate, bounds(parameters)[1], known(shape, parameters))
+        return gamma_rate_outside(rate, one_sum.bounds(parameters)[1], one_sum.known(shape, parameters))
 
     def chances(rate: Floats, parameters: Constants, reach: int) -> Floats:
-        return clipped_gamma(rate, bounds(parameters)[1], known(shape, parameters), reach)
+        return clipped_gamma(rate, one_sum.bounds(parameters)[1], one_sum.known(shape, parameters), reach)
 
     def limits(parameters: Constants) -> tuple[float, float]:
         """The mean of T is k / r."""
-        return known(shape, parameters) / bounds(parameters)[1], math.inf
+        return one_sum.known(shape, parameters) / one_sum.bounds(parameters)[1], math.inf
 
-    return SumModel(
+    return one_sum.SumModel(
         parameter=ParameterSpace(name=name, support=Support.POSITIVE),
-        prior=Gamma,
+        prior=gamma.Gamma,
         default_prior=default_prior,
         update=update,
         marginal=marginal,
@@ -123,7 +109,7 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
         in_jax=in_jax,
         outside=outside,
         clipped_record=ClippedRecord(
-            reach=lambda parameters: _reach(known(shape, parameters), parameters),
+            reach=lambda parameters: _reach(one_sum.known(shape, parameters), parameters),
             chances=chances,
             is_exact=False,
         ),
@@ -131,7 +117,7 @@ def rate_of_gamma_sums(name: str = "rate", *, shape: float | str = 1.0) -> SumMo
     )
 
 
-def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
+def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> one_sum.SumModel:
     r"""Return the model of a scale s where :math:`w T \sim \mathrm{Gamma}(w, 1 / s)`.
 
     .. math:: p(\text{total} \mid s) \propto s^{-w n} e^{-w \, \text{total} / s}, \quad
@@ -147,8 +133,8 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         w: 1 where T is exponential, 1/2 where it is a normal variable's square.
     """
 
-    def update(prior: InverseGamma, sums: OneSum, _parameters: Constants) -> Distribution:
-        return InverseGammaDistribution(
+    def update(prior: gamma.InverseGamma, sums: one_sum.OneSum, _parameters: Constants) -> Distribution:
+        return gamma.InverseGammaDistribution(
             concentration=prior.concentration + share * sums.n,
             scale=prior.scale + share * sums.total,
             name=name,
@@ -157,9 +143,9 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
     def default_prior(parameters: Constants) -> SpreadInverseGamma:
         from suffice.pipeline.math.priors.mixtures import SpreadInverseGamma  # consumers only
 
-        return SpreadInverseGamma(bounds(parameters)[1])
+        return SpreadInverseGamma(one_sum.bounds(parameters)[1])
 
-    def marginal(prior: InverseGamma | SpreadInverseGamma, _parameters: Constants) -> Marginal:
+    def marginal(prior: gamma.InverseGamma | SpreadInverseGamma, _parameters: Constants) -> Marginal:
         return _marginal(prior, share, share)
 
     def natural(
@@ -173,15 +159,15 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         return jax_sums.GammaTotal(n * share, share / scale)
 
     def outside(scale: Floats, parameters: Constants) -> Outside:
-        outside = gamma_scale_outside(scale / share, bounds(parameters)[1], share)
+        outside = gamma_scale_outside(scale / share, one_sum.bounds(parameters)[1], share)
         return Outside(share=outside.share, shifts=(share * outside.shifts[0],))
 
     def chances(scale: Floats, parameters: Constants, reach: int) -> Floats:
-        return clipped_gamma(share / scale, bounds(parameters)[1], share, reach)
+        return clipped_gamma(share / scale, one_sum.bounds(parameters)[1], share, reach)
 
-    return SumModel(
+    return one_sum.SumModel(
         parameter=ParameterSpace(name=name, support=Support.POSITIVE),
-        prior=InverseGamma,
+        prior=gamma.InverseGamma,
         default_prior=default_prior,
         update=update,
         marginal=marginal,
@@ -194,7 +180,7 @@ def scale_of_gamma_sums(name: str = "scale", *, share: float = 1.0) -> SumModel:
         clipped_record=ClippedRecord(
             reach=lambda parameters: _reach(share, parameters), chances=chances, is_exact=False
         ),
-        limits=lambda parameters: (0.0, bounds(parameters)[1]),
+        limits=lambda parameters: (0.0, one_sum.bounds(parameters)[1]),
     )
 
 
@@ -203,30 +189,30 @@ def _reach(shape: float, parameters: Constants) -> int:
     return min(steps_of_gamma(shape, LARGEST_REACH + 1), 1 << (parameters.lattice_bits or 0))
 
 
-def _marginal(prior: Gamma | InverseGamma | SpreadScale, shape: float, share: float) -> Marginal:
+def _marginal(prior: gamma.Gamma | gamma.InverseGamma | SpreadScale, shape: float, share: float) -> Marginal:
     """Return the distribution of a sum of which w times is Gamma(k N, r), r or 1 / r having this prior."""
     from suffice.pipeline.math.engines.one_sum.nodes import SpreadGammaGamma
     from suffice.pipeline.math.engines.one_sum.noisy_sum import GammaGamma
 
-    if not isinstance(prior, Gamma | InverseGamma):
+    if not isinstance(prior, gamma.Gamma | gamma.InverseGamma):
         return SpreadGammaGamma(
             weights=prior.weights, concentration=CONCENTRATION, rates=prior.rates, shape=shape, share=share
         )
-    rate = prior.rate if isinstance(prior, Gamma) else prior.scale
+    rate = prior.rate if isinstance(prior, gamma.Gamma) else prior.scale
     return GammaGamma(concentration=prior.concentration, rate=rate, shape=shape, share=share)
 
 
-class GammaSpec(LatticeSumSpec):
+class GammaSpec(one_sum.LatticeSumSpec):
     """A numeric column clipped to ``0..upper``."""
 
     shape: Positive
     upper: Positive
 
 
-FAMILY = one_sum_family(
+FAMILY = one_sum.one_sum_family(
     name="gamma",
     spec=GammaSpec,
-    lattice=lambda spec: SumLattice.from_zero(spec.upper, spec.lattice_bits),
+    lattice=lambda spec: one_sum.SumLattice.from_zero(spec.upper, spec.lattice_bits),
     clipping_bounds=lambda spec: (Fraction(0), spec.upper),
     constants=lambda spec: {"shape": spec.shape},
     model=rate_of_gamma_sums(shape="shape"),

@@ -20,21 +20,8 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
 )
-from suffice.pipeline.terms.declaration.fields import (
-    ColumnSpec,
-    LatticeBits,
-    MomentWeight,
-    Nulls,
-    NullsField,
-    Positive,
-)
-from suffice.pipeline.terms.statistics.lattice import (
-    DEFAULT_BITS,
-    NARROWEST_LOGS,
-    Shape,
-    Transform,
-    log_bound,
-)
+from suffice.pipeline.terms.declaration import fields
+from suffice.pipeline.terms.statistics import lattice
 from suffice.pipeline.terms.statistics.moment_columns import n_moments
 from suffice.pipeline.terms.statistics.simulated_sums import power_sums
 
@@ -53,21 +40,21 @@ if TYPE_CHECKING:
 NAMES = ("log_mean", "log_variance")
 
 
-class LognormalSpec(ColumnSpec):
+class LognormalSpec(fields.ColumnSpec):
     """A numeric column clipped to ``lower..upper``; its logarithm is rounded to the lattice."""
 
-    lower: Positive
-    upper: Positive
-    nulls: NullsField = Nulls()
-    lattice_bits: LatticeBits = DEFAULT_BITS
-    moment_weight: MomentWeight | None = None
+    lower: fields.Positive
+    upper: fields.Positive
+    nulls: fields.NullsField = fields.Nulls()
+    lattice_bits: fields.LatticeBits = lattice.DEFAULT_BITS
+    moment_weight: fields.MomentWeight | None = None
 
     @model_validator(mode="after")
     def _bounds_are_an_interval(self) -> Self:
         if self.lower >= self.upper:
             message = "lower must be below upper"
             raise ValueError(message)
-        if log_bound(self.upper) - log_bound(self.lower) < NARROWEST_LOGS:
+        if lattice.log_bound(self.upper) - lattice.log_bound(self.lower) < lattice.NARROWEST_LOGS:
             message = "the interval from lower to upper is too narrow for float64 logarithms"
             raise ValueError(message)
         normal.require_weight(self.moment_weight, self.lattice_bits)
@@ -80,8 +67,8 @@ def of_logarithms(spec: LognormalSpec) -> normal.NormalSpec:
         family="normal",
         column=spec.column,
         share=spec.share,
-        lower=log_bound(spec.lower),
-        upper=log_bound(spec.upper),
+        lower=lattice.log_bound(spec.lower),
+        upper=lattice.log_bound(spec.upper),
         nulls=spec.nulls,
         lattice_bits=spec.lattice_bits,
         moment_weight=spec.moment_weight,
@@ -90,7 +77,7 @@ def of_logarithms(spec: LognormalSpec) -> normal.NormalSpec:
 
 def measure(spec: LognormalSpec) -> PowerSums:
     """Sum n, X and X^2 on the lattice of logarithms; what is not positive clips to ``lower``."""
-    return normal.measure(of_logarithms(spec), Transform(shape=Shape.LOG))
+    return normal.measure(of_logarithms(spec), lattice.Transform(shape=lattice.Shape.LOG))
 
 
 def plug_in(statistic: NoisyStatistic, prior: NormalInverseGamma) -> Distribution:

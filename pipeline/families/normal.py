@@ -15,29 +15,14 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from pydantic import model_validator
 
+from suffice.pipeline.families.shared import contract
 from suffice.pipeline.families.shared.clipped_record import normal_outside
-from suffice.pipeline.families.shared.contract import (
-    UNIT_MEANS,
-    ColumnType,
-    Example,
-    Family,
-    GenerativeCase,
-    MeanAndVariance,
-    UnitMoments,
-)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
 )
-from suffice.pipeline.terms.declaration.fields import (
-    Bound,
-    ColumnSpec,
-    LatticeBits,
-    MomentWeight,
-    Nulls,
-    NullsField,
-)
+from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
@@ -74,14 +59,14 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-class NormalSpec(ColumnSpec):
+class NormalSpec(fields.ColumnSpec):
     """A numeric column clipped to ``lower..upper`` and rounded to the lattice."""
 
-    lower: Bound
-    upper: Bound
-    nulls: NullsField = Nulls()
-    lattice_bits: LatticeBits = DEFAULT_BITS
-    moment_weight: MomentWeight | None = None
+    lower: fields.Bound
+    upper: fields.Bound
+    nulls: fields.NullsField = fields.Nulls()
+    lattice_bits: fields.LatticeBits = DEFAULT_BITS
+    moment_weight: fields.MomentWeight | None = None
 
     @model_validator(mode="after")
     def _bounds_are_an_interval(self) -> Self:
@@ -333,9 +318,9 @@ def unit_totals(spec: NormalSpec, products: NDArray[Any]) -> NDArray[Any]:
 
 
 UNIT_COMPONENTS = ("(sum(M-X))^2 of units", "2 sum(M-X) sum(M+X) of units", "(sum(M+X))^2 of units")
-MEAN_AND_VARIANCE = MeanAndVariance(interval=interval, project=project, noisy=noisy_moments)
+MEAN_AND_VARIANCE = contract.MeanAndVariance(interval=interval, project=project, noisy=noisy_moments)
 
-FAMILY = Family(
+FAMILY = contract.Family(
     name="normal",
     spec=NormalSpec,
     measure=measure,
@@ -349,13 +334,15 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=simulate,
     takes_mixtures=True,
-    of_units=UNIT_MEANS,
-    unit_moments=UnitMoments(components=UNIT_COMPONENTS, totals=unit_totals),
+    of_units=contract.UNIT_MEANS,
+    unit_moments=contract.UnitMoments(components=UNIT_COMPONENTS, totals=unit_totals),
     parameter_spaces=lambda _parameters: mean_and_variance("mean", "variance"),
     jax_likelihood=jax_likelihood,
     n_latent=n_moments,
-    example=Example(entry={"column": "x", "lower": "-3", "upper": "100"}, columns={"x": ColumnType.NUMBER}),
-    generative_case=GenerativeCase(
+    example=contract.Example(
+        entry={"column": "x", "lower": "-3", "upper": "100"}, columns={"x": contract.ColumnType.NUMBER}
+    ),
+    generative_case=contract.GenerativeCase(
         entry={"column": "x", "lower": "-6", "upper": "6"}, prior="NormalInverseGamma(0.3, 4, 12, 6)"
     ),
     outside=outside,

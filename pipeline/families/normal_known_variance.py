@@ -14,15 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
+from suffice.pipeline.families.shared import one_sum
 from suffice.pipeline.families.shared.clipped_record import Outside, normal_outside
-from suffice.pipeline.families.shared.one_sum import (
-    LatticeSumSpec,
-    OneSum,
-    SumLattice,
-    SumModel,
-    bounds,
-    one_sum_family,
-)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace
 from suffice.pipeline.math.distributions.normal import Normal, NormalDistribution
 from suffice.pipeline.terms.declaration.fields import Bound, Positive
@@ -39,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-class NormalKnownVarianceSpec(LatticeSumSpec):
+class NormalKnownVarianceSpec(one_sum.LatticeSumSpec):
     """A numeric column clipped to ``lower..upper``."""
 
     variance: Positive
@@ -52,9 +45,9 @@ class NormalKnownVarianceSpec(LatticeSumSpec):
         return self
 
 
-def lattice(spec: NormalKnownVarianceSpec) -> SumLattice:
+def lattice(spec: NormalKnownVarianceSpec) -> one_sum.SumLattice:
     """Return the lattice about the centre, as a normal statistic's."""
-    return SumLattice(
+    return one_sum.SumLattice(
         quantiser=Quantiser.centred(spec.lower, spec.upper, spec.lattice_bits),
         lower=spec.lower,
         upper=spec.upper,
@@ -64,11 +57,11 @@ def lattice(spec: NormalKnownVarianceSpec) -> SumLattice:
 
 def default_prior(parameters: Constants) -> Normal:
     """Return a prior centred in the interval, with a quarter of its length as standard deviation."""
-    lower, upper = bounds(parameters)
+    lower, upper = one_sum.bounds(parameters)
     return Normal((lower + upper) / 2, (upper - lower) / 4)
 
 
-def update(prior: Normal, sums: OneSum, parameters: Constants) -> Distribution:
+def update(prior: Normal, sums: one_sum.OneSum, parameters: Constants) -> Distribution:
     r"""Return the normal distribution of the mean.
 
     .. math::
@@ -91,7 +84,7 @@ def marginal(prior: Normal, parameters: Constants) -> Marginal:
     return NormalNormal(loc=prior.loc, scale=prior.scale, variance=variance)
 
 
-def log_likelihood(mean: Floats, sums: OneSum, parameters: Constants) -> Floats:
+def log_likelihood(mean: Floats, sums: one_sum.OneSum, parameters: Constants) -> Floats:
     r"""Return :math:`(\mu \, \text{total} - n \mu^2 / 2) / v`."""
     return (mean * sums.total - sums.n * mean**2 / 2) / float(parameters.constants["variance"])
 
@@ -108,24 +101,24 @@ def in_jax(mean: Any, n: Any, parameters: Constants) -> Total:
     """Return the normal distribution of the total."""
     from suffice.pipeline.math.engines import jax_sums  # an extra
 
-    lower, _ = bounds(parameters)
+    lower, _ = one_sum.bounds(parameters)
     return jax_sums.NormalTotal(n * (mean - lower), n * float(parameters.constants["variance"]))
 
 
 def outside(mean: Floats, parameters: Constants) -> Outside:
     """Return values outside of either bound; the variance is known, so the mean alone moves."""
     variance = np.full(mean.shape, float(parameters.constants["variance"]))
-    outside = normal_outside(mean, variance, *bounds(parameters))
+    outside = normal_outside(mean, variance, *one_sum.bounds(parameters))
     return Outside(share=outside.share, shifts=outside.shifts[:1])
 
 
-FAMILY = one_sum_family(
+FAMILY = one_sum.one_sum_family(
     name="normal_known_variance",
     spec=NormalKnownVarianceSpec,
     lattice=lattice,
     clipping_bounds=lambda spec: (spec.lower, spec.upper),
     constants=lambda spec: {"variance": spec.variance},
-    model=SumModel(
+    model=one_sum.SumModel(
         parameter=ParameterSpace(name="mean"),
         prior=Normal,
         default_prior=default_prior,
@@ -135,7 +128,7 @@ FAMILY = one_sum_family(
         natural=natural,
         in_jax=in_jax,
         outside=outside,
-        limits=bounds,
+        limits=one_sum.bounds,
     ),
     draw=lambda spec, mean, rng: rng.normal(mean, math.sqrt(spec.variance)),
     example={"variance": "3", "lower": "-3", "upper": "100"},

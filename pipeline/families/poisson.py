@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.families.shared import one_sum
 from suffice.pipeline.families.shared.clipped_record import clipped_poisson, counting, poisson_outside
 from suffice.pipeline.families.shared.contract import ONE_ROW_A_UNIT
-from suffice.pipeline.families.shared.one_sum import (
-    LARGEST_RATE,
-    OneSum,
-    SumLattice,
-    SumModel,
-    SumSpec,
-    bounds,
-    one_sum_family,
-)
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.distributions.gamma import Gamma, GammaDistribution
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
@@ -38,7 +30,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-class PoissonSpec(SumSpec):
+class PoissonSpec(one_sum.SumSpec):
     """A column of counts, clipped to ``0..upper`` and rounded."""
 
     upper: Count
@@ -46,10 +38,10 @@ class PoissonSpec(SumSpec):
 
 def default_prior(parameters: Constants) -> Gamma:
     """Return ``Gamma(1, 2 / upper)``: a mean of half the bound."""
-    return Gamma(1, 2 / bounds(parameters)[1])
+    return Gamma(1, 2 / one_sum.bounds(parameters)[1])
 
 
-def update(prior: Gamma, sums: OneSum, _parameters: Constants) -> Distribution:
+def update(prior: Gamma, sums: one_sum.OneSum, _parameters: Constants) -> Distribution:
     r"""Return :math:`\mathrm{Gamma}(a + \text{total}, b + n)`."""
     return GammaDistribution(concentration=prior.concentration + sums.total, rate=prior.rate + sums.n)
 
@@ -61,7 +53,7 @@ def marginal(prior: Gamma, _parameters: Constants) -> Marginal:
     return GammaPoisson(concentration=prior.concentration, rate=prior.rate)
 
 
-def log_likelihood(rate: Floats, sums: OneSum, _parameters: Constants) -> Floats:
+def log_likelihood(rate: Floats, sums: one_sum.OneSum, _parameters: Constants) -> Floats:
     r"""Return :math:`\text{total} \log r - r n`."""
     from scipy.special import xlogy
 
@@ -85,15 +77,15 @@ def in_jax(rate: Any, n: Any, _parameters: Constants) -> Total:
 
 def clipped_record(rate: Floats, parameters: Constants) -> Floats:
     """Return the chances of a clipped count, (rate, count)."""
-    return clipped_poisson(rate, int(bounds(parameters)[1]))
+    return clipped_poisson(rate, int(one_sum.bounds(parameters)[1]))
 
 
-FAMILY = one_sum_family(
+FAMILY = one_sum.one_sum_family(
     name="poisson",
     spec=PoissonSpec,
-    lattice=lambda spec: SumLattice.counting(spec.upper),
+    lattice=lambda spec: one_sum.SumLattice.counting(spec.upper),
     clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.upper)),
-    model=SumModel(
+    model=one_sum.SumModel(
         parameter=ParameterSpace(name="rate", support=Support.POSITIVE),
         prior=Gamma,
         default_prior=default_prior,
@@ -102,12 +94,12 @@ FAMILY = one_sum_family(
         log_likelihood=log_likelihood,
         natural=natural,
         in_jax=in_jax,
-        outside=lambda rate, parameters: poisson_outside(rate, bounds(parameters)[1]),
+        outside=lambda rate, parameters: poisson_outside(rate, one_sum.bounds(parameters)[1]),
         clipped_record=counting(clipped_record),
-        limits=lambda parameters: (0.0, bounds(parameters)[1]),
+        limits=lambda parameters: (0.0, one_sum.bounds(parameters)[1]),
         interval=HIGHEST_DENSITY,
     ),
-    draw=lambda _spec, rate, rng: rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64),
+    draw=lambda _spec, rate, rng: rng.poisson(np.minimum(rate, one_sum.LARGEST_RATE)).astype(np.float64),
     example={"upper": "1000"},
     generative_case={"upper": "40"},
     generative_prior="Gamma(4, 1)",

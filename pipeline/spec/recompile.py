@@ -14,20 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import SpecError
+from suffice.pipeline.spec import spec
 from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
-from suffice.pipeline.spec.spec import (
-    LARGEST_PLAN,
-    MOST_COMPONENTS,
-    check_statistic,
-    check_terms,
-    check_unit,
-    n_sums,
-    read_derived_columns,
-    read_statistic,
-    spec_error,
-    statistic_entries,
-    with_prior,
-)
 from suffice.pipeline.spec.terms import PLAN_VERSION, Terms
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import MOST_PERIODS
@@ -78,16 +66,18 @@ class CanonicalPlan:
             shares += _share(name, entry)
 
         def entries() -> Iterator[tuple[str, StatisticSpec]]:
-            left = MOST_COMPONENTS
+            left = spec.MOST_COMPONENTS
             for name, entry in self._entries.items():
                 _count_periods(("statistics", name), entry, left)
-                statistic = read_statistic(self._document, name, entry, None)
-                statistic = with_prior(self._document, name, statistic.under(self.terms.privacy.max_rows))
-                check_unit(self._document, self.terms, name, statistic)
-                left -= n_sums(statistic)
+                statistic = spec.read_statistic(self._document, name, entry, None)
+                statistic = spec.with_prior(
+                    self._document, name, statistic.under(self.terms.privacy.max_rows)
+                )
+                spec.check_unit(self._document, self.terms, name, statistic)
+                left -= spec.n_sums(statistic)
                 if left < 0:
                     raise _refused(("statistics",), "it has too many components")
-                check_statistic(self._document, self.terms, name, statistic)
+                spec.check_statistic(self._document, self.terms, name, statistic)
                 read.append(statistic)
                 yield name, statistic
 
@@ -130,7 +120,7 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
         Where it is no plan that a spec could have; the text repeats no value.
     """
     if (
-        len(text) > LARGEST_PLAN
+        len(text) > spec.LARGEST_PLAN
         or text.count("[") + text.count("{") > _MOST_CONTAINERS
         or text.count(",") > _MOST_ENTRIES
     ):
@@ -147,13 +137,13 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
     for name, domain in content["groups"].items():
         left -= _count_periods(("groups", name), domain, left)
     document = read_mapping(content, _ORIGIN)
-    entries = statistic_entries(document, document.content)
-    read = {"derived": read_derived_columns(document, document.content, None), "statistics": {}}
+    entries = spec.statistic_entries(document, document.content)
+    read = {"derived": spec.read_derived_columns(document, document.content, None), "statistics": {}}
     try:
         terms = Terms.model_validate({**document.content, **read}, context={"directory": None})
     except ValidationError as error:
-        raise spec_error(document, (), error, Terms) from None
-    check_terms(document, terms)
+        raise spec.spec_error(document, (), error, Terms) from None
+    spec.check_terms(document, terms)
     return CanonicalPlan(text=text, terms=terms, _document=document, _entries=entries)
 
 

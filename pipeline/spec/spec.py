@@ -18,6 +18,7 @@ from suffice.pipeline.families.shared.beside_sums import measure_within, most_ro
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
 from suffice.pipeline.spec.terms import Terms
+from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
@@ -26,16 +27,6 @@ from suffice.pipeline.terms.declaration.domains import (
     MOST_PERIODS,
     too_many_cells,
     too_many_periods,
-)
-from suffice.pipeline.terms.declaration.fields import (
-    LONGEST_NAME,
-    ROW_FITS,
-    SUFFIX,
-    Expectation,
-    RowsOf,
-    SpecModel,
-    sample_entry,
-    statistic_name,
 )
 from suffice.pipeline.terms.declaration.source_specs import SourceSpec, parse_source, source_model
 from suffice.pipeline.terms.declaration.spec_text import Document, read_file, read_mapping
@@ -46,7 +37,6 @@ from suffice.pipeline.terms.statistics.statistic_plan import grid_values
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.terms.declaration.fields import ColumnUnit, StatisticSpec
 
 _MOST_TOTAL_ROWS = 10**15
 
@@ -75,7 +65,7 @@ def statistic_entries(document: Document, content: dict[str, Any]) -> dict[str, 
     for name, entry in entries.items():
         path = ("statistics", name)
         try:
-            statistic_name(name)
+            fields.statistic_name(name)
         except ValueError as error:
             raise SpecError(document.location(path), str(error)) from None
         if name.lower() in known:
@@ -94,7 +84,7 @@ def statistic_entries(document: Document, content: dict[str, Any]) -> dict[str, 
 
 def read_statistic(
     document: Document, name: str, entry: dict[str, Any], directory: Path | None
-) -> StatisticSpec:
+) -> fields.StatisticSpec:
     """Return one statistic, validated by its family; without a directory no domain is read from a file."""
     family = FAMILIES[entry["family"]]
     if family.sampled is None and "sample" in entry:
@@ -140,7 +130,7 @@ def read_derived_columns(
 
 
 def spec_error(
-    document: Document, prefix: tuple[str, ...], error: ValidationError, model: type[SpecModel]
+    document: Document, prefix: tuple[str, ...], error: ValidationError, model: type[fields.SpecModel]
 ) -> SpecError:
     """Turn pydantic's first complaint into ours: place, rule, value, way out."""
     first = first_complaint(error.errors(include_url=False))
@@ -155,7 +145,9 @@ def spec_error(
     return SpecError(document.location(path), rule_of(first))
 
 
-def _model_at(document: Document, model: type[SpecModel], loc: tuple[int | str, ...]) -> type[SpecModel]:
+def _model_at(
+    document: Document, model: type[fields.SpecModel], loc: tuple[int | str, ...]
+) -> type[fields.SpecModel]:
     """Return the model that holds the last key of a place: fields are models, or mappings to models."""
     if "source" in model.model_fields and len(loc) > 1 and loc[0] == "source":
         model, loc = source_model(document.content["source"]), loc[1:]
@@ -163,7 +155,7 @@ def _model_at(document: Document, model: type[SpecModel], loc: tuple[int | str, 
         if key in model.model_fields:
             annotation = model.model_fields[str(key)].annotation
             kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-            model = next((kind for kind in kinds if issubclass(kind, SpecModel)), model)
+            model = next((kind for kind in kinds if issubclass(kind, fields.SpecModel)), model)
     return model
 
 
@@ -189,7 +181,7 @@ def _refuse_derived(location: str, terms: Terms, column: str) -> None:
         raise SpecError(location, rule, "name one, or let the source hold this one")
 
 
-def check_statistic(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
+def check_statistic(document: Document, terms: Terms, name: str, statistic: fields.StatisticSpec) -> None:
     """Check a statistic against the terms that it stands among."""
     family, location = FAMILIES[statistic.family], document.location(("statistics", name))
     check_unit(document, terms, name, statistic)
@@ -206,14 +198,14 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: Stat
         raise SpecError(location, rule, "call it otherwise, and state its column")
 
 
-def check_unit(document: Document, terms: Terms, name: str, statistic: StatisticSpec) -> None:
+def check_unit(document: Document, terms: Terms, name: str, statistic: fields.StatisticSpec) -> None:
     """Check what a statistic says of units against the unit that it stands under."""
     family, path = FAMILIES[statistic.family], ("statistics", name)
     state_one = "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}"
     if family.needs_unit and terms.privacy.column_unit is None:
         rule = f"{statistic.family} follows the rows of a unit; unit: row does not say which those are"
         raise SpecError(document.location(path), rule, state_one)
-    if statistic.rows_of is RowsOf.UNITS:
+    if statistic.rows_of is fields.RowsOf.UNITS:
         location = document.location((*path, "rows_of"))
         if family.of_units is None:
             rule = f"{statistic.family} is of rows; rows_of: units is for {_taking('of_units')}"
@@ -229,7 +221,9 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: Statistic
         raise SpecError(document.location(path), broken)
 
 
-def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: StatisticSpec) -> None:
+def _check_within_unit(
+    location: str, unit: fields.ColumnUnit | None, statistic: fields.StatisticSpec
+) -> None:
     """Check that there is something to release of units beside their rows."""
     family = FAMILIES[statistic.family]
     if family.unit_moments is None:
@@ -238,7 +232,7 @@ def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: Statis
     if unit is None:
         rule = "it is about rows of one unit, and with unit: row every row is one"
         raise SpecError(location, rule, "leave it out, or state unit: {column: customer_id, max_rows: 20}")
-    if statistic.rows_of is RowsOf.UNITS:
+    if statistic.rows_of is fields.RowsOf.UNITS:
         raise SpecError(location, "with rows_of: units each unit counts once", "leave one of the two out")
     if unit.max_rows == 1:
         way_out = "leave it out, or raise max_rows"
@@ -249,27 +243,27 @@ def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: Statis
         raise SpecError(location, rule, "leave it out, lower max_rows, or lower lattice_bits")
 
 
-def _check_count_clipped(location: str, statistic: StatisticSpec) -> None:
+def _check_count_clipped(location: str, statistic: fields.StatisticSpec) -> None:
     """Check that a statistic has sums of rows beside which those that clipping moved can be counted."""
     family = FAMILIES[statistic.family]
     if family.clipping_bounds is None:
         rule = f"{family.name} does not count what clipping moved"
         raise SpecError(location, rule, f"leave it out, or use one of: {_taking('clipping_bounds')}")
-    if statistic.rows_of is RowsOf.UNITS:
+    if statistic.rows_of is fields.RowsOf.UNITS:
         rule = "it counts rows that clipping moved, and with rows_of: units each unit counts once"
         raise SpecError(location, rule, "leave one of the two out")
-    beside = {"within_unit": statistic.within_unit, "sample": sample_entry(statistic)}
+    beside = {"within_unit": statistic.within_unit, "sample": fields.sample_entry(statistic)}
     for key in (key for key, stated in beside.items() if stated is not None):
         rule = f"counts stand beside sums alone, and {key} is stated too"
         raise SpecError(location, rule, "leave one of the two out")
 
 
-def n_sums(statistic: StatisticSpec) -> int:
+def n_sums(statistic: fields.StatisticSpec) -> int:
     """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded.
 
     Of a sample the points of its grid count.
     """
-    sample = sample_entry(statistic)
+    sample = fields.sample_entry(statistic)
     if sample is not None:
         return sample.grid
     rows = FAMILIES[statistic.family].measure(statistic)
@@ -283,9 +277,9 @@ def _check_cells(location: str, cells: int) -> None:
         raise SpecError(location, too_many_cells(cells), "coarsen a domain")
 
 
-def with_prior(document: Document, name: str, statistic: StatisticSpec) -> StatisticSpec:
+def with_prior(document: Document, name: str, statistic: fields.StatisticSpec) -> fields.StatisticSpec:
     """Return a statistic whose sample states its prior: the family's default where none is given."""
-    entry = sample_entry(statistic)
+    entry = fields.sample_entry(statistic)
     if entry is None:
         return statistic
     family = FAMILIES[statistic.family]
@@ -299,9 +293,9 @@ def with_prior(document: Document, name: str, statistic: StatisticSpec) -> Stati
     return statistic.model_copy(update={"sample": entry.model_copy(update={"prior": stated})})
 
 
-def _check_sample(document: Document, name: str, statistic: StatisticSpec, n_cells: int) -> None:
+def _check_sample(document: Document, name: str, statistic: fields.StatisticSpec, n_cells: int) -> None:
     """Check a sample against its family and the statistic that it stands in."""
-    entry = sample_entry(statistic)
+    entry = fields.sample_entry(statistic)
     if entry is None:
         return
     path = ("statistics", name, "sample")
@@ -336,7 +330,7 @@ def _check_sample(document: Document, name: str, statistic: StatisticSpec, n_cel
         raise SpecError(document.location((*path, "prior")), str(error), way_out) from None
 
 
-def sampled_parameter(statistic: StatisticSpec) -> ParameterSpace:
+def sampled_parameter(statistic: fields.StatisticSpec) -> ParameterSpace:
     """Return the one parameter of a sampled statistic."""
     family = FAMILIES[statistic.family]
     (space,) = family.parameter_spaces(family.parameters(statistic))
@@ -350,7 +344,7 @@ class Spec(Terms):
     """
 
     source: Annotated[SourceSpec, PlainValidator(parse_source)]
-    expect: Expectation | None = None
+    expect: fields.Expectation | None = None
     directory: Path = Path()
 
     @property
@@ -440,17 +434,17 @@ def _check_expect(document: Document, spec: Spec) -> None:
     if spec.expect is None:
         return
     location = document.location(("expect",))
-    if len(spec.name) > LONGEST_NAME - len(SUFFIX):
-        count = spec.name + SUFFIX
-        rule = f"its count is released as {count}, and names have at most {LONGEST_NAME} characters"
+    if len(spec.name) > fields.LONGEST_NAME - len(fields.SUFFIX):
+        count = spec.name + fields.SUFFIX
+        rule = f"its count is released as {count}, and names have at most {fields.LONGEST_NAME} characters"
         raise SpecError(location, rule, "shorten the name")
     counts = "rows" if spec.privacy.column_unit is None else "units"
     if spec.expect.counts != counts:
         rule = f"the unit is {spec.privacy.unit_name}, so {counts} are counted"
         raise SpecError(location, rule, f"state {counts}: {spec.expect.floor}")
-    if ROW_FITS in spec.derived:
-        rule = f"the derived column {ROW_FITS!r} says which rows are counted"
-        raise SpecError(document.location(("derived", ROW_FITS)), rule, "call it otherwise")
+    if fields.ROW_FITS in spec.derived:
+        rule = f"the derived column {fields.ROW_FITS!r} says which rows are counted"
+        raise SpecError(document.location(("derived", fields.ROW_FITS)), rule, "call it otherwise")
 
 
 def _check_periods(document: Document, content: dict[str, Any]) -> None:

@@ -17,20 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import Field, PlainValidator, ValidationInfo
 
 from suffice.pipeline.spec.windows_and_amendments import Window
+from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
 from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, too_many_cells
-from suffice.pipeline.terms.declaration.fields import (
-    ColumnUnit,
-    Epsilon,
-    Integer,
-    Name,
-    ReleaseName,
-    SpecModel,
-    StatisticSpec,
-    canonical,
-    label_name,
-)
 from suffice.pipeline.terms.declaration.scalars import read_choice
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
@@ -48,28 +38,28 @@ DEFAULT_MAX_TOTAL_ROWS = 10**12
 PLAN_VERSION = "1"
 
 
-def _unit(value: object) -> str | ColumnUnit:
+def _unit(value: object) -> str | fields.ColumnUnit:
     if isinstance(value, dict):
-        return ColumnUnit.model_validate(value)
+        return fields.ColumnUnit.model_validate(value)
     if value != ROW:
         message = f"{value!r} is not a privacy unit: use row, or {{column: customer_id, max_rows: 20}}"
         raise ValueError(message)
     return ROW
 
 
-class Privacy(SpecModel):
+class Privacy(fields.SpecModel):
     """The price and the guarantee."""
 
-    epsilon: Epsilon
+    epsilon: fields.Epsilon
     neighboring: Annotated[
         NeighboringRelation, PlainValidator(partial(read_choice, kind=NeighboringRelation))
     ]
-    unit: Annotated[str | ColumnUnit, PlainValidator(_unit)] = ROW
+    unit: Annotated[str | fields.ColumnUnit, PlainValidator(_unit)] = ROW
 
     @property
-    def column_unit(self) -> ColumnUnit | None:
+    def column_unit(self) -> fields.ColumnUnit | None:
         """The unit where it is a column's value; None where it is a row."""
-        return self.unit if isinstance(self.unit, ColumnUnit) else None
+        return self.unit if isinstance(self.unit, fields.ColumnUnit) else None
 
     @property
     def max_rows(self) -> int | None:
@@ -79,7 +69,7 @@ class Privacy(SpecModel):
     @property
     def unit_name(self) -> str:
         """The unit as accounts name it: ``row`` or ``column:NAME``."""
-        return f"column:{self.unit.column}" if isinstance(self.unit, ColumnUnit) else ROW
+        return f"column:{self.unit.column}" if isinstance(self.unit, fields.ColumnUnit) else ROW
 
 
 def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
@@ -90,7 +80,7 @@ def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
     groups: dict[str, Domain] = {}
     cells = 1
     for column, domain in value.items():  # counted before they are listed
-        label_name("group", column)
+        fields.label_name("group", column)
         try:
             cells *= domain_size(domain)
         except ValueError as error:
@@ -108,17 +98,17 @@ def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
     return groups
 
 
-class Terms(SpecModel):
+class Terms(fields.SpecModel):
     """What is charged: all that a spec declares but its source. Defaults are filled, domains inlined."""
 
-    name: ReleaseName
-    dataset: Name
+    name: fields.ReleaseName
+    dataset: fields.Name
     window: Window | None = None
     privacy: Privacy
     derived: dict[str, DerivedColumn] = Field(default_factory=dict)
     groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
-    statistics: dict[str, StatisticSpec]
-    max_total_rows: Integer = DEFAULT_MAX_TOTAL_ROWS
+    statistics: dict[str, fields.StatisticSpec]
+    max_total_rows: fields.Integer = DEFAULT_MAX_TOTAL_ROWS
 
     @property
     def n_cells(self) -> int:
@@ -127,7 +117,7 @@ class Terms(SpecModel):
 
     def canonical_plan(self) -> str:
         """Return the canonical plan: compact JSON, sorted keys, numbers as decimal text, no source."""
-        content = {name: canonical(getattr(self, name)) for name in Terms.model_fields}
+        content = {name: fields.canonical(getattr(self, name)) for name in Terms.model_fields}
         content["format_version"] = PLAN_VERSION
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

@@ -303,9 +303,7 @@ def amendment_due(times: WindowTimes, as_of: dt.datetime, *, newest: int, charge
     return last if last > newest and times.amendments[last - 1] > charged else 0
 
 
-def check_amendment(
-    spec: Windowed, label: str, amendment: int, *, as_of: dt.datetime, place: str = "--amendment"
-) -> None:
+def check_amendment(spec: Windowed, label: str, amendment: int, *, as_of: dt.datetime) -> None:
     """Refuse an amendment that the spec's calendar does not have, or not yet; 0 is the first release.
 
     Raises
@@ -317,11 +315,11 @@ def check_amendment(
         return
     if spec.window is None or not 1 <= amendment <= len(spec.window.amend):
         rule = f"the spec states no amendment {amendment}"
-        raise SpecError(place, rule, "as amend: [7 days, 30 days] below window; the first is 1")
+        raise SpecError("--amendment", rule, "as amend: [7 days, 30 days] below window; the first is 1")
     due = window_times(spec.window, label).amendments[amendment - 1]
     if due > as_of:
         when = _written(due, spec.window)
-        raise SpecError(place, f"amendment {amendment} of {label} falls due at {when}")
+        raise SpecError("--amendment", f"amendment {amendment} of {label} falls due at {when}")
 
 
 def first_window(spec: Windowed) -> str:
@@ -368,15 +366,13 @@ def windows_between(
         raise SpecError("--to", str(error)) from None
 
 
-def read_instant(text: str | dt.datetime, place: str = "--as-of") -> dt.datetime:
+def read_instant(text: str | dt.datetime) -> dt.datetime:
     """Return a moment, in UTC.
 
     Parameters
     ----------
     text : str or datetime
         ISO 8601 with its offset from UTC, ``2013-02-04T02:00:00+01:00``; a datetime with a time zone.
-    place : str
-        What a message names.
 
     Raises
     ------
@@ -389,7 +385,7 @@ def read_instant(text: str | dt.datetime, place: str = "--as-of") -> dt.datetime
             return text.astimezone(dt.UTC)
     except (ValueError, OverflowError):
         pass
-    message = f"{place}: a moment is written with its offset from UTC, as 2013-02-04T02:00:00Z or ...+01:00"
+    message = "--as-of: a moment is written with its offset from UTC, as 2013-02-04T02:00:00Z or ...+01:00"
     raise UsageError(message)
 
 

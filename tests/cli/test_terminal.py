@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from suffice.cli import app, options, output, table
+from suffice.cli import app, options, output
 from suffice.data_files.source import Provenance
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import load_spec
@@ -141,11 +141,11 @@ def test_a_table_opens_its_release_once(
     opened = []
     original = options.open_for_reading
 
-    def count(reference: str, *args: Any, **options: Any) -> object:
+    def count(reference: str, *args: Any, **terms: Any) -> object:
         opened.append(reference)
-        return original(reference, *args, **options)
+        return original(reference, *args, **terms)
 
-    monkeypatch.setattr(table, "open_for_reading", count)
+    monkeypatch.setattr(options, "open_for_reading", count)
     with pytest.raises(SystemExit) as caught:
         app.main(["table", str(directory), "cancelled", "--where", "origin=EWR"])
     assert caught.value.code == 0

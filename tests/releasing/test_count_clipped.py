@@ -13,7 +13,7 @@ import pytest
 
 import suffice
 from suffice.pipeline.ask.pooling.pool import observed_again
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 from suffice.pipeline.ask.pooling.pool import observed_again
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES as FAMILIES_BY_NAME
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.record_count import Uniform

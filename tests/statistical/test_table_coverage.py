@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 from support.tables import TABLES, simulate_counts, true_probabilities

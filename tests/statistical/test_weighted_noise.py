@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from support.correlated_predictors import fixed_release
 from support.unrestricted import free
 from support.weighted_noise import weighted_draws

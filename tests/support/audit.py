@@ -17,7 +17,7 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from suffice.pipeline.ask.calibration.coverage import simulate
+from suffice.pipeline.ask.calibration.simulation import simulate
 from suffice.pipeline.ask.calibration.verdict import LEFT_OUT, TOLERANCE
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES

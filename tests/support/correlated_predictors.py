@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.linear_regression import LinearRegressionSpec, simulate
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace

@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.pipeline.ask.calibration.record_worlds import python_integers, sums_of_each
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import blocks_of, from_draws
 from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_of_draws

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.ask.pooling import pool
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def free(posterior: Posterior) -> Posterior:
 
 
 def unrestricted_posterior(*given: Any, **terms: Any) -> Posterior:
-    """As ``infer.posterior_of``."""
+    """As ``choice_of_engine.posterior_of``."""
     return free(posterior_of(*given, **terms))
 
 

@@ -22,14 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.calibration.coverage import (
-    SLOW_SIMULATIONS,
-    WORLD_SIMULATIONS,
-    default_simulations,
-    simulate,
-    world_coverages,
-    worlds_table,
-)
+from suffice.pipeline.ask.calibration import simulation
 from suffice.pipeline.ask.calibration.remedies import tried_remedies
 from suffice.pipeline.ask.calibration.simulated_release import generative_model_of, require_positive
 from suffice.pipeline.ask.calibration.verdict import (
@@ -57,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
-    from suffice.pipeline.ask.calibration.coverage import WorldCoverage
     from suffice.pipeline.ask.calibration.remedies import Remedy
     from suffice.pipeline.ask.calibration.simulated_release import AnyPredictors
     from suffice.pipeline.ask.calibration.verdict import Progress, Ranks
@@ -187,7 +179,7 @@ class Calibration:
     unclipped: tuple[Ranks, ...] = field(repr=False)
     noise: NoiseSeen = field(repr=False)
     remedies: tuple[Remedy, ...] = ()
-    worlds: tuple[WorldCoverage, ...] = field(default=(), repr=False)
+    worlds: tuple[simulation.WorldCoverage, ...] = field(default=(), repr=False)
     leaves_out_units: bool = False
 
     @property
@@ -287,7 +279,9 @@ class Calibration:
             for row in rows
         ]
         text = f"{heading}{text_table(columns, cells)}\n\n{self.explanation}"
-        return f"{text}\n\n{WORLDS_HEADING}\n\n{worlds_table(self.worlds)}" if self.worlds else text
+        return (
+            f"{text}\n\n{WORLDS_HEADING}\n\n{simulation.worlds_table(self.worlds)}" if self.worlds else text
+        )
 
     @property
     def explanation(self) -> str:
@@ -415,26 +409,26 @@ def calibrate(
     chosen = cells_of(release.statistic(statistic), where)
     PosteriorTerms(method=method, clipping=clipping)  # refuses what does not exist
     generative_model = generative_model_of(
-        chosen,
-        release.entry(statistic),
-        method,
-        prior,
-        n_prior,
-        predictor_prior,
-        predictors,
+        chosen, release.entry(statistic), method, prior, n_prior, predictor_prior, predictors
     )
     generative_model = dataclasses.replace(generative_model, clipping=clipping)
-    of_each_world = simulations or (SLOW_SIMULATIONS if generative_model.is_slow else WORLD_SIMULATIONS)
+    of_each_world = simulations or (
+        simulation.SLOW_SIMULATIONS if generative_model.is_slow else simulation.WORLD_SIMULATIONS
+    )
     if simulations is None:
-        simulations = default_simulations(generative_model)
+        simulations = simulation.default_simulations(generative_model)
     source = generator(rng)
     started = time.monotonic()
-    simulated = simulate(generative_model, simulations, source, progress, sees_noise=True)
+    simulated = simulation.simulate(generative_model, simulations, source, progress, sees_noise=True)
     seconds = time.monotonic() - started
     remedies: tuple[Remedy, ...] = ()
     if judge(simulated.clipped).conclusion == NOT_CALIBRATED:
         remedies = tried_remedies(generative_model, simulations, source, prior_follows_bounds=prior is None)
-    coverages = world_coverages(generative_model, worlds, of_each_world, source, progress) if worlds else ()
+    coverages = (
+        simulation.world_coverages(generative_model, worlds, of_each_world, source, progress)
+        if worlds
+        else ()
+    )
     widest = int(np.argmax(simulated.widening))
     noise = NoiseSeen(
         ignored=simulated.ignored,

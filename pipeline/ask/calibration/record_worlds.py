@@ -14,17 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.terms.statistics import measure as measures
 from suffice.pipeline.terms.statistics.lattice import Shape
-from suffice.pipeline.terms.statistics.measure import (
-    CodeColumn,
-    CodeCounts,
-    LatticeColumn,
-    MomentSums,
-    PowerSums,
-    RowCounts,
-    TableCounts,
-    TransitionCounts,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
-    from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.typing import Counts, Floats
 
     Draw = Callable[[int, np.random.Generator], Floats]
@@ -42,16 +32,16 @@ Records: TypeAlias = "NDArray[np.float64] | NDArray[np.int64] | Mapping[str, NDA
 in order, or their numbers of rows."""
 
 
-def sums_of_each(measure: Measure, records: Records) -> Floats:
+def sums_of_each(measure: measures.Measure, records: Records) -> Floats:
     """Return what each record, or unit, adds to the sums of a pass over the data, (n_records, n_sums).
 
     All are integers; records beyond the public bounds add what these leave of them.
     """
-    if isinstance(records, Mapping) or isinstance(measure, CodeCounts | TableCounts):
+    if isinstance(records, Mapping) or isinstance(measure, measures.CodeCounts | measures.TableCounts):
         return _counts(measure, records)
-    if isinstance(measure, PowerSums):
+    if isinstance(measure, measures.PowerSums):
         return _on_lattice(measure.of, records)[:, None] ** np.arange(measure.degree + 1)
-    if isinstance(measure, MomentSums):
+    if isinstance(measure, measures.MomentSums):
         columns = [_on_lattice(of, column) for of, column in zip(measure.of, records.T, strict=True)]
         ones = np.stack([np.ones(len(records)), *columns], axis=1)
         first, second = np.triu_indices(ones.shape[1])
@@ -59,8 +49,8 @@ def sums_of_each(measure: Measure, records: Records) -> Floats:
     return _of_units(measure, records)
 
 
-def _counts(measure: Measure, records: Records) -> Floats:
-    if isinstance(measure, TableCounts) and isinstance(records, Mapping):
+def _counts(measure: measures.Measure, records: Records) -> Floats:
+    if isinstance(measure, measures.TableCounts) and isinstance(records, Mapping):
         entries = [
             np.ravel_multi_index([records[of.column] for of in table], [of.n_codes for of in table])
             for table in measure.tables
@@ -70,13 +60,13 @@ def _counts(measure: Measure, records: Records) -> Floats:
     return _one_hot(np.asarray(records), measure.width)
 
 
-def _of_units(measure: Measure, records: NDArray[np.float64] | NDArray[np.int64]) -> Floats:
+def _of_units(measure: measures.Measure, records: NDArray[np.float64] | NDArray[np.int64]) -> Floats:
     """Return the transitions of units, or what their numbers of rows add."""
-    if isinstance(measure, TransitionCounts):
+    if isinstance(measure, measures.TransitionCounts):
         steps = records[:, :-1] * measure.of.n_codes + records[:, 1:]
         counts: Floats = np.sum([_one_hot(column, measure.width) for column in steps.T], axis=0)
         return counts
-    if not isinstance(measure, RowCounts):
+    if not isinstance(measure, measures.RowCounts):
         message = f"records cannot be summed one by one as {type(measure).__name__}"
         raise TypeError(message)
     if measure.counts_each:
@@ -85,7 +75,7 @@ def _of_units(measure: Measure, records: NDArray[np.float64] | NDArray[np.int64]
     return np.stack([kept, counted - kept, measure.upper - counted], axis=1).astype(np.float64)
 
 
-def _on_lattice(of: LatticeColumn, values: NDArray[np.float64] | NDArray[np.int64]) -> Floats:
+def _on_lattice(of: measures.LatticeColumn, values: NDArray[np.float64] | NDArray[np.int64]) -> Floats:
     given = np.asarray(values, dtype=np.float64)
     transformed = given if of.transform is None else of.transform.apply(given)
     return of.quantiser.quantise(transformed).astype(np.float64)
@@ -197,23 +187,23 @@ _OTHERWISE = {
 """What records of codes are like."""
 
 
-def worlds_of(measure: Measure, chosen: Sequence[str] | bool) -> tuple[World, ...]:
+def worlds_of(measure: measures.Measure, chosen: Sequence[str] | bool) -> tuple[World, ...]:
     """Return the worlds that a statistic's records can be in, or those of them that are named; refuse others.
 
     Records that are codes of one column are multinomial whatever the world: rare categories and records that
     hang together are left.
     """
-    if isinstance(measure, CodeCounts):
+    if isinstance(measure, measures.CodeCounts):
         possible = [SKEWED, CORRELATED]
-    elif isinstance(measure, TableCounts):
+    elif isinstance(measure, measures.TableCounts):
         possible = [SKEWED, MIXTURE, CORRELATED]
-    elif isinstance(measure, TransitionCounts):
+    elif isinstance(measure, measures.TransitionCounts):
         possible = [SKEWED, MIXTURE]
-    elif isinstance(measure, PowerSums | MomentSums):
+    elif isinstance(measure, measures.PowerSums | measures.MomentSums):
         possible = list(WORLDS)
     else:
         possible = [SKEWED, "heavy-tailed", MIXTURE, "overdispersed"]
-    has_codes = isinstance(measure, CodeCounts | TableCounts | TransitionCounts)
+    has_codes = isinstance(measure, measures.CodeCounts | measures.TableCounts | measures.TransitionCounts)
     known = {
         name: dataclasses.replace(WORLDS[name], says=_OTHERWISE.get(name, WORLDS[name].says))
         if has_codes
@@ -233,28 +223,28 @@ def worlds_of(measure: Measure, chosen: Sequence[str] | bool) -> tuple[World, ..
 
 
 def populations(
-    world: World, entry: StatisticSpec, measure: Measure, rng: np.random.Generator
+    world: World, entry: StatisticSpec, measure: measures.Measure, rng: np.random.Generator
 ) -> tuple[Records, ...]:
     """Return populations of records of one world, whose truths differ.
 
     The entry states a known variance or number of trials.
     """
-    if isinstance(measure, CodeCounts):
+    if isinstance(measure, measures.CodeCounts):
         return tuple(_codes(shares, rng) for shares in _shares(world, measure.width))
-    if isinstance(measure, TableCounts):
-        sizes = {of.column: of.n_codes for of in measure.reads if isinstance(of, CodeColumn)}
+    if isinstance(measure, measures.TableCounts):
+        sizes = {of.column: of.n_codes for of in measure.reads if isinstance(of, measures.CodeColumn)}
         return tuple(_joint_codes(world, sizes, rng) for _ in _SCALES)
-    if isinstance(measure, TransitionCounts):
+    if isinstance(measure, measures.TransitionCounts):
         return tuple(_walks(world, measure, stays, rng) for stays in (0.5, 0.8))
-    if isinstance(measure, PowerSums):
+    if isinstance(measure, measures.PowerSums):
         return tuple(_column(world, entry, measure.of, position, rng) for position in range(len(_SCALES)))
-    if isinstance(measure, MomentSums):
+    if isinstance(measure, measures.MomentSums):
         return tuple(_columns(world, measure, position, rng) for position in range(len(_SCALES)))
     return tuple(1 + np.floor(mean * world.above(SIZE, rng)).astype(np.int64) for mean in (3.0, 6.0, 12.0))
 
 
 def _column(
-    world: World, entry: StatisticSpec, of: LatticeColumn, position: int, rng: np.random.Generator
+    world: World, entry: StatisticSpec, of: measures.LatticeColumn, position: int, rng: np.random.Generator
 ) -> Floats:
     """Return values of a column, of which few but in the world of clipped ones lie beyond the bounds."""
     quantiser, transform = of.quantiser, of.transform
@@ -300,7 +290,7 @@ def _about(
     return place + sd * world.about(SIZE, rng)
 
 
-def _columns(world: World, measure: MomentSums, position: int, rng: np.random.Generator) -> Floats:
+def _columns(world: World, measure: measures.MomentSums, position: int, rng: np.random.Generator) -> Floats:
     """Return rows of columns of which any two are correlated .5."""
     width = len(measure.of)
     root = np.linalg.cholesky(0.5 * np.eye(width) + 0.5)
@@ -347,7 +337,9 @@ def _joint_codes(world: World, sizes: dict[str, int], rng: np.random.Generator) 
     return worlds_by_name
 
 
-def _walks(world: World, measure: TransitionCounts, stays: float, rng: np.random.Generator) -> Counts:
+def _walks(
+    world: World, measure: measures.TransitionCounts, stays: float, rng: np.random.Generator
+) -> Counts:
     """Return the states of units: of those that hardly ever move, or of two kinds of units."""
     states = measure.of.n_codes
     stay = np.full(SIZE, 0.97 if world.name == SKEWED else stays)

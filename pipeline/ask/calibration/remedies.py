@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import SufficeError
-from suffice.pipeline.ask.calibration.coverage import true_parameters
 from suffice.pipeline.ask.calibration.record_worlds import CORRELATED, WORLDS, populations, sums_of_each
+from suffice.pipeline.ask.calibration.simulation import true_parameters
 from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, at_least, batch_of, ranks_of
 from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE
 from suffice.pipeline.terms.declaration.exact_numbers import format_number, scale_rounded_up

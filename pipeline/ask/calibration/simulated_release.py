@@ -20,7 +20,7 @@ from suffice.pipeline.ask.inference.chosen_priors import predictor_prior_for
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, MODELLED, NOISE_AWARE, PosteriorTerms
 from suffice.pipeline.ask.inference.within_unit import Model
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.infer import inferred, posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import inferred, posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.by_name import named_distribution
 from suffice.pipeline.math.priors.density import Density

@@ -52,17 +52,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.inference import any_prior
 from suffice.pipeline.ask.inference.any_joint_prior import pooled_joint_distribution
-from suffice.pipeline.ask.inference.any_prior import (
-    LINES,
-    NARROWEST,
-    Reference,
-    alike,
-    any_prior_posterior,
-    conjugate_default,
-    likelihood,
-    references_of,
-)
 from suffice.pipeline.ask.inference.clipped import clipped_distribution
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
@@ -121,11 +112,11 @@ def distribution_with_clipping(
     is_possible = can_be_modelled(FAMILIES[statistic.plan.family], [statistic])
     if isinstance(prior, Density):
         if not is_possible:
-            return any_prior_posterior(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
+            return any_prior.any_prior_posterior(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
         if where.all():
             return clipped_distribution([statistic], prior, [n_prior]), where
         return _partly(
-            any_prior_posterior(statistic, prior, n_prior), [statistic], prior, [n_prior], where
+            any_prior.any_prior_posterior(statistic, prior, n_prior), [statistic], prior, [n_prior], where
         ), where
     components: Sequence[Prior | Mixture] = (prior,)
     if isinstance(prior, Mixture) and not isinstance(prior, SpreadScale):
@@ -181,7 +172,7 @@ def _matters(statistic: NoisyStatistic, distribution: LatentSumPosterior | Gridd
     if near.size:
         # A shift depends on the parameter alone: one table serves all cells.
         family = FAMILIES[statistic.plan.family]
-        line = LINES[family.prior]
+        line = any_prior.LINES[family.prior]
         positions = _POSITIONS + _at_bound(family, statistic.plan.parameters)
         values = line.parameter(positions)
         with np.errstate(invalid="ignore"):
@@ -201,7 +192,7 @@ def _at_bound(family: Family, constants: Constants) -> float:
     """The position of the parameter at which the mean of T is the bound."""
     assert family.limits is not None  # noqa: S101 - every family with a clipped record has them
     low, high = family.limits(constants)
-    return float(LINES[family.prior].position(np.array([low if low > 0.0 else high]))[0])
+    return float(any_prior.LINES[family.prior].position(np.array([low if low > 0.0 else high]))[0])
 
 
 def _far(name: str, mean: Floats, sd: Floats) -> Floats:
@@ -333,15 +324,15 @@ def pooled_grid_distribution(
     """
     plan = parts[0].plan
     family = FAMILIES[plan.family]
-    default = conjugate_default(family, plan.parameters)
+    default = any_prior.conjugate_default(family, plan.parameters)
     _, update = _latent(family, parts[0], default, n_priors[0])
     none = update(np.zeros(1), np.zeros(1))
-    line, typical = LINES[family.prior], float(coordinate_of(none).centre[0])
+    line, typical = any_prior.LINES[family.prior], float(coordinate_of(none).centre[0])
     density = prior if isinstance(prior, Density) else _density(family, parts[0], prior, n_priors[0], line)
     on_line = DensityOnLine.of(density, line, typical)
     # A conjugate prior has neither kinks nor several modes: all but the octaves are found by dividing.
     edges = on_line.edges if isinstance(prior, Mixture | Density) else _octaves(on_line)
-    start = [default, alike(family.prior, on_line.centre, max(on_line.width, NARROWEST))]
+    start = [default, any_prior.alike(family.prior, on_line.centre, max(on_line.width, any_prior.NARROWEST))]
 
     def cells() -> Iterator[Cell]:
         for first in range(0, len(parts[0].values), _CELLS):
@@ -352,7 +343,7 @@ def pooled_grid_distribution(
             ]
             for position, row in enumerate(rows.tolist()):
 
-                def further(release: int, given: Any, row: int = row) -> Reference:
+                def further(release: int, given: Any, row: int = row) -> any_prior.Reference:
                     statistic = parts[release].take(np.array([row]))
                     return _by_cell(family, statistic, [given], n_priors[release])[0][0]
 
@@ -377,9 +368,11 @@ def _latent(family: Family, statistic: NoisyStatistic, prior: Any, n_prior: NPri
 
 def _by_cell(
     family: Family, statistic: NoisyStatistic, priors: Sequence[Any], n_prior: NPrior
-) -> list[list[Reference]]:
+) -> list[list[any_prior.Reference]]:
     """Return every cell's references under these priors."""
-    by_part = [references_of(_latent(family, statistic, prior, n_prior), _FINENESS) for prior in priors]
+    by_part = [
+        any_prior.references_of(_latent(family, statistic, prior, n_prior), _FINENESS) for prior in priors
+    ]
     return [list(of_cell) for of_cell in zip(*by_part, strict=True)]
 
 
@@ -410,7 +403,7 @@ class _Product:
     """The log of the prior and all likelihoods of one cell, but for a constant."""
 
     prior: DensityOnLine
-    releases: Sequence[Sequence[Reference]]
+    releases: Sequence[Sequence[any_prior.Reference]]
 
     def __call__(self, position: Floats) -> tuple[Floats, list[Floats]]:
         """Log densities at positions (n,), and how far below its mode each release's best reference is."""
@@ -418,7 +411,7 @@ class _Product:
         product = self.prior.log_density(position)
         depths = []
         for references in self.releases:
-            log_likelihood, depth = likelihood(references, position)
+            log_likelihood, depth = any_prior.likelihood(references, position)
             product += log_likelihood
             depths.append(depth)
         return product, depths
@@ -428,8 +421,8 @@ def _cell(
     kind: type[Prior],
     prior: DensityOnLine,
     edges: Floats,
-    releases: list[list[Reference]],
-    further: Callable[[int, Prior], Reference],
+    releases: list[list[any_prior.Reference]],
+    further: Callable[[int, Prior], any_prior.Reference],
 ) -> Cell:
     """Return panels and the log density; with further references where those at hand know too little."""
     pulled: dict[int, tuple[float, float]] = {}
@@ -452,14 +445,14 @@ def _cell(
             first, last = releases[release][0], releases[release][-1 if release in pulled else 0]
             if turn < _MOST_ROUNDS:
                 # A normal likelihood about m and a prior of the same width about 2 c - m meet at c.
-                position, width = pulled.get(release, (centre, max(last.spread, NARROWEST)))
+                position, width = pulled.get(release, (centre, max(last.spread, any_prior.NARROWEST)))
                 position += (2.0 if release in pulled else 1.0) * (centre - last.middle)
                 pulled[release] = position, width
             else:
                 # Wide noise leaves likelihoods no normal ones: ever harder, to where most is not known.
                 position = float(nodes.ravel()[np.argmax(hidden[release])])
-                width = max(first.spread * _HARDER ** (turn - _MOST_ROUNDS), NARROWEST)
-            releases[release].append(further(release, alike(kind, position, width)))
+                width = max(first.spread * _HARDER ** (turn - _MOST_ROUNDS), any_prior.NARROWEST)
+            releases[release].append(further(release, any_prior.alike(kind, position, width)))
     message = (
         "the pooled data barely fit one parameter, so that its posterior cannot be resolved: pool fewer "
         "of them, or keep cells with where"

@@ -111,11 +111,6 @@ class ChainTable:
         """What each chain is called: its keys, joined."""
         return names_of(self.chain_keys, self.n_chains)
 
-    @property
-    def time_names(self) -> list[str]:
-        """What each time step is called: its keys, joined."""
-        return names_of(self.time_keys, self.n_times)
-
     def to_dict(self) -> dict[str, list[str]]:
         """Return what was fitted, as JSON has it."""
         return {

@@ -25,17 +25,7 @@ import numpy as np
 
 from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
-from suffice.pipeline.ask.models.rows_and_draws import (
-    NO_CELL,
-    UNLISTED,
-    array_of,
-    codes_of,
-    columns_of,
-    drawn_tables,
-    require_family,
-    row_cells,
-    tables_of,
-)
+from suffice.pipeline.ask.models import rows_and_draws
 from suffice.pipeline.math.parameters.parameter_posterior import checked_draws, generator
 
 if TYPE_CHECKING:
@@ -46,7 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
-    from suffice.pipeline.ask.models.rows_and_draws import RowCells
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.naive_bayes import NaiveBayesSpec
@@ -135,14 +124,14 @@ class Classification:
         UsageError
             Where there are not as many labels as rows, or none can be scored.
         """
-        column = array_of("labels", labels)
+        column = rows_and_draws.array_of("labels", labels)
         if len(column) != len(self.cell):
             message = f"there are {len(column)} labels of {len(self.cell)} rows"
             raise UsageError(message)
-        codes = codes_of(column, self._domain)
+        codes = rows_and_draws.codes_of(column, self._domain)
         if len(self.classes) > len(self._domain):
-            codes = np.where(codes == UNLISTED, len(self._domain), codes)
-        scored = np.flatnonzero((codes != UNLISTED) & self._is_known)
+            codes = np.where(codes == rows_and_draws.UNLISTED, len(self._domain), codes)
+        scored = np.flatnonzero((codes != rows_and_draws.UNLISTED) & self._is_known)
         if not len(scored):
             message = f"no row can be scored: none has a cell and a class of {', '.join(self.classes)}"
             raise UsageError(message)
@@ -163,7 +152,7 @@ class Classification:
         return {
             "row": np.arange(len(cells)),
             **{
-                column: [None if cell == NO_CELL else values[cell] for cell in cells.tolist()]
+                column: [None if cell == rows_and_draws.NO_CELL else values[cell] for cell in cells.tolist()]
                 for column, values in self.groups.items()
             },
             "predicted_class": self.predicted[:most],
@@ -173,7 +162,7 @@ class Classification:
 
     @property
     def _is_known(self) -> Mask:
-        return np.not_equal(self.cell, NO_CELL)
+        return np.not_equal(self.cell, rows_and_draws.NO_CELL)
 
     @property
     def _largest(self) -> NDArray[np.int64]:
@@ -207,7 +196,7 @@ class Classifier:
     classes: tuple[str, ...]
     posterior: Posterior = field(repr=False)
     entry: NaiveBayesSpec = field(repr=False)
-    cells: RowCells = field(repr=False)
+    cells: rows_and_draws.RowCells = field(repr=False)
     draws: int
     _log_classes: Floats = field(repr=False)
     _log_features: Mapping[str, Floats] = field(repr=False)
@@ -234,7 +223,7 @@ class Classifier:
         UsageError
             Where there is no column of any feature or of a group, or a column is no array.
         """
-        columns = columns_of(rows, self.columns)
+        columns = rows_and_draws.columns_of(rows, self.columns)
         absent = self._absent(columns)
         n_rows = len(next(iter(columns.values())))
         codes = {name: self._codes(name, columns, n_rows) for name in self.entry.features}
@@ -287,9 +276,9 @@ class Classifier:
         unlisted = self._log_features[name].shape[1] - 1
         if variable.column not in columns:
             return np.full(n_rows, unlisted, np.int32)
-        codes = codes_of(columns[variable.column], variable.categories)
+        codes = rows_and_draws.codes_of(columns[variable.column], variable.categories)
         instead = len(variable.categories) if variable.other else unlisted
-        return np.where(codes == UNLISTED, np.int32(instead), codes)
+        return np.where(codes == rows_and_draws.UNLISTED, np.int32(instead), codes)
 
     def _probabilities(self, codes: NDArray[np.int64], sizes: list[int]) -> Floats:
         """Return chances (n_rows, n_classes) of rows of codes: of the cell, from 1, and of each feature."""
@@ -345,7 +334,7 @@ def classifier(
     UsageError, PriorError
         Where the statistic is of another family, or the prior, the method or the keys do not fit.
     """
-    require_family(release, statistic, ("naive_bayes",), "a classifier")
+    rows_and_draws.require_family(release, statistic, ("naive_bayes",), "a classifier")
     draws, source = checked_draws(draws), generator(rng)
     posterior = release.posterior(statistic, prior, **terms)
     if posterior.model is None:
@@ -354,13 +343,13 @@ def classifier(
     entry: Any = posterior.model.entry
     of_class, *of_features = (
         np.log(np.maximum(table, np.finfo(np.float64).tiny))
-        for table in drawn_tables(posterior, draws, source)
+        for table in rows_and_draws.drawn_tables(posterior, draws, source)
     )
     return Classifier(
-        classes=tables_of(posterior)[0].variables[0].categories,
+        classes=rows_and_draws.tables_of(posterior)[0].variables[0].categories,
         posterior=posterior,
         entry=entry,
-        cells=row_cells(release, posterior),
+        cells=rows_and_draws.row_cells(release, posterior),
         draws=draws,
         _log_classes=np.ascontiguousarray(np.moveaxis(of_class, 0, -1)),
         _log_features={

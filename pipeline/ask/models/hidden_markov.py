@@ -35,24 +35,10 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
+from suffice.pipeline.ask.models import state_sampling
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime, chain_table
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit, align_states
 from suffice.pipeline.ask.models.noise_aware_states import CellEmissions
-from suffice.pipeline.ask.models.state_sampling import (
-    ALPHA,
-    BETA,
-    HOLDOUT,
-    RATE,
-    RESTARTS,
-    SPLITS,
-    diagnose,
-    integer,
-    part_of,
-    positive,
-    read_settings,
-    sampled_states,
-    settled_states,
-)
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.terms.statistics.statistic_plan import discrete_laplace_sd
 
@@ -64,7 +50,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.models.chain_tables import ChainTable
     from suffice.pipeline.ask.models.state_draws import StateDraws, StatePriors
-    from suffice.pipeline.ask.models.state_sampling import FitSettings
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.typing import Counts, Floats, Mask
 
@@ -242,7 +227,7 @@ class StateComparison:
     """
 
     table: ChainTable
-    settings: tuple[FitSettings, ...]
+    settings: tuple[state_sampling.FitSettings, ...]
     holdout: float
     scores: Floats = field(repr=False)
     r_hat: Floats = field(repr=False)
@@ -299,7 +284,7 @@ class StateComparison:
 
 def compare_states(
     table: ChainTable,
-    settings: Sequence[FitSettings],
+    settings: Sequence[state_sampling.FitSettings],
     *,
     holdout: float,
     splits: int,
@@ -319,7 +304,7 @@ def compare_states(
         [*settings, *([] if 1 in numbers else [dataclasses.replace(settings[0], n_states=1)])],
         key=lambda setting: setting.n_states,
     )
-    n_splits = integer("splits", splits, 1)
+    n_splits = state_sampling.integer("splits", splits, 1)
     held_out = [_held_out(table.counts, holdout, rng) for _ in range(n_splits)]
     shape = (len(fitted), n_splits)
     scores, r_hat, n_poorer = np.empty(shape), np.empty(shape), np.zeros(shape, dtype=np.int64)
@@ -328,7 +313,9 @@ def compare_states(
     for split, mask in enumerate(held_out):
         rest = dataclasses.replace(table.counts, is_observed=table.counts.is_observed & ~mask)
         for number, setting in enumerate(fitted):
-            drawn = sampled_states(rest, setting, rng=rng, progress=part_of(progress, done, total))
+            drawn = state_sampling.sampled_states(
+                rest, setting, rng=rng, progress=state_sampling.part_of(progress, done, total)
+            )
             by_restart = [
                 held_out_log_likelihood(
                     table.counts, mask, drawn, setting.priors, restart=restart, n_draws=SCORED_DRAWS
@@ -336,7 +323,7 @@ def compare_states(
                 for restart in range(setting.n_restarts)
             ]
             likelihood = np.stack(by_restart)
-            judged = diagnose(drawn, {HELD_OUT_SCORE: likelihood.mean(axis=2)})
+            judged = state_sampling.diagnose(drawn, {HELD_OUT_SCORE: likelihood.mean(axis=2)})
             kept = likelihood[list(judged.kept)].reshape(-1, likelihood.shape[2])
             scores[number, split] = log_mean_exp(kept).mean()
             r_hat[number, split] = judged.largest_r_hat
@@ -350,7 +337,7 @@ def compare_states(
 def _held_out(table: CountsOverTime, share: float, rng: np.random.Generator) -> Mask:
     """Choose the cells of one split: so many of the observed ones, at least one, and never all."""
     observed = np.flatnonzero(table.is_observed)
-    if positive("holdout", share) >= 1.0:
+    if state_sampling.positive("holdout", share) >= 1.0:
         message = f"holdout is the share of cells that are held out, between 0 and 1, not {share!r}"
         raise UsageError(message)
     size = min(max(1, round(share * observed.size)), observed.size - 1)
@@ -408,14 +395,14 @@ def hidden_markov(
     method: str = NOISE_AWARE,
     project: str | None = None,
     sampler: str | None = None,
-    restarts: int = RESTARTS,
+    restarts: int = state_sampling.RESTARTS,
     sweeps: int | None = None,
     draws: int | None = None,
     holdout: float | None = None,
     splits: int | None = None,
-    alpha: float = ALPHA,
-    beta: float = BETA,
-    rate: float = RATE,
+    alpha: float = state_sampling.ALPHA,
+    beta: float = state_sampling.BETA,
+    rate: float = state_sampling.RATE,
     where: Mapping[str, object] | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -480,7 +467,7 @@ def hidden_markov(
         message = "states is a number of hidden states, or a list of some to compare: the list is empty"
         raise UsageError(message)
     settings = [
-        read_settings(
+        state_sampling.read_settings(
             states=number,
             method=method,
             project=project,
@@ -500,8 +487,8 @@ def hidden_markov(
         return compare_states(
             table,
             settings,
-            holdout=HOLDOUT if holdout is None else holdout,
-            splits=SPLITS if splits is None else splits,
+            holdout=state_sampling.HOLDOUT if holdout is None else holdout,
+            splits=state_sampling.SPLITS if splits is None else splits,
             rng=source,
             progress=progress,
         )
@@ -509,6 +496,8 @@ def hidden_markov(
         if value is not None:
             message = f"{name} is of comparisons: name several numbers of states, as 1, 2 and 3"
             raise UsageError(message)
-    drawn, used = settled_states(table.counts, settings[0], rng=source, progress=progress)
+    drawn, used = state_sampling.settled_states(table.counts, settings[0], rng=source, progress=progress)
     drawn = align_states(drawn)
-    return HiddenMarkovFit(table=table, settings=used, all_draws=drawn, diagnostics=diagnose(drawn))
+    return HiddenMarkovFit(
+        table=table, settings=used, all_draws=drawn, diagnostics=state_sampling.diagnose(drawn)
+    )

@@ -38,14 +38,8 @@ from suffice.pipeline.ask.models.rows_and_draws import (
     tables_of,
     tidy_draws,
 )
+from suffice.pipeline.math.parameters import parameter_posterior
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
-from suffice.pipeline.math.parameters.parameter_posterior import (
-    DRAWS,
-    MASS,
-    checked_draws,
-    ends_of,
-    generator,
-)
 from suffice.pipeline.terms.statistics.count_table import CountTable, label_columns
 
 if TYPE_CHECKING:
@@ -274,7 +268,7 @@ class Network:
         target: str | Sequence[str],
         given: Mapping[str, object] | None = None,
         do: Mapping[str, object] | None = None,
-        mass: float = MASS,
+        mass: float = parameter_posterior.MASS,
     ) -> Conditional:
         """Return the distribution of a variable, or of several together, given or set others.
 
@@ -302,7 +296,7 @@ class Network:
             ``do``, or the tables on the way would be too large.
         """
         targets = _names(target)
-        ends_of(mass)
+        parameter_posterior.ends_of(mass)
         observed, chosen = self._categories("given", given), self._categories("do", do)
         self._check(targets, observed, chosen)
         fixed = {
@@ -398,7 +392,7 @@ def network(
     statistic: str,
     *,
     prior: Prior | Mixture | str | None = None,
-    draws: int = DRAWS,
+    draws: int = parameter_posterior.DRAWS,
     rng: np.random.Generator | int | None = None,
     **terms: Unpack[FurtherTerms],
 ) -> Network:
@@ -423,7 +417,7 @@ def network(
         Where the statistic is of another family, or the prior, the method or the keys do not fit.
     """
     require_family(release, statistic, FAMILIES_OF_NETWORKS, "a network")
-    draws, source = checked_draws(draws), generator(rng)
+    draws, source = parameter_posterior.checked_draws(draws), parameter_posterior.generator(rng)
     posterior = release.posterior(statistic, prior, **terms)
     tables = tables_of(posterior)
     every = (variable for table in tables for variable in reversed(table.variables))

@@ -23,14 +23,8 @@ from scipy.special import ndtri
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.rows_and_draws import NO_CELL, columns_of, require_family, row_cells
+from suffice.pipeline.math.parameters import parameter_posterior
 from suffice.pipeline.math.parameters.contrasts import finite
-from suffice.pipeline.math.parameters.parameter_posterior import (
-    DRAWS,
-    MASS,
-    checked_draws,
-    ends_of,
-    generator,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -168,7 +162,7 @@ class Regression:
     noise: Floats = field(repr=False)
     cells: RowCells = field(repr=False)
 
-    def predict(self, rows: object, mass: float = MASS) -> Prediction:
+    def predict(self, rows: object, mass: float = parameter_posterior.MASS) -> Prediction:
         """Predict the outcome of rows. Costs no privacy.
 
         Predictors enter as they are, also beyond the public bounds; ``is_extrapolated`` says where.
@@ -187,7 +181,7 @@ class Regression:
         UsageError
             Where a column is absent, or holds no numbers, or the mass is not between 0 and 1.
         """
-        ends = ends_of(mass)
+        ends = parameter_posterior.ends_of(mass)
         names = [column.name for column in self.bounds]
         groups = self.posterior.groups
         columns = columns_of(rows, [*names, *groups])
@@ -244,7 +238,7 @@ def regression(
     statistic: str,
     *,
     prior: AnyPrior = None,
-    draws: int = DRAWS,
+    draws: int = parameter_posterior.DRAWS,
     rng: np.random.Generator | int | None = None,
     **terms: Unpack[FurtherTerms],
 ) -> Regression:
@@ -269,7 +263,7 @@ def regression(
         Where the statistic is of another family, or a choice does not fit.
     """
     require_family(release, statistic, (FAMILY,), "a regression")
-    draws, source = checked_draws(draws), generator(rng)
+    draws, source = parameter_posterior.checked_draws(draws), parameter_posterior.generator(rng)
     posterior = release.posterior(statistic, prior, **terms)
     *predictors, outcome = release.statistic(statistic).plan.parameters.columns
     drawn = posterior.sample(draws, source)

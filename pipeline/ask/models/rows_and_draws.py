@@ -22,15 +22,8 @@ from suffice.errors import UsageError
 from suffice.pipeline.families.naive_bayes import estimated_tables
 from suffice.pipeline.math.parameters.contrasts import require_share, share_between
 from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
+from suffice.pipeline.terms.declaration import domain_lookup
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
-from suffice.pipeline.terms.declaration.domain_lookup import (
-    UNSIGNED_SHIFT,
-    Dense,
-    Interval,
-    Listed,
-    Sparse,
-    lookup,
-)
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 
 if TYPE_CHECKING:
@@ -105,8 +98,8 @@ def codes_of(column: pa.Array, domain: Domain) -> Codes:
         return np.full(len(column), UNLISTED, np.int32)
     if domain.kind is DomainKind.PERIOD and not pa.types.is_temporal(kind):
         domain = Domain(kind=DomainKind.LIST, keys=domain.keys)
-    table = lookup(domain, column.type)
-    if isinstance(table, Listed):
+    table = domain_lookup.lookup(domain, column.type)
+    if isinstance(table, domain_lookup.Listed):
         places = pc.fill_null(pc.index_in(column, value_set=table.keys), len(table.codes))
         codes: Codes = np.append(table.codes, np.int32(UNLISTED))[places.to_numpy(zero_copy_only=False)]
         return codes
@@ -114,7 +107,9 @@ def codes_of(column: pa.Array, domain: Domain) -> Codes:
     return np.where(is_known, _looked_up(values, table), np.int32(UNLISTED)).astype(np.int32)
 
 
-def _integers(column: pa.Array, table: Dense | Sparse | Interval) -> tuple[np.ndarray, Mask]:
+def _integers(
+    column: pa.Array, table: domain_lookup.Dense | domain_lookup.Sparse | domain_lookup.Interval
+) -> tuple[np.ndarray, Mask]:
     """Return values as the integers that a lookup compares, (n_rows,), and which of them it can compare."""
     kind = column.type
     is_known = pc.is_valid(column).to_numpy(zero_copy_only=False)
@@ -126,22 +121,24 @@ def _integers(column: pa.Array, table: Dense | Sparse | Interval) -> tuple[np.nd
         return np.zeros(len(column), np.int64), np.zeros(len(column), bool)
     values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     if values.dtype == np.uint64:
-        return (values ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64), is_known
+        return (values ^ np.uint64(domain_lookup.UNSIGNED_SHIFT)).view(np.int64), is_known
     if values.dtype.kind != "f":
         values = values.astype(np.int64)
         return (values // table.divisor if table.divisor > 1 else values), is_known
     numbers = values.astype(np.float64)
-    if isinstance(table, Sparse) and table.of_bits:
+    if isinstance(table, domain_lookup.Sparse) and table.of_bits:
         return (numbers + 0.0).view(np.int64), is_known
     with np.errstate(invalid="ignore"):
         integers = numbers.astype(np.int64)
     return integers, is_known & (integers == numbers) & (numbers < 2.0**63)
 
 
-def _looked_up(values: np.ndarray, table: Dense | Sparse | Interval) -> Codes:
-    if isinstance(table, Interval):
+def _looked_up(
+    values: np.ndarray, table: domain_lookup.Dense | domain_lookup.Sparse | domain_lookup.Interval
+) -> Codes:
+    if isinstance(table, domain_lookup.Interval):
         return np.where((values >= table.begins) & (values < table.ends), 0, UNLISTED).astype(np.int32)
-    if isinstance(table, Sparse):
+    if isinstance(table, domain_lookup.Sparse):
         if not len(table.keys):
             return np.full(len(values), UNLISTED, np.int32)
         places = np.minimum(np.searchsorted(table.keys, values), len(table.keys) - 1)

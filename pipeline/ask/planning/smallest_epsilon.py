@@ -15,20 +15,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.simulated_release import (
-    generative_model_of,
-    require_drawable,
-    require_positive,
-    unseen_cell,
-)
+from suffice.pipeline.ask.calibration import simulated_release
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, NOISE_AWARE, PLUG_IN
-from suffice.pipeline.ask.planning.epsilon_search import (
-    LARGEST_EPSILON,
-    CountsBeside,
-    counts_beside,
-    smallest,
-)
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.planning import epsilon_search
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.record_count import Uniform
@@ -48,7 +38,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -134,7 +123,7 @@ class NeededEpsilon:
     width_standard_error: float
     width_without_noise: float
     simulations: int
-    counts: CountsBeside | None = None
+    counts: epsilon_search.CountsBeside | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice plan --target --json`` prints as ``target``."""
@@ -267,11 +256,12 @@ def smallest_epsilon(
         return of_rows
 
     least = math.ceil(MICRO * generative_model.plan.l1_sensitivity / (LARGEST_SCALE * share)) + 1
-    crossing = smallest(widths, without, asked.width, least)
+    crossing = epsilon_search.smallest(widths, without, asked.width, least)
     if progress is not None:
         progress(done, done)
     if crossing is None:
-        message = f"target {asked}: not reached at epsilon {LARGEST_EPSILON}: ask for a wider interval"
+        largest = epsilon_search.LARGEST_EPSILON
+        message = f"target {asked}: not reached at epsilon {largest}: ask for a wider interval"
         raise UsageError(message)
     return NeededEpsilon(
         target=asked,
@@ -288,7 +278,7 @@ def smallest_epsilon(
         width_standard_error=crossing.width_error,
         width_without_noise=least_width,
         simulations=size,
-        counts=counts_beside(spec, asked.statistic, crossing.epsilon),
+        counts=epsilon_search.counts_beside(spec, asked.statistic, crossing.epsilon),
     )
 
 
@@ -310,7 +300,7 @@ class Trials:
     """
 
     target: WantedWidth
-    generative_model: GenerativeModel
+    generative_model: simulated_release.GenerativeModel
     share: Fraction
     sums: NDArray[np.object_]
     seed: int
@@ -328,14 +318,14 @@ class Trials:
         rng: np.random.Generator | int | None = None,
     ) -> Self:
         """Draw parameters and records; see ``smallest_epsilon``."""
-        require_positive("n", n)
+        simulated_release.require_positive("n", n)
         if simulations is not None:
-            require_positive("simulations", simulations)
+            simulated_release.require_positive("simulations", simulations)
         source = generator(rng)
         generative_model, share = _generative_model(spec, target, n, prior, n_prior)
         if simulations is None:
             simulations = SLOW_SIMULATIONS if generative_model.is_slow else SIMULATIONS
-        require_drawable(generative_model, n * simulations)
+        simulated_release.require_drawable(generative_model, n * simulations)
         sizes = np.full(simulations, n, dtype=np.int64)
         sums = generative_model.sums(generative_model.truth(simulations, source), sizes, source).clipped
         return cls(
@@ -377,7 +367,7 @@ class Trials:
 
     def _widths(
         self,
-        generative_model: GenerativeModel,
+        generative_model: simulated_release.GenerativeModel,
         sums: NDArray[np.object_],
         noise: Counts,
         rng: np.random.Generator,
@@ -392,7 +382,7 @@ class Trials:
 
 def _generative_model(
     spec: Spec, target: WantedWidth, n: int, prior: AnyPrior, n_prior: NPrior | int | str | None
-) -> tuple[GenerativeModel, Fraction]:
+) -> tuple[simulated_release.GenerativeModel, Fraction]:
     """Return the generative model of the target's statistic, and its share of the release's epsilon."""
     plan = compile_plan(spec)
     chosen = [statistic for statistic in plan.statistics if statistic.name == target.statistic]
@@ -410,7 +400,7 @@ def _generative_model(
     private = statistic.design is not Design.MINIMAL
     entry = canonical(spec.statistics[statistic.name])
     summed = plan.n_cells if FAMILIES[statistic.family].of_release else 1
-    cell = unseen_cell(statistic, n, spec.max_total_rows, summed)
+    cell = simulated_release.unseen_cell(statistic, n, spec.max_total_rows, summed)
     if statistic.within_unit is not None:
         message = (
             f"target {target}: {statistic.name} has within_unit: true, and how wide its intervals are "
@@ -424,7 +414,9 @@ def _generative_model(
         )
         raise UsageError(message)
     believed = Uniform(0, 2 * n) if private and n_prior is None else n_prior
-    generative_model = generative_model_of(cell, cast("dict[str, Any]", entry), NOISE_AWARE, prior, believed)
+    generative_model = simulated_release.generative_model_of(
+        cell, cast("dict[str, Any]", entry), NOISE_AWARE, prior, believed
+    )
     # What parameters are called does not depend on the prior.
     _position(posterior_of(cell, method=PLUG_IN), target)
     if generative_model.family.mean_and_variance is not None:

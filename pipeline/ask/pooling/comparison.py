@@ -31,25 +31,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.inference.any_joint_prior import conjugate_like
-from suffice.pipeline.ask.inference.posterior_terms import (
-    PLUG_IN,
-    PosteriorTerms,
-    SharedTerms,
-    lists_terms,
-    noise_aware_terms,
-)
 from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.infer import noise_aware, plug_in
+from suffice.pipeline.ask.posterior.choice_of_engine import noise_aware, plug_in
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.parameters.contrasts import (
-    DIFFERENCE,
-    RATIO,
-    Contrast,
-    contrast_between,
-    tidy_rows,
-)
+from suffice.pipeline.math.parameters import contrasts
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, generator
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
@@ -141,12 +129,9 @@ class PriorComparison:
         return text_table(list(totals[0]), cells)
 
 
-@lists_terms
+@posterior_terms.lists_terms
 def compare_priors(
-    release: Release,
-    statistic: str,
-    priors: Sequence[AnyPrior],
-    **terms: Unpack[SharedTerms],
+    release: Release, statistic: str, priors: Sequence[AnyPrior], **terms: Unpack[posterior_terms.SharedTerms]
 ) -> PriorComparison:
     """Compare priors by the probability of what was released under each. Costs no privacy.
 
@@ -173,7 +158,7 @@ def compare_priors(
     if isinstance(priors, str) or len(priors) < 2:
         message = "compare_priors takes a list of two priors or more, as ['Beta(1, 1)', 'Beta(1, 9)']"
         raise UsageError(message)
-    noise_aware_terms(None, terms)  # refuses what would change nothing
+    posterior_terms.noise_aware_terms(None, terms)  # refuses what would change nothing
     posteriors = [release.posterior(statistic, prior, **terms) for prior in priors]
     first = posteriors[0]
     return PriorComparison(
@@ -214,8 +199,8 @@ class ReleaseComparison:
     second: str
     before: Posterior = field(repr=False)
     after: Posterior = field(repr=False)
-    differences: Mapping[str, Contrast] = field(repr=False)
-    ratios: Mapping[str, Contrast] = field(repr=False)
+    differences: Mapping[str, contrasts.Contrast] = field(repr=False)
+    ratios: Mapping[str, contrasts.Contrast] = field(repr=False)
     apparent: Mapping[str, Floats] = field(repr=False)
     noise_sd: Mapping[str, Floats] = field(repr=False)
     noise_probability: Mapping[str, Floats] = field(repr=False)
@@ -244,10 +229,12 @@ class ReleaseComparison:
                 "noise_sd": self.noise_sd[parameter],
                 "noise_probability": self.noise_probability[parameter],
             }
-        return tidy_rows(self.before.groups, self.before.label_columns, parameters, self.before.components)
+        return contrasts.tidy_rows(
+            self.before.groups, self.before.label_columns, parameters, self.before.components
+        )
 
 
-@lists_terms
+@posterior_terms.lists_terms
 def compare(
     first: Release,
     second: Release,
@@ -257,7 +244,7 @@ def compare(
     vouched: bool = False,
     draws: int = DRAWS,
     rng: np.random.Generator | int | None = None,
-    **terms: Unpack[SharedTerms],
+    **terms: Unpack[posterior_terms.SharedTerms],
 ) -> ReleaseComparison:
     """Compare a statistic of two releases of disjoint data, cell by cell. Costs no privacy.
 
@@ -282,7 +269,7 @@ def compare(
     UsageError
         Where the two are of the same or of overlapping data, or their statistics or cells differ.
     """
-    stated = noise_aware_terms(prior, terms)
+    stated = posterior_terms.noise_aware_terms(prior, terms)
     if first.release_id == second.release_id:
         message = (
             f"{first.label} and {second.label} are the same release, "
@@ -303,18 +290,12 @@ def compare(
     )
     differences, ratios = (
         {
-            parameter: contrast_between(
-                kind,
-                parameter,
-                after,
-                before,
-                names=(second.label, first.label),
-                draws=draws,
-                rng=source,
+            parameter: contrasts.contrast_between(
+                kind, parameter, after, before, names=(second.label, first.label), draws=draws, rng=source
             )
             for parameter in before.parameters
         }
-        for kind in (DIFFERENCE, RATIO)
+        for kind in (contrasts.DIFFERENCE, contrasts.RATIO)
     )
     plan = parts[0].plan
     like = conjugate_like(before.prior, FAMILIES[plan.family], plan.parameters)
@@ -337,7 +318,7 @@ def _noise_alone(
     before: NoisyStatistic, after: NoisyStatistic, prior: Prior | Mixture, rng: np.random.Generator
 ) -> tuple[dict[str, Floats], dict[str, Floats], dict[str, Floats]]:
     """Change of the plug-in estimates, and how they move when the noise is drawn once more on top of it."""
-    terms = PosteriorTerms(prior=prior, method=PLUG_IN)
+    terms = posterior_terms.PosteriorTerms(prior=prior, method=posterior_terms.PLUG_IN)
     estimates = [plug_in(part, terms) for part in (before, after)]
     replicates = max(100, min(REPLICATES, _NUMBERS // before.values.size))
     further = [plug_in(_noisy_again(part, replicates, rng), terms) for part in (before, after)]

@@ -32,21 +32,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.inference.bounded_records import cells_to_model, of_bounded_records, refuse_to_model
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, predictor_prior_for, read_prior
 from suffice.pipeline.ask.inference.clipped_cells import pooled_grid_distribution
-from suffice.pipeline.ask.inference.posterior_terms import (
-    IGNORED,
-    MODELLED,
-    PosteriorTerms,
-    SharedTerms,
-    lists_terms,
-    noise_aware_terms,
-)
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.pooling.release import Release
+from suffice.pipeline.ask.posterior import choice_of_engine
 from suffice.pipeline.ask.posterior.cells import cells_of, refuse_shared
-from suffice.pipeline.ask.posterior.infer import disjoint_moments_posterior, disjoint_posterior, noise_aware
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted
@@ -232,7 +225,7 @@ LARGEST_R_HAT = 1.1
 """R-hat above which pooled chains have not converged."""
 
 
-@lists_terms
+@posterior_terms.lists_terms
 def pool(
     statistic: str,
     *,
@@ -241,7 +234,7 @@ def pool(
     vouched: bool = False,
     prior: AnyPrior = None,
     rng: np.random.Generator | int | None = None,
-    **terms: Unpack[SharedTerms],
+    **terms: Unpack[posterior_terms.SharedTerms],
 ) -> Posterior:
     """Draw one noise-aware posterior from several releases. Costs no privacy.
 
@@ -285,7 +278,7 @@ def pool(
         raise UsageError(message)
     releases = _listed(disjoint if disjoint is not None else same_data)
     claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA
-    stated = noise_aware_terms(prior, terms)
+    stated = posterior_terms.noise_aware_terms(prior, terms)
     require(releases, statistic, claimed, vouched=vouched)
     parts = aligned([cells_of(release.statistic(statistic), stated.where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
@@ -296,7 +289,7 @@ def pool(
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
-    posterior = noise_aware(observed_again(parts), stated)
+    posterior = choice_of_engine.noise_aware(observed_again(parts), stated)
     return dataclasses.replace(posterior, releases=names)
 
 
@@ -321,7 +314,7 @@ def pooled(
     *,
     prior: AnyPrior = None,
     rng: np.random.Generator,
-    **further: Unpack[SharedTerms],
+    **further: Unpack[posterior_terms.SharedTerms],
 ) -> Posterior:
     """Return the posterior of parameters that aligned statistics of disjoint data share, cell by cell.
 
@@ -330,7 +323,7 @@ def pooled(
     UsageError
         Where the family cannot be pooled yet, the data barely fit one parameter, or chains disagree.
     """
-    terms = noise_aware_terms(prior, further)
+    terms = posterior_terms.noise_aware_terms(prior, further)
     refuse_within_unit(parts[0], "pooling")
     with_counts, parts = parts, [rows_alone(part) for part in parts]
     refuse_shared(parts[0])
@@ -343,11 +336,11 @@ def pooled(
         if family.latent is not None:
             return _of_one_parameter(with_counts, terms)
         if family.mean_and_variance is None:
-            posterior = disjoint_posterior(parts, terms)
+            posterior = choice_of_engine.disjoint_posterior(parts, terms)
         elif is_conjugate and len(parts) * len(parts[0].values) > MOST_BY_QUADRATURE:
             posterior = None
         else:
-            return disjoint_moments_posterior(with_counts, terms)
+            return choice_of_engine.disjoint_moments_posterior(with_counts, terms)
     except PriorError:
         # A proper conjugate prior may have too much of itself at an end to be integrated numerically.
         if not is_conjugate:
@@ -365,11 +358,11 @@ def pooled(
     return posterior
 
 
-def _of_one_parameter(parts: Sequence[NoisyStatistic], terms: PosteriorTerms) -> Posterior:
+def _of_one_parameter(parts: Sequence[NoisyStatistic], terms: posterior_terms.PosteriorTerms) -> Posterior:
     """Multiply p(y_r | theta) of one parameter on a grid of theta, by quadrature."""
     where = cells_to_model(parts, terms.clipping)
     parts = [rows_alone(part) for part in parts]
-    first = noise_aware(parts[0].take(np.arange(1)), _of_bounded(terms))
+    first = choice_of_engine.noise_aware(parts[0].take(np.arange(1)), _of_bounded(terms))
     n_priors = [n_prior_for(part, terms.n_prior) for part in parts]
     given = cast("Prior | Mixture | Density", first.prior)
     distribution: Distribution
@@ -380,7 +373,7 @@ def _of_one_parameter(parts: Sequence[NoisyStatistic], terms: PosteriorTerms) ->
         distribution, modelled = pooled_with_clipping(parts, given, n_priors, where)
     else:
         distribution = pooled_grid_distribution(parts, given, n_priors)
-    can_be = terms.clipping == MODELLED and FAMILIES[first.family].models_clipping
+    can_be = terms.clipping == posterior_terms.MODELLED and FAMILIES[first.family].models_clipping
     return dataclasses.replace(
         first,
         groups=parts[0].groups,
@@ -389,22 +382,22 @@ def _of_one_parameter(parts: Sequence[NoisyStatistic], terms: PosteriorTerms) ->
         else of_bounded_records(distribution, parts[0].plan),
         observed=tuple(parts),
         models_clipping=None if first.models_clipping is None else modelled,
-        before_clipping=terms.clipping == MODELLED,
+        before_clipping=terms.clipping == posterior_terms.MODELLED,
     )
 
 
-def _of_bounded(terms: PosteriorTerms) -> PosteriorTerms:
+def _of_bounded(terms: posterior_terms.PosteriorTerms) -> posterior_terms.PosteriorTerms:
     """Return the terms of factors: clipping is judged of the product, and predictors are of no factor."""
-    return dataclasses.replace(terms, clipping=IGNORED, predictor_prior=None)
+    return dataclasses.replace(terms, clipping=posterior_terms.IGNORED, predictor_prior=None)
 
 
 def _by_particles(
-    parts: Sequence[NoisyStatistic], terms: PosteriorTerms, rng: np.random.Generator
+    parts: Sequence[NoisyStatistic], terms: posterior_terms.PosteriorTerms, rng: np.random.Generator
 ) -> Posterior:
     """Multiply p(y_r | theta) by importance sampling of mixtures of conjugate distributions, by factor."""
 
     def posterior(part: NoisyStatistic, rows: Rows) -> Posterior:
-        return noise_aware(part.take(rows), _of_bounded(terms))
+        return choice_of_engine.noise_aware(part.take(rows), _of_bounded(terms))
 
     def factors(rows: Rows) -> list[tuple[Any, ...]]:
         return list(zip(*(_factors(posterior(part, rows)) for part in parts), strict=True))
@@ -419,7 +412,7 @@ def _by_particles(
             (product, slice(None), where) for product, where in zip(distributions, positions, strict=True)
         )
         distribution = PiecewiseTables(pieces=tuple(pieces), apart=first.distribution.apart)
-    if terms.clipping != MODELLED:
+    if terms.clipping != posterior_terms.MODELLED:
         distribution = of_bounded_records(distribution, parts[0].plan)
     return dataclasses.replace(
         first,
@@ -427,7 +420,7 @@ def _by_particles(
         distribution=distribution,
         observed=tuple(parts),
         models_clipping=None if first.models_clipping is None else np.zeros(len(parts[0].values), dtype=bool),
-        before_clipping=terms.clipping == MODELLED,
+        before_clipping=terms.clipping == posterior_terms.MODELLED,
     )
 
 

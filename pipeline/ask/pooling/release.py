@@ -240,7 +240,7 @@ class Release:
         """
         from suffice.pipeline.ask.inference.within_unit import Model
         from suffice.pipeline.ask.posterior.cells import cells_of  # scipy is slow to import
-        from suffice.pipeline.ask.posterior.infer import inferred  # scipy is slow to import
+        from suffice.pipeline.ask.posterior.choice_of_engine import inferred  # scipy is slow to import
         from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
 
         stated = PosteriorTerms(prior=prior, **terms)

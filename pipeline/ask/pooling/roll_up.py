@@ -25,25 +25,13 @@ from typing import TYPE_CHECKING, Any, Never, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.posterior_terms import (
-    BY_EVIDENCE,
-    NOISE_AWARE,
-    SharedTerms,
-    lists_terms,
-    noise_aware_terms,
-)
+from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.engines.unions import (
-    MomentsOfCell,
-    SummedNoise,
-    TotalsOfCell,
-    UnionDistribution,
-    evenly_spread,
-)
+from suffice.pipeline.math.engines import unions
 from suffice.pipeline.math.parameters.contrasts import matched_cells
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
@@ -57,7 +45,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.math.distributions.distribution import Prior
-    from suffice.pipeline.math.engines.unions import CellPoints
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
@@ -140,7 +127,7 @@ def union_posterior(statistic: NoisyStatistic) -> UnionPosterior:
     if rows.observations[1:] or plan.design is not Design.PARTITION_OF_UNITY:
         message = f"{plan.name}: cells are merged of one release, in which the number of records is private"
         raise UsageError(message)
-    cells: list[CellPoints]
+    cells: list[unions.CellPoints]
     if family.mean_and_variance is not None:
         cells, prior = _moments(rows), _OF_MOMENTS
     else:
@@ -151,12 +138,12 @@ def union_posterior(statistic: NoisyStatistic) -> UnionPosterior:
     return UnionPosterior(
         statistic=plan.name,
         family=plan.family,
-        method=NOISE_AWARE,
+        method=posterior_terms.NOISE_AWARE,
         prior=cast("Prior", UnionPrior(prior)),
         n_prior=None,
         groups=rows.groups,
         label_columns=family.labels(plan.parameters) if plan.family in _COUNTS else {},
-        distribution=UnionDistribution.of(cells),
+        distribution=unions.UnionDistribution.of(cells),
         rows_of=(
             f"{kept}of the released records of {rows.cells_summed} merged cells, as bounds and lattice leave "
             "them: totals, shares and means of these records, not of a process that made them"
@@ -186,11 +173,11 @@ def quantities_of(plan: StatisticPlan) -> int:
     return 3 if FAMILIES[plan.family].mean_and_variance is None else 4
 
 
-def _totals(statistic: NoisyStatistic, *, is_whole: bool) -> list[CellPoints]:
+def _totals(statistic: NoisyStatistic, *, is_whole: bool) -> list[unions.CellPoints]:
     """Points of S where it counts, and of quantities that are linear in it."""
     plan = statistic.plan
     values = statistic.values.astype(np.float64)
-    noise = SummedNoise.of(
+    noise = unions.SummedNoise.of(
         statistic.cells_summed, plan.scale, max(float(np.max(-values)), 0.0), is_whole=is_whole
     )
     record = float(plan.partition_total or 1)
@@ -211,11 +198,11 @@ def _totals(statistic: NoisyStatistic, *, is_whole: bool) -> list[CellPoints]:
         n, total = totals @ maps["n"], totals @ maps["total"]
         return {"n": n, "total": total, ratio: _over(total, n) / largest}
 
-    def of_cell(row: Floats) -> CellPoints:
-        cell = TotalsOfCell(values=row, record=record, noise=noise)
+    def of_cell(row: Floats) -> unions.CellPoints:
+        cell = unions.TotalsOfCell(values=row, record=record, noise=noise)
 
         def points() -> tuple[Floats, Mapping[str, Floats]]:
-            shares = evenly_spread(len(row) + 1)
+            shares = unions.evenly_spread(len(row) + 1)
             totals = cell.points(shares)
             held = np.any(totals > 0.0, axis=1)
             # Shares are of records: given that there is one, unless none of the points has any.
@@ -227,7 +214,7 @@ def _totals(statistic: NoisyStatistic, *, is_whole: bool) -> list[CellPoints]:
     return [of_cell(row) for row in values]
 
 
-def _moments(statistic: NoisyStatistic) -> list[CellPoints]:
+def _moments(statistic: NoisyStatistic) -> list[unions.CellPoints]:
     """Points of the number of records, of their total, and of their mean and variance."""
     plan = statistic.plan
     family: Any = FAMILIES[plan.family]
@@ -236,11 +223,13 @@ def _moments(statistic: NoisyStatistic) -> list[CellPoints]:
     mean, variance = (space.name for space in family.parameter_spaces(plan.parameters))
 
     values = (statistic.values / record).astype(np.float64)
-    shares = evenly_spread(4)
+    shares = unions.evenly_spread(4)
 
     @lru_cache(maxsize=_KEPT)
     def weighted(cell: int) -> tuple[Floats, Mapping[str, Floats]]:
-        moments = MomentsOfCell(values=values[cell], scale=plan.scale / record, terms=statistic.cells_summed)
+        moments = unions.MomentsOfCell(
+            values=values[cell], scale=plan.scale / record, terms=statistic.cells_summed
+        )
         weight, (n, m, square) = moments.points(shares)
         location = centre + half_range * m
         return weight, {"n": n, "total": n * location, mean: location, variance: half_range**2 * square}
@@ -301,14 +290,14 @@ class RolledUp:
         root = math.sqrt(len(self.parts))
         return [{**row, "noise_sd": row["noise_sd"] * root} for row in self.statistic.table()]
 
-    @lists_terms
+    @posterior_terms.lists_terms
     def posterior(
         self,
         prior: AnyPrior = None,
         *,
         rng: np.random.Generator | int | None = None,
         assume: str | None = None,
-        **terms: Unpack[SharedTerms],
+        **terms: Unpack[posterior_terms.SharedTerms],
     ) -> Posterior:
         """Return the noise-aware posterior of what the records of the merged cells add up to.
 
@@ -331,7 +320,7 @@ class RolledUp:
             Where there is no such assumption, a prior has no use, or the quantities of the family's merged
             cells are not worked out.
         """
-        stated = noise_aware_terms(prior, terms)
+        stated = posterior_terms.noise_aware_terms(prior, terms)
         if stated.where:
             message = "roll_up: cells are chosen before they are merged: roll up statistic.where(...)"
             raise UsageError(message)
@@ -349,7 +338,7 @@ def require_assumption(assume: str | None, clipping: str, *priors: object) -> No
     if assume not in {None, ONE_PARAMETER}:
         message = f"assume: a roll-up assumes nothing of its cells, or {ONE_PARAMETER!r}: not {assume!r}"
         raise UsageError(message)
-    if assume is None and clipping != BY_EVIDENCE:
+    if assume is None and clipping != posterior_terms.BY_EVIDENCE:
         message = (
             "a roll-up's totals, shares and means are of the released records, as bounds leave them: leave "
             f"clipping out, or assume {ONE_PARAMETER!r} for all merged cells"

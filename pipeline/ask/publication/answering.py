@@ -362,18 +362,12 @@ def _sensitivity(question: Question, asked: StatisticRequest, streams: Streams) 
         name=asked.statistic,
         statistics=(asked.statistic,),
         rows=table.rows(
-            float(request.mass),
-            quantile_draws(request.draws),
-            streams.summaries(),
-            interval=asked.interval,
+            float(request.mass), quantile_draws(request.draws), streams.summaries(), interval=asked.interval
         ),
         draws=lambda: table.draw_columns(request.draws, streams.draws()),
         rng=streams.summaries,
         diagnostics={
             f"{name}: {what}": text for name, side in sides for what, text in diagnostics_text(side).items()
         },
-        notes=(
-            *table.notes,
-            *(f"prior {name}: {line}" for name, side in sides for line in notes_of(side)),
-        ),
+        notes=(*table.notes, *(f"prior {name}: {line}" for name, side in sides for line in notes_of(side))),
     )

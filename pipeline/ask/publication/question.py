@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.inference.chosen_priors import (
-    n_prior_for,
-    predictor_prior_for,
-    prior_for,
-    read_prior,
-)
+from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE, PLUG_IN, PosteriorTerms
 from suffice.pipeline.ask.models.state_sampling import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.ask.pooling.roll_up import quantities_of, require_assumption, require_totals, roll_up
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.infer import plug_in
+from suffice.pipeline.ask.posterior.choice_of_engine import plug_in
 from suffice.pipeline.ask.publication.request import (
     FORMATS,
     LARGEST_SEED,
@@ -43,7 +38,6 @@ from suffice.pipeline.terms.released.noisy_statistic import HeldCells, rows_alon
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, SharedTerms
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.request import Kind, Relation
@@ -68,8 +62,8 @@ def ask(
     statistics: Sequence[str],
     *,
     kind: Kind = "posterior",
-    prior: AnyPrior | Mapping[str, AnyPrior] = None,
-    priors: Mapping[str, AnyPrior] | None = None,
+    prior: chosen_priors.AnyPrior | Mapping[str, chosen_priors.AnyPrior] = None,
+    priors: Mapping[str, chosen_priors.AnyPrior] | None = None,
     relation: Relation | None = None,
     over: Sequence[str] = (),
     assume: str | None = None,
@@ -129,7 +123,7 @@ def ask(
     for name in names:
         parts = [cells_asked(release, name, terms.where).slice(0, 1) for release in releases]
         stated = prior.get(name) if isinstance(prior, Mapping) else prior
-        given: dict[str | None, AnyPrior] = {None: stated}
+        given: dict[str | None, chosen_priors.AnyPrior] = {None: stated}
         if priors is not None:
             given = dict(priors.items())
         if is_union:
@@ -308,7 +302,7 @@ def _check_choices(kind: str, terms: PosteriorTerms) -> None:
 
 def _statistic_request(
     parts: Sequence[NoisyStatistic],
-    priors: Mapping[str | None, AnyPrior],
+    priors: Mapping[str | None, chosen_priors.AnyPrior],
     terms: PosteriorTerms,
     interval: str,
 ) -> StatisticRequest:
@@ -323,8 +317,10 @@ def _statistic_request(
     )
     counts = predictors = None
     if priors and terms.method != PLUG_IN:
-        predictors = predictor_prior_for(rows[0], terms.predictor_prior)
-        counts = "; ".join(dict.fromkeys(str(n_prior_for(part, terms.n_prior)) for part in rows))
+        predictors = chosen_priors.predictor_prior_for(rows[0], terms.predictor_prior)
+        counts = "; ".join(
+            dict.fromkeys(str(chosen_priors.n_prior_for(part, terms.n_prior)) for part in rows)
+        )
     return _read(
         StatisticRequest,
         "statistics",
@@ -348,7 +344,7 @@ def _interval_of(part: NoisyStatistic, kind: str, interval: str | None) -> str:
     return CENTRAL
 
 
-def prior_text(statistic: NoisyStatistic, prior: AnyPrior) -> str:
+def prior_text(statistic: NoisyStatistic, prior: chosen_priors.AnyPrior) -> str:
     """Return a prior's canonical text.
 
     Raises
@@ -356,11 +352,11 @@ def prior_text(statistic: NoisyStatistic, prior: AnyPrior) -> str:
     PriorError
         Where the family does not take it, or a text cannot hold it: a function.
     """
-    read = prior_for(statistic, prior)
+    read = chosen_priors.prior_for(statistic, prior)
     text = str(read)
     if isinstance(read, AnyDensity):
         try:
-            is_text = str(read_prior(text)) == text
+            is_text = str(chosen_priors.read_prior(text)) == text
         except PriorError:
             is_text = False
         if not is_text:

@@ -15,26 +15,9 @@ from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.pipeline.terms.declaration.fields import Column
+from suffice.pipeline.terms.statistics import moment_columns, sensitivity
 from suffice.pipeline.terms.statistics.lattice import Quantiser
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, MomentSums
-from suffice.pipeline.terms.statistics.moment_columns import (
-    DEFAULT_WEIGHT,
-    BoundedColumn,
-    Map,
-    lattice_of,
-    moment_map,
-    pair_name,
-)
-from suffice.pipeline.terms.statistics.sensitivity import (
-    Block,
-    ColumnBounds,
-    Constants,
-    Design,
-    Quantity,
-    combination,
-    minimal_moments,
-    minimal_products,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +28,7 @@ MOST_COLUMNS = 64
 """The noise on every number grows with the square of the number of columns."""
 
 
-Columns: TypeAlias = dict[Column, BoundedColumn]
+Columns: TypeAlias = dict[Column, moment_columns.BoundedColumn]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +48,7 @@ class Box:
         Of second moments beside first ones in the minimal design; None: the default.
     """
 
-    columns: Mapping[str, BoundedColumn]
+    columns: Mapping[str, moment_columns.BoundedColumn]
     bits: int
     linear: bool = True
     weight: Fraction | None = None
@@ -78,7 +61,7 @@ class Box:
     def minimal_weight(self, n_is_public: bool) -> Fraction | None:
         """Return the weight of second moments where the minimal design is released, else None."""
         every_row_counts = all(column.nulls.value is not None for column in self.columns.values())
-        return (self.weight or DEFAULT_WEIGHT) if n_is_public and every_row_counts else None
+        return (self.weight or moment_columns.DEFAULT_WEIGHT) if n_is_public and every_row_counts else None
 
 
 def require_columns(columns: Sequence[str], least: int) -> None:
@@ -92,8 +75,11 @@ def require_columns(columns: Sequence[str], least: int) -> None:
     if not least <= len(columns) <= MOST_COLUMNS:
         message = f"{least} to {MOST_COLUMNS} columns are taken together, not {len(columns)}"
         raise ValueError(message)
-    labels = [*columns, *(pair_name(*pair) for pair in combinations(columns, 2))]
-    designs = (moment_map(tuple(columns), 4, linear=True, weight=weight) for weight in (None, Fraction(1)))
+    labels = [*columns, *(moment_columns.pair_name(*pair) for pair in combinations(columns, 2))]
+    designs = (
+        moment_columns.moment_map(tuple(columns), 4, linear=True, weight=weight)
+        for weight in (None, Fraction(1))
+    )
     for names in (labels, *(design.components for design in designs)):
         if len(set(names)) < len(names):
             message = "the columns' names have to differ, and so do those of their pairs, written as 'x, y'"
@@ -104,7 +90,7 @@ def measure(box: Box) -> MomentSums:
     """Sum n, values and products of two over the rows in which every column has a value."""
     of = []
     for name, column in box.columns.items():
-        centre, half_range = lattice_of(column, linear=box.linear)
+        centre, half_range = moment_columns.lattice_of(column, linear=box.linear)
         quantiser = Quantiser(
             centre=float(centre),
             half_range=float(half_range),
@@ -116,65 +102,65 @@ def measure(box: Box) -> MomentSums:
     return MomentSums(of=tuple(of))
 
 
-def block(box: Box, n_is_public: bool) -> Block:
+def block(box: Box, n_is_public: bool) -> sensitivity.Block:
     """Release the weighted moments beside a public N, or moments combined so that n follows."""
     weight, size = box.minimal_weight(n_is_public), len(box.columns)
-    released = moment_map(tuple(box.columns), box.steps, linear=box.linear, weight=weight)
+    released = moment_columns.moment_map(tuple(box.columns), box.steps, linear=box.linear, weight=weight)
     quantities = _in_column_units(box, released)
     if weight is None:
-        return Block(
-            design=Design.BOUNDED,
+        return sensitivity.Block(
+            design=sensitivity.Design.BOUNDED,
             components=released.components,
             largest_value=released.largest_value,
             record_l1=released.record_l1,
             quantities=quantities,
         )
     if not box.linear:
-        return Block(
-            design=Design.MINIMAL,
+        return sensitivity.Block(
+            design=sensitivity.Design.MINIMAL,
             components=released.components,
             largest_value=released.largest_value,
-            minimal_sensitivity=minimal_products(box.steps, columns=size),
+            minimal_sensitivity=sensitivity.minimal_products(box.steps, columns=size),
             quantities=quantities,
         )
-    return Block(
-        design=Design.MINIMAL,
+    return sensitivity.Block(
+        design=sensitivity.Design.MINIMAL,
         components=released.components,
         largest_value=released.largest_value,
-        minimal_sensitivity=minimal_moments(box.steps, weight, columns=size),
+        minimal_sensitivity=sensitivity.minimal_moments(box.steps, weight, columns=size),
         moment_weight=weight,
         quantities=quantities,
     )
 
 
-def totals(box: Box, design: Design, sums: NDArray[Any]) -> NDArray[Any]:
+def totals(box: Box, design: sensitivity.Design, sums: NDArray[Any]) -> NDArray[Any]:
     """Form the components from moments, in Python integers."""
-    weight = box.minimal_weight(design is Design.MINIMAL)
-    released = moment_map(tuple(box.columns), box.steps, linear=box.linear, weight=weight)
+    weight = box.minimal_weight(design is sensitivity.Design.MINIMAL)
+    released = moment_columns.moment_map(tuple(box.columns), box.steps, linear=box.linear, weight=weight)
     components: NDArray[Any] = sums @ released.matrix.T
     return components
 
 
-def parameters(box: Box, **constants: Fraction) -> Constants:
+def parameters(box: Box, **constants: Fraction) -> sensitivity.Constants:
     """Return the columns' bounds and the lattice."""
-    return Constants(
+    return sensitivity.Constants(
         lattice_bits=box.bits,
         constants=constants,
         columns=tuple(
-            ColumnBounds(name=name, lower=column.lower, upper=column.upper)
+            sensitivity.ColumnBounds(name=name, lower=column.lower, upper=column.upper)
             for name, column in box.columns.items()
         ),
     )
 
 
-def _in_column_units(box: Box, released: Map) -> tuple[Quantity, ...]:
+def _in_column_units(box: Box, released: moment_columns.Map) -> tuple[sensitivity.Quantity, ...]:
     """Map the lattice's moments to n, total, total_of_squares and total_of_products of the columns."""
     moments, names = released.moments, tuple(box.columns)
-    lattices = [lattice_of(column, linear=box.linear) for column in box.columns.values()]
-    quantities = [combination("n", [(Fraction(1), moments[0, 0])])]
+    lattices = [moment_columns.lattice_of(column, linear=box.linear) for column in box.columns.values()]
+    quantities = [sensitivity.combination("n", [(Fraction(1), moments[0, 0])])]
     if box.linear:
         quantities += [
-            combination(
+            sensitivity.combination(
                 "total", [(centre, moments[0, 0]), (half_range / box.steps, moments[0, i])], component=name
             )
             for i, (name, (centre, half_range)) in enumerate(zip(names, lattices, strict=True), start=1)
@@ -194,7 +180,7 @@ def _in_column_units(box: Box, released: Map) -> tuple[Quantity, ...]:
         name, component = (
             ("total_of_squares", names[i - 1])
             if i == j
-            else ("total_of_products", pair_name(names[i - 1], names[j - 1]))
+            else ("total_of_products", moment_columns.pair_name(names[i - 1], names[j - 1]))
         )
-        quantities.append(combination(name, parts, component=component))
+        quantities.append(sensitivity.combination(name, parts, component=component))
     return tuple(quantities)

@@ -53,13 +53,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.quadrature import (
-    FEWER,
-    POINTS,
-    integral_rule,
-    largest_size,
-    sum_rule,
-)
+from suffice.pipeline.math.distributions import quadrature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -221,7 +215,7 @@ def divide_by_mass(
         size = np.sqrt((most - least) ** 2 + (36.0 + 25.0 * bend) * bend + (of_rough * rough) ** 2)
         # Integers as nodes are exact to half the degree: short blocks are better summed singly.
         if at_integers:  # halves are summed one by one, with no more nodes in all
-            size[length < 2 * POINTS] = np.inf
+            size[length < 2 * quadrature.POINTS] = np.inf
         log_length = np.log(length)
         columns = np.ascontiguousarray(value.T)
         # A quarter of the block counts as high as its lower end: about a bound of its mass from below.
@@ -231,20 +225,11 @@ def divide_by_mass(
 
     def fits(blocks: Blocks) -> Mask:
         return _is_enough(
-            POINTS, replace(blocks, depth=share * blocks.depth - margin), at_integers=at_integers
+            quadrature.POINTS, replace(blocks, depth=share * blocks.depth - margin), at_integers=at_integers
         )
 
     blocks = _divide(
-        evaluate,
-        judge,
-        fits,
-        row,
-        left,
-        right,
-        group=group,
-        is_sum=is_sum,
-        longest=longest,
-        nats=nats,
+        evaluate, judge, fits, row, left, right, group=group, is_sum=is_sum, longest=longest, nats=nats
     )
     return replace(blocks, depth=share * blocks.depth - margin)
 
@@ -253,31 +238,31 @@ def nodes_of(
     blocks: Blocks, *, is_sum: bool, at_integers: bool = False
 ) -> Iterator[tuple[Rows, Floats, Floats]]:
     """Choose rules: for some blocks that share one, rows, and nodes and weights, (n_blocks, n_nodes)."""
-    chosen = np.full(len(blocks.row), len(FEWER) - 1)
-    for position in range(len(FEWER) - 2, -1, -1):
-        points = FEWER[position]
+    chosen = np.full(len(blocks.row), len(quadrature.FEWER) - 1)
+    for position in range(len(quadrature.FEWER) - 2, -1, -1):
+        points = quadrature.FEWER[position]
         enough = _is_enough(points, blocks, at_integers=at_integers)
         if points < _DENSE:
             enough &= blocks.depth > _SPARSE
         if is_sum:
             enough |= blocks.length <= points
         chosen[enough] = position
-    for position, points in enumerate(FEWER):
+    for position, points in enumerate(quadrature.FEWER):
         of_rule = np.flatnonzero(chosen == position)
         most = 4 * SLICE // points
         for start in range(0, len(of_rule), most):
             in_slice = of_rule[start : start + most]
             left, right = blocks.left[in_slice], blocks.right[in_slice]
             if is_sum:
-                nodes, weights = sum_rule(left, right, points, at_integers=at_integers)
+                nodes, weights = quadrature.sum_rule(left, right, points, at_integers=at_integers)
             else:
-                nodes, weights = integral_rule(left, right, points)
+                nodes, weights = quadrature.integral_rule(left, right, points)
             yield blocks.row[in_slice], nodes, weights
 
 
 def _is_enough(points: int, blocks: Blocks, *, at_integers: bool) -> Mask:
     """Whether a rule of so many nodes is accurate in a block, for what its group has."""
-    accurate: Mask = blocks.size <= largest_size(
+    accurate: Mask = blocks.size <= quadrature.largest_size(
         points, blocks.depth, blocks.length, blocks.pole, at_integers=at_integers
     )
     return accurate
@@ -332,7 +317,7 @@ def _divide(
             # Near a pole blocks grow like its distance: cutting off allowed lengths takes fewer than halving.
             reach = np.where(length <= 16.0 * limit, limit, np.sqrt(limit * length))
             middle = np.floor(np.where(length > 1.5 * limit, left + reach, middle))
-            fine |= length <= POINTS
+            fine |= length <= quadrature.POINTS
         fine |= (middle <= left) | (middle >= right)
         # Blocks far below their group are left out: each holds at most about e^-nats of it.
         near = depth <= nats
@@ -371,10 +356,7 @@ def _shape(value: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     vertex = third + np.divide(tilt * tilt, 16.0 * bend, out=np.zeros_like(bend), where=inside)
     # (2): that parabola at a quarter and three quarters is 3/8 g_0 + 3/4 g_2 - 1/8 g_4 and its mirror image.
     even = 0.125 * ends + 0.75 * third
-    rough = np.maximum(
-        np.abs(second - even + 0.25 * tilt),
-        np.abs(fourth - even - 0.25 * tilt),
-    )
+    rough = np.maximum(np.abs(second - even + 0.25 * tilt), np.abs(fourth - even - 0.25 * tilt))
     return most, least, bend, rough, np.where(inside, np.maximum(most, vertex), most)
 
 

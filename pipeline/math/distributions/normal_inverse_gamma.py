@@ -126,10 +126,7 @@ class NormalInverseGammaDistribution(OfCells):
 
     @classmethod
     def updated(
-        cls,
-        prior: NormalInverseGamma,
-        sums: NormalSums,
-        names: tuple[str, str] = ("mean", "variance"),
+        cls, prior: NormalInverseGamma, sums: NormalSums, names: tuple[str, str] = ("mean", "variance")
     ) -> Self:
         r"""Conjugate update, worked out in half ranges about the centre.
 
@@ -467,12 +464,6 @@ class Scaling:
         # The quadratic form (beta - mu)^T Lambda (beta - mu) / v is the same in both units.
         scaled = self.matrix.T @ precision @ self.matrix / self.outcome**2
         return self.coefficients_in_half_ranges(loc), (scaled + scaled.T) / 2.0
-
-    def to_columns(self, loc: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """Return the same of the columns' units, from half ranges."""
-        inverse = np.linalg.inv(self.matrix)
-        scaled = inverse.T @ precision @ inverse * self.outcome**2
-        return self.matrix @ loc + self.shift, (scaled + scaled.T) / 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,16 +59,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.distribution import (
-    Entries,
-    OfCells,
-    Prior,
-    freeze,
-    matrix_of,
-    moment_above,
-    require_positive,
-    vector_of,
-)
+from suffice.pipeline.math.distributions import distribution
 from suffice.pipeline.math.distributions.gamma import InverseGammaDistribution
 from suffice.pipeline.math.distributions.normal import log_student
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, pair_name
@@ -89,7 +80,7 @@ _BLOCK_NUMBERS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class NormalInverseWishart(Prior):
+class NormalInverseWishart(distribution.Prior):
     r"""Joint prior of the mean and the covariance of several columns.
 
     .. math::
@@ -111,14 +102,14 @@ class NormalInverseWishart(Prior):
         definite matrix.
     """
 
-    loc: Entries
+    loc: distribution.Entries
     precision: float
     df: float
-    scale: Entries
+    scale: distribution.Entries
 
     def __post_init__(self) -> None:
-        freeze(self)
-        require_positive(self, "precision", "df")
+        distribution.freeze(self)
+        distribution.require_positive(self, "precision", "df")
 
     def of(self, size: int) -> tuple[Floats, float, float, Floats]:
         """Return loc (size,), precision, df and scale (size, size).
@@ -131,7 +122,7 @@ class NormalInverseWishart(Prior):
         if self.df <= size - 1:
             message = f"NormalInverseWishart: df must be above {size - 1} for {size} columns, not {self.df!r}"
             raise PriorError(message)
-        loc, scale = vector_of(self, "loc", size), matrix_of(self, "scale", size)
+        loc, scale = distribution.vector_of(self, "loc", size), distribution.matrix_of(self, "scale", size)
         return loc, float(self.precision), float(self.df), scale
 
     def sample(self, size: int, rng: np.random.Generator, columns: int) -> tuple[Floats, Floats]:
@@ -144,7 +135,7 @@ class NormalInverseWishart(Prior):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NormalInverseWishartDistribution(OfCells):
+class NormalInverseWishartDistribution(distribution.OfCells):
     """Means, variances and covariances of several columns.
 
     Means have Student's t for a marginal, variances an inverse gamma; quantiles of covariances are those of
@@ -205,7 +196,7 @@ class NormalInverseWishartDistribution(OfCells):
         if parameter == "mean":
             return np.where(self._freedom > 1.0, self.loc, np.nan)
         freedom = self._freedom[:, :, None]
-        return _entries(parameter, moment_above(2.0, freedom, self.scale, freedom - 2.0))
+        return _entries(parameter, distribution.moment_above(2.0, freedom, self.scale, freedom - 2.0))
 
     def sd(self, parameter: str) -> Floats:
         """Standard deviations: the root of Psi_ii / (f - 2) kappa of m; (3) of Sigma, infinite for f <= 4."""
@@ -213,12 +204,12 @@ class NormalInverseWishartDistribution(OfCells):
         f = self._freedom
         if parameter == "mean":
             # Var m_i = E Sigma_ii / kappa.
-            return np.sqrt(moment_above(2.0, f, diagonal, (f - 2.0) * self.precision[:, None]))
+            return np.sqrt(distribution.moment_above(2.0, f, diagonal, (f - 2.0) * self.precision[:, None]))
         # (3).
         products = diagonal[:, :, None] * diagonal[:, None, :]
         f = f[:, :, None]
         spread = f * self.scale**2 + (f - 2.0) * products
-        variance = moment_above(4.0, f, spread, (f - 1.0) * (f - 2.0) ** 2 * (f - 4.0))
+        variance = distribution.moment_above(4.0, f, spread, (f - 1.0) * (f - 2.0) ** 2 * (f - 4.0))
         return np.sqrt(_entries(parameter, variance))
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:

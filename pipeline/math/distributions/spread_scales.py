@@ -60,16 +60,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.math.distributions import normal_inverse_wishart
 from suffice.pipeline.math.distributions.distribution import Entries, Prior, freeze, vector_of
-from suffice.pipeline.math.distributions.normal_inverse_wishart import (
-    NormalInverseWishartDistribution,
-    sample_normal_inverse_wishart,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments
     from suffice.typing import Floats
 
 
@@ -193,7 +189,7 @@ class SpreadNormalInverseWishart(Prior):
         """Return independent draws of means (size, columns) and covariances (size, columns, columns)."""
         loc, half_range = self.of(columns)
         scale = scale_matrix(sample((size, columns), rng) * half_range**2)
-        _, covariance = sample_normal_inverse_wishart(
+        _, covariance = normal_inverse_wishart.sample_normal_inverse_wishart(
             np.zeros((size, columns)), np.ones(size), np.full(size, freedom(columns)), scale, 1, rng
         )
         return loc + half_range / 2.0 * rng.standard_normal((size, columns)), covariance[0]
@@ -226,12 +222,12 @@ def require_half_ranges(prior: Prior, value: Entries) -> None:
 
 def updated_given_scales(
     prior: SpreadNormalInverseWishart,
-    sums: Moments,
+    sums: normal_inverse_wishart.Moments,
     names: tuple[str, ...],
     variance: Floats,
     weight: Floats,
     rng: np.random.Generator,
-) -> NormalInverseWishartDistribution:
+) -> normal_inverse_wishart.NormalInverseWishartDistribution:
     r"""Return the distribution given moments, scales, and means that are drawn; see ``SpreadNormalEvidence``.
 
     Given w the means are normal; given them the covariance is inverse Wishart, whatever w is. Means that are
@@ -270,7 +266,7 @@ def updated_given_scales(
     # Sigma given the means: their distance from the average adds to the scatter.
     apart = average - mean
     scale = scale + sums.n[:, None, None] * apart[:, :, None] * apart[:, None, :]
-    return NormalInverseWishartDistribution(
+    return normal_inverse_wishart.NormalInverseWishartDistribution(
         loc=sums.centre + sums.half_range * mean,
         precision=np.full(len(n), np.inf),
         df=freedom(len(names)) + sums.n,

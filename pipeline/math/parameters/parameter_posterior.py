@@ -29,18 +29,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_intervals
-from suffice.pipeline.math.parameters.contrasts import (
-    DIFFERENCE,
-    RATIO,
-    Contrast,
-    contrast,
-    entry_labels,
-    in_words,
-    paired_cells,
-    require_interval,
-    require_share,
-    share_between,
-)
+from suffice.pipeline.math.parameters import contrasts
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
@@ -91,7 +80,7 @@ class ParameterPosterior:
         UsageError
             Where there is no such kind.
         """
-        return self.default_interval if interval is None else require_interval(interval)
+        return self.default_interval if interval is None else contrasts.require_interval(interval)
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -144,12 +133,7 @@ class ParameterPosterior:
         return self.distribution.sd(self._known(parameter))
 
     def quantile(
-        self,
-        parameter: str,
-        q: float,
-        *,
-        draws: int = DRAWS,
-        rng: np.random.Generator | int | None = None,
+        self, parameter: str, q: float, *, draws: int = DRAWS, rng: np.random.Generator | int | None = None
     ) -> Floats:
         """Posterior quantiles, shaped as ``mean``.
 
@@ -165,7 +149,7 @@ class ParameterPosterior:
         UsageError
             Where q is not between 0 and 1, or the parameter is unknown.
         """
-        levels = (require_share("q", q),)
+        levels = (contrasts.require_share("q", q),)
         quantiles = self.distribution.quantiles(
             self._known(parameter), levels, checked_draws(draws), generator(rng)
         )
@@ -299,7 +283,7 @@ class ParameterPosterior:
         return np.concatenate(
             [
                 # (1), as a share of draws.
-                share_between(block.sample(draws, source)[known], above, below)
+                contrasts.share_between(block.sample(draws, source)[known], above, below)
                 for block in blocks_of(self.distribution)
             ]
         )
@@ -312,7 +296,7 @@ class ParameterPosterior:
         *,
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
-    ) -> Contrast:
+    ) -> contrasts.Contrast:
         """Compare cells: a parameter of the first minus that of the second.
 
         Parameters
@@ -330,7 +314,7 @@ class ParameterPosterior:
         UsageError
             Where the keys do not name such pairs, or the parameter is unknown.
         """
-        return self._contrast(DIFFERENCE, parameter, first, second, draws, rng)
+        return self._contrast(contrasts.DIFFERENCE, parameter, first, second, draws, rng)
 
     def ratio(
         self,
@@ -340,9 +324,9 @@ class ParameterPosterior:
         *,
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
-    ) -> Contrast:
+    ) -> contrasts.Contrast:
         """Compare cells: a parameter of the first over that of the second; see ``difference``."""
-        return self._contrast(RATIO, parameter, first, second, draws, rng)
+        return self._contrast(contrasts.RATIO, parameter, first, second, draws, rng)
 
     def _contrast(
         self,
@@ -352,15 +336,15 @@ class ParameterPosterior:
         second: Mapping[str, object],
         draws: int,
         rng: np.random.Generator | int | None,
-    ) -> Contrast:
+    ) -> contrasts.Contrast:
         self._known(parameter)
-        left, right, shared = paired_cells(self.groups, first, second)
-        return contrast(
+        left, right, shared = contrasts.paired_cells(self.groups, first, second)
+        return contrasts.contrast(
             kind,
             parameter,
             (self, left),
             (self, right),
-            names=(in_words(first), in_words(second)),
+            names=(contrasts.in_words(first), contrasts.in_words(second)),
             groups=shared,
             draws=checked_draws(draws),
             rng=generator(rng),
@@ -371,7 +355,7 @@ class ParameterPosterior:
 
         The former is empty where no parameter has such an axis, the names where this one has none.
         """
-        return entry_labels(parameter, self.categories, self.components)
+        return contrasts.entry_labels(parameter, self.categories, self.components)
 
     def _known(self, parameter: str) -> str:
         if parameter not in self.parameters:
@@ -390,7 +374,7 @@ def ends_of(mass: float) -> tuple[float, float]:
         Where the mass is not between 0 and 1.
     """
     # (1), the same probability on both sides.
-    return (1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0
+    return (1.0 - contrasts.require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0
 
 
 def interval_in_words(kind: str, mass: float) -> str:

@@ -31,18 +31,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.math.distributions import normal_inverse_gamma, spread_scales
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
-from suffice.pipeline.math.distributions.normal_inverse_gamma import (
-    NormalInverseGamma,
-    NormalInverseGammaRegression,
-)
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-from suffice.pipeline.math.distributions.spread_scales import (
-    SpreadNormalInverseGammaRegression,
-    SpreadNormalInverseWishart,
-)
 from suffice.pipeline.math.priors.density import LEVELS, Density, called, ends_of, prior_error_of_values
 
 if TYPE_CHECKING:
@@ -61,11 +54,11 @@ CONJUGATE: dict[str, type[Prior]] = {
         Dirichlet,
         Normal,
         InverseGamma,
-        NormalInverseGamma,
+        normal_inverse_gamma.NormalInverseGamma,
         NormalInverseWishart,
-        NormalInverseGammaRegression,
-        SpreadNormalInverseWishart,
-        SpreadNormalInverseGammaRegression,
+        normal_inverse_gamma.NormalInverseGammaRegression,
+        spread_scales.SpreadNormalInverseWishart,
+        spread_scales.SpreadNormalInverseGammaRegression,
     )
 }
 

@@ -39,27 +39,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.math.distributions import spread_scales
 from suffice.pipeline.math.distributions.distribution import Prior, written
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.distributions.spread_scales import (
-    CONCENTRATION,
-    LARGEST,
-    LARGEST_WEIGHTS,
-    VARIANCES,
-    WEIGHTS,
-)
-from suffice.pipeline.math.priors.by_name import (
-    NAMES,
-    Independent,
-    JointDensity,
-    called_name,
-    one_number,
-    parse_call,
-    parse_number,
-    parse_one_component,
-    parse_prior,
-)
+from suffice.pipeline.math.priors import by_name
 from suffice.pipeline.math.priors.density import Density
 
 if TYPE_CHECKING:
@@ -159,10 +143,10 @@ class ScaleMixture(Mixture):
             message = f"ScaleMixture: lower must be below upper, not {lower!r} and {upper!r}"
             raise PriorError(message)
         parts: list[float | Prior] = []
-        for weight, variance in zip(WEIGHTS, VARIANCES, strict=True):
+        for weight, variance in zip(spread_scales.WEIGHTS, spread_scales.VARIANCES, strict=True):
             # E v = scale / (concentration - 1) = v_j h^2, and Var m = 4 E v / v_j = 4 h^2.
-            scale = (CONCENTRATION - 1.0) * variance * half_range**2
-            parts += [weight, NormalInverseGamma(middle, variance / 4.0, CONCENTRATION, scale)]
+            scale = (spread_scales.CONCENTRATION - 1.0) * variance * half_range**2
+            parts += [weight, NormalInverseGamma(middle, variance / 4.0, spread_scales.CONCENTRATION, scale)]
         Mixture.__init__(self, *parts)
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
@@ -194,10 +178,12 @@ class SpreadScale(Mixture):
             message = f"{type(self).__name__}: upper must be a number in 1e-30..1e30, not {upper!r}"
             raise PriorError(message)
         # E s = 2 v_j upper / (3 - 1) = v_j upper.
-        rates = tuple((CONCENTRATION - 1.0) * variance * upper for variance in LARGEST)
+        rates = tuple(
+            (spread_scales.CONCENTRATION - 1.0) * variance * upper for variance in spread_scales.LARGEST
+        )
         parts: list[float | Prior] = []
-        for weight, rate in zip(LARGEST_WEIGHTS, rates, strict=True):
-            parts += [weight, kind(CONCENTRATION, rate)]
+        for weight, rate in zip(spread_scales.LARGEST_WEIGHTS, rates, strict=True):
+            parts += [weight, kind(spread_scales.CONCENTRATION, rate)]
         Mixture.__init__(self, *parts)
         object.__setattr__(self, "upper", upper)
         object.__setattr__(self, "rates", rates)
@@ -255,7 +241,7 @@ class SpreadGamma(SpreadScale):
         SpreadScale.__init__(self, Gamma, upper)
 
 
-AnyDensity: TypeAlias = Density | Independent | JointDensity
+AnyDensity: TypeAlias = Density | by_name.Independent | by_name.JointDensity
 _SPREAD: dict[str, tuple[type[Mixture], tuple[str, ...]]] = {
     "ScaleMixture": (ScaleMixture, ("lower", "upper")),
     "SpreadGamma": (SpreadGamma, ("upper",)),
@@ -264,7 +250,7 @@ _SPREAD: dict[str, tuple[type[Mixture], tuple[str, ...]]] = {
 """By name: mixtures that are written by their bounds, and what these are called."""
 
 
-def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
+def parse_mixture(text: str) -> Prior | Mixture | Density | by_name.Independent:
     """Read a prior, a mixture of conjugate ones or a density by name; nothing is evaluated.
 
     Raises
@@ -272,18 +258,18 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
     PriorError
         Where the text is neither.
     """
-    name, call = called_name(text)
+    name, call = by_name.called_name(text)
     if name in _SPREAD:
         return _parse_spread(text, name)
     if call is None or name != "Mixture":
-        return parse_one_component(text)
+        return by_name.parse_one_component(text)
     parts: list[float | Prior] = []
     for node in call.args:
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        if is_call and node.func.id in {*NAMES, *_SPREAD, "Independent", "Mixture"}:  # type: ignore[attr-defined]
+        if is_call and node.func.id in {*by_name.NAMES, *_SPREAD, "Independent", "Mixture"}:  # type: ignore[attr-defined]
             message = f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}"
             raise PriorError(message)
-        parts.append(parse_prior(ast.unparse(node)) if is_call else parse_number(node, text))
+        parts.append(by_name.parse_prior(ast.unparse(node)) if is_call else by_name.parse_number(node, text))
     if call.keywords:
         message = f"prior {text!r}: Mixture takes weights and priors in turn, and no keywords"
         raise PriorError(message)
@@ -292,7 +278,7 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | Independent:
 
 def _parse_spread(text: str, name: str) -> Mixture:
     kind, names = _SPREAD[name]
-    _, arguments, keywords = parse_call(text, known=(name,))
+    _, arguments, keywords = by_name.parse_call(text, known=(name,))
     given = dict(zip(names, arguments, strict=False)) | keywords
     if len(given) != len(arguments) + len(keywords) or set(given) != set(names):
         message = f"prior {text!r}: {name} takes exactly ({', '.join(names)})"
@@ -375,9 +361,11 @@ def log_prior_on_points(text: str, points: Floats) -> Floats:
 def _densities(prior: object) -> tuple[Floats, tuple[Density, ...]]:
     """Return weights and densities of a prior's components."""
     if isinstance(prior, Mixture):
-        return np.array(prior.weights, dtype=np.float64), tuple(one_number(each) for each in prior.components)
+        return np.array(prior.weights, dtype=np.float64), tuple(
+            by_name.one_number(each) for each in prior.components
+        )
     if isinstance(prior, Prior | Density):
-        return np.ones(1), (one_number(prior),)
+        return np.ones(1), (by_name.one_number(prior),)
     message = f"prior {prior}: it is not of one number"
     raise PriorError(message)
 

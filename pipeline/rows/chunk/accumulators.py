@@ -29,7 +29,7 @@ from suffice.pipeline.rows.chunk.exact_sums import (
     zero_table,
 )
 from suffice.pipeline.rows.sources.contract import exact_data
-from suffice.pipeline.terms.statistics.measure import N_PRODUCTS, N_SIDES, CodeColumn, CodeCounts
+from suffice.pipeline.terms.statistics import measure as measures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,18 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.rows.chunk.encoding import Places
-    from suffice.pipeline.terms.statistics.measure import (
-        CountedPowers,
-        FirstRow,
-        MomentSums,
-        PowerSums,
-        ReadColumn,
-        RowCounts,
-        TableCounts,
-        TransitionCounts,
-        UnitMean,
-        UnitProducts,
-    )
     from suffice.typing import Codes
 
 
@@ -61,7 +49,7 @@ FEWEST_MATRIX_ROWS = 1 << 15
 class CountAccumulator:
     """Counts of codes."""
 
-    def __init__(self, measure: CodeCounts, n_cells: int) -> None:
+    def __init__(self, measure: measures.CodeCounts, n_cells: int) -> None:
         self._table = zero_table(measure, n_cells + 1)
 
     def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
@@ -76,7 +64,7 @@ class CountAccumulator:
 class TableAccumulator:
     """Counts of combinations of codes, in several tables."""
 
-    def __init__(self, measure: TableCounts, n_cells: int) -> None:
+    def __init__(self, measure: measures.TableCounts, n_cells: int) -> None:
         position = {of: index for index, of in enumerate(measure.reads)}
         self._columns = [[(position[of], of.n_codes) for of in table] for table in measure.tables]
         self._tables = [np.zeros((n_cells + 1, width), np.int64) for width in measure.widths]
@@ -101,7 +89,7 @@ class TableAccumulator:
 class TransitionAccumulator:
     """Counts of steps along the rows of units."""
 
-    def __init__(self, measure: TransitionCounts, n_cells: int) -> None:
+    def __init__(self, measure: measures.TransitionCounts, n_cells: int) -> None:
         self.measure = measure
         self._table = zero_table(measure, n_cells + 1)
 
@@ -136,7 +124,7 @@ class TransitionAccumulator:
 class PowerAccumulator:
     """Sums of powers of a lattice value, carried into the high limbs before an int64 is full."""
 
-    def __init__(self, measure: PowerSums, n_cells: int) -> None:
+    def __init__(self, measure: measures.PowerSums, n_cells: int) -> None:
         self._table = zero_table(measure, n_cells + 1)
         self._limit = rows_before_carry(measure.of.quantiser.largest_magnitude, measure.degree)
         self._room = 0
@@ -154,10 +142,10 @@ class PowerAccumulator:
 class CountedPowerAccumulator:
     """Sums of powers of a lattice value, and counts of the rows that clipping moved to each end."""
 
-    def __init__(self, measure: CountedPowers, n_cells: int) -> None:
+    def __init__(self, measure: measures.CountedPowers, n_cells: int) -> None:
         self._powers = PowerAccumulator(measure.of, n_cells)
         self._quantiser = measure.of.of.quantiser
-        self._counts = np.zeros((n_cells + 1, N_SIDES), np.int64)
+        self._counts = np.zeros((n_cells + 1, measures.N_SIDES), np.int64)
 
     def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
         """Add rows."""
@@ -183,7 +171,7 @@ class CountedPowerAccumulator:
 class MomentAccumulator:
     """Sums of values and of products of two, row by row in int64: for any number of cells."""
 
-    def __init__(self, measure: MomentSums, n_cells: int) -> None:
+    def __init__(self, measure: measures.MomentSums, n_cells: int) -> None:
         self._table = zero_table(measure, n_cells + 1)
         self._limit = rows_before_carry(measure.largest_magnitude, 2)
         self._room = 0
@@ -210,7 +198,7 @@ class MatrixAccumulator:
     of addition leaves the integers that float64 holds exactly, so the result is that of int64.
     """
 
-    def __init__(self, measure: MomentSums, n_cells: int) -> None:
+    def __init__(self, measure: measures.MomentSums, n_cells: int) -> None:
         self._table = zero_table(measure, n_cells)
         self._limit = rows_before_carry(measure.largest_magnitude, 2)
         self._block = rows_before_rounding(measure.largest_magnitude)
@@ -285,13 +273,15 @@ class UnitProductAccumulator:
     added limb by limb, less than 2^48 to the low one.
     """
 
-    def __init__(self, measure: UnitProducts, n_cells: int) -> None:
+    def __init__(self, measure: measures.UnitProducts, n_cells: int) -> None:
         of = measure.of
         self._rows = (
-            CountAccumulator(of, n_cells) if isinstance(of, CodeCounts) else PowerAccumulator(of, n_cells)
+            CountAccumulator(of, n_cells)
+            if isinstance(of, measures.CodeCounts)
+            else PowerAccumulator(of, n_cells)
         )
-        self._counts_codes = isinstance(of, CodeCounts)
-        shape = (n_cells, N_PRODUCTS)
+        self._counts_codes = isinstance(of, measures.CodeCounts)
+        shape = (n_cells, measures.N_PRODUCTS)
         self._low, self._high = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self._products = Table(low=self._low, high=self._high)
         self._limit = rows_before_carry(LIMB_MASK, 1)
@@ -393,11 +383,13 @@ class UnitAccumulator(Protocol):
 class FirstRowAccumulator:
     """Sums of one row of each unit."""
 
-    def __init__(self, measure: FirstRow, n_cells: int) -> None:
+    def __init__(self, measure: measures.FirstRow, n_cells: int) -> None:
         of = measure.of
         self._reads = measure.reads
         self._rows = (
-            CountAccumulator(of, n_cells) if isinstance(of, CodeCounts) else PowerAccumulator(of, n_cells)
+            CountAccumulator(of, n_cells)
+            if isinstance(of, measures.CodeCounts)
+            else PowerAccumulator(of, n_cells)
         )
 
     def add(self, cells: Codes, columns: Sequence[Codes]) -> None:
@@ -419,7 +411,7 @@ class FirstRowAccumulator:
 class UnitMeanAccumulator:
     """Sums of powers of units' means."""
 
-    def __init__(self, measure: UnitMean, n_cells: int) -> None:
+    def __init__(self, measure: measures.UnitMean, n_cells: int) -> None:
         self._reads = measure.reads
         self._units = PowerAccumulator(measure.of, n_cells)
 
@@ -448,7 +440,7 @@ class UnitMeanAccumulator:
 class RowCountAccumulator:
     """Sums, or counts, of the numbers of units' rows."""
 
-    def __init__(self, measure: RowCounts, n_cells: int) -> None:
+    def __init__(self, measure: measures.RowCounts, n_cells: int) -> None:
         self._measure = measure
         self._table = zero_table(measure, n_cells + 1)
         self._limit = rows_before_carry(measure.upper, 1)
@@ -486,11 +478,11 @@ class RowCountAccumulator:
         return without_last_cell(self._table)
 
 
-def enters(reads: Sequence[ReadColumn], columns: Sequence[Codes]) -> NDArray[np.bool_]:
+def enters(reads: Sequence[measures.ReadColumn], columns: Sequence[Codes]) -> NDArray[np.bool_]:
     """Return which rows enter: those that have a code or a lattice value of every column."""
     enters = np.ones(len(columns[0]), np.bool_)
     for of, column in zip(reads, columns, strict=True):
-        enters &= column >= 0 if isinstance(of, CodeColumn) else column != kernels.NOTHING
+        enters &= column >= 0 if isinstance(of, measures.CodeColumn) else column != kernels.NOTHING
     return enters
 
 

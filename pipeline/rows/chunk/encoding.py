@@ -18,14 +18,7 @@ from suffice.arrays import number_array
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.clipping import LatticeReader, SideReader
 from suffice.pipeline.rows.sources.column_values import comparable, fixed_width, null_mask, validity
-from suffice.pipeline.terms.declaration.domain_lookup import (
-    UNSIGNED_SHIFT,
-    Dense,
-    Interval,
-    Listed,
-    Sparse,
-    lookup,
-)
+from suffice.pipeline.terms.declaration import domain_lookup
 from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn
 
 if TYPE_CHECKING:
@@ -33,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.declaration.domain_lookup import Codes
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.measure import ReadColumn
 
@@ -61,9 +53,9 @@ class Encoder:
         self._missing = missing
         self._dictionary: pa.Array | None = None
         self._dictionary_codes = self._all_missing(1)
-        self._codes_by_content: dict[tuple[pa.DataType, bytes, bytes], Codes] = {}
+        self._codes_by_content: dict[tuple[pa.DataType, bytes, bytes], domain_lookup.Codes] = {}
 
-    def codes(self, column: pa.Array) -> Codes:
+    def codes(self, column: pa.Array) -> domain_lookup.Codes:
         """Return one code per row of an Arrow array, shape (n_rows,), int32."""
         if pa.types.is_null(column.type) or not len(column):
             return self._all_missing(len(column))
@@ -75,16 +67,16 @@ class Encoder:
             kernels.fill_nulls(codes, *validity(column), self._missing)
         return codes
 
-    def _all_missing(self, size: int) -> Codes:
+    def _all_missing(self, size: int) -> domain_lookup.Codes:
         return np.full(size, self._missing, np.int32)
 
-    def _codes_by_index(self, column: pa.DictionaryArray) -> Codes:
+    def _codes_by_index(self, column: pa.DictionaryArray) -> domain_lookup.Codes:
         codes = np.empty(len(column), np.int32)
         indices = fixed_width(column.indices).astype(np.int32, copy=False)
         kernels.gather(indices, self._codes_of_dictionary(column.dictionary), codes)
         return codes
 
-    def _codes_of_dictionary(self, dictionary: pa.Array) -> Codes:
+    def _codes_of_dictionary(self, dictionary: pa.Array) -> domain_lookup.Codes:
         """Return the codes of a dictionary's entries, and `missing` last.
 
         Within a row group each batch's dictionary begins with the last one's: only new entries are
@@ -106,24 +98,26 @@ class Encoder:
             self._dictionary = dictionary
         return self._dictionary_codes
 
-    def _codes_by_value(self, column: pa.Array) -> Codes:
+    def _codes_by_value(self, column: pa.Array) -> domain_lookup.Codes:
         column = comparable(column)
-        table = lookup(self._domain, column.type)
-        if isinstance(table, Listed):
+        table = domain_lookup.lookup(self._domain, column.type)
+        if isinstance(table, domain_lookup.Listed):
             by_text = table.by_text
             if by_text is not None and _FEW * len(column) < len(by_text):
                 texts = column.to_pylist()
                 return np.array([by_text.get(text, self._missing) for text in texts], np.int32)
             absent = number_array(np.array([len(table.codes)], np.int32))[0]
             positions = pc.fill_null(pc.index_in(column, value_set=table.keys), absent)
-            codes: Codes = np.append(table.codes, np.int32(self._missing))[fixed_width(positions)]
+            codes: domain_lookup.Codes = np.append(table.codes, np.int32(self._missing))[
+                fixed_width(positions)
+            ]
             return codes
         values, is_integer = _int64(column, table)
-        if isinstance(table, Interval):
+        if isinstance(table, domain_lookup.Interval):
             is_inside = (values >= table.begins) & (values < table.ends)
             return np.where(is_inside, np.int32(0), np.int32(self._missing))
         codes = np.empty(len(column), np.int32)
-        if isinstance(table, Dense):
+        if isinstance(table, domain_lookup.Dense):
             kernels.look_up(values, table.first, table.codes, self._missing, codes)
         else:
             kernels.search(values, table.keys, table.codes, self._missing, codes)
@@ -149,19 +143,19 @@ def _content(dictionary: pa.Array) -> tuple[pa.DataType, bytes, bytes] | None:
 
 
 def _int64(
-    column: pa.Array, table: Dense | Sparse | Interval
+    column: pa.Array, table: domain_lookup.Dense | domain_lookup.Sparse | domain_lookup.Interval
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
     """Return values as the int64 numbers that a lookup compares, and which of them are comparable."""
     if pa.types.is_boolean(column.type):
         return fixed_width(pc.cast(column, pa.uint8())).astype(np.int64), None
     values = fixed_width(column)
     if column.type == pa.uint64():
-        return (values ^ np.uint64(UNSIGNED_SHIFT)).view(np.int64), None
+        return (values ^ np.uint64(domain_lookup.UNSIGNED_SHIFT)).view(np.int64), None
     if not pa.types.is_floating(column.type):
         values = values.astype(np.int64, copy=False)
         return (values // table.divisor if table.divisor > 1 else values), None
     numbers = values.astype(np.float64, copy=False)
-    if isinstance(table, Sparse) and table.of_bits:
+    if isinstance(table, domain_lookup.Sparse) and table.of_bits:
         return (numbers + 0.0).view(np.int64), None
     with np.errstate(invalid="ignore"):
         integers = numbers.astype(np.int64)
@@ -186,7 +180,7 @@ class CellReader:
     def __init__(self, keys: Iterable[tuple[str, Domain]]) -> None:
         self._keys = [(column, len(domain), Encoder(domain)) for column, domain in keys]
 
-    def read(self, batch: pa.RecordBatch) -> Codes:
+    def read(self, batch: pa.RecordBatch) -> domain_lookup.Codes:
         """Return the cells of a batch, shape (n_rows,), int32."""
         cells = np.zeros(batch.num_rows, np.int32)
         for column, size, encoder in self._keys:
@@ -201,7 +195,7 @@ class CodeReader:
         self._column = of.column
         self._encoder = Encoder(of.domain, -1 if of.fallback is None else of.fallback)
 
-    def read(self, batch: pa.RecordBatch) -> Codes:
+    def read(self, batch: pa.RecordBatch) -> domain_lookup.Codes:
         """Return the codes of a batch in a new array, shape (n_rows,), int32."""
         return self._encoder.codes(batch.column(self._column))
 

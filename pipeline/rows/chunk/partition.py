@@ -15,20 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from suffice.pipeline.rows import sources
-from suffice.pipeline.rows.chunk.accumulators import (
-    CountAccumulator,
-    CountedPowerAccumulator,
-    FirstRowAccumulator,
-    MatrixAccumulator,
-    MomentAccumulator,
-    PowerAccumulator,
-    RowCountAccumulator,
-    TableAccumulator,
-    TransitionAccumulator,
-    UnitMeanAccumulator,
-    UnitProductAccumulator,
-    multiplies_matrices,
-)
+from suffice.pipeline.rows.chunk import accumulators
 from suffice.pipeline.rows.chunk.derived_columns import with_derived
 from suffice.pipeline.rows.chunk.encoding import CellReader, column_reader
 from suffice.pipeline.rows.chunk.exact_sums import cell_count
@@ -81,15 +68,15 @@ class Accumulator(Protocol):
 
 
 _ACCUMULATORS: dict[type[Measure], Callable[[Any, int], Accumulator]] = {
-    CodeCounts: CountAccumulator,
-    TableCounts: TableAccumulator,
-    TransitionCounts: TransitionAccumulator,
-    PowerSums: PowerAccumulator,
-    CountedPowers: CountedPowerAccumulator,
-    FirstRow: FirstRowAccumulator,
-    UnitMean: UnitMeanAccumulator,
-    RowCounts: RowCountAccumulator,
-    UnitProducts: UnitProductAccumulator,
+    CodeCounts: accumulators.CountAccumulator,
+    TableCounts: accumulators.TableAccumulator,
+    TransitionCounts: accumulators.TransitionAccumulator,
+    PowerSums: accumulators.PowerAccumulator,
+    CountedPowers: accumulators.CountedPowerAccumulator,
+    FirstRow: accumulators.FirstRowAccumulator,
+    UnitMean: accumulators.UnitMeanAccumulator,
+    RowCounts: accumulators.RowCountAccumulator,
+    UnitProducts: accumulators.UnitProductAccumulator,
 }
 
 
@@ -97,9 +84,9 @@ def accumulator(measure: Measure, n_cells: int) -> Accumulator:
     """Return an empty accumulator of a measure."""
     if not isinstance(measure, MomentSums):
         return _ACCUMULATORS[type(measure)](measure, n_cells)
-    if multiplies_matrices(len(measure.of), n_cells, measure.largest_magnitude):
-        return MatrixAccumulator(measure, n_cells)
-    return MomentAccumulator(measure, n_cells)
+    if accumulators.multiplies_matrices(len(measure.of), n_cells, measure.largest_magnitude):
+        return accumulators.MatrixAccumulator(measure, n_cells)
+    return accumulators.MomentAccumulator(measure, n_cells)
 
 
 BLOCK_ROWS = 1 << 17
@@ -182,10 +169,7 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
     # proof: disjoint-windows
     if spec.window is not None:
         period = Domain(
-            kind=DomainKind.PERIOD,
-            keys=(window,),
-            every=spec.window.every,
-            time_zone=spec.window.time_zone,
+            kind=DomainKind.PERIOD, keys=(window,), every=spec.window.every, time_zone=spec.window.time_zone
         )
         selected = (spec.window.column, period)
     job = ChunkJob(
@@ -223,9 +207,9 @@ def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
     """Sum batches of rows, each with at least the columns that the job reads, of types that serve them."""
     cell_reader = CellReader(job.cell_columns)
     readers = {name: [column_reader(of) for of in measure.reads] for name, measure in job.measures.items()}
-    accumulators = {name: accumulator(measure, job.n_cells) for name, measure in job.measures.items()}
+    adding_up = {name: accumulator(measure, job.n_cells) for name, measure in job.measures.items()}
     for batch in with_derived(batches, job):
         cells = cell_reader.read(batch)
-        for name, adding in accumulators.items():
+        for name, adding in adding_up.items():
             adding.add(cells, [reader.read(batch) for reader in readers[name]])
-    return {name: adding.table() for name, adding in accumulators.items()}
+    return {name: adding.table() for name, adding in adding_up.items()}

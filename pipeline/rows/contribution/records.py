@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.rows.chunk.partition import ChunkJob
-    from suffice.pipeline.terms.statistics.measure import Measure, ReadColumn
+    from suffice.pipeline.terms.statistics.measure import ReadColumn
     from suffice.typing import Codes
 
     Records: TypeAlias = NDArray[np.uint64]
@@ -342,8 +342,3 @@ def by_unit(pieces: Sequence[Records], key: UnitKey, bundle_rows: int) -> Iterat
         divided.append(slices(piece.take(order, axis=0), ends))
     for bundle in range(n_bundles):
         yield np.concatenate([parts[bundle] for parts in divided])
-
-
-def columns_read(records: Records, layout: RecordLayout, measure: Measure) -> tuple[Codes, list[Codes]]:
-    """Return the cells and the columns of a measure, in new arrays."""
-    return layout.cells(records), [layout.column(records, of) for of in measure.reads]

@@ -16,14 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from suffice.errors import ClusterError, StageFailedError
-from suffice.pipeline.cluster.connection import (
-    MAY_SPILL,
-    Watched,
-    open_cluster,
-    report_finished,
-    require_dask,
-    this_worker_may_spill,
-)
+from suffice.pipeline.cluster import connection
 from suffice.pipeline.cluster.workers import STALL_SECONDS
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Sums, combine, sums_nbytes, wipe_sums, zeros
 from suffice.pipeline.rows.chunk.partition import chunk
@@ -33,7 +26,6 @@ from suffice.pipeline.rows.sources.contract import join, name_alone, pack, refus
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from suffice.pipeline.cluster.connection import Cluster, Notice, Progress
     from suffice.pipeline.rows.chunk.partition import ChunkJob
     from suffice.pipeline.rows.sources.contract import Split
 
@@ -97,11 +89,11 @@ def open_cluster_for_sums(
     address: str,
     certificates: str | None = None,
     stall_seconds: float = STALL_SECONDS,
-    notice: Notice = lambda _: None,
-) -> Iterator[Cluster]:
+    notice: connection.Notice = lambda _: None,
+) -> Iterator[connection.Cluster]:
     """Open a cluster whose workers can move partial results to one another; see :func:`open_cluster`."""
-    require_dask("reading data")
-    with open_cluster(
+    connection.require_dask("reading data")
+    with connection.open_cluster(
         address,
         certificates=certificates,
         prepare=move_partial_results,
@@ -176,9 +168,9 @@ class Failure:
 def exact_sums(
     job: ChunkJob,
     partitions: Sequence[Split],
-    cluster: Cluster,
+    cluster: connection.Cluster,
     *,
-    progress: Progress | None = None,
+    progress: connection.Progress | None = None,
 ) -> ExactTotals:
     """Sum all partitions.
 
@@ -228,7 +220,7 @@ def exact_sums(
             progress is not None,
         )
     last = add_tree(graph, reads, f"add-{run}", topic)
-    watched = Watched(run, reads, progress) if progress else None
+    watched = connection.Watched(run, reads, progress) if progress else None
     results = succeeded(cluster.compute(graph, last, watched))
     if watched is not None:
         watched.all_finished()
@@ -259,8 +251,8 @@ def succeeded(results: Sequence[Any | Failure]) -> list[Any]:
     for result in results:
         if isinstance(result, PartialSums):
             result.wipe()
-    if failure.message == MAY_SPILL:
-        raise ClusterError(MAY_SPILL)
+    if failure.message == connection.MAY_SPILL:
+        raise ClusterError(connection.MAY_SPILL)
     raise StageFailedError("reading", failure.message)
 
 
@@ -331,11 +323,11 @@ def guarded(
         Whether somebody waits to hear that it is done: that takes the scheduler as long as a small task does.
     """
     try:
-        if topic is not None and this_worker_may_spill():
-            return Failure(MAY_SPILL)
+        if topic is not None and connection.this_worker_may_spill():
+            return Failure(connection.MAY_SPILL)
         result = work()
         if report and topic is not None:
-            report_finished(topic)
+            connection.report_finished(topic)
     except StageFailedError as error:
         return Failure(str(error))
     except MemoryError:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.rows.sources import delimited_lines, file_access
 from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.column_values import TEXT_TYPES, read_texts
 from suffice.pipeline.rows.sources.contract import (
@@ -25,21 +26,6 @@ from suffice.pipeline.rows.sources.contract import (
     split_rows,
 )
 from suffice.pipeline.rows.sources.contracted_columns import contract_schema
-from suffice.pipeline.rows.sources.delimited_lines import (
-    LONGEST_LINE,
-    LineFormat,
-    columns_of,
-    fields_of,
-    line_blocks,
-)
-from suffice.pipeline.rows.sources.file_access import (
-    PinnedFile,
-    list_files,
-    list_objects,
-    opened,
-    reaches,
-    status,
-)
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, is_url
 
@@ -85,7 +71,7 @@ class CsvFile:
         The column of the units: a row whose text there does not read enters nothing.
     """
 
-    file: PinnedFile
+    file: file_access.PinnedFile
     names: tuple[str | None, ...]
     types: tuple[tuple[str, CsvType], ...]
     delimiter: str
@@ -99,9 +85,11 @@ class CsvFile:
         return self.unit is None or self.names.count(self.unit) == 1
 
     @property
-    def form(self) -> LineFormat:
+    def form(self) -> delimited_lines.LineFormat:
         """How its lines are divided."""
-        return LineFormat(delimiter=self.delimiter, quote=self.quote, n_fields=len(self.names))
+        return delimited_lines.LineFormat(
+            delimiter=self.delimiter, quote=self.quote, n_fields=len(self.names)
+        )
 
 
 @exact_data(travels=True)
@@ -141,7 +129,7 @@ class PinnedCsv:
     """
 
     files: tuple[CsvFile, ...]
-    without_rows: tuple[PinnedFile, ...]
+    without_rows: tuple[file_access.PinnedFile, ...]
     n_columns: int
     contracted: PartSchema | None
 
@@ -251,7 +239,7 @@ def verify(pin: Pin, checksums: str) -> None:
         check=partial(check, pin),
         place=_PLACE,
         address=address,
-        is_reached=partial(reaches, address, kind=KIND),
+        is_reached=partial(file_access.reaches, address, kind=KIND),
     )
 
 
@@ -267,15 +255,15 @@ def check(pin: Pin) -> None:
         _check_pinned(file)
 
 
-def _pinned_files(pin: Pin) -> Iterator[PinnedFile]:
+def _pinned_files(pin: Pin) -> Iterator[file_access.PinnedFile]:
     pinned: PinnedCsv = pin.private
     yield from (csv.file for csv in pinned.files)
     yield from pinned.without_rows
 
 
-def _status(path: str) -> PinnedFile:
+def _status(path: str) -> file_access.PinnedFile:
     try:
-        return status(path)
+        return file_access.status(path)
     except OSError:
         message = f"{_PLACE}: {path} cannot be read"
         raise UsageError(message) from None
@@ -283,15 +271,15 @@ def _status(path: str) -> PinnedFile:
 
 def _listed(address: str, *, may_be_empty: bool) -> Sequence[str]:
     if is_url(address):
-        return [file.address for file in list_objects(address, KIND, may_be_empty=may_be_empty)]
-    return list_files(address, KIND, may_be_empty=may_be_empty)
+        return [file.address for file in file_access.list_objects(address, KIND, may_be_empty=may_be_empty)]
+    return file_access.list_files(address, KIND, may_be_empty=may_be_empty)
 
 
 def _pinned(path: str, source: CsvSpec, known: frozenset[str], unit: str | None) -> CsvFile | None:
     """Pin a file; None where its first line is needed and names no columns."""
     try:
-        file = status(path)
-        with opened(file) as content:
+        file = file_access.status(path)
+        with file_access.opened(file) as content:
             head = _head(content)
     except OSError:
         message = f"{_PLACE}: {path} cannot be read"
@@ -300,7 +288,7 @@ def _pinned(path: str, source: CsvSpec, known: frozenset[str], unit: str | None)
     names: Sequence[str | None] | None = source.header
     if names is None:
         end = head.find(b"\n") + 1 or len(head)
-        names = fields_of(head[start:end], source.delimiter, source.quote)
+        names = delimited_lines.fields_of(head[start:end], source.delimiter, source.quote)
         start = end
     if names is None:
         return None
@@ -318,7 +306,7 @@ def _pinned(path: str, source: CsvSpec, known: frozenset[str], unit: str | None)
 def _head(content: BinaryIO) -> bytes:
     """Read the first line, or what is enough of it to tell that it is too long."""
     head = b""
-    while b"\n" not in head and len(head) <= LONGEST_LINE + len(_BYTE_ORDER_MARK) + 1:
+    while b"\n" not in head and len(head) <= delimited_lines.LONGEST_LINE + len(_BYTE_ORDER_MARK) + 1:
         read = content.read(_HEAD_BYTES)
         if not read:
             break
@@ -340,7 +328,7 @@ def _count(csv: CsvFile) -> list[Lines]:
     start = position = csv.start
     n_rows = 0
     try:
-        with opened(csv.file) as content:
+        with file_access.opened(csv.file) as content:
             content.seek(start)
             ends_within = False
             while read := content.read(COUNT_BYTES):
@@ -382,9 +370,9 @@ def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterat
     kinds = {name: types.get(name, CsvType.TEXT) for name in columns}
     n_rows = 0
     try:
-        with opened(csv.file) as content:
-            for block in line_blocks(content, piece.start, piece.stop):
-                texts = columns_of(block, csv.form, positions)
+        with file_access.opened(csv.file) as content:
+            for block in delimited_lines.line_blocks(content, piece.start, piece.stop):
+                texts = delimited_lines.columns_of(block, csv.form, positions)
                 n_rows += len(texts[0])
                 values_by_column = {
                     name: read_texts(text, kinds[name]) for name, text in zip(held, texts, strict=False)
@@ -409,14 +397,14 @@ def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterat
         raise _failure(csv.file, _CHANGED)
 
 
-def _check_pinned(file: PinnedFile) -> None:
+def _check_pinned(file: file_access.PinnedFile) -> None:
     try:
-        current = status(file.address)
+        current = file_access.status(file.address)
     except OSError:
         raise _failure(file, _LOST) from None
     if current != file:
         raise _failure(file, _CHANGED)
 
 
-def _failure(file: PinnedFile, what: str) -> StageFailedError:
+def _failure(file: file_access.PinnedFile, what: str) -> StageFailedError:
     return StageFailedError("reading", f"the data file {file.address} {what}")

@@ -12,18 +12,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from suffice.errors import MissingExtraError, UsageError
+from suffice.pipeline.rows.sources import table_files
 from suffice.pipeline.rows.sources.parquet_files import file_splits, read_files
-from suffice.pipeline.rows.sources.table_files import (
-    ListedFile,
-    TableColumn,
-    TableColumns,
-    check_table,
-    may_hold,
-    pin_table,
-    table_schemas,
-    verify_table,
-    window_days,
-)
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import DeltaSpec
 
@@ -44,9 +34,9 @@ _UNDERSTOOD = frozenset(
 """Reader features that are obeyed, or change neither the rows of a file nor columns of types that we read."""
 
 read = read_files
-check = check_table
-verify = verify_table
-schema = table_schemas
+check = table_files.check_table
+verify = table_files.verify_table
+schema = table_files.table_schemas
 
 
 def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
@@ -74,10 +64,11 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     table = _opened(address, version)
     _refuse_features(table, address)
     columns = tuple(
-        TableColumn(name=field.name, type=field.type) for field in pa.schema(table.schema().to_arrow())
+        table_files.TableColumn(name=field.name, type=field.type)
+        for field in pa.schema(table.schema().to_arrow())
     )
     listed = list(_listed(table, address, columns, spec, window))
-    return pin_table(KIND, spec, listed, columns, address, contract)
+    return table_files.pin_table(KIND, spec, listed, columns, address, contract)
 
 
 def splits(pin: Pin) -> tuple[Split, ...]:
@@ -120,10 +111,10 @@ def _refuse_features(table: Any, address: str) -> None:
 
 
 def _listed(
-    table: Any, address: str, columns: tuple[TableColumn, ...], spec: Spec, window: str
-) -> Iterator[ListedFile]:
+    table: Any, address: str, columns: tuple[table_files.TableColumn, ...], spec: Spec, window: str
+) -> Iterator[table_files.ListedFile]:
     """List the files of partitions that may hold rows of a window."""
-    days = window_days(spec, window)
+    days = table_files.window_days(spec, window)
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=False)).read_all()
     partitions = table.metadata().partition_columns
     kept = _kept_rows(table, address)
@@ -137,9 +128,9 @@ def _listed(
             value = values[spec.window.column][number]
             if not _may_hold(value, days):
                 continue
-        yield ListedFile(
+        yield table_files.ListedFile(
             address=_file_address(address, path),
-            columns=TableColumns(columns=columns, partition=constants),
+            columns=table_files.TableColumns(columns=columns, partition=constants),
             kept=kept.get(path),
         )
 
@@ -178,4 +169,4 @@ def _may_hold(value: pa.Scalar, days: tuple[int, int]) -> bool:
     if not pa.types.is_date(value.type):  # the schema check, or the rows, decide
         return True
     day = value.cast(pa.int32()).as_py()
-    return may_hold(day, day + 1, days)
+    return table_files.may_hold(day, day + 1, days)

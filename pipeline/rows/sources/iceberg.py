@@ -13,18 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.errors import MissingExtraError, SufficeError, UsageError
+from suffice.pipeline.rows.sources import table_files
 from suffice.pipeline.rows.sources.parquet_files import file_splits, read_files
-from suffice.pipeline.rows.sources.table_files import (
-    ListedFile,
-    TableColumn,
-    TableColumns,
-    check_table,
-    may_hold,
-    pin_table,
-    table_schemas,
-    verify_table,
-    window_days,
-)
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import IcebergSpec, source_path
 
@@ -45,9 +35,9 @@ _ZONE_DAYS = 1
 """More than any time zone is away from UTC, in which partitions of instants are."""
 
 read = read_files
-check = check_table
-verify = verify_table
-schema = table_schemas
+check = table_files.check_table
+verify = table_files.verify_table
+schema = table_files.table_schemas
 
 
 def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
@@ -90,7 +80,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
             f"(PYICEBERG_CATALOG__{source.catalog.upper()}__URI)"
         )
         raise UsageError(message) from None
-    return pin_table(KIND, spec, listed, columns, root, contract)
+    return table_files.pin_table(KIND, spec, listed, columns, root, contract)
 
 
 def splits(pin: Pin) -> tuple[Split, ...]:
@@ -100,7 +90,7 @@ def splits(pin: Pin) -> tuple[Split, ...]:
 
 def _planned(
     source: IcebergSpec, spec: Spec, window: str
-) -> tuple[tuple[TableColumn, ...], list[ListedFile], str | None]:
+) -> tuple[tuple[table_files.TableColumn, ...], list[table_files.ListedFile], str | None]:
     """Return the table's columns, the files that a window needs, and where the table's files stand."""
     from pyiceberg.catalog import load_catalog  # an extra
     from pyiceberg.io.pyarrow import schema_to_pyarrow
@@ -120,7 +110,7 @@ def _planned(
     of_table = table.schema() if source.snapshot is None else table.scan(snapshot_id=snapshot).projection()
     arrow = schema_to_pyarrow(of_table, include_field_ids=False)
     columns = tuple(
-        TableColumn(name=field.name, type=arrow.field(field.name).type, field_id=field.field_id)
+        table_files.TableColumn(name=field.name, type=arrow.field(field.name).type, field_id=field.field_id)
         for field in of_table.fields
     )
     if snapshot is None:
@@ -132,11 +122,11 @@ def _planned(
 
 
 def _listed(
-    table: Any, tasks: Any, columns: tuple[TableColumn, ...], spec: Spec, window: str
-) -> Iterator[ListedFile]:
+    table: Any, tasks: Any, columns: tuple[table_files.TableColumn, ...], spec: Spec, window: str
+) -> Iterator[table_files.ListedFile]:
     """List the files of partitions that may hold rows of a window."""
     address = spec.source_address
-    days = window_days(spec, window)
+    days = table_files.window_days(spec, window)
     mapping = table.name_mapping() or ()
     stored_ids = tuple((name, each.field_id) for each in mapping for name in each.names if each.field_id)
     specs = table.specs()
@@ -164,13 +154,15 @@ def _listed(
             for column, transform, value in partition
             if column is not None and transform == "identity" and value is not None
         )
-        yield ListedFile(
+        yield table_files.ListedFile(
             address=_file_address(task.file.file_path, address),
-            columns=TableColumns(columns=columns, partition=constants, stored_ids=stored_ids),
+            columns=table_files.TableColumns(columns=columns, partition=constants, stored_ids=stored_ids),
         )
 
 
-def _may_hold(column: TableColumn | None, transform: str, value: Any, days: tuple[int, int]) -> bool:
+def _may_hold(
+    column: table_files.TableColumn | None, transform: str, value: Any, days: tuple[int, int]
+) -> bool:
     """Tell whether a partition of the window's column may hold rows of the window."""
     if column is None or transform not in _UNITS:
         return True
@@ -186,7 +178,7 @@ def _may_hold(column: TableColumn | None, transform: str, value: Any, days: tupl
         for number in (value, value + 1)
     )
     around = 0 if is_date else _ZONE_DAYS
-    return may_hold(first - around, following + around, days)
+    return table_files.may_hold(first - around, following + around, days)
 
 
 def _file_address(location: str, address: str) -> str:

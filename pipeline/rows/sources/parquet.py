@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from suffice.arrays import number_array, text_array
 from suffice.errors import SchemaError, UsageError
+from suffice.pipeline.rows.sources import file_access, parquet_files
 from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, exact_data, spec_columns
 from suffice.pipeline.rows.sources.contracted_columns import (
@@ -26,25 +27,6 @@ from suffice.pipeline.rows.sources.contracted_columns import (
     FileColumns,
     contract_schema,
     contracted,
-)
-from suffice.pipeline.rows.sources.file_access import (
-    PinnedFile,
-    is_data_file,
-    list_files,
-    list_objects,
-    objects_below,
-    prefixes_below,
-    refuse_delta_table,
-    refuse_twice,
-    status,
-)
-from suffice.pipeline.rows.sources.parquet_files import (
-    PinnedFiles,
-    check_files,
-    file_schemas,
-    file_splits,
-    pin_files,
-    read_files,
 )
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.windows_and_amendments import ALL
@@ -123,7 +105,7 @@ def needed(spec: Spec, columns: Mapping[str, HiveColumn], window: str = ALL) -> 
     return tuple(each for each in masks if each is not None)
 
 
-def folder_files(root: str, wanted: tuple[Needed, ...]) -> list[tuple[PinnedFile, Texts]]:
+def folder_files(root: str, wanted: tuple[Needed, ...]) -> list[tuple[file_access.PinnedFile, Texts]]:
     """List the data files below a root that a release needs, with what their folders state.
 
     Parameters
@@ -152,8 +134,8 @@ def is_there(root: str) -> bool:
     """
     if not is_url(root):
         return os.path.isdir(root)  # noqa: PTH112 - no Path object
-    below = objects_below(root, recursive=False)
-    return bool(prefixes_below(root)) or next(below, None) is not None
+    below = file_access.objects_below(root, recursive=False)
+    return bool(file_access.prefixes_below(root)) or next(below, None) is not None
 
 
 def stated_by(root: str, address: str) -> Texts | None:
@@ -170,7 +152,7 @@ def stated_by(root: str, address: str) -> Texts | None:
         if stated is None:
             return None
         texts = stated | texts
-    return texts if is_data_file(name) else None
+    return texts if file_access.is_data_file(name) else None
 
 
 def file_columns(columns: Mapping[str, HiveColumn], texts: Texts) -> FileColumns:
@@ -180,7 +162,9 @@ def file_columns(columns: Mapping[str, HiveColumn], texts: Texts) -> FileColumns
     )
 
 
-def _walk(folder: str, texts: Texts, wanted: tuple[Needed, ...]) -> Iterator[tuple[PinnedFile, Texts]]:
+def _walk(
+    folder: str, texts: Texts, wanted: tuple[Needed, ...]
+) -> Iterator[tuple[file_access.PinnedFile, Texts]]:
     with os.scandir(folder) as entries:
         below = [(entry.name, entry.path, entry.is_dir()) for entry in entries]
     for name, path, is_folder in below:
@@ -190,23 +174,25 @@ def _walk(folder: str, texts: Texts, wanted: tuple[Needed, ...]) -> Iterator[tup
             if all(each.admits(inner, is_file=False) for each in wanted):
                 yield from _walk(path, inner, wanted)
         elif (
-            not is_folder and is_data_file(name) and all(each.admits(texts, is_file=True) for each in wanted)
+            not is_folder
+            and file_access.is_data_file(name)
+            and all(each.admits(texts, is_file=True) for each in wanted)
         ):
-            yield status(path), texts
+            yield file_access.status(path), texts
 
 
 def _walk_objects(
     root: str, prefix: str, texts: Texts, wanted: tuple[Needed, ...]
-) -> Iterator[tuple[PinnedFile, Texts]]:
+) -> Iterator[tuple[file_access.PinnedFile, Texts]]:
     """List level by level while a key below may decide, and then everything at once."""
     is_decided = all(key in texts for each in wanted for key in each.column.keys)
-    for address, size, version in objects_below(prefix, recursive=is_decided):
+    for address, size, version in file_access.objects_below(prefix, recursive=is_decided):
         stated = stated_by(root, address)
         if stated is not None and all(each.admits(stated, is_file=True) for each in wanted):
-            yield PinnedFile(address=address, size=size, version=version), stated
+            yield file_access.PinnedFile(address=address, size=size, version=version), stated
     if is_decided:
         return
-    for below in prefixes_below(prefix):
+    for below in file_access.prefixes_below(prefix):
         stated = _folder(below.rpartition("/")[2])
         if stated is not None:
             inner = {**stated, **texts}
@@ -278,14 +264,14 @@ KIND = ParquetSpec.kind
 
 _PLACE = f"source.{KIND}"
 
-read = read_files
+read = parquet_files.read_files
 
 
 @exact_data(travels=False)
 class _Pinned:
     """The private part of a pin: the files, and which others would have been pinned, were they there."""
 
-    files: PinnedFiles
+    files: parquet_files.PinnedFiles
     hive: tuple[str, ...]
     wanted: tuple[Needed, ...]
     contracted: PartSchema | None
@@ -314,12 +300,12 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     hive = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
     wanted = needed(spec, hive, window) if hive else ()
     is_contracted = contract is not None
-    listed: list[tuple[PinnedFile, ColumnsOf]] = list(
+    listed: list[tuple[file_access.PinnedFile, ColumnsOf]] = list(
         listed_files(address, hive, wanted, is_contracted=is_contracted)
     )
     if contract is not None:
         listed = [(file, contracted(columns, spec, contract)) for file, columns in listed]
-    files = pin_files(listed, spec_columns(spec), place=_PLACE, root=address if hive else None)
+    files = parquet_files.pin_files(listed, spec_columns(spec), place=_PLACE, root=address if hive else None)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},
@@ -343,7 +329,7 @@ def schema(pin: Pin) -> tuple[PartSchema, ...]:
     pinned: _Pinned = pin.private
     if pinned.contracted is not None:
         return (pinned.contracted,)
-    parts = file_schemas(pinned.files)
+    parts = parquet_files.file_schemas(pinned.files)
     for name in pinned.hive:
         if any(len(part.columns.get_all_field_indices(name)) > 1 for part in parts):
             message = (
@@ -356,7 +342,7 @@ def schema(pin: Pin) -> tuple[PartSchema, ...]:
 
 def splits(pin: Pin) -> tuple[Split, ...]:
     """Batch consecutive row groups into tasks; a row group is never divided."""
-    return file_splits(KIND, pin.private.files)
+    return parquet_files.file_splits(KIND, pin.private.files)
 
 
 def verify(pin: Pin, checksums: str) -> None:
@@ -385,12 +371,12 @@ def check(pin: Pin) -> None:
     StageFailedError
         Where a file is gone, or its size, time of modification or entity tag is not the pinned one.
     """
-    check_files(pin.private.files)
+    parquet_files.check_files(pin.private.files)
 
 
 def listed_files(
     address: str, hive: Mapping[str, HiveColumn], wanted: tuple[Needed, ...] = (), *, is_contracted: bool
-) -> list[tuple[PinnedFile, FileColumns]]:
+) -> list[tuple[file_access.PinnedFile, FileColumns]]:
     """Return the files at an address, each with the columns that folders state; see `pin`.
 
     Raises
@@ -403,16 +389,16 @@ def listed_files(
     return [(file, AS_STORED) for file in _listed(address, may_be_empty=is_contracted)]
 
 
-def _listed(address: str, *, may_be_empty: bool) -> list[PinnedFile]:
+def _listed(address: str, *, may_be_empty: bool) -> list[file_access.PinnedFile]:
     if is_url(address):
-        return list_objects(address, may_be_empty=may_be_empty)
-    return [_pinned(path) for path in list_files(address, may_be_empty=may_be_empty)]
+        return file_access.list_objects(address, may_be_empty=may_be_empty)
+    return [_pinned(path) for path in file_access.list_files(address, may_be_empty=may_be_empty)]
 
 
 def _in_folders(
     root: str, hive: Mapping[str, HiveColumn], wanted: tuple[Needed, ...], *, is_contracted: bool
-) -> list[tuple[PinnedFile, FileColumns]]:
-    refuse_delta_table(root)
+) -> list[tuple[file_access.PinnedFile, FileColumns]]:
+    file_access.refuse_delta_table(root)
     try:
         # Of a prefix nothing but its objects shows that it is there.
         if not (is_contracted and is_url(root)) and not is_there(root):
@@ -420,7 +406,7 @@ def _in_folders(
             raise UsageError(message)
         files_by_folder = folder_files(root, wanted)
         if not is_url(root):
-            refuse_twice([file.address for file, _ in files_by_folder], root=root)
+            file_access.refuse_twice([file.address for file, _ in files_by_folder], root=root)
     except OSError:
         message = f"{_PLACE}: {root} cannot be listed: it is not there, or access to it or below it is denied"
         raise UsageError(message) from None
@@ -433,9 +419,9 @@ def _is_needed(root: str, wanted: tuple[Needed, ...], address: str) -> bool:
     return texts is not None and all(each.admits(texts, is_file=True) for each in wanted)
 
 
-def _pinned(path: str) -> PinnedFile:
+def _pinned(path: str) -> file_access.PinnedFile:
     try:
-        return status(path)
+        return file_access.status(path)
     except OSError:
         message = f"{_PLACE}: {path} cannot be read as a Parquet file"
         raise UsageError(message) from None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from suffice.errors import InputNotVerifiedError, MissingExtraError, UsageError
+from suffice.pipeline.rows.sources import databases
 from suffice.pipeline.rows.sources import postgresql_catalog as catalog
 from suffice.pipeline.rows.sources.contract import (
     PartSchema,
@@ -24,16 +25,6 @@ from suffice.pipeline.rows.sources.contract import (
     exact_data,
     spec_columns,
     split_rows,
-)
-from suffice.pipeline.rows.sources.databases import (
-    blocks,
-    connected,
-    credentials,
-    crossed,
-    driver,
-    driver_errors,
-    keys_fit,
-    not_read,
 )
 from suffice.pipeline.rows.sources.postgresql_catalog import batch_of
 from suffice.pipeline.rows.sources.window_condition import STANDARD, window_condition
@@ -134,8 +125,8 @@ def connection() -> Any:
     UsageError
         Where the environment names none.
     """
-    uri = addressed(credentials(VARIABLE, KIND))
-    return driver("adbc_driver_postgresql.dbapi", KIND, _EXTRA).connect(uri, autocommit=True)
+    uri = addressed(databases.credentials(VARIABLE, KIND))
+    return databases.driver("adbc_driver_postgresql.dbapi", KIND, _EXTRA).connect(uri, autocommit=True)
 
 
 def addressed(uri: str) -> str:
@@ -166,7 +157,7 @@ def connect_leader() -> Leader:
     """
     try:
         return Leader(connection())
-    except driver_errors():
+    except databases.driver_errors():
         message = f"source.{KIND}: the server that {VARIABLE} names is not reached, or refuses to connect"
         raise UsageError(message) from None
 
@@ -195,10 +186,10 @@ def take_over(cursor: Any, snapshot: Snapshot, table: str, row_policies: RowPoli
     try:
         begin(cursor, row_policies, snapshot.exported)
         row = first_row(cursor, f"SELECT {catalog.DATABASE}")
-    except driver_errors():
-        raise not_read(named(table), LOST) from None
+    except databases.driver_errors():
+        raise databases.not_read(named(table), LOST) from None
     if row != (snapshot.database,):
-        raise not_read(named(table), LOST)
+        raise databases.not_read(named(table), LOST)
 
 
 def first_row(cursor: Any, query: str) -> tuple[Any, ...]:
@@ -207,7 +198,7 @@ def first_row(cursor: Any, query: str) -> tuple[Any, ...]:
 
 
 def _close(connection: Any) -> None:
-    with contextlib.suppress(*driver_errors()):
+    with contextlib.suppress(*databases.driver_errors()):
         connection.close()
 
 
@@ -223,7 +214,7 @@ def reason(error: Exception) -> str:
 
 def failed(table: str, error: Exception) -> StageFailedError:
     """Return the error for a table whose rows were not read."""
-    return not_read(named(table), reason(error))
+    return databases.not_read(named(table), reason(error))
 
 
 _PLACE = f"source.{KIND}"
@@ -346,7 +337,7 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
     """
     table = split.pieces[0].table
     try:
-        with connected(connection) as cursor:
+        with databases.connected(connection) as cursor:
             first = split.pieces[0]
             take_over(cursor, first.snapshot, table, first.row_policies)
             wanted = _wanted(cursor, table, columns, first.unit)
@@ -355,12 +346,12 @@ def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.R
             for piece in split.pieces:
                 conditions = " AND ".join([*([f"({piece.condition})"] if piece.condition else []), *enters])
                 query = f"SELECT {listed} FROM {piece.relation}{conditions and ' WHERE '}{conditions}"  # noqa: S608
-                for batch in blocks(cursor, query, block_rows):
+                for batch in databases.blocks(cursor, query, block_rows):
                     yield batch_of(batch, wanted)
-    except driver_errors() as error:
+    except databases.driver_errors() as error:
         raise failed(table, error) from None
     except (MissingExtraError, UsageError) as error:  # a worker lacks what the caller has
-        raise not_read(named(table), f"cannot be read by a worker: {error}") from None
+        raise databases.not_read(named(table), f"cannot be read by a worker: {error}") from None
 
 
 def verify(pin: Pin, checksums: str) -> None:  # noqa: ARG001 - the contract's
@@ -386,10 +377,10 @@ def check(pin: Pin) -> None:
     pinned: _PinnedSnapshot = pin.private
     try:
         (database,) = pinned.leader.fetch(f"SELECT {catalog.DATABASE} WHERE pg_export_snapshot() IS NOT NULL")
-    except driver_errors():
-        raise not_read(named(pinned.table), LOST) from None
+    except databases.driver_errors():
+        raise databases.not_read(named(pinned.table), LOST) from None
     if database != pinned.snapshot.database:
-        raise not_read(named(pinned.table), LOST)
+        raise databases.not_read(named(pinned.table), LOST)
 
 
 def _pinned(leader: Leader, spec: Spec, window: str, unit: str | None) -> _PinnedSnapshot:
@@ -418,7 +409,7 @@ def _pinned(leader: Leader, spec: Spec, window: str, unit: str | None) -> _Pinne
                 raise UsageError(message)
             columns = catalog.columns(cursor, table, unit)
             leaves = catalog.leaves(cursor, table)
-    except driver_errors() as error:
+    except databases.driver_errors() as error:
         message = f"{_PLACE}: {table} {reason(error)}"
         raise UsageError(message) from None
     if source.split_by is not None:
@@ -431,7 +422,7 @@ def _pinned(leader: Leader, spec: Spec, window: str, unit: str | None) -> _Pinne
         unit=unit,
         columns=columns,
         leaves=leaves,
-        conditions=crossed(
+        conditions=databases.crossed(
             source.split_by.conditions() if source.split_by else (),
             window_condition(spec, window, catalog.schema_of(columns), STANDARD),
         ),
@@ -440,7 +431,9 @@ def _pinned(leader: Leader, spec: Spec, window: str, unit: str | None) -> _Pinne
 
 
 def _check_keys(ranges: KeyRanges, columns: Sequence[ServerColumn], table: str) -> None:
-    if not any(column.name == ranges.column and keys_fit(ranges, column.kind) for column in columns):
+    if not any(
+        column.name == ranges.column and databases.keys_fit(ranges, column.kind) for column in columns
+    ):
         message = f"{_PLACE}: split_by: {table} has no column {ranges.column!r} of {ranges.needed}"
         raise UsageError(message)
 
@@ -448,7 +441,7 @@ def _check_keys(ranges: KeyRanges, columns: Sequence[ServerColumn], table: str) 
 def _wanted(cursor: Any, table: str, columns: Sequence[str], unit: str | None) -> tuple[ServerColumn, ...]:
     columns_by_name = {column.name: column for column in catalog.columns(cursor, table, unit)}
     if any(name not in columns_by_name or not columns_by_name[name].is_read for name in columns):
-        raise not_read(named(table), "lacks a column that was there")
+        raise databases.not_read(named(table), "lacks a column that was there")
     return tuple(columns_by_name[name] for name in columns)
 
 
@@ -479,5 +472,5 @@ def _count(leader: Leader, table: str) -> int:
     """Count the rows in the snapshot; asked for only where their number is public."""
     try:
         return int(leader.fetch(f"SELECT count(*) FROM {quoted_name(table)}")[0])  # noqa: S608
-    except driver_errors() as error:
+    except databases.driver_errors() as error:
         raise failed(table, error) from None

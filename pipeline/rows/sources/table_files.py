@@ -15,17 +15,11 @@ import pyarrow as pa
 
 from suffice.arrays import null_scalar
 from suffice.errors import UsageError
+from suffice.pipeline.rows.sources import parquet_files
 from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, exact_data, spec_columns
 from suffice.pipeline.rows.sources.contracted_columns import FileColumns, contracted
 from suffice.pipeline.rows.sources.file_access import PinnedFile, status
-from suffice.pipeline.rows.sources.parquet_files import (
-    PinnedFiles,
-    check_files,
-    file_schemas,
-    pin_files,
-    surveyed,
-)
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.domains import period_end, period_start
@@ -149,7 +143,7 @@ class PinnedTable:
         Whether a contract, and no file, says what its columns are read as.
     """
 
-    files: PinnedFiles
+    files: parquet_files.PinnedFiles
     columns: pa.Schema
     root: str | None
     is_contracted: bool
@@ -175,7 +169,7 @@ def pin_table(
     if len({posixpath.normpath(file.address) for file in ordered}) < len(ordered):
         message = f"source.{kind}: {address} lists a file twice, so its rows would count twice"
         raise UsageError(message)
-    statuses = surveyed(_statuses, [file.address for file in ordered])
+    statuses = parquet_files.surveyed(_statuses, [file.address for file in ordered])
     files: list[tuple[PinnedFile, ColumnsOf]] = [
         (file, of.columns if contract is None else contracted(of.columns, spec, contract))
         for file, of in zip(statuses, ordered, strict=True)
@@ -187,12 +181,8 @@ def pin_table(
             "snapshot, or none, and keep files as long as releases need them"
         )
         raise UsageError(message)
-    pinned = pin_files(
-        files,
-        spec_columns(spec),
-        place=f"source.{kind}",
-        root=address,
-        kept=[file.kept for file in ordered],
+    pinned = parquet_files.pin_files(
+        files, spec_columns(spec), place=f"source.{kind}", root=address, kept=[file.kept for file in ordered]
     )
     schema = pa.schema([(column.name, column.type) for column in columns])
     return Pin(
@@ -221,7 +211,7 @@ def table_schemas(pin: Pin) -> tuple[PartSchema, ...]:
     """
     table: PinnedTable = pin.private
     of_table = (PartSchema(part=pin.public["address"], columns=table.columns),)
-    return of_table if table.is_contracted else file_schemas(table.files) or of_table
+    return of_table if table.is_contracted else parquet_files.file_schemas(table.files) or of_table
 
 
 def check_table(pin: Pin) -> None:
@@ -232,7 +222,7 @@ def check_table(pin: Pin) -> None:
     StageFailedError
         Where one is gone, or is not.
     """
-    check_files(pin.private.files)
+    parquet_files.check_files(pin.private.files)
 
 
 def verify_table(pin: Pin, checksums: str) -> None:

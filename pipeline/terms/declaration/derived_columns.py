@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import PlainValidator, ValidationInfo, model_validator
 
-from suffice.pipeline.terms.declaration.column_types import (
-    ANY_FAMILY,
-    DATES,
-    NUMBERS,
-    TEXTS,
-    TIMESTAMPS,
-    TypeFamily,
-)
+from suffice.pipeline.terms.declaration import column_types, fields
 from suffice.pipeline.terms.declaration.derived_conditions import (
     CONDITIONS,
     DerivedColumn,
@@ -34,14 +27,6 @@ from suffice.pipeline.terms.declaration.derived_conditions import (
 from suffice.pipeline.terms.declaration.domain_entries import read_pairs
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, duplicate
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.declaration.fields import (
-    Bound,
-    Column,
-    IfTrue,
-    label_name,
-    read_bound,
-    read_column,
-)
 from suffice.pipeline.terms.declaration.scalars import read_choice, read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
 from suffice.pipeline.terms.declaration.wording import shown
@@ -68,20 +53,20 @@ class Part(StrEnum):
 class DatePart(DerivedColumn):
     """A part of a date or time, in a time zone where one is stated."""
 
-    column: Column
+    column: fields.Column
     part: Annotated[Part, PlainValidator(partial(read_choice, kind=Part))]
     time_zone: TimeZone | None = None
 
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The column of dates or times."""
-        needed = TIMESTAMPS if self.part is Part.HOUR else DATES
+        needed = column_types.TIMESTAMPS if self.part is Part.HOUR else column_types.DATES
         return (Input(column=self.column, families=needed, needs_zone=self.time_zone is not None),)
 
     @property
-    def family(self) -> TypeFamily:
+    def family(self) -> column_types.TypeFamily:
         """Numeric."""
-        return TypeFamily.NUMERIC
+        return column_types.TypeFamily.NUMERIC
 
     @property
     def time_zones(self) -> tuple[str, ...]:
@@ -102,8 +87,8 @@ class Case(StrEnum):
 class UniformText(DerivedColumn):
     """A text without spaces around it, or with all letters in one case, or both."""
 
-    column: Column
-    trim: IfTrue | None = None
+    column: fields.Column
+    trim: fields.IfTrue | None = None
     case: Annotated[Case | None, PlainValidator(partial(read_choice, kind=Case))] = None
 
     @model_validator(mode="after")
@@ -116,12 +101,12 @@ class UniformText(DerivedColumn):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The column of texts."""
-        return (Input(column=self.column, families=TEXTS),)
+        return (Input(column=self.column, families=column_types.TEXTS),)
 
     @property
-    def family(self) -> TypeFamily:
+    def family(self) -> column_types.TypeFamily:
         """Text."""
-        return TypeFamily.TEXT
+        return column_types.TypeFamily.TEXT
 
     def __str__(self) -> str:
         how = [*(["trimmed"] if self.trim else []), *([f"in {self.case} case"] if self.case else [])]
@@ -137,7 +122,7 @@ class MapTo(StrEnum):
 
 def _target(value: object, info: ValidationInfo) -> str | Fraction:
     if info.data.get("type") is MapTo.NUMBER:
-        return read_bound(value)
+        return fields.read_bound(value)
     return read_safe_text(value)
 
 
@@ -160,7 +145,7 @@ def _entries(value: object, info: ValidationInfo) -> dict[str, str | Fraction]:
 class PublicMap(DerivedColumn):
     """What a public map leads to from a value, which is compared with its keys as groups' keys are."""
 
-    column: Column
+    column: fields.Column
     type: Annotated[MapTo, PlainValidator(partial(read_choice, kind=MapTo))] = MapTo.TEXT
     map: Annotated[dict[str, str | Fraction], PlainValidator(_entries)]
     otherwise: Annotated[str | Fraction | None, PlainValidator(_target)] = None
@@ -173,12 +158,12 @@ class PublicMap(DerivedColumn):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The column looked up."""
-        return (Input(column=self.column, families=ANY_FAMILY),)
+        return (Input(column=self.column, families=column_types.ANY_FAMILY),)
 
     @property
-    def family(self) -> TypeFamily:
+    def family(self) -> column_types.TypeFamily:
         """Text or numeric."""
-        return TypeFamily.NUMERIC if self.type is MapTo.NUMBER else TypeFamily.TEXT
+        return column_types.TypeFamily.NUMERIC if self.type is MapTo.NUMBER else column_types.TypeFamily.TEXT
 
     def __str__(self) -> str:
         targets = listed(tuple(dict.fromkeys(written(target) for target in self.map.values())))
@@ -190,7 +175,7 @@ def _operands(value: object) -> tuple[str, str]:
     if not isinstance(value, list) or len(value) != 2:
         message = "needs a list of two columns"
         raise ValueError(message)
-    first, second = map(read_column, value)
+    first, second = map(fields.read_column, value)
     return first, second
 
 
@@ -204,8 +189,8 @@ class Arithmetic(DerivedColumn):
     difference: Operands = None
     product: Operands = None
     ratio: Operands = None
-    lower: Bound
-    upper: Bound
+    lower: fields.Bound
+    upper: fields.Bound
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
@@ -229,12 +214,12 @@ class Arithmetic(DerivedColumn):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The two columns."""
-        return tuple(Input(column=column, families=NUMBERS) for column in self.operands)
+        return tuple(Input(column=column, families=column_types.NUMBERS) for column in self.operands)
 
     @property
-    def family(self) -> TypeFamily:
+    def family(self) -> column_types.TypeFamily:
         """Numeric."""
-        return TypeFamily.NUMERIC
+        return column_types.TypeFamily.NUMERIC
 
     def __str__(self) -> str:
         first, second = self.operands
@@ -269,7 +254,7 @@ def read_derived(name: str, entry: object, directory: Path | None) -> DerivedCol
     pydantic.ValidationError, ValueError
         Naming the rule and the value.
     """
-    label_name("derived column", read_column(name))
+    fields.label_name("derived column", fields.read_column(name))
     context: dict[str, Any] = {"directory": directory}
     return read_as(KINDS, entry, context, _FORMS)
 

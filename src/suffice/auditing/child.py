@@ -19,28 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.auditing import hostile_rows, scratch_sources
 from suffice.auditing.audit import LEVELS, AuditRequest, Flaw, Level, MutantResult
-from suffice.auditing.hostile_rows import (
-    MODES,
-    MOST_ROWS,
-    DataSet,
-    Maker,
-    WrittenPart,
-    implied_schema,
-    window_of,
-)
 from suffice.auditing.levels import BLACK_BOX, DRAWS, EXACT, NOISE, RUNS, try_black_box, try_chains, try_noise
 from suffice.auditing.mutants import mutants_of
 from suffice.auditing.running import Runner, patched
-from suffice.auditing.scratch_sources import (
-    ALL_NULLS_AS_DOUBLE,
-    LEAVES_OUT_EMPTY,
-    LOOSE,
-    ScratchDatabase,
-    bucket_not_tried,
-    contract_as_tried,
-    kind_tried,
-)
 from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.domains import Domain
@@ -56,15 +39,15 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.column_types import TypeFamily
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 
-    Pair = tuple[str, DataSet, DataSet]
+    Pair = tuple[str, hostile_rows.DataSet, hostile_rows.DataSet]
 
 
 APPEARANCE = "appearance"
 
 
-def pairs(maker: Maker, n_random: int) -> Iterator[Pair]:
+def pairs(maker: hostile_rows.Maker, n_random: int) -> Iterator[Pair]:
     """Yield pairs of neighbours: any, and those whose files differ in their types or their number."""
-    kind, _ = kind_tried(maker.spec)
+    kind, _ = scratch_sources.kind_tried(maker.spec)
     modes = tuple({tuple(each) for each in _modes(kind)})
     for chain in maker.chains(n_random, modes):
         yield from ((second.what, first, second) for first, second in itertools.pairwise(chain))
@@ -74,15 +57,15 @@ def pairs(maker: Maker, n_random: int) -> Iterator[Pair]:
         if kind in {"parquet", "csv"}:
             yield "a folder without files, beside one record", _of([]), _of([[row]])
         yield "no row, beside one record", _of([[]]), _of([[row]])
-    if kind in LOOSE:
+    if kind in scratch_sources.LOOSE:
         yield from _loose(maker, row, replaces=replaces)
 
 
 def _modes(kind: str) -> tuple[tuple[str, ...], ...]:
-    return (("spark", "pandas"), ("pandas",)) if kind in LOOSE else (("spark", "spark"),)
+    return (("spark", "pandas"), ("pandas",)) if kind in scratch_sources.LOOSE else (("spark", "spark"),)
 
 
-def _loose(maker: Maker, row: dict[str, Any], *, replaces: bool) -> Iterator[Pair]:
+def _loose(maker: hostile_rows.Maker, row: dict[str, Any], *, replaces: bool) -> Iterator[Pair]:
     """Yield files in which one record decides what a column is stored as, or which folders there are."""
     hive = getattr(maker.spec.source, "hive", {})
     unit = maker.spec.privacy.column_unit
@@ -94,7 +77,7 @@ def _loose(maker: Maker, row: dict[str, Any], *, replaces: bool) -> Iterator[Pai
         seen.add((column.family, is_unit))
         others = [maker.good_row(1) for _ in range(3)]
         without, with_value = {**row, name: None}, row
-        for writer in (ALL_NULLS_AS_DOUBLE, LEAVES_OUT_EMPTY):
+        for writer in (scratch_sources.ALL_NULLS_AS_DOUBLE, scratch_sources.LEAVES_OUT_EMPTY):
             first = [others, [without]]
             second = [others, [with_value] if replaces else [without, with_value]]
             what = f"a {column.family} column without a value ({writer})"
@@ -107,11 +90,12 @@ def _loose(maker: Maker, row: dict[str, Any], *, replaces: bool) -> Iterator[Pai
             yield "a folder of one record, that nobody declared", _of([others]), _of([others, [other]])
 
 
-def _of(files: list[list[dict[str, Any]]], writer: str = "spark") -> DataSet:
+def _of(files: list[list[dict[str, Any]]], writer: str = "spark") -> hostile_rows.DataSet:
     writers = ("spark", *(writer for _ in files[1:]))
-    return DataSet(
+    return hostile_rows.DataSet(
         parts=tuple(
-            WrittenPart(writer=each, rows=tuple(rows)) for each, rows in zip(writers, files, strict=False)
+            hostile_rows.WrittenPart(writer=each, rows=tuple(rows))
+            for each, rows in zip(writers, files, strict=False)
         )
     )
 
@@ -130,13 +114,13 @@ def compared(what: str, first: ObservedRun, second: ObservedRun) -> Iterator[Fla
 
 
 def try_pairs(
-    runner: Runner, maker: Maker, n_random: int, *, first_only: bool
+    runner: Runner, maker: hostile_rows.Maker, n_random: int, *, first_only: bool
 ) -> tuple[int, list[Flaw], list[ObservedRun]]:
     """Release pairs of neighbours, and compare all that they show."""
     findings: list[Flaw] = []
     seen: list[ObservedRun] = []
     tried = 0
-    before: tuple[DataSet, ObservedRun] | None = None
+    before: tuple[hostile_rows.DataSet, ObservedRun] | None = None
     for what, first, second in pairs(maker, n_random):
         known = before[1] if before is not None and before[0] is first else None
         first_release = known or runner.release(first)
@@ -156,7 +140,7 @@ def try_pairs(
     return tried, findings, seen
 
 
-def try_again(runner: Runner, data: DataSet) -> list[Flaw]:
+def try_again(runner: Runner, data: hostile_rows.DataSet) -> list[Flaw]:
     """Release twice: the second time nothing is read, drawn or charged, and nothing stands there anew."""
     first, second = runner.release_twice(data)
     check = "the same release again"
@@ -176,7 +160,7 @@ def try_again(runner: Runner, data: DataSet) -> list[Flaw]:
     return findings
 
 
-def try_failure(runner: Runner, data: DataSet) -> list[Flaw]:
+def try_failure(runner: Runner, data: hostile_rows.DataSet) -> list[Flaw]:
     """Let a release fail after its draw: its epsilon stays spent."""
 
     def fail(*_: object) -> None:
@@ -232,14 +216,14 @@ class Auditor:
     def __init__(self, request: AuditRequest, runner: Runner) -> None:
         self._request = request
         self._runner = runner
-        self._kind, _ = kind_tried(request.spec)
-        self._modes = MODES if self._kind in LOOSE else _SAME
+        self._kind, _ = scratch_sources.kind_tried(request.spec)
+        self._modes = hostile_rows.MODES if self._kind in scratch_sources.LOOSE else _SAME
         self._tried = LEVELS[: LEVELS.index(request.level) + 1]
 
-    def _maker(self) -> Maker:
+    def _maker(self) -> hostile_rows.Maker:
         """Return what makes the rows; the same rows each time, so that only the mutant differs."""
         rng = np.random.default_rng(self._request.seed)
-        return Maker(spec=self._runner.spec, schema=self._runner.schema, rng=rng)
+        return hostile_rows.Maker(spec=self._runner.spec, schema=self._runner.schema, rng=rng)
 
     def levels(self) -> tuple[list[Level], list[Flaw]]:
         """Try every level on the product as it is."""
@@ -275,7 +259,7 @@ class Auditor:
 
     def mutants(self, known: list[Flaw], deadline: float) -> Iterator[MutantResult]:
         """Apply every mutant that makes a difference, until time is up, and see what catches it."""
-        for mutant in mutants_of(self._runner.plan(), loose=self._kind in LOOSE):
+        for mutant in mutants_of(self._runner.plan(), loose=self._kind in scratch_sources.LOOSE):
             if mutant.level not in {EXACT, APPEARANCE, "again", *self._tried}:
                 continue
             if time.monotonic() > deadline:
@@ -317,41 +301,45 @@ class Auditor:
 def carry_out(request: AuditRequest, directory: Path) -> dict[str, Any]:
     """Audit in an empty directory, and return the result's parts."""
     start = time.monotonic()
-    _, said = kind_tried(request.spec)
+    _, said = scratch_sources.kind_tried(request.spec)
     spec, cut = reduced(request.spec)
     contract: DataContract | None = request.contract
-    not_tried = [each for each in (said, bucket_not_tried(request.spec), cut) if each is not None]
+    not_tried = [
+        each for each in (said, scratch_sources.bucket_not_tried(request.spec), cut) if each is not None
+    ]
     if spec.expect is not None:
         spec = spec.model_copy(update={"expect": None})
         not_tried.append("the count before a window (expect), which is a release of its own like any other")
     unit = spec.privacy.column_unit
-    if unit is not None and unit.max_rows > MOST_ROWS:
+    if unit is not None and unit.max_rows > hostile_rows.MOST_ROWS:
         not_tried.append(
-            f"units of more than {MOST_ROWS} rows: whether {unit.max_rows} are cut was not tried"
+            f"units of more than {hostile_rows.MOST_ROWS} rows: whether {unit.max_rows} are cut was not tried"
         )
     with ExitStack() as stack:
-        stack.enter_context(ScratchDatabase())
+        stack.enter_context(scratch_sources.ScratchDatabase())
         cluster = stack.enter_context(open_cluster_for_sums(request.cluster))
         runner = Runner(
             spec=spec,
-            window=window_of(spec),
-            schema=implied_schema(spec, contract),
+            window=hostile_rows.window_of(spec),
+            schema=hostile_rows.implied_schema(spec, contract),
             directory=directory,
             cluster=cluster,
             address=request.cluster,
-            contract=None if contract is None else contract_as_tried(contract, spec),
+            contract=None if contract is None else scratch_sources.contract_as_tried(contract, spec),
         )
         stack.enter_context(runner.watching())
         runner.prepare()
         auditor = Auditor(request, runner)
         levels, findings = auditor.levels()
         mutants = list(auditor.mutants(findings, start + request.seconds)) if request.mutants else []
-    missing = len(mutants_of(compile_plan(spec), loose=kind_tried(spec)[0] in LOOSE)) - len(mutants)
+    missing = len(
+        mutants_of(compile_plan(spec), loose=scratch_sources.kind_tried(spec)[0] in scratch_sources.LOOSE)
+    ) - len(mutants)
     if missing and request.mutants:
         not_tried.append(f"{missing} further mutants: the time or the level did not reach them")
     return {
         "window": runner.window,
-        "source": kind_tried(request.spec)[0],
+        "source": scratch_sources.kind_tried(request.spec)[0],
         "levels": [asdict(level) for level in levels],
         "findings": [asdict(each) for each in findings],
         "mutants": [asdict(each) for each in mutants],

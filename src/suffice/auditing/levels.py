@@ -177,9 +177,7 @@ def joint_loss(first: Totals, second: Totals, plan: Plan) -> Fraction:
     return loss
 
 
-def try_chains(
-    runner: Runner, chains: Iterable[list[DataSet]], *, first_only: bool, level: ExactLevel | None = None
-) -> ExactLevel:
+def try_chains(runner: Runner, chains: Iterable[list[DataSet]], *, first_only: bool) -> ExactLevel:
     """Sum chains of neighbours, and compare each with the next.
 
     Parameters
@@ -188,11 +186,9 @@ def try_chains(
     chains : iterable of list of DataSet
     first_only : bool
         Stop at the first finding.
-    level : ExactLevel, optional
-        What was seen before.
     """
     plan = runner.plan()
-    seen = level or ExactLevel(pairs=0, largest=Fraction(0), findings=[], strongest=None)
+    seen = ExactLevel(pairs=0, largest=Fraction(0), findings=[], strongest=None)
     for chain in chains:
         before: tuple[DataSet, Totals | str] | None = None
         for data in chain:

@@ -341,14 +341,14 @@ def _status() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _at_putting(act: Callable[[_Data, Any, str], bytes | None], *, changes: bool = False) -> Iterator[None]:
+def _at_putting(act: Callable[[_Data, Any, str], None]) -> Iterator[None]:
     """Do something, knowing the data, when the manifest is put."""
     data = _Data()
     put = ReleaseStore.put_manifest
 
     def acting(store: Any, name: str, edition: str, release_id: str, manifest: bytes) -> None:
-        said = act(data, store, f"{name}/{edition}/{release_id}")
-        put(store, name, edition, release_id, said + manifest if changes and said else manifest)
+        act(data, store, f"{name}/{edition}/{release_id}")
+        put(store, name, edition, release_id, manifest)
 
     with _at_making(data.look), patched(ReleaseStore, "put_manifest", acting):
         yield

@@ -73,11 +73,7 @@ ALL_NULLS_AS_DOUBLE = "pandas, a column without a value as double"
 
 LEAVES_OUT_EMPTY = "a writer that leaves out a column without a value"
 
-_TYPES = {
-    TypeFamily.TEXT: pa.string(),
-    TypeFamily.BOOLEAN: pa.bool_(),
-    TypeFamily.DATE: pa.date32(),
-}
+_TYPES = {TypeFamily.TEXT: pa.string(), TypeFamily.BOOLEAN: pa.bool_(), TypeFamily.DATE: pa.date32()}
 
 
 def arrow_type(column: ImpliedColumn) -> pa.DataType:

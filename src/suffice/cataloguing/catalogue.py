@@ -16,20 +16,9 @@ from typing import TYPE_CHECKING
 from suffice.cataloguing.publications import PublicationPages, links_by_release, read_publications
 from suffice.cataloguing.releases import ReleasePages
 from suffice.errors import SufficeError, UsageError
+from suffice.pages import site_pages
 from suffice.pages.budget import budgets_of, read_charges
 from suffice.pages.release_page import Link, Site
-from suffice.pages.site_pages import (
-    SiteEntry,
-    atom_feed,
-    dataset_page,
-    dataset_path,
-    json_feed,
-    reading_page,
-    search_page,
-    series_page,
-    series_path,
-    start_page,
-)
 from suffice.pages.site_run import SiteFolder, SiteRun
 from suffice.storage.releases.release_store import open_store
 
@@ -120,20 +109,20 @@ def catalogue(
     entries, publications = _pages_of_all(run, opened, published, public_keys, publication_keys, progress)
     budgets = budgets_of([entry.facts for entry in entries], charges)
     pages = {
-        "index.html": start_page(
+        "index.html": site_pages.start_page(
             site, entries, budgets, publications, [f"{what}: {why}." for what, why in run.not_shown.items()]
         ),
-        "search.html": search_page(site, entries, publications),
-        "reading.html": reading_page(site, entries),
-        "feed.xml": atom_feed(site, entries),
-        "feed.json": json_feed(site, entries),
+        "search.html": site_pages.search_page(site, entries, publications),
+        "reading.html": site_pages.reading_page(site, entries),
+        "feed.xml": site_pages.atom_feed(site, entries),
+        "feed.json": site_pages.json_feed(site, entries),
     }
     for name in budgets:
         of = [entry for entry in entries if entry.facts["dataset"] == name]
-        pages[dataset_path(name)] = dataset_page(site, name, of, budgets[name])
+        pages[site_pages.dataset_path(name)] = site_pages.dataset_page(site, name, of, budgets[name])
     for name in dict.fromkeys(entry.facts["name"] for entry in entries):
         of = [entry for entry in entries if entry.facts["name"] == name]
-        pages[series_path(name)] = series_page(site, name, of)
+        pages[site_pages.series_path(name)] = site_pages.series_page(site, name, of)
     for path, text in pages.items():
         folder.write(path, text.encode())
     removed = folder.finish()
@@ -155,7 +144,7 @@ def _pages_of_all(
     public_keys: Sequence[KeyReference] | None,
     publication_keys: Sequence[KeyReference] | None,
     progress: Callable[[int, int], None] | None,
-) -> tuple[list[SiteEntry], list[Link]]:
+) -> tuple[list[site_pages.SiteEntry], list[Link]]:
     """Make or keep the pages of releases and publications, which lead to each other and to nothing else.
 
     Where a publication's files turn out to be unreadable, the pages that would lead to it are made again.

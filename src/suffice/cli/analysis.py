@@ -6,34 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from suffice.cli import messages, output
+from suffice.cli import messages, options, output
 from suffice.cli.files import OverwriteOption, new_file
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    IntervalOption,
-    JsonOption,
-    MassOption,
-    NumberOfDrawsOption,
-    PlotOption,
-    PublicKeyOption,
-    ReleaseArgument,
-    SeedOption,
-    StatisticArgument,
-    StoreOption,
-    Terms,
-    check_draws,
-    open_for_reading,
-    parse_pairs,
-    with_terms,
-)
 from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
 
 
-def other_method(release: Release, statistic: str, method: str | None, terms: Terms) -> Posterior | None:
+def other_method(
+    release: Release, statistic: str, method: str | None, terms: options.Terms
+) -> Posterior | None:
     """Return the posterior to draw beside another, if one is asked for."""
     if method is None:
         return None
@@ -45,7 +28,7 @@ def other_method(release: Release, statistic: str, method: str | None, terms: Te
 
 def check_versus(where: Mapping[str, str], versus: Sequence[str] | None) -> None:
     """Refuse --versus where --where does not say which cells to compare with."""
-    for column, key in parse_pairs("--versus", versus).items():
+    for column, key in options.parse_pairs("--versus", versus).items():
         if column not in where:
             message = (
                 f"--versus {column}={key} needs --where {column}=KEY beside it: --where names the cells that "
@@ -97,7 +80,7 @@ def comparison(
     """Return rows of every parameter's difference, and of probabilities of it and of the ratio."""
     from suffice.pipeline.math.parameters.contrasts import DIFFERENCE, contrast_between, tidy_rows
 
-    keys = parse_pairs("--versus", versus)
+    keys = options.parse_pairs("--versus", versus)
     if dict(first.groups) == dict(second.groups):
         message = "--versus names the cells that --where keeps: name others"
         raise UsageError(message)
@@ -150,44 +133,38 @@ def print_answers(answers: Mapping[str, list[dict[str, Any]]]) -> None:
             output.print_rows(answers[question])
 
 
-@with_terms(without=("method", "within_unit"))
+@options.with_terms(without=("method", "within_unit"))
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help="A release: path, URI or NAME[@WINDOW].")],
     second: Annotated[str, typer.Argument(metavar="B", help="Another, of disjoint data.")],
     statistic: Annotated[str, typer.Argument(help="A statistic of both.")],
-    terms: Terms,
-    mass: MassOption = 0.95,
-    interval: IntervalOption = None,
-    draws: NumberOfDrawsOption = 4000,
-    seed: SeedOption = None,
-    plot: PlotOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    terms: options.Terms,
+    mass: options.MassOption = 0.95,
+    interval: options.IntervalOption = None,
+    draws: options.NumberOfDrawsOption = 4000,
+    seed: options.SeedOption = None,
+    plot: options.PlotOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch that the two hold disjoint data.")
     ] = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Say how a statistic changed from release A to release B, and what noise alone would do."""
-    check_draws(draws, seed)
+    options.check_draws(draws, seed)
     output.check_picture(plot, overwrite=overwrite)
     from suffice.pipeline.ask.pooling.comparison import compare as compare_releases
 
     first_release, second_release = (
-        open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+        options.open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
         for reference in (first, second)
     )
     comparison = compare_releases(
-        first_release,
-        second_release,
-        statistic,
-        **terms,
-        vouched=vouched,
-        draws=draws,
-        rng=seed,
+        first_release, second_release, statistic, **terms, vouched=vouched, draws=draws, rng=seed
     )
     kind = comparison.before.interval_kind(interval)
     rows = comparison.rows(mass, interval=kind)
@@ -272,37 +249,32 @@ def compare(
     output.print_written(plot)
 
 
-@with_terms(without=("prior", "method", "within_unit", "predictor_prior"))
+@options.with_terms(without=("prior", "method", "within_unit", "predictor_prior"))
 def compare_priors(
-    release: ReleaseArgument,
-    statistic: StatisticArgument,
-    terms: Terms,
+    release: options.ReleaseArgument,
+    statistic: options.StatisticArgument,
+    terms: options.Terms,
     prior: Annotated[
         list[str] | None,
         typer.Option("--prior", help='As "Beta(1, 9)"; twice or more, the first is what others are held to.'),
     ] = None,
-    plot: PlotOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    plot: options.PlotOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print which of several priors the released values speak for: Bayes factors. Costs no privacy."""
     if prior is None or len(prior) < 2:
         message = '--prior: give two or more to compare, as --prior "Beta(1, 1)" --prior "Beta(1, 9)"'
         raise UsageError(message)
     output.check_picture(plot, overwrite=overwrite)
-    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.pooling.comparison import compare_priors as compared
 
-    comparison = compared(
-        opened,
-        statistic,
-        prior,
-        **terms,
-    )
+    comparison = compared(opened, statistic, prior, **terms)
     from suffice.data_files.source import comparison_source  # pydantic is slow to import
 
     source = comparison_source(opened, comparison)

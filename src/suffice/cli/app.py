@@ -52,15 +52,7 @@ from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads the anno
 from suffice.cli.output import forget_withdrawn, say, say_json
 from suffice.errors import ReleaseInterruptedError, SufficeError, UsageError, bounded_message
 from suffice.monitoring import records
-from suffice.profile.settings import (
-    CHOSEN,
-    VARIABLES,
-    check_text,
-    log_format,
-    pinned_profile,
-    public_keys,
-    setting,
-)
+from suffice.profile import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +68,7 @@ class StrictCommand(TyperCommand):
         _check_words(self, ctx, args)
         rest = super().parse_args(ctx, args)
         _ask_profile(ctx)
-        log_format()  # before anything is done: one that is misspelt would be found by its absence
+        settings.log_format()  # before anything is done: one that is misspelt would be found by its absence
         records.begin(ctx.command_path.partition(" ")[2])
         return rest
 
@@ -131,7 +123,7 @@ def _check_words(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) 
         value = values.get(str(param.name))
         for text in _each(value):
             if isinstance(text, str):
-                check_text(place, text)
+                settings.check_text(place, text)
 
 
 def _each(value: Any) -> list[Any]:
@@ -140,16 +132,16 @@ def _each(value: Any) -> list[Any]:
 
 def _ask_profile(ctx: Any) -> None:
     """Replace what the command was given by what the profile allows; refuse what lies outside."""
-    profile = pinned_profile()
-    for name in VARIABLES.keys() & ctx.params.keys():
+    profile = settings.pinned_profile()
+    for name in settings.VARIABLES.keys() & ctx.params.keys():
         source = ctx.get_parameter_source(name)
         is_given = source is not None and source.name == "COMMANDLINE"
         if ctx.params[name] is None and not is_given:
             continue  # this command does without one
         given = str(ctx.params[name]) if is_given else None
-        ctx.params[name] = setting(name, given, profile=profile, option=f"--{name}").value
+        ctx.params[name] = settings.setting(name, given, profile=profile, option=f"--{name}").value
     if "public_keys" in ctx.params:
-        ctx.params["public_keys"] = public_keys(ctx.params["public_keys"] or None, profile=profile)
+        ctx.params["public_keys"] = settings.public_keys(ctx.params["public_keys"] or None, profile=profile)
 
 
 app = typer.Typer(
@@ -197,7 +189,7 @@ def options(
     ] = None,
 ) -> None:
     """Release differentially private sufficient statistics once; draw posteriors from them for ever."""
-    CHOSEN.set(profile)
+    settings.CHOSEN.set(profile)
 
 
 @app.command()
@@ -259,7 +251,7 @@ def _interrupt(_signal: int, _frame: object) -> NoReturn:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with its status."""
-    chosen, log = CHOSEN.set(None), records.CURRENT.set(None)
+    chosen, log = settings.CHOSEN.set(None), records.CURRENT.set(None)
     try:
         forget_withdrawn()
         _run(list(sys.argv[1:] if arguments is None else arguments))
@@ -269,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         raise
     finally:
         records.CURRENT.reset(log)
-        CHOSEN.reset(chosen)  # of this command alone, where a program runs several
+        settings.CHOSEN.reset(chosen)  # of this command alone, where a program runs several
 
 
 def _run(words: list[str]) -> NoReturn:

@@ -7,29 +7,16 @@ from typing import Annotated
 
 import typer
 
-from suffice.cli import output
+from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    JsonOption,
-    PublicKeyOption,
-    ReleaseArgument,
-    StatisticArgument,
-    StoreOption,
-    Terms,
-    check_simulation,
-    open_for_reading,
-    with_terms,
-)
 from suffice.cli.output import say
 
 
-@with_terms(without=("prior", "n_prior", "within_unit"))
+@options.with_terms(without=("prior", "n_prior", "within_unit"))
 def calibrate(
-    release: ReleaseArgument,
-    statistic: StatisticArgument,
-    terms: Terms,
+    release: options.ReleaseArgument,
+    statistic: options.StatisticArgument,
+    terms: options.Terms,
     prior: Annotated[
         str | None, typer.Option("--prior", help="Truths are drawn from it; default: the family's.")
     ] = None,
@@ -62,15 +49,15 @@ def calibrate(
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the simulation repeatable.")] = None,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")] = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Simulate this release from the priors, and see how often posterior intervals hold the truth."""
-    check_simulation(simulations, seed)
+    options.check_simulation(simulations, seed)
     if plot is not None:
         from suffice.plots.style import check_plot  # matplotlib is slow to import
 
@@ -78,7 +65,7 @@ def calibrate(
         check_file("--plot", plot, overwrite=overwrite)
     from suffice.pipeline.ask.calibration.calibrate import calibrate
 
-    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     calibration = calibrate(
         opened,
         statistic,

@@ -11,17 +11,7 @@ from suffice.cli import output
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import say
 from suffice.errors import PinnedError, UsageError
-from suffice.profile.settings import (
-    CONFIG,
-    PUBLIC_KEYS,
-    VARIABLES,
-    ProfileInForce,
-    find_profile,
-    log_setting,
-    public_keys,
-    setting,
-    stall_setting,
-)
+from suffice.profile import settings
 from suffice.profile.values import LOG_FORMATS, redacted
 
 app = typer.Typer(
@@ -42,35 +32,35 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show which deployment profile holds, each value, and where it came from; never a secret."""
-    in_force = find_profile()
+    in_force = settings.find_profile()
     asked = {"ledger": ledger_url, "store": store_uri, "cluster": cluster_address}
-    rows = {name: _row(name, asked.get(name), in_force) for name in VARIABLES}
+    rows = {name: _row(name, asked.get(name), in_force) for name in settings.VARIABLES}
     rows["spool"] = _spool_row(rows["spool"], rows["ledger"], asked["ledger"], in_force)
-    settings = [*rows.values(), _keys_row(in_force), *_other_rows(in_force)]
+    listed = [*rows.values(), _keys_row(in_force), *_other_rows(in_force)]
     document = {
         "profile": None if in_force is None else {"path": in_force.path, "origin": in_force.origin},
         "ignored": _ignored(in_force),
-        "settings": settings,
+        "settings": listed,
     }
     if as_json:
         output.print_json(document)
     else:
         _print(document)
-    if any(row["refused"] for row in settings):
+    if any(row["refused"] for row in listed):
         raise typer.Exit(UsageError.exit_status)
 
 
-def _row(name: str, given: str | None, in_force: ProfileInForce | None) -> dict[str, Any]:
+def _row(name: str, given: str | None, in_force: settings.ProfileInForce | None) -> dict[str, Any]:
     """Describe one value; one that the profile refuses is shown as that, for whoever has to mend it."""
     profile = in_force.profile if in_force else None
     value, origin, refused = given, "option", False
     try:
-        chosen = setting(name, given, profile=profile, option=f"--{name}")
+        chosen = settings.setting(name, given, profile=profile, option=f"--{name}")
         value, origin = chosen.value, "option" if given is not None else chosen.origin
     except PinnedError:
         refused = True
         if given is None:
-            value = os.environ.get(VARIABLES[name]) or None
+            value = os.environ.get(settings.VARIABLES[name]) or None
             origin = "nobody" if value is None else "environment"
     allowed = getattr(profile, {"store": "stores", "cluster": "clusters"}.get(name, name), None)
     pinned = [allowed] if isinstance(allowed, str) else list(allowed or ())
@@ -78,12 +68,14 @@ def _row(name: str, given: str | None, in_force: ProfileInForce | None) -> dict[
 
 
 def _spool_row(
-    row: dict[str, Any], ledger: dict[str, Any], given: str | None, in_force: ProfileInForce | None
+    row: dict[str, Any], ledger: dict[str, Any], given: str | None, in_force: settings.ProfileInForce | None
 ) -> dict[str, Any]:
     """Describe where drawn files wait: beside an SQLite ledger, unless a place is named."""
     if row["value"] is not None or row["refused"] or ledger["refused"]:
         return row
-    chosen = setting("ledger", given, profile=in_force.profile if in_force else None, option="--ledger")
+    chosen = settings.setting(
+        "ledger", given, profile=in_force.profile if in_force else None, option="--ledger"
+    )
     from suffice.storage.releases.spool import spool_path  # it reads Parquet
 
     beside = spool_path(chosen.value or "", None)
@@ -92,12 +84,12 @@ def _spool_row(
     return {**row, "value": str(beside), "origin": "beside the ledger"}
 
 
-def _keys_row(in_force: ProfileInForce | None) -> dict[str, Any]:
+def _keys_row(in_force: settings.ProfileInForce | None) -> dict[str, Any]:
     profile = in_force.profile if in_force else None
     pinned = list(profile.public_keys or ()) if profile else []
-    named = os.environ.get(PUBLIC_KEYS) or None
+    named = os.environ.get(settings.PUBLIC_KEYS) or None
     try:
-        public_keys(None, profile=profile)
+        settings.public_keys(None, profile=profile)
         refused = False
     except PinnedError:
         refused = True
@@ -106,15 +98,15 @@ def _keys_row(in_force: ProfileInForce | None) -> dict[str, Any]:
     return _described("public_keys", value, origin, pinned, refused=refused)
 
 
-def _other_rows(in_force: ProfileInForce | None) -> list[dict[str, Any]]:
+def _other_rows(in_force: settings.ProfileInForce | None) -> list[dict[str, Any]]:
     profile = in_force.profile if in_force else None
     rows = []
     for name in ("spec_folders", "publications", "output_folders"):
         allowed = list(getattr(profile, name, None) or ())
         rows.append(_described(name, None, "profile" if allowed else "default", allowed, refused=False))
-    written = log_setting()
+    written = settings.log_setting()
     rows.append(_described("log_format", written.value, written.origin, [], refused=False))
-    stalls = stall_setting()
+    stalls = settings.stall_setting()
     return [*rows, _described("stall_seconds", stalls.value, stalls.origin, [], refused=False)]
 
 
@@ -130,13 +122,13 @@ def _described(
     }
 
 
-def _ignored(in_force: ProfileInForce | None) -> list[str]:
+def _ignored(in_force: settings.ProfileInForce | None) -> list[str]:
     """Name the variable that names another profile than the one that holds."""
-    named = os.environ.get(CONFIG)
+    named = os.environ.get(settings.CONFIG)
     is_ignored = (
         in_force is not None and in_force.origin != "environment" and bool(named) and named != in_force.path
     )
-    return [CONFIG] if is_ignored else []
+    return [settings.CONFIG] if is_ignored else []
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -7,23 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import messages, output
+from suffice.cli import messages, options, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    DrawsOption,
-    JsonOption,
-    MassOption,
-    MethodOption,
-    PublicKeyOption,
-    SeedOption,
-    StoreOption,
-    WhereOption,
-    check_draws,
-    open_for_reading,
-    parse_pairs,
-)
 from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.errors import UsageError
@@ -62,7 +47,7 @@ def hidden_markov(
         list[str] | None,
         typer.Option("--time", metavar="COLUMN", help="Its keys are time; may repeat, the slowest first."),
     ] = None,
-    method: MethodOption = "noise-aware",
+    method: options.MethodOption = "noise-aware",
     project: Annotated[
         str | None,
         typer.Option("--project", metavar="simplex|clip|none", help="Of plug-in: how counts are projected."),
@@ -93,29 +78,30 @@ def hidden_markov(
     rate: Annotated[
         float, typer.Option("--rate", help="Of the prior Gamma(1, rate) of a cell's expected rows.")
     ] = 0.001,
-    where: WhereOption = None,
-    mass: MassOption = 0.95,
-    seed: SeedOption = None,
-    out: DrawsOption = None,
+    where: options.WhereOption = None,
+    mass: options.MassOption = 0.95,
+    seed: options.SeedOption = None,
+    out: options.DrawsOption = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="DIR", help="Write four .png files into this folder.")
     ] = None,
     publish_to: PublishToOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Find hidden states of cells over time, noise included; or how many there are. Costs no privacy."""
     if len(states) > 1 and (out, plot) != (None, None):
         message = "--out and --plot are of one number of states: give --states once"
         raise UsageError(message)
-    check_draws(1 if draws is None else draws, seed)
+    options.check_draws(1 if draws is None else draws, seed)
     pictures = _check_files(out, plot, overwrite=overwrite)
     opened = [
-        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn) for release in releases
+        options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+        for release in releases
     ]
     if publish_to is not None:
         from suffice.pipeline.ask.models.chain_tables import feature_names
@@ -141,7 +127,7 @@ def hidden_markov(
             publish_to,
             out=out or plot,
             as_json=as_json,
-            where=parse_pairs("--where", where),
+            where=options.parse_pairs("--where", where),
             method=method,
             mass=mass,
             draws=draws,
@@ -171,7 +157,7 @@ def hidden_markov(
         alpha=alpha,
         beta=beta,
         rate=rate,
-        where=parse_pairs("--where", where),
+        where=options.parse_pairs("--where", where),
         rng=seed,
         progress=messages.progress("sampling", "sweeps"),
     )

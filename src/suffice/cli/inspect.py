@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import messages, output
+from suffice.cli import messages, options, output
 from suffice.cli.files import check_file, write_new
-from suffice.cli.options import (
-    JsonOption,  # noqa: TC001 - Typer reads them
-    SpecArgument,  # noqa: TC001 - Typer reads them
-)
 from suffice.cli.output import say, shows_output
 from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.terms.declaration.wording import counted
@@ -29,7 +25,7 @@ _EXACT = (
 
 
 def inspect(
-    spec: SpecArgument,
+    spec: options.SpecArgument,
     contract: Annotated[
         Path | None,
         typer.Option("--contract", metavar="FILE", help="Hold the data against this contract."),
@@ -41,7 +37,7 @@ def inspect(
     exact_counts: Annotated[
         bool, typer.Option("--exact-counts", help="Tell exact numbers where no terminal shows them.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Read all data; show their owner a contract that fits, and exactly how much of them fits it."""
     tells = exact_counts or shows_output()
@@ -137,7 +133,7 @@ def init(
         Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")
     ] = None,
     *,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
     from suffice.pipeline.rows.sources.inspecting import skeleton

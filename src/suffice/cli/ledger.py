@@ -29,11 +29,7 @@ def reconcile_ledger(
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
     stores: Annotated[
         list[str] | None,
-        typer.Option(
-            "--store",
-            metavar="URI",
-            help="A store that the copy may not know yet; may repeat.",
-        ),
+        typer.Option("--store", metavar="URI", help="A store that the copy may not know yet; may repeat."),
     ] = None,
     witness: WitnessOption = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
@@ -321,9 +317,7 @@ def recover_command(
 
     with open_ledger(ledger) as opened:
         report = recover(
-            opened,
-            lambda uri: open_store(store or uri, ledger_id=opened.ledger_id),
-            spool=_spool(ledger),
+            opened, lambda uri: open_store(store or uri, ledger_id=opened.ledger_id), spool=_spool(ledger)
         )
     if as_json:
         output.print_json(report.to_dict())

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from suffice.cli import output
+from suffice.cli import options, output
 from suffice.cli.files import check_local
-from suffice.cli.options import (
-    DEFAULT_LEDGER,
-    DEFAULT_STORE,
-    AsOfOption,
-    ClusterOption,
-    JsonOption,
-    LedgerOption,
-    StoreOption,
-    WitnessOption,
-)
 from suffice.cli.output import in_line, say
 from suffice.errors import UsageError
 from suffice.profile.settings import settings
@@ -43,12 +33,12 @@ def metrics(
         Path | None,
         typer.Option("--out", metavar="FILE", help="A .prom file, written once in an hour at most."),
     ] = None,
-    store: StoreOption = DEFAULT_STORE,
-    ledger: LedgerOption = DEFAULT_LEDGER,
-    as_of: AsOfOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
+    as_of: options.AsOfOption = None,
     *,
     every: AllSpecsOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Write how an installation stands as a Prometheus textfile; never opens a source."""
     if every == bool(specs):
@@ -142,12 +132,12 @@ UNWELL = 7
 
 
 def doctor(
-    store: StoreOption = DEFAULT_STORE,
-    ledger: LedgerOption = DEFAULT_LEDGER,
-    cluster: ClusterOption = "threads",
-    witness: WitnessOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
+    cluster: options.ClusterOption = "threads",
+    witness: options.WitnessOption = None,
     *,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Check versions, pins, configuration, ledger, stores, cluster, clock, permissions and entropy."""
     place = settings(store=store, ledger=ledger, cluster=cluster, witness=witness)

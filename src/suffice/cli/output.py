@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.cli.files import check_file, check_local, new_file
 from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
 from suffice.errors import SufficeWarning, UsageError
-from suffice.pipeline.ask.posterior.notes import (
-    conflict_lines,
-    default_lines,
-    diagnostics_text,
-    model_lines,
-    plug_in_lines,
-    unsettled_warning,
-)
+from suffice.pipeline.ask.posterior import notes
 from suffice.pipeline.terms.declaration.wording import escaped, text_table
 
 if TYPE_CHECKING:
@@ -62,7 +55,7 @@ def basis_document(
         "family": posterior.family,
         "rows_of": posterior.rows_of,
         "method": posterior.method,
-        **({"plug_in": lines} if (lines := plug_in_lines(posterior)) else {}),
+        **({"plug_in": lines} if (lines := notes.plug_in_lines(posterior)) else {}),
         "prior": str(posterior.prior),
         "n_prior": None if posterior.n_prior is None else str(posterior.n_prior),
         "predictor_prior": posterior.predictor_prior,
@@ -70,7 +63,7 @@ def basis_document(
         "draws": draws,
         "seed": seed,
         **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
-        "conflicts": conflict_lines(posterior),
+        "conflicts": notes.conflict_lines(posterior),
     }
 
 
@@ -109,7 +102,7 @@ def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence
 
 def print_basis(opened: Release, posterior: Posterior, *, draws: int) -> None:
     """Say what numbers rest on, after a table of them."""
-    for line in plug_in_lines(posterior):
+    for line in notes.plug_in_lines(posterior):
         say(f"\n{line}")
     print_saturation(opened.statistic(posterior.statistic))
     print_conflicts(posterior)
@@ -246,7 +239,7 @@ def print_estimand(posterior: Posterior) -> None:
 
 def print_model(posterior: Posterior) -> None:
     """Say what clipping does to a posterior, and what rows of one unit do."""
-    for line in model_lines(posterior):
+    for line in notes.model_lines(posterior):
         say(f"\n{line}")
 
 
@@ -262,20 +255,20 @@ def design_effect_document(posterior: Posterior) -> list[dict[str, Any]] | None:
 
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
     """Say where released quantities and priors disagree, after the name of its release if one is given."""
-    for line in conflict_lines(posterior):
+    for line in notes.conflict_lines(posterior):
         say(f"\n{name}: {line}" if name else f"\n{line}")
 
 
 def print_default(posterior: Posterior, name: str = "") -> None:
     """Say which intervals a default prior decides, after the name of its release if one is given."""
-    for line in default_lines(posterior):
+    for line in notes.default_lines(posterior):
         say(f"\n{name}: {line}" if name else f"\n{line}")
 
 
 def print_diagnostics(posterior: Posterior, name: str = "") -> None:
     """Say what a sampled posterior rests on, after the name of its release if one is given."""
-    text = ", ".join(f"{name} {value}" for name, value in diagnostics_text(posterior).items())
-    for line in filter(None, [text, unsettled_warning(posterior)]):
+    text = ", ".join(f"{name} {value}" for name, value in notes.diagnostics_text(posterior).items())
+    for line in filter(None, [text, notes.unsettled_warning(posterior)]):
         say(f"\n{name}: {line}" if name else f"\n{line}")
 
 

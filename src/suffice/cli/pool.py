@@ -7,25 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import output
+from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, new_file
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    DrawsOption,
-    IntervalOption,
-    JsonOption,
-    MassOption,
-    NumberOfDrawsOption,
-    PlotOption,
-    PublicKeyOption,
-    SeedOption,
-    StoreOption,
-    Terms,
-    check_draws,
-    open_for_reading,
-    with_terms,
-)
 from suffice.cli.output import say
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines
 
@@ -35,10 +18,10 @@ if TYPE_CHECKING:
 _REFERENCE = "RELEASE"
 
 
-@with_terms(without=("method", "within_unit"))
+@options.with_terms(without=("method", "within_unit"))
 def pool(
     statistic: Annotated[str, typer.Argument(help="A statistic of every release.")],
-    terms: Terms,
+    terms: options.Terms,
     disjoint: Annotated[
         list[str] | None,
         typer.Option("--disjoint", metavar=_REFERENCE, help="Of separate data, as windows; repeat."),
@@ -47,26 +30,26 @@ def pool(
         list[str] | None,
         typer.Option("--same-data", metavar=_REFERENCE, help="Of the same data, released again; repeat."),
     ] = None,
-    mass: MassOption = 0.95,
-    interval: IntervalOption = None,
-    draws: NumberOfDrawsOption = 4000,
-    seed: SeedOption = None,
-    out: DrawsOption = None,
-    plot: PlotOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    mass: options.MassOption = 0.95,
+    interval: options.IntervalOption = None,
+    draws: options.NumberOfDrawsOption = 4000,
+    seed: options.SeedOption = None,
+    out: options.DrawsOption = None,
+    plot: options.PlotOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for this relation of the releases.")
     ] = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
     output.check_draws(out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
-    check_draws(draws, seed)
+    options.check_draws(draws, seed)
     import numpy as np
 
     from suffice.pipeline.ask.pooling.pool import pool as pool_releases
@@ -77,7 +60,7 @@ def pool(
         if not references:
             return None
         return [
-            open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+            options.open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
             for reference in references
         ]
 
@@ -97,13 +80,7 @@ def pool(
         from suffice.plots.comparisons import plot_pool
         from suffice.plots.style import footer_of
 
-        parts = [
-            (
-                release.label,
-                release.posterior(statistic, **terms),
-            )
-            for release in every
-        ]
+        parts = [(release.label, release.posterior(statistic, **terms)) for release in every]
         footer = footer_of(source, every)
         title = f"{statistic}, pooled from {len(every)} releases"
         with new_file("--plot", plot, overwrite=overwrite) as written:

@@ -8,28 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import analysis, messages, output
+from suffice.cli import analysis, messages, options, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    DrawsOption,
-    IntervalOption,
-    JsonOption,
-    MassOption,
-    NumberOfDrawsOption,
-    PlotOption,
-    PublicKeyOption,
-    ReleaseArgument,
-    SeedOption,
-    StatisticArgument,
-    StoreOption,
-    Terms,
-    check_draws,
-    open_for_reading,
-    parse_pairs,
-    with_terms,
-)
 from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, draws_text, plug_in_lines
@@ -39,16 +19,16 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
 
 
-@with_terms()
+@options.with_terms()
 def posterior(  # noqa: PLR0915 - a command and its files, in order
-    release: ReleaseArgument,
-    statistic: StatisticArgument,
-    terms: Terms,
-    mass: MassOption = 0.95,
-    interval: IntervalOption = None,
-    draws: NumberOfDrawsOption = 4000,
-    seed: SeedOption = None,
-    plot: PlotOption = None,
+    release: options.ReleaseArgument,
+    statistic: options.StatisticArgument,
+    terms: options.Terms,
+    mass: options.MassOption = 0.95,
+    interval: options.IntervalOption = None,
+    draws: options.NumberOfDrawsOption = 4000,
+    seed: options.SeedOption = None,
+    plot: options.PlotOption = None,
     plot_kind: Annotated[str | None, typer.Option("--plot-kind", metavar="density|forest")] = None,
     beside: Annotated[
         str | None,
@@ -69,13 +49,13 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
             help='As "mean > 10" or "10 < mean < 20"; of --versus "difference > 0", "ratio < 1"; may repeat.',
         ),
     ] = None,
-    out: DrawsOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    out: options.DrawsOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print posterior means and credible intervals under any public prior. Costs no privacy."""
     _check_files(out, plot, plot_kind, card, overwrite=overwrite)
@@ -83,8 +63,8 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         message = "--plot-kind and --beside are options of --plot: give it too"
         raise UsageError(message)
     analysis.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
-    check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    options.check_draws(draws, seed)
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     import numpy as np
 
     from suffice.pipeline.ask.posterior.posterior import summarise
@@ -97,7 +77,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     rows = summarise(drawn_from, mass, draws, rng, messages.cell_progress("intervals"), interval=kind)
     answers: dict[str, Any] = {}
     if versus:
-        other = {**terms, "where": {**terms["where"], **parse_pairs("--versus", versus)}}
+        other = {**terms, "where": {**terms["where"], **options.parse_pairs("--versus", versus)}}
         against = opened.posterior(statistic, **other, progress=messages.cell_progress("posterior"))
         answers.update(
             analysis.comparison(
@@ -193,7 +173,7 @@ def _check_files(
 
 
 def _plot(
-    opened: Release, drawn_from: Posterior, path: Path, *, mass: float, interval: str, **options: Any
+    opened: Release, drawn_from: Posterior, path: Path, *, mass: float, interval: str, **plot_options: Any
 ) -> None:
     """Draw a posterior, and its sources below it."""
     from suffice.data_files.source import SUMMARIES, posterior_source
@@ -204,7 +184,7 @@ def _plot(
     footer = footer_of(
         posterior_source(SUMMARIES, [opened], drawn_from, mass=mass, interval=interval), [opened]
     )
-    plot_posterior(drawn_from, path, title=title, footer=footer, mass=mass, interval=interval, **options)
+    plot_posterior(drawn_from, path, title=title, footer=footer, mass=mass, interval=interval, **plot_options)
 
 
 def _print_terms(drawn_from: Posterior) -> None:

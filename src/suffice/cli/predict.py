@@ -10,25 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import output
+from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    JsonOption,
-    MassOption,
-    NumberOfDrawsOption,
-    OutOption,
-    PublicKeyOption,
-    ReleaseArgument,
-    SeedOption,
-    StatisticArgument,
-    StoreOption,
-    Terms,
-    check_draws,
-    open_for_reading,
-    with_terms,
-)
 from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.wording import counted
@@ -48,37 +31,31 @@ DataOption = Annotated[
 MOST_SHOWN = 200
 
 
-@with_terms(without=("clipping", "within_unit"))
+@options.with_terms(without=("clipping", "within_unit"))
 def predict(
-    release: ReleaseArgument,
-    statistic: StatisticArgument,
+    release: options.ReleaseArgument,
+    statistic: options.StatisticArgument,
     data: DataOption,
-    terms: Terms,
-    mass: MassOption = 0.95,
-    draws: NumberOfDrawsOption = 4000,
-    seed: SeedOption = None,
-    out: OutOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    terms: options.Terms,
+    mass: options.MassOption = 0.95,
+    draws: options.NumberOfDrawsOption = 4000,
+    seed: options.SeedOption = None,
+    out: options.OutOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Predict outcomes of rows of your own by a linear regression, with intervals. Costs no privacy."""
     check_data(data)
     output.check_out(out, overwrite=overwrite)
-    check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    options.check_draws(draws, seed)
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.models.regression import regression
 
-    fit = regression(
-        opened,
-        statistic,
-        **terms,
-        draws=draws,
-        rng=seed,
-    )
+    fit = regression(opened, statistic, **terms, draws=draws, rng=seed)
     groups = list(fit.posterior.groups)
     names = [column.name for column in fit.bounds]
     prediction = fit.predict(read_data(data, [*names, *groups], texts=groups), mass)
@@ -134,36 +111,30 @@ MOST_CLASSES = 4
 """In a terminal: with more classes rows have the largest chance alone."""
 
 
-@with_terms(without=("clipping", "within_unit", "predictor_prior"))
+@options.with_terms(without=("clipping", "within_unit", "predictor_prior"))
 def classify(
-    release: ReleaseArgument,
-    statistic: StatisticArgument,
+    release: options.ReleaseArgument,
+    statistic: options.StatisticArgument,
     data: DataOption,
-    terms: Terms,
-    draws: NumberOfDrawsOption = 1000,
-    seed: SeedOption = None,
-    out: OutOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    terms: options.Terms,
+    draws: options.NumberOfDrawsOption = 1000,
+    seed: options.SeedOption = None,
+    out: options.OutOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Classify rows of your own by naive Bayes; score them where their class is there. Costs no privacy."""
     check_data(data)
     output.check_out(out, overwrite=overwrite)
-    check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    options.check_draws(draws, seed)
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     from suffice.pipeline.ask.models.classifier import classifier
 
-    fit = classifier(
-        opened,
-        statistic,
-        **terms,
-        draws=draws,
-        rng=seed,
-    )
+    fit = classifier(opened, statistic, **terms, draws=draws, rng=seed)
     (outcome,) = fit.entry.outcome.values()
     wanted = (*fit.columns, outcome.column)
     rows = read_data(data, wanted, texts=wanted)
@@ -226,11 +197,7 @@ def _counts(classified: Classification) -> dict[str, Any]:
 
 
 def _score_document(scored: Score) -> dict[str, float]:
-    return {
-        "accuracy": scored.accuracy,
-        "mean_log_score": scored.mean_log_score,
-        "rows": scored.n_rows,
-    }
+    return {"accuracy": scored.accuracy, "mean_log_score": scored.mean_log_score, "rows": scored.n_rows}
 
 
 def _classified_lines(classified: Classification, scored: Score | None, outcome: str) -> list[str]:

@@ -7,30 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from suffice.cli import messages
+from suffice.cli import messages, options, publication_output
 from suffice.cli.files import read_priors
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    ClusterOption,
-    IntervalOption,
-    JsonOption,
-    MassOption,
-    PublicationKeyOption,
-    PublicKeyOption,
-    ReleaseArgument,
-    SeedOption,
-    StoreOption,
-    Terms,
-    open_for_reading,
-    with_terms,
-)
-from suffice.cli.publication_output import (
-    PublishTimeoutOption,
-    ToOption,
-    check_publication_draws,
-    print_published,
-)
 from suffice.errors import UsageError
 from suffice.profile.settings import pinned_profile, setting
 
@@ -38,13 +16,13 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
 
 
-@with_terms(without=("prior",))
+@options.with_terms(without=("prior",))
 def publish(
-    release: ReleaseArgument,
+    release: options.ReleaseArgument,
     statistics: Annotated[
         list[str], typer.Argument(metavar="STATISTIC...", help="Statistics of the release.")
     ],
-    terms: Terms,
+    terms: options.Terms,
     prior: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,12 +63,12 @@ def publish(
             "--assume", metavar="ASSUMPTION", help='"one parameter": merged cells share their parameters.'
         ),
     ] = None,
-    mass: MassOption = 0.95,
-    interval: IntervalOption = None,
+    mass: options.MassOption = 0.95,
+    interval: options.IntervalOption = None,
     draws: Annotated[
         int, typer.Option("--draws", help="Posterior draws per cell; 0 publishes summaries alone.")
     ] = 4000,
-    seed: SeedOption = None,
+    seed: options.SeedOption = None,
     formats: Annotated[
         str | None,
         typer.Option(
@@ -99,21 +77,21 @@ def publish(
             help="Of parquet, csv, json, netcdf and card; default: parquet, and a card where it fits.",
         ),
     ] = None,
-    to: ToOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
-    publication_keys: PublicationKeyOption = None,
-    publish_timeout: PublishTimeoutOption = 600.0,
-    cluster: ClusterOption = "threads",
+    to: publication_output.ToOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
+    publication_keys: options.PublicationKeyOption = None,
+    publish_timeout: publication_output.PublishTimeoutOption = 600.0,
+    cluster: options.ClusterOption = "threads",
     *,
     vouched: Annotated[
         bool, typer.Option("--vouched", help="You vouch for how the releases are related.")
     ] = False,
-    allow_withdrawn: AllowWithdrawnOption = False,
-    as_json: JsonOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Publish posteriors once, where anyone can read them; asking again finds them. Costs no privacy."""
-    check_publication_draws(draws, seed)
+    publication_output.check_publication_draws(draws, seed)
     if prior and priors is not None:
         message = (
             "--prior and --priors: a posterior has one prior, a sensitivity table several; leave one out"
@@ -128,7 +106,7 @@ def publish(
 
     def opened(*references: str) -> list[Release]:
         return [
-            open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
+            options.open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
             for reference in references
         ]
 
@@ -162,7 +140,7 @@ def publish(
     )
     progress = messages.cell_progress("posterior")
     published = carry_out(question, publications, cluster=placed, progress=progress)
-    print_published(published, as_json=as_json)
+    publication_output.print_published(published, as_json=as_json)
 
 
 def _prior(given: list[str] | None, statistics: list[str]) -> dict[str, str] | str | None:

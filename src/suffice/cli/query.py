@@ -6,39 +6,21 @@ from typing import Annotated
 
 import typer
 
-from suffice.cli import output
+from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    JsonOption,
-    MassOption,
-    NumberOfDrawsOption,
-    OutOption,
-    PublicKeyOption,
-    ReleaseArgument,
-    SeedOption,
-    StatisticArgument,
-    StoreOption,
-    Terms,
-    check_draws,
-    open_for_reading,
-    parse_pairs,
-    with_terms,
-)
 from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
 
 
-@with_terms(without=("clipping", "within_unit", "predictor_prior"))
+@options.with_terms(without=("clipping", "within_unit", "predictor_prior"))
 def query(
-    release: ReleaseArgument,
-    statistic: StatisticArgument,
+    release: options.ReleaseArgument,
+    statistic: options.StatisticArgument,
     target: Annotated[
         list[str],
         typer.Option("--target", metavar="VARIABLE", help="What is asked for; repeat for several together."),
     ],
-    terms: Terms,
+    terms: options.Terms,
     given: Annotated[
         list[str] | None,
         typer.Option("--given", metavar="VARIABLE=CATEGORY", help="What is observed; may repeat."),
@@ -49,23 +31,23 @@ def query(
             "--do", metavar="VARIABLE=CATEGORY", help="What is set, whatever its parents; may repeat."
         ),
     ] = None,
-    mass: MassOption = 0.95,
-    draws: NumberOfDrawsOption = 4000,
-    seed: SeedOption = None,
-    out: OutOption = None,
+    mass: options.MassOption = 0.95,
+    draws: options.NumberOfDrawsOption = 4000,
+    seed: options.SeedOption = None,
+    out: options.OutOption = None,
     publish_to: PublishToOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print what a network says of some variables, given or set others, with intervals. Costs no privacy."""
     output.check_out(out, overwrite=overwrite)
-    check_draws(draws, seed)
-    observed, chosen = parse_pairs("--given", given), parse_pairs("--do", do)
-    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    options.check_draws(draws, seed)
+    observed, chosen = options.parse_pairs("--given", given), options.parse_pairs("--do", do)
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     if publish_to is not None:
         publish_model(
             [opened],

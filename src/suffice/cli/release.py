@@ -7,26 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import messages, output, trust, windows
-from suffice.cli.options import (
-    DEFAULT_LEDGER,
-    DEFAULT_STORE,
-    PUBLISH_TIMEOUT,
-    AllowOpenOption,
-    AllowWithdrawnOption,
-    AsOfOption,
-    ClusterOption,
-    JsonOption,
-    LedgerOption,
-    PublicKeyOption,
-    PublishTimeoutOption,
-    ReleaseArgument,
-    SpecArgument,
-    StoreOption,
-    WaitOption,
-    WitnessOption,
-    open_for_reading,
-)
+from suffice.cli import messages, options, output, trust, windows
 from suffice.cli.output import note_withdrawn, say
 from suffice.monitoring.records import counting_refusals
 from suffice.profile.settings import settings
@@ -39,26 +20,26 @@ _UNIT_BOUND = ("max_rows", "unit_nulls")
 
 
 def release(
-    spec: SpecArgument,
+    spec: options.SpecArgument,
     window: Annotated[
         str, typer.Option("--window", metavar="W", help="A window label, as 2013-01, or latest-complete.")
     ] = "all",
     amendment: Annotated[
         int, typer.Option("--amendment", metavar="N", help="Release the window again, as its N-th amendment.")
     ] = 0,
-    store: StoreOption = DEFAULT_STORE,
-    ledger: LedgerOption = DEFAULT_LEDGER,
-    cluster: ClusterOption = "threads",
-    witness: WitnessOption = None,
-    as_of: AsOfOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
+    cluster: options.ClusterOption = "threads",
+    witness: options.WitnessOption = None,
+    as_of: options.AsOfOption = None,
     *,
     new_attempt: Annotated[
         bool, typer.Option("--new-attempt", help="Charge again after a spent attempt.")
     ] = False,
-    publish_timeout: PublishTimeoutOption = PUBLISH_TIMEOUT,
-    wait: WaitOption = False,
-    allow_open: AllowOpenOption = False,
-    as_json: JsonOption = False,
+    publish_timeout: options.PublishTimeoutOption = options.PUBLISH_TIMEOUT,
+    wait: options.WaitOption = False,
+    allow_open: options.AllowOpenOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Charge the ledger, compute exact statistics, add noise once, publish."""
     with counting_refusals():
@@ -102,16 +83,16 @@ def release(
 
 
 def show(
-    release: ReleaseArgument,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    release: options.ReleaseArgument,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
-    as_json: JsonOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show a release: what, for whom, at what price, signed by whom, which files."""
     document = _release_document(
-        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn), public_keys
+        options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn), public_keys
     )
     if as_json:
         output.print_json(document)
@@ -183,21 +164,21 @@ def _print_release(document: dict[str, Any]) -> None:
 
 
 def rehearse(
-    spec: SpecArgument,
+    spec: options.SpecArgument,
     window: Annotated[
         str, typer.Option("--window", metavar="W", help="A window label, as 2013-01, or latest-complete.")
     ] = "all",
-    store: StoreOption = DEFAULT_STORE,
-    ledger: LedgerOption = DEFAULT_LEDGER,
-    cluster: ClusterOption = "threads",
-    witness: WitnessOption = None,
-    as_of: AsOfOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
+    cluster: options.ClusterOption = "threads",
+    witness: options.WitnessOption = None,
+    as_of: options.AsOfOption = None,
     *,
-    allow_open: AllowOpenOption = False,
+    allow_open: options.AllowOpenOption = False,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave in the store what it drew; it is no release.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Try every stage of a release on generated rows; reads no row, charges nothing."""
     settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened

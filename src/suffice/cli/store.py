@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from suffice.cli import output
-from suffice.cli.options import (
-    DEFAULT_LEDGER,
-    JsonOption,
-    LedgerOption,
-    PublicationKeyOption,
-    PublicKeyOption,
-)
+from suffice.cli import options, output
 from suffice.cli.output import say
 from suffice.errors import StorageError, UsageError
 from suffice.pipeline.terms.declaration.wording import counted
@@ -37,10 +30,10 @@ def verify(
     ledger: Annotated[
         str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too, both ways.")
     ] = None,
-    public_keys: PublicKeyOption = None,
-    publication_keys: PublicationKeyOption = None,
+    public_keys: options.PublicKeyOption = None,
+    publication_keys: options.PublicationKeyOption = None,
     *,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Check every file of every release and publication, and all else; name what belongs to nothing."""
     from suffice.storage.operations.verify_store import verify_store
@@ -89,9 +82,9 @@ def verify(
 @app.command()
 def adopt(
     place: StoreArgument,
-    ledger: LedgerOption = DEFAULT_LEDGER,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
     *,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Take up a store that was moved, or lost its suffice.json, once it shows whose it is."""
     from suffice.storage.ledger.opening import open_ledger
@@ -119,9 +112,9 @@ def retire(
         str, typer.Argument(metavar="STORE", help="Its id, the first digits of it, or its URI.")
     ],
     reason: Annotated[str, typer.Option("--reason", help="Why; kept in the ledger.")],
-    ledger: LedgerOption = DEFAULT_LEDGER,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
     *,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Give a store up: it is no longer asked whether the ledger is whole, and charged for no more."""
     from suffice.storage.ledger.opening import open_ledger
@@ -137,7 +130,9 @@ def retire(
 
 
 @app.command("list")
-def list_stores(ledger: LedgerOption = DEFAULT_LEDGER, *, as_json: JsonOption = False) -> None:
+def list_stores(
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER, *, as_json: options.JsonOption = False
+) -> None:
     """List the stores that a ledger has charged for; each is asked before a release, unless it is retired."""
     from suffice.storage.ledger.opening import open_ledger
 

@@ -5,22 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.cli import output
+from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, new_file
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    JsonOption,
-    OutOption,
-    PlotOption,
-    PublicKeyOption,
-    ReleaseArgument,
-    StatisticArgument,
-    StoreOption,
-    WhereOption,
-    open_for_reading,
-    parse_pairs,
-)
 from suffice.cli.output import say
 
 if TYPE_CHECKING:
@@ -35,23 +21,23 @@ if TYPE_CHECKING:
 
 
 def table(
-    release: ReleaseArgument,
-    statistic: StatisticArgument,
-    where: WhereOption = None,
-    out: OutOption = None,
-    plot: PlotOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    release: options.ReleaseArgument,
+    statistic: options.StatisticArgument,
+    where: options.WhereOption = None,
+    out: options.OutOption = None,
+    plot: options.PlotOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise; a sample's draws."""
     output.check_out(out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
-    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    cells = parse_pairs("--where", where)
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    cells = options.parse_pairs("--where", where)
     statistic_table = (
         _sample(opened, opened.samples(statistic, cells))
         if statistic in opened.sampled

@@ -6,36 +6,18 @@ from typing import Annotated
 
 import typer
 
-from suffice.cli import output
+from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
-from suffice.cli.options import (
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    JsonOption,
-    MassOption,
-    NumberOfDrawsOption,
-    OutOption,
-    PlotOption,
-    PublicKeyOption,
-    ReleaseArgument,
-    SeedOption,
-    StatisticArgument,
-    StoreOption,
-    Terms,
-    check_draws,
-    open_for_reading,
-    with_terms,
-)
 from suffice.cli.output import say
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.errors import UsageError
 
 
-@with_terms(without=("clipping", "within_unit", "predictor_prior"))
+@options.with_terms(without=("clipping", "within_unit", "predictor_prior"))
 def transitions(
-    release: ReleaseArgument,
-    statistic: StatisticArgument,
-    terms: Terms,
+    release: options.ReleaseArgument,
+    statistic: options.StatisticArgument,
+    terms: options.Terms,
     steps: Annotated[
         list[int] | None,
         typer.Option("--steps", metavar="K", help="Give the law of the state after K steps; may repeat."),
@@ -49,18 +31,18 @@ def transitions(
             "--to", metavar="STATE", help="Give expected steps to it; may repeat; default: each state."
         ),
     ] = None,
-    mass: MassOption = 0.95,
-    draws: NumberOfDrawsOption = 4000,
-    seed: SeedOption = None,
-    out: OutOption = None,
-    plot: PlotOption = None,
+    mass: options.MassOption = 0.95,
+    draws: options.NumberOfDrawsOption = 4000,
+    seed: options.SeedOption = None,
+    out: options.OutOption = None,
+    plot: options.PlotOption = None,
     publish_to: PublishToOption = None,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Print a Markov chain's transitions, long run and expected steps, with intervals. Costs no privacy."""
     if start is not None and not steps:
@@ -72,8 +54,8 @@ def transitions(
 
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)
-    check_draws(draws, seed)
-    opened = open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    options.check_draws(draws, seed)
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     if publish_to is not None:
         publish_model(
             [opened],

@@ -8,21 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import output
+from suffice.cli import options, output
 from suffice.cli.files import check_file, write_new
-from suffice.cli.options import (
-    DEFAULT_LEDGER,
-    DEFAULT_STORE,
-    AllowWithdrawnOption,
-    JsonOption,
-    LedgerOption,
-    PublicationKeyOption,
-    PublicKeyOption,
-    ReleaseArgument,
-    StoreOption,
-    WitnessOption,
-    open_for_reading,
-)
 from suffice.cli.output import in_line, note_resting, say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
 from suffice.monitoring.records import note_audit
@@ -38,15 +25,15 @@ if TYPE_CHECKING:
 
 
 def verify(
-    release: ReleaseArgument,
-    store: StoreOption = DEFAULT_STORE,
+    release: options.ReleaseArgument,
+    store: options.StoreOption = options.DEFAULT_STORE,
     ledger: Annotated[
         str | None, typer.Option("--ledger", metavar="URL", help="Compare with this ledger too.")
     ] = None,
-    public_keys: PublicKeyOption = None,
-    publication_keys: PublicationKeyOption = None,
+    public_keys: options.PublicKeyOption = None,
+    publication_keys: options.PublicationKeyOption = None,
     *,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Check the files, manifest and signature of a release or publication, and the ledger's record."""
     from suffice.storage.operations.verify_store import verify_release
@@ -91,12 +78,7 @@ def verify(
 
 
 def verify_publication_of(
-    store_uri: str,
-    publication_id: str,
-    publication_keys: list[str] | None,
-    *,
-    releases: str,
-    as_json: bool,
+    store_uri: str, publication_id: str, publication_keys: list[str] | None, *, releases: str, as_json: bool
 ) -> None:
     """Check what stands in the folder of a publication; its releases are looked for in `releases` too."""
     from suffice.storage.operations.verify_store import verify_publication
@@ -139,18 +121,18 @@ def print_resting(releases: Iterable[RestingRelease]) -> None:
 
 
 def disclose(
-    release: ReleaseArgument,
-    store: StoreOption = DEFAULT_STORE,
-    public_keys: PublicKeyOption = None,
+    release: options.ReleaseArgument,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    public_keys: options.PublicKeyOption = None,
     *,
-    allow_withdrawn: AllowWithdrawnOption = False,
-    as_json: JsonOption = False,
+    allow_withdrawn: options.AllowWithdrawnOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Write a draft for the OpenDP registry of deployments; a person states what no manifest knows."""
     from suffice.storage.operations.disclosure import disclosure, to_yaml
 
     document = disclosure(
-        open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn).manifest
+        options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn).manifest
     )
     if as_json:
         output.print_json(document)
@@ -159,7 +141,7 @@ def disclose(
 
 
 def verify_ledger(
-    ledger: LedgerOption = DEFAULT_LEDGER,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
     store: Annotated[
         str | None, typer.Option("--store", metavar="URI", help="Compare with this store too, both ways.")
     ] = None,
@@ -167,7 +149,7 @@ def verify_ledger(
         Path | None,
         typer.Option("--export", metavar="FILE", help="Check what `ledger export` wrote; no ledger needed."),
     ] = None,
-    witness: WitnessOption = None,
+    witness: options.WitnessOption = None,
     *,
     full: Annotated[
         bool, typer.Option("--full", help="Recompute everything, not only what follows the last checkpoint.")
@@ -175,7 +157,7 @@ def verify_ledger(
     checkpoint: Annotated[
         bool, typer.Option("--checkpoint", help="Where all is well, let later checks go on from here.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Check the chain of entries, that accounts and charges follow from it, and that the store agrees."""
     if export is not None:
@@ -213,9 +195,9 @@ def export_ledger(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Write here; else to standard output.")
     ] = None,
-    ledger: LedgerOption = DEFAULT_LEDGER,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
     *,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Write the chain for the public, a JSON line per entry: `ledger verify --export` checks it anywhere."""
     check_file("--out", out, overwrite=None)
@@ -238,9 +220,9 @@ def export_ledger(
 
 def witness_ledger(
     witness: Annotated[str, typer.Argument(metavar="URI", help="A file elsewhere, or an object.")],
-    ledger: LedgerOption = DEFAULT_LEDGER,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
     *,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Put a witness of the ledger's head, or move it on: `release --witness` refuses an older copy by it."""
     from suffice.storage.ledger.opening import open_ledger

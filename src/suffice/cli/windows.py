@@ -9,23 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import messages, output
+from suffice.cli import messages, options, output
 from suffice.cli.monitor import OVERDUE, AllSpecsOption, show_standing
-from suffice.cli.options import (
-    DEFAULT_LEDGER,
-    DEFAULT_STORE,
-    PUBLISH_TIMEOUT,
-    AllowOpenOption,
-    AsOfOption,
-    ClusterOption,
-    JsonOption,
-    LedgerOption,
-    PublishTimeoutOption,
-    SpecArgument,
-    StoreOption,
-    WaitOption,
-    WitnessOption,
-)
 from suffice.cli.output import say
 from suffice.errors import BudgetExceededError, ExpectationNotMetError, UsageError
 from suffice.monitoring.records import count_end, counting_refusals
@@ -38,21 +23,21 @@ if TYPE_CHECKING:
 
 
 def backfill(
-    spec: SpecArgument,
+    spec: options.SpecArgument,
     first: Annotated[str, typer.Option("--from", metavar="W", help="The first window, as 2013-01.")],
     last: Annotated[
         str, typer.Option("--to", metavar="W", help="The last one, or latest-complete.")
     ] = "latest-complete",
-    store: StoreOption = DEFAULT_STORE,
-    ledger: LedgerOption = DEFAULT_LEDGER,
-    cluster: ClusterOption = "threads",
-    witness: WitnessOption = None,
-    as_of: AsOfOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
+    cluster: options.ClusterOption = "threads",
+    witness: options.WitnessOption = None,
+    as_of: options.AsOfOption = None,
     *,
-    allow_open: AllowOpenOption = False,
-    publish_timeout: PublishTimeoutOption = PUBLISH_TIMEOUT,
-    wait: WaitOption = False,
-    as_json: JsonOption = False,
+    allow_open: options.AllowOpenOption = False,
+    publish_timeout: options.PublishTimeoutOption = options.PUBLISH_TIMEOUT,
+    wait: options.WaitOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Release every window from one to another, and amendments that are due, as far as the budget goes."""
     with counting_refusals():
@@ -98,17 +83,15 @@ def status(
     first: Annotated[
         str | None,
         typer.Option(
-            "--from",
-            metavar="W",
-            help="The first window; default: the spec's, or the first charged.",
+            "--from", metavar="W", help="The first window; default: the spec's, or the first charged."
         ),
     ] = None,
-    store: StoreOption = DEFAULT_STORE,
-    ledger: LedgerOption = DEFAULT_LEDGER,
-    as_of: AsOfOption = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    ledger: options.LedgerOption = options.DEFAULT_LEDGER,
+    as_of: options.AsOfOption = None,
     *,
     every: AllSpecsOption = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show what is published, missing, due or overdue, and what the budget covers; 6 where one is overdue."""
     if every:

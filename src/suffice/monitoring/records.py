@@ -23,16 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suffice.errors import (
-    AccountError,
-    AccountMissingError,
-    BudgetExceededError,
-    SchemaError,
-    StorageError,
-    SufficeError,
-    UsageError,
-    bounded_message,
-)
+from suffice import errors
 from suffice.pipeline.terms.declaration.wording import escaped
 from suffice.profile.settings import log_format
 from suffice.storage.objects.object_store import of_system_error
@@ -126,7 +117,7 @@ def wants_lines() -> bool:
     """Tell whether what is written is lines of JSON; it is text where what says so is itself what failed."""
     try:
         return log_format() == "json"
-    except SufficeError:
+    except errors.SufficeError:
         return False
 
 
@@ -157,7 +148,7 @@ def _require_public(fields: Mapping[str, object]) -> None:
 
 
 def _bounded(value: str | int) -> str | int:
-    return bounded_message(value) if isinstance(value, str) else value
+    return errors.bounded_message(value) if isinstance(value, str) else value
 
 
 def newest_charge(ledger: str, dataset: str, name: str, window: str, amendment: int = 0) -> Charge | None:
@@ -167,7 +158,7 @@ def newest_charge(ledger: str, dataset: str, name: str, window: str, amendment: 
     try:
         with open_ledger(ledger, reading_only=True) as opened:
             return opened.find(dataset, name, window, amendment=amendment)
-    except SufficeError:
+    except errors.SufficeError:
         return None
 
 
@@ -178,7 +169,7 @@ def window_of(spec: Spec, window: str, *, as_of: str | None, allow_open: bool) -
     try:
         instant = moment(as_of, datetime.now(UTC))
         return resolve_window(spec, window, as_of=instant, allow_open=allow_open)
-    except SufficeError:
+    except errors.SufficeError:
         return None
 
 
@@ -230,11 +221,11 @@ class Counted:
 
 def refusal_kind(error: BaseException) -> str | None:
     """Return the kind of a refusal, or None where an error is none."""
-    if isinstance(error, BudgetExceededError | AccountMissingError):
+    if isinstance(error, errors.BudgetExceededError | errors.AccountMissingError):
         return "budget"
-    if isinstance(error, AccountError):
+    if isinstance(error, errors.AccountError):
         return "account"
-    return "spec" if isinstance(error, UsageError | SchemaError) else None
+    return "spec" if isinstance(error, errors.UsageError | errors.SchemaError) else None
 
 
 def counts_folder() -> Path | None:
@@ -313,10 +304,10 @@ def read_counts() -> Counted | None:
         audit = _audit(place / _AUDIT)
     except OSError as error:
         message = f"the folder that {COUNTS_FOLDER} names cannot be read: {of_system_error(error).text}"
-        raise StorageError(message) from None
+        raise errors.StorageError(message) from None
     except (ValueError, TypeError, KeyError, OverflowError):
         message = f"{_AUDIT} in the folder that {COUNTS_FOLDER} names is damaged: remove it, then audit again"
-        raise StorageError(message) from None
+        raise errors.StorageError(message) from None
     return Counted(refusals=sizes, audit=audit)
 
 

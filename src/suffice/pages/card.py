@@ -14,14 +14,7 @@ from suffice.pages.posterior_figures import parameter_figure
 from suffice.pages.rendering import markup, render
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.pooling.roll_up import UnionPosterior
-from suffice.pipeline.ask.posterior.notes import (
-    clipping_warnings,
-    conflict_lines,
-    default_lines,
-    design_effect_text,
-    diagnostics_text,
-    unsettled_warning,
-)
+from suffice.pipeline.ask.posterior import notes
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
@@ -67,13 +60,13 @@ def warnings_of(posterior: Posterior, statistic: NoisyStatistic) -> list[str]:
                 "Plug-in: each row or unit is taken for drawn by itself. These intervals are not of the "
                 "shares of these data."
             )
-    notes = [
-        *clipping_warnings(posterior),
-        *conflict_lines(posterior),
-        *default_lines(posterior),
-        unsettled_warning(posterior),
+    lines = [
+        *notes.clipping_warnings(posterior),
+        *notes.conflict_lines(posterior),
+        *notes.default_lines(posterior),
+        notes.unsettled_warning(posterior),
     ]
-    warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in notes if warning]
+    warnings += [f"{warning[0].upper()}{warning[1:]}." for warning in lines if warning]
     if statistic.n_saturated:
         warnings.append(
             f"{statistic.n_saturated} released values are saturated: there were more records than "
@@ -84,7 +77,7 @@ def warnings_of(posterior: Posterior, statistic: NoisyStatistic) -> list[str]:
 
 def _rests_on(posterior: Posterior) -> dict[str, object]:
     """What a sampled posterior rests on; its draws are over all chains, not those that are stated above."""
-    diagnostics = diagnostics_text(posterior)
+    diagnostics = notes.diagnostics_text(posterior)
     return {"sampler's draws" if name == "draws" else name: value for name, value in diagnostics.items()}
 
 
@@ -152,7 +145,7 @@ def says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterab
         f"with suffice calibrate, {100 * mass:g} of 100 hold the truth where records follow the model."
     )
     of_records = f"they are {posterior.estimand}" if posterior.estimand else ""
-    for said in filter(None, [of_records, design_effect_text(posterior)]):
+    for said in filter(None, [of_records, notes.design_effect_text(posterior)]):
         yield f"{said[0].upper()}{said[1:]}."
     if statistic.public_n is None:
         yield f"The number of records is private here, and unknown under the prior {posterior.n_prior}."

@@ -447,9 +447,8 @@ def _labelled(labels: Sequence[str]) -> range:
     return range(0, len(labels), max(1, math.ceil(len(labels) / most)))
 
 
-def _line(kind: str, x1: float, y1: float, x2: float, y2: float, *, width: int | None = None) -> str:
-    thickness = "" if width is None else f' stroke-width="{width}"'
-    return f'<line class="{kind}" x1="{x1:.2f}%" y1="{y1:.1f}" x2="{x2:.2f}%" y2="{y2:.1f}"{thickness}/>'
+def _line(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line class="{kind}" x1="{x1:.2f}%" y1="{y1:.1f}" x2="{x2:.2f}%" y2="{y2:.1f}"/>'
 
 
 def _chart(parts: Sequence[str], height: int, title: str, description: str) -> Markup:

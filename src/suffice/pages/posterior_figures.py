@@ -13,21 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pages.drawing import (
-    CHARACTER,
-    WIDTH,
-    Scale,
-    columns_of,
-    element,
-    figure,
-    label_width,
-    numbers_below,
-    numbers_beside,
-    path,
-    rounded_out,
-    text,
-    written_alike,
-)
+from suffice.pages import drawing
 from suffice.pipeline.ask.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
 
 if TYPE_CHECKING:
@@ -40,15 +26,15 @@ LEGEND = 30.0
 """Height of a legend."""
 
 
-def interval(quantiles: Sequence[float], scale: Scale, y: float, kind: str) -> str:
+def interval(quantiles: Sequence[float], scale: drawing.Scale, y: float, kind: str) -> str:
     """Draw an interval, its middle half and its median; nothing of what is not finite."""
     if not all(math.isfinite(value) for value in quantiles):
         return ""
     lower, first, middle, third, upper = (scale.at(float(value)) for value in quantiles)
     return (
-        element("line", x1=lower, x2=upper, y1=y, y2=y, class_=f"interval {kind}")
-        + element("line", x1=first, x2=third, y1=y, y2=y, class_=f"half {kind}")
-        + element("circle", cx=middle, cy=y, r=3.6, class_=f"median {kind}")
+        drawing.element("line", x1=lower, x2=upper, y1=y, y2=y, class_=f"interval {kind}")
+        + drawing.element("line", x1=first, x2=third, y1=y, y2=y, class_=f"half {kind}")
+        + drawing.element("circle", cx=middle, cy=y, r=3.6, class_=f"median {kind}")
     )
 
 
@@ -56,15 +42,15 @@ def legend(entries: Iterable[tuple[str, str]]) -> str:
     """Draw what kinds of lines are called, side by side."""
     parts, x = [], 0.0
     for class_, label in entries:
-        parts.append(element("line", x1=x, x2=x + 22.0, y1=12.0, y2=12.0, class_=f"line {class_}"))
-        parts.append(text(x + 29.0, 16.0, label, "legend", longest=24))
-        x += 29.0 + CHARACTER * min(columns_of(label), 24) + 24.0
+        parts.append(drawing.element("line", x1=x, x2=x + 22.0, y1=12.0, y2=12.0, class_=f"line {class_}"))
+        parts.append(drawing.text(x + 29.0, 16.0, label, "legend", longest=24))
+        x += 29.0 + drawing.CHARACTER * min(drawing.columns_of(label), 24) + 24.0
     return "".join(parts)
 
 
-def beside(scale: Scale) -> float:
+def beside(scale: drawing.Scale) -> float:
     """Room for the numbers on the left."""
-    return label_width(scale.labels(), 14) + 14.0
+    return drawing.label_width(scale.labels(), 14) + 14.0
 
 
 def extent(values: Sequence[float]) -> tuple[float, float]:
@@ -135,53 +121,47 @@ def densities(rows: Sequence[Row], *, title: str, axis: str, mass: float, headin
     """
     alone = len(rows) == 1
     tall, each = (150.0, 190.0) if alone else (44.0, 58.0)
-    left = 8.0 if alone else label_width([heading, *(row.label for row in rows)], _LONGEST) + 14.0
-    scale = Scale.over(*_seen(rows), left, WIDTH - 12.0)
+    left = 8.0 if alone else drawing.label_width([heading, *(row.label for row in rows)], _LONGEST) + 14.0
+    scale = drawing.Scale.over(*_seen(rows), left, drawing.WIDTH - 12.0)
     top = LEGEND + (6.0 if alone else 22.0)
     bottom = top + each * len(rows)
     kinds = [kind for kind in (NOISE_AWARE, PLUG_IN, PRIOR) if any(_has(row, kind) for row in rows)]
-    parts = [legend([(kind, kind) for kind in kinds]), numbers_below(scale, top, bottom, axis)]
+    parts = [legend([(kind, kind) for kind in kinds]), drawing.numbers_below(scale, top, bottom, axis)]
     if not alone:
-        parts.append(text(left - 14.0, top - 2.0, heading, "axis end", longest=_LONGEST))
+        parts.append(drawing.text(left - 14.0, top - 2.0, heading, "axis end", longest=_LONGEST))
     for number, row in enumerate(rows):
         base = top + each * (number + 1) - 12.0
         parts.append(_ridge(row, scale, base, tall))
         if not alone:
-            parts.append(text(left - 14.0, base - 4.0, row.label, "label end", longest=_LONGEST))
+            parts.append(drawing.text(left - 14.0, base - 4.0, row.label, "label end", longest=_LONGEST))
     description = (
         f"{many(len(rows), 'density', 'densities')} of {axis}, each with its median, its middle half and "
         f"its {100 * mass:g} % interval; the table has the numbers."
     )
-    return figure("densities", bottom + _NUMBERS_BELOW, title, description, *parts)
+    return drawing.figure("densities", bottom + _NUMBERS_BELOW, title, description, *parts)
 
 
 def forest(
-    rows: Sequence[Row],
-    *,
-    title: str,
-    axis: str,
-    mass: float,
-    kind: str = NOISE_AWARE,
-    heading: str = "",
+    rows: Sequence[Row], *, title: str, axis: str, mass: float, kind: str = NOISE_AWARE, heading: str = ""
 ) -> str:
     """Return medians with middle halves and intervals, a line a cell; parameters as ``densities``."""
-    left = label_width([heading, *(row.label for row in rows)], _LONGEST) + 16.0
+    left = drawing.label_width([heading, *(row.label for row in rows)], _LONGEST) + 16.0
     known = [value for row in rows for value in row.quantiles if math.isfinite(value)]
-    scale = Scale.over(*rounded_out(*extent(known)), left, WIDTH - 12.0)
+    scale = drawing.Scale.over(*drawing.rounded_out(*extent(known)), left, drawing.WIDTH - 12.0)
     top, each = 26.0 if heading else 10.0, 24.0
     bottom = top + each * len(rows) + 4.0
-    parts = [numbers_below(scale, top, bottom, axis)]
+    parts = [drawing.numbers_below(scale, top, bottom, axis)]
     if heading:
-        parts.append(text(left - 16.0, top - 10.0, heading, "axis end", longest=_LONGEST))
+        parts.append(drawing.text(left - 16.0, top - 10.0, heading, "axis end", longest=_LONGEST))
     for number, row in enumerate(rows):
         y = top + each * number + each / 2.0 + 2.0
-        parts.append(text(left - 16.0, y + 4.0, row.label, "label end", longest=_LONGEST))
+        parts.append(drawing.text(left - 16.0, y + 4.0, row.label, "label end", longest=_LONGEST))
         parts.append(interval(row.quantiles, scale, y, kind))
     description = (
         f"{many(len(rows), 'interval', 'intervals')} of {100 * mass:g} % for {axis}, with medians and "
         "middle halves; the table has the numbers."
     )
-    return figure("forest", bottom + _NUMBERS_BELOW, title, description, *parts)
+    return drawing.figure("forest", bottom + _NUMBERS_BELOW, title, description, *parts)
 
 
 def ranked(
@@ -210,10 +190,10 @@ def ranked(
     """
     known = np.isfinite(lower) & np.isfinite(middle) & np.isfinite(upper)
     order = np.flatnonzero(known)[np.argsort(middle[known], kind="stable")]
-    ends = rounded_out(*extent([*lower[order].tolist(), *upper[order].tolist()]))
-    scale = Scale.over(*ends, 300.0, 34.0, about=5.0)
+    ends = drawing.rounded_out(*extent([*lower[order].tolist(), *upper[order].tolist()]))
+    scale = drawing.Scale.over(*ends, 300.0, 34.0, about=5.0)
     left = beside(scale)
-    across = Scale.over(1.0, float(max(len(order), 2)), left, WIDTH - 12.0)
+    across = drawing.Scale.over(1.0, float(max(len(order), 2)), left, drawing.WIDTH - 12.0)
     groups = np.array_split(order, min(len(order), 600)) if len(order) else []
     ranks = np.cumsum([len(group) for group in groups]) - [len(group) / 2.0 - 0.5 for group in groups]
     xs = [across.at(float(rank)) for rank in ranks]
@@ -223,17 +203,19 @@ def ranked(
     band = [*zip(xs, up, strict=True), *zip(xs[::-1], down[::-1], strict=True)]
     ticks = [tick for tick in across.ticks if tick >= 1.0]
     marks = (
-        element("path", d=path(band, closed=True), class_="band"),
-        element("path", d=path(zip(xs, centre, strict=True)), class_="line noise-aware"),
+        drawing.element("path", d=drawing.path(band, closed=True), class_="band"),
+        drawing.element("path", d=drawing.path(zip(xs, centre, strict=True)), class_="line noise-aware"),
     )
     parts = [
-        numbers_beside(scale, left, WIDTH - 12.0, axis),
+        drawing.numbers_beside(scale, left, drawing.WIDTH - 12.0, axis),
         *(marks if groups else ()),
         *(
-            text(across.at(tick), 318.0, written, "tick middle")
-            for tick, written in zip(ticks, written_alike(ticks), strict=True)
+            drawing.text(across.at(tick), 318.0, written, "tick middle")
+            for tick, written in zip(ticks, drawing.written_alike(ticks), strict=True)
         ),
-        text((left + WIDTH) / 2.0, 338.0, f"{cells}, in the order of their {middles}", "axis middle"),
+        drawing.text(
+            (left + drawing.WIDTH) / 2.0, 338.0, f"{cells}, in the order of their {middles}", "axis middle"
+        ),
     ]
     description = (
         f"{middles.capitalize()} of {axis} of {len(order)} {cells}, ascending, within their "
@@ -244,7 +226,7 @@ def ranked(
             else "."
         )
     )
-    return figure("ranked", 346.0, title, description, *parts)
+    return drawing.figure("ranked", 346.0, title, description, *parts)
 
 
 def _seen(rows: Sequence[Row]) -> tuple[float, float]:
@@ -258,13 +240,13 @@ def _seen(rows: Sequence[Row]) -> tuple[float, float]:
     return max(whole[0], min(known) - reach), min(whole[1], max(known) + reach)
 
 
-def _ridge(row: Row, scale: Scale, base: float, tall: float) -> str:
+def _ridge(row: Row, scale: drawing.Scale, base: float, tall: float) -> str:
     """Draw the densities of a row on its base line, and its interval below."""
     shown = [curve for curve in row.curves if curve.kind != PRIOR] or list(row.curves)
     highest = max(float(np.max(curve.density[np.isfinite(curve.density)], initial=0.0)) for curve in shown)
     lower, _, _, _, upper = row.quantiles
     strongest = next((kind for kind in (NOISE_AWARE, PLUG_IN) if _has(row, kind)), NOISE_AWARE)
-    parts = [element("line", x1=scale.start, x2=scale.stop, y1=base, y2=base, class_="base")]
+    parts = [drawing.element("line", x1=scale.start, x2=scale.stop, y1=base, y2=base, class_="base")]
     for curve in row.curves:
         inside = (curve.points >= scale.low) & (curve.points <= scale.high) & np.isfinite(curve.density)
         xs, ys = curve.points[inside], curve.density[inside] / (highest or 1.0)
@@ -273,13 +255,17 @@ def _ridge(row: Row, scale: Scale, base: float, tall: float) -> str:
             continue
         if curve.kind == strongest:
             closed = [(points[0][0], base), *points, (points[-1][0], base)]
-            parts.append(element("path", d=path(closed, closed=True), class_=f"area {strongest}"))
+            parts.append(
+                drawing.element("path", d=drawing.path(closed, closed=True), class_=f"area {strongest}")
+            )
             within = [point for point, x in zip(points, xs, strict=True) if lower <= x <= upper]
             if within:
                 closed = [(within[0][0], base), *within, (within[-1][0], base)]
-                parts.append(element("path", d=path(closed, closed=True), class_=f"mass {strongest}"))
-        parts.append(element("path", d=path(points), class_=f"line {curve.kind}"))
-    return element("g", *parts, interval(row.quantiles, scale, base + 6.0, strongest), class_="row")
+                parts.append(
+                    drawing.element("path", d=drawing.path(closed, closed=True), class_=f"mass {strongest}")
+                )
+        parts.append(drawing.element("path", d=drawing.path(points), class_=f"line {curve.kind}"))
+    return drawing.element("g", *parts, interval(row.quantiles, scale, base + 6.0, strongest), class_="row")
 
 
 def _has(row: Row, kind: str) -> bool:

@@ -6,7 +6,6 @@ import json
 import shlex
 import uuid
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
@@ -14,7 +13,6 @@ from suffice.pages.drawing import DrawnInterval
 from suffice.pages.release_page import Link, Site, table_rows
 from suffice.pages.rendering import render, visible
 from suffice.pages.statistic_view import SAMPLE, panels_of
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -317,11 +315,6 @@ def _followed(entries: Sequence[SiteEntry], name: str) -> dict[str, Any] | None:
         f"window from its own release.{more}",
         "rows": table_rows(rows),
     }
-
-
-def total_epsilon(entries: Sequence[SiteEntry]) -> str:
-    """Return what these releases were charged together, as decimal text."""
-    return format_epsilon(sum((Fraction(entry.facts["epsilon"]) for entry in entries), Fraction(0)))
 
 
 _MOST = 50

@@ -17,7 +17,7 @@ from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure, ra
 from suffice.pages.rendering import markup
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES

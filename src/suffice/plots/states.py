@@ -11,17 +11,8 @@ from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.math.parameters.contrasts import in_words
 from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
 from suffice.pipeline.terms.declaration.wording import counted
+from suffice.plots import style
 from suffice.plots.rows import Intervals, draw_intervals
-from suffice.plots.style import (
-    COLOURS,
-    POSTERIOR,
-    check_plot,
-    finish,
-    new_figure,
-    require_matplotlib,
-    save,
-    styled,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,23 +42,23 @@ def plot_chain(chain: MarkovChains, path: Path, *, title: str, footer: str, mass
     MissingExtraError
         Where matplotlib is not installed.
     """
-    check_plot(path)
+    style.check_plot(path)
     n_cells = chain.posterior.n_groups
     if n_cells > _MOST_CELLS:
         message = f"--plot: {n_cells} cells are too many: keep at most {_MOST_CELLS} with --where"
         raise UsageError(message)
     side = max(3.4, 0.45 * len(chain.states))
     law = chain.stationary().summary(mass)
-    with styled():
-        figure = new_figure(2.0 * side + 1.2, (side + 0.3) * n_cells)
+    with style.styled():
+        figure = style.new_figure(2.0 * side + 1.2, (side + 0.3) * n_cells)
         axes = figure.subplots(n_cells, 2, squeeze=False)
         for cell, (matrix, shares) in enumerate(axes):
             _draw_matrix(figure, matrix, chain, cell)
             _draw_shares(shares, chain.states, {name: values[cell] for name, values in law.items()}, mass)
         caution = "" if chain.posterior.method == NOISE_AWARE else ", not calibrated"
         subtitle = f"{chain.posterior.method} posterior{caution}, prior {chain.posterior.prior}"
-        finish(figure, title, f"{subtitle[0].upper()}{subtitle[1:]}", footer)
-        save(figure, path)
+        style.finish(figure, title, f"{subtitle[0].upper()}{subtitle[1:]}", footer)
+        style.save(figure, path)
 
 
 def _draw_matrix(figure: Figure, axis: Axes, chain: MarkovChains, cell: int) -> None:
@@ -92,7 +83,7 @@ def _draw_matrix(figure: Figure, axis: Axes, chain: MarkovChains, cell: int) -> 
 
 def _draw_shares(axis: Axes, states: Sequence[str], law: dict[str, Floats], mass: float) -> None:
     """Draw the shares of time in the long run."""
-    shares = Intervals(lower=law["lower"], middle=law["median"], upper=law["upper"], colour=POSTERIOR)
+    shares = Intervals(lower=law["lower"], middle=law["median"], upper=law["upper"], colour=style.POSTERIOR)
     draw_intervals(axis, states, [shares])
     axis.set_xlim(left=0.0)
     axis.set_xlabel(f"share of time in the long run, {100 * mass:g} % interval")
@@ -225,15 +216,15 @@ def state_figures(fit: HiddenMarkovFit, title: str, footer: str) -> dict[str, Fi
     MissingExtraError
         Where matplotlib is not installed.
     """
-    require_matplotlib("plots of models")
+    style.require_matplotlib("plots of models")
     colours = _colours(fit.n_states)
     draw = {"states": _states, "emissions": _emissions, "transitions": draw_transitions, "trace": _trace}
     figures = {}
     for name in FIGURES:
-        with styled():
-            figure = new_figure(7.0, 4.0)
+        with style.styled():
+            figure = style.new_figure(7.0, 4.0)
             draw[name](figure, fit, colours)
-            finish(figure, f"{title}: {counted(fit.n_states, 'state')}", _subtitle(fit, name), footer)
+            style.finish(figure, f"{title}: {counted(fit.n_states, 'state')}", _subtitle(fit, name), footer)
         figures[name] = figure
     return figures
 
@@ -255,8 +246,8 @@ def _colours(n_states: int) -> Colours:
     from matplotlib import colormaps  # the plot extra
     from matplotlib.colors import to_rgba
 
-    if n_states <= len(COLOURS):
-        return [to_rgba(colour) for colour in COLOURS[:n_states]]
+    if n_states <= len(style.COLOURS):
+        return [to_rgba(colour) for colour in style.COLOURS[:n_states]]
     if n_states <= 20:
         named = colormaps["tab10" if n_states <= 10 else "tab20"]
         return [named(state) for state in range(n_states)]
@@ -360,8 +351,8 @@ def _emissions(figure: Figure, fit: HiddenMarkovFit, colours: Colours) -> None:
                 f"{left_out} others: below {100 * _LEAST_BAR:g} % in every state", fontsize="xx-small"
             )
     for state, axis in enumerate(grid[:, 0]):
-        style = {"color": colours[state], "fontweight": "bold", "rotation": 0, "va": "center", "labelpad": 10}
-        axis.set_ylabel(f"{state + 1}", **style)
+        look = {"color": colours[state], "fontweight": "bold", "rotation": 0, "va": "center", "labelpad": 10}
+        axis.set_ylabel(f"{state + 1}", **look)
 
 
 def _shown_categories(mean: Floats) -> Rows:

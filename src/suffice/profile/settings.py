@@ -76,7 +76,7 @@ def publication_store(to: str | None, *, store: str, profile: DeploymentProfile 
     return _inside("to", store_uri(store if to is None else to), pinned)
 
 
-def output_folder(folder: str, *, profile: DeploymentProfile | None, option: str = "out") -> Path:
+def output_folder(folder: str, *, profile: DeploymentProfile | None) -> Path:
     """Return a folder that a flow may write into, links resolved where the profile pins folders.
 
     Raises
@@ -86,11 +86,11 @@ def output_folder(folder: str, *, profile: DeploymentProfile | None, option: str
     UsageError
         As for :func:`released_reference`.
     """
-    check_text(option, folder)
+    check_text("out", folder)
     if profile is None or profile.output_folders is None:
         return Path(folder)
     real = os.path.realpath(folder)
-    return Path(_inside(option, real, [os.path.realpath(pinned) for pinned in profile.output_folders]))
+    return Path(_inside("out", real, [os.path.realpath(pinned) for pinned in profile.output_folders]))
 
 
 def _inside(option: str, place: str, pinned: Sequence[str]) -> str:

@@ -32,12 +32,7 @@ from suffice.storage.publications.publication import compose_publication
 from suffice.storage.publications.publication_store import PublicationStore, holds_publications, holds_store
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.release_store import locate, open_release
-from suffice.storage.signatures.signing import (
-    PUBLICATION,
-    check_signature,
-    publication_signer_from_environment,
-    signature_status,
-)
+from suffice.storage.signatures import signing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +43,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.publication.question import Question
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.storage.publications.publication import Publication, PublishedEntry
-    from suffice.storage.signatures.signing import KeyReference, SignatureStatus, Signer
 
     Reference = Release | str | os.PathLike[str]
 
@@ -73,7 +67,7 @@ class Published:
 
     publication: Publication
     is_new: bool
-    signature: SignatureStatus
+    signature: signing.SignatureStatus
 
 
 @lists_terms
@@ -98,9 +92,9 @@ def publish(
     formats: str | Sequence[str] | None = None,
     to: str | os.PathLike[str] | None = None,
     store: str | os.PathLike[str] | None = None,
-    public_keys: Sequence[KeyReference] | None = None,
+    public_keys: Sequence[signing.KeyReference] | None = None,
     allow_withdrawn: bool = False,
-    publication_keys: Sequence[KeyReference] | None = None,
+    publication_keys: Sequence[signing.KeyReference] | None = None,
     publish_timeout: float = PUBLISH_TIMEOUT,
     notice: Callable[[str], None] | None = None,
     cluster: str = THREADS,
@@ -211,11 +205,7 @@ def publish(
         formats=formats,
     )
     publications = publications_of(
-        question,
-        to,
-        publication_keys=publication_keys,
-        publish_timeout=publish_timeout,
-        notice=notice,
+        question, to, publication_keys=publication_keys, publish_timeout=publish_timeout, notice=notice
     )
     return carry_out(question, publications, cluster=placed, progress=progress).publication
 
@@ -246,7 +236,7 @@ def carry_out(
     """
     check_cluster(cluster)
     request = question.request
-    signer = publication_signer_from_environment()
+    signer = signing.publication_signer_from_environment()
     publication = publications.find(request.publication_id)
     if publication is not None:
         return _found(publication, publications, signer)
@@ -268,17 +258,19 @@ def carry_out(
     )
     published = publications.publish(request.publication_id, manifest)
     if published.data == manifest:
-        status = signature_status(published.manifest, checked=True)
+        status = signing.signature_status(published.manifest, checked=True)
         return Published(publication=published, is_new=True, signature=status)
     return _found(published, publications, signer)
 
 
-def _found(publication: Publication, publications: PublicationStore, signer: Signer | None) -> Published:
+def _found(
+    publication: Publication, publications: PublicationStore, signer: signing.Signer | None
+) -> Published:
     """Return what was published before; warn where this publisher signs, and that is not what it signed."""
     checked = publications.keys is not None
     if not checked and signer is not None:
         try:
-            check_signature(publication.manifest, [signer.public_key], PUBLICATION)
+            signing.check_signature(publication.manifest, [signer.public_key], signing.PUBLICATION)
             checked = True
         except SignatureError:
             message = (
@@ -287,7 +279,7 @@ def _found(publication: Publication, publications: PublicationStore, signer: Sig
                 "publication_keys=, demands signatures"
             )
             warnings.warn(message, SufficeWarning, stacklevel=2)
-    status = signature_status(publication.manifest, checked=checked)
+    status = signing.signature_status(publication.manifest, checked=checked)
     return Published(publication=publication, is_new=False, signature=status)
 
 
@@ -317,7 +309,7 @@ def publications_of(
     question: Question,
     to: str | os.PathLike[str] | None,
     *,
-    publication_keys: Sequence[KeyReference] | None = None,
+    publication_keys: Sequence[signing.KeyReference] | None = None,
     publish_timeout: float = PUBLISH_TIMEOUT,
     notice: Callable[[str], None] | None = None,
 ) -> PublicationStore:

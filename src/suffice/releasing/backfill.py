@@ -10,16 +10,8 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
+from suffice import errors
 from suffice.data_files.documents import Count, document, one_of
-from suffice.errors import (
-    BudgetExceededError,
-    ChargeSpentError,
-    ExpectationNotMetError,
-    ReleaseInterruptedError,
-    StageFailedError,
-    StorageError,
-    SufficeError,
-)
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.windows_and_amendments import (
@@ -105,10 +97,10 @@ class Backfill:
 
     windows: tuple[BackfilledWindow, ...]
     epsilon: Fraction
-    stopped: ExpectationNotMetError | None
+    stopped: errors.ExpectationNotMetError | None
     refusal: str | None
     needed: Fraction | None
-    failure: SufficeError | None
+    failure: errors.SufficeError | None
 
     def named(self, status: str) -> tuple[str, ...]:
         """Return the editions with a status."""
@@ -235,8 +227,8 @@ def carry_out_backfill(
         releases = _expected(opened, spec, plan, labels, instant)
         per_window = opened.account(spec.dataset).per_window is not None
     refusal: str | None = None
-    failure: SufficeError | None = None
-    stopped: ExpectationNotMetError | None = None
+    failure: errors.SufficeError | None = None
+    stopped: errors.ExpectationNotMetError | None = None
     for position, release in enumerate(releases):
         if release.status == ALREADY_PUBLISHED:
             continue
@@ -260,13 +252,13 @@ def carry_out_backfill(
         outcome: Outcome | None = None
         try:
             outcome = work() if attempt is None else attempt(work)
-        except BudgetExceededError as error:
+        except errors.BudgetExceededError as error:
             refusal = refusal or str(error)
-        except ExpectationNotMetError as error:
+        except errors.ExpectationNotMetError as error:
             releases[position], stopped = replace(release, status=STOPPED), error
             say(f"{release.edition}: stopped ({_count(releases)})")
             continue
-        except (SufficeError, KeyboardInterrupt) as error:
+        except (errors.SufficeError, KeyboardInterrupt) as error:
             ended = error
         if ended is not None:
             releases[position], reported = _ended(ended, chosen.ledger, plan, release, releases)
@@ -299,8 +291,8 @@ def is_anything_left(spec: Spec, labels: Sequence[str], *, ledger: str, as_of: d
 
 def _is_of_the_window(error: BaseException) -> bool:
     """Tell whether an error says nothing of other windows: one is spent, or its rows are unreadable."""
-    return isinstance(error, ChargeSpentError) or (
-        isinstance(error, StageFailedError) and error.stage == "reading"
+    return isinstance(error, errors.ChargeSpentError) or (
+        isinstance(error, errors.StageFailedError) and error.stage == "reading"
     )
 
 
@@ -361,7 +353,7 @@ def _count(releases: Sequence[BackfilledWindow]) -> str:
 
 def _ended(
     error: BaseException, url: str, plan: Plan, window: BackfilledWindow, releases: Sequence[BackfilledWindow]
-) -> tuple[BackfilledWindow, SufficeError]:
+) -> tuple[BackfilledWindow, errors.SufficeError]:
     """Say what became of the release at hand whose run ended in an error, and what to tell of the error.
 
     A run may end in one after it published, as by an interrupt: so the ledger is asked.
@@ -371,17 +363,17 @@ def _ended(
         with open_ledger(url, reading_only=True) as ledger:
             charge = ledger.find(plan.dataset, plan.name, window.window, amendment=window.amendment)
         state = _state(charge)
-    except StorageError:
+    except errors.StorageError:
         state = "may have a charge: the ledger does not answer"
     published = (
         charge is not None and charge.state is ChargeState.PUBLISHED and charge.plan_hash == plan.plan_hash
     )
     now = replace(window, status=PUBLISHED if published else FAILED)
-    if isinstance(error, SufficeError) and not isinstance(error, ReleaseInterruptedError):
+    if isinstance(error, errors.SufficeError) and not isinstance(error, errors.ReleaseInterruptedError):
         return now, error
     count = _count([now if each == window else each for each in releases])
     text = f"interrupted: {window.edition} {state}; {count} are published; run it again to go on"
-    return now, ReleaseInterruptedError(text)
+    return now, errors.ReleaseInterruptedError(text)
 
 
 def _state(charge: Charge | None) -> str:
@@ -393,5 +385,5 @@ def _state(charge: Charge | None) -> str:
     return f"is {charge.state}"
 
 
-def _error_fields(error: SufficeError) -> dict[str, Any]:
+def _error_fields(error: errors.SufficeError) -> dict[str, Any]:
     return {"type": type(error).__name__, "message": str(error), "exit_status": error.exit_status}

@@ -8,14 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from suffice.errors import (
-    ChargeInProgressError,
-    ChargeLostError,
-    LedgerError,
-    StageFailedError,
-    StoreError,
-    SufficeError,
-)
+from suffice import errors
 from suffice.storage.ledger.ledger import LEASE
 
 if TYPE_CHECKING:
@@ -42,11 +35,11 @@ def uncharged() -> Iterator[None]:
     """Say of a store that cannot be reached now that nothing was charged, and what to do."""
     try:
         yield
-    except StoreError as error:
-        if type(error) is not StoreError or not error.may_pass:
+    except errors.StoreError as error:
+        if type(error) is not errors.StoreError or not error.may_pass:
             raise
         message = f"{error}; this run charged nothing: run the same command again once that has passed"
-        raise StoreError(message, reason=error.reason, may_pass=True) from None
+        raise errors.StoreError(message, reason=error.reason, may_pass=True) from None
 
 
 @contextlib.contextmanager
@@ -61,9 +54,9 @@ def held(ledger: Ledger, charge: Charge) -> Iterator[None]:
         while not stop.wait(LEASE.total_seconds() / 4):
             try:
                 ledger.renew(charge)
-            except ChargeLostError:
+            except errors.ChargeLostError:
                 return
-            except LedgerError:
+            except errors.LedgerError:
                 continue
 
     thread = threading.Thread(target=beat, name="suffice-heartbeat", daemon=True)
@@ -73,7 +66,7 @@ def held(ledger: Ledger, charge: Charge) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-        with contextlib.suppress(LedgerError):
+        with contextlib.suppress(errors.LedgerError):
             ledger.let_go(charge)
 
 
@@ -88,7 +81,7 @@ def wait_for(work: Callable[[], Result], *, wait: bool, notice: Callable[[str], 
     while True:
         try:
             return work()
-        except ChargeInProgressError as error:
+        except errors.ChargeInProgressError as error:
             if not wait:
                 raise
             seconds, text = error.seconds, str(error)
@@ -133,8 +126,8 @@ def contained(work: Callable[[], Result]) -> Result:
         return work()
     except BaseException as error:  # noqa: BLE001 - interrupts pass frames, too
         failure = error
-        if not isinstance(error, SufficeError | KeyboardInterrupt | SystemExit | GeneratorExit):
-            failure = StageFailedError("running", _WITHHELD)
+        if not isinstance(error, errors.SufficeError | KeyboardInterrupt | SystemExit | GeneratorExit):
+            failure = errors.StageFailedError("running", _WITHHELD)
     failure.__traceback__ = failure.__cause__ = failure.__context__ = None
     try:
         raise failure

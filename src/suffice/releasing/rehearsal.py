@@ -32,13 +32,7 @@ from suffice.storage.ledger.charge import ChargeState, label, newest_published
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.object_store import check_create_only
-from suffice.storage.operations.spooling import (
-    RehearsalPlace,
-    compose_rehearsal,
-    rehearsed_charge,
-    spool_files,
-    spool_sizes,
-)
+from suffice.storage.operations import spooling
 from suffice.storage.operations.witness import check_witness, find_for_release
 from suffice.storage.releases.manifest import require_manifest
 from suffice.storage.releases.spool import open_spool, spool_path
@@ -249,8 +243,8 @@ class _Run:
                 stage.tried = f"signs with {signer.public_key.key_id}" if signer else "no key is named"
             with self._stage("spool") as stage:
                 spool = open_spool(spool_path(self.chosen.ledger, self.chosen.spool))
-                charge = rehearsed_charge(request, ledger.ledger_id, ledger.now())
-                entry = spool.reserve(charge, spool_sizes(self.plan, charge, charge.created))
+                charge = spooling.rehearsed_charge(request, ledger.ledger_id, ledger.now())
+                entry = spool.reserve(charge, spooling.spool_sizes(self.plan, charge, charge.created))
                 opened.callback(spool.remove, charge.charge_id)
                 stage.tried = f"has room for {counted(len(self.plan.statistics) + 1, 'file')}"
             with self._stage("cluster") as stage:
@@ -291,13 +285,13 @@ class _Run:
         if failure is not None:
             raise failure
 
-    def _place(self, ledger: Ledger) -> tuple[RehearsalPlace, str]:
+    def _place(self, ledger: Ledger) -> tuple[spooling.RehearsalPlace, str]:
         """Look at the store as a release does, but make none; return where this rehearsal puts its files."""
         registered = find_for_release(ledger, self.chosen.store, self.spec.dataset)
         address = read_address(self.chosen.store)
         objects = address.objects()
         check_create_only(objects, address.uri)
-        place = RehearsalPlace(
+        place = spooling.RehearsalPlace(
             objects=objects,
             store_uri=address.uri,
             store_id=registered.store_id if registered else secrets.token_hex(16),
@@ -307,7 +301,7 @@ class _Run:
         return place, f"creates objects only once{new}"
 
     def _reserved(
-        self, ledger: Ledger, place: RehearsalPlace, contract: DataContract | None
+        self, ledger: Ledger, place: spooling.RehearsalPlace, contract: DataContract | None
     ) -> tuple[ChargeRequest, str]:
         """Try the reservation, and say what it would come to."""
         request = charge_request(
@@ -366,21 +360,17 @@ class _Run:
         try:
             noise.wait()
             with contextlib.closing(privatize(totals, self.spec, self.plan, noise)) as blocks:
-                files = spool_files(entry, self.plan, blocks)
+                files = spooling.spool_files(entry, self.plan, blocks)
         finally:
             noise.wipe()
         n_rows = sum(split.n_rows for split in splits)
-        manifest = compose_rehearsal(
-            self.plan,
-            charge,
-            files,
-            public_n=n_rows if self.plan.n_is_public else None,
-            signer=signer,
+        manifest = spooling.compose_rehearsal(
+            self.plan, charge, files, public_n=n_rows if self.plan.n_is_public else None, signer=signer
         )
         entry.finish(charge, manifest)
         return files
 
-    def _publish(self, place: RehearsalPlace, entry: SpoolEntry, files: list[DataFile]) -> str:
+    def _publish(self, place: spooling.RehearsalPlace, entry: SpoolEntry, files: list[DataFile]) -> str:
         """Put the files, read them back, see that they are no release, and remove them."""
         removed = False
         try:

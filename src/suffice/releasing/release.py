@@ -228,8 +228,4 @@ def carry_out(
         if release.withdrawn is not None:
             text = f"{release.label} is published, and stays charged: it was {release.withdrawn}"
             warnings.warn(text, SufficeWarning, stacklevel=2)
-        return Outcome(
-            release=release,
-            status=status,
-            remaining_epsilon=format_epsilon(remaining),
-        )
+        return Outcome(release=release, status=status, remaining_epsilon=format_epsilon(remaining))

@@ -19,15 +19,7 @@ import warnings
 from functools import partial
 from typing import TYPE_CHECKING
 
-from suffice.errors import (
-    ChargeInProgressError,
-    LedgerError,
-    MissingExtraError,
-    ReleaseInterruptedError,
-    StorageError,
-    SufficeError,
-    SufficeWarning,
-)
+from suffice import errors
 from suffice.pipeline.spec.contract_fit import check_contract, floating_unit_warning
 from suffice.profile.settings import pinned_certificates, stall_seconds
 from suffice.releasing.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
@@ -148,7 +140,7 @@ class ReleaseRun:
                 pin = sources.pin(self.spec, self.window, self.contract)
             pinned.callback(sources.close, pin)
             for text in check_columns(self.spec, sources.schema(pin), self.contract):
-                warnings.warn(text, SufficeWarning, stacklevel=2)
+                warnings.warn(text, errors.SufficeWarning, stacklevel=2)
             self._warn_of_zone_data()
             checksums = self.ledger.checksums(self.spec.dataset)
             if checksums is not None:
@@ -166,7 +158,7 @@ class ReleaseRun:
             with held(self.ledger, charge):
                 if charge.epoch > 1 and may_have_drawn(self.ledger, self.store, charge):
                     message = f"{charge.label} was begun and left by another run just now: run again"
-                    raise ChargeInProgressError(message)
+                    raise errors.ChargeInProgressError(message)
                 if charge.epoch > 1 and self._is_exhausted(charge):
                     ended = TimeoutError("so many runs of this key were gone before their draw")
                     raise give_back(self.ledger, self.store, spool, charge, "reading", ended)
@@ -206,11 +198,11 @@ class ReleaseRun:
                     spool=find_spool(self.spool_path),
                     patience=self._patience(interrupts),
                 )
-            except StorageError as error:
+            except errors.StorageError as error:
                 if not interrupts:
                     raise
                 message = f"interrupted while an earlier run was settled: {error}"
-                raise ReleaseInterruptedError(message) from None
+                raise errors.ReleaseInterruptedError(message) from None
         if charge.state is ChargeState.PUBLISHED:
             return charge, PUBLISHED
         clean_up(self.store, charge)
@@ -219,17 +211,12 @@ class ReleaseRun:
         return None, ""
 
     def _release(
-        self,
-        charge: Charge,
-        spool: Spool,
-        pin: Pin,
-        splits: Sequence[Split],
-        add: Callable[[], ExactTotals],
+        self, charge: Charge, spool: Spool, pin: Pin, splits: Sequence[Split], add: Callable[[], ExactTotals]
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
         from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
 
-        failure: SufficeError | None = None
+        failure: errors.SufficeError | None = None
         private = contextlib.ExitStack()  # overwrites totals and noise
         public_n: int | None = None
         stage = "preflight"
@@ -273,7 +260,9 @@ class ReleaseRun:
             failure = spent_error(charge)
         if interrupts:
             message = "interrupted after the draw: the charge is published"
-            failure = ReleaseInterruptedError(message if failure is None else f"interrupted: {failure}")
+            failure = errors.ReleaseInterruptedError(
+                message if failure is None else f"interrupted: {failure}"
+            )
         if failure is not None:
             raise failure
         return charge
@@ -288,7 +277,7 @@ class ReleaseRun:
                 f"{self.spec.dataset}: where a zone's rules changed its midnights are others, and a row near "
                 "one may enter two windows, or none"
             )
-            warnings.warn(text, SufficeWarning, stacklevel=2)
+            warnings.warn(text, errors.SufficeWarning, stacklevel=2)
 
     def _draw(self, totals: ExactTotals, noise: HeldNoise, entry: SpoolEntry) -> list[DataFile]:
         """Add noise to the totals, once, and write the sums into the spool; neither is left."""
@@ -327,7 +316,7 @@ class ReleaseRun:
         """Return the manifest of the files that were drawn."""
         if charge.drawing_sequence is None or charge.drawing_hash is None:
             message = "the ledger gave a drawing charge without its entry"
-            raise LedgerError(message)
+            raise errors.LedgerError(message)
         return compose_manifest(
             self.plan,
             window=charge.window,
@@ -354,7 +343,7 @@ def warn_of_unit(contract: DataContract) -> None:
     """Warn of units that are floating-point numbers: by the contract alone, not by a file."""
     text = floating_unit_warning(contract)
     if text is not None:
-        warnings.warn(text, SufficeWarning, stacklevel=2)
+        warnings.warn(text, errors.SufficeWarning, stacklevel=2)
 
 
 def charge_request(
@@ -403,4 +392,4 @@ def require_engine() -> None:
         ):
             importlib.import_module(module)
     except ModuleNotFoundError:
-        raise MissingExtraError("a release", "pipeline") from None
+        raise errors.MissingExtraError("a release", "pipeline") from None

@@ -12,7 +12,7 @@ from scipy import stats
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent, Family
 from suffice.pipeline.math.priors.record_count import Uniform

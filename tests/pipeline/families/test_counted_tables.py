@@ -12,7 +12,7 @@ from scipy import stats
 
 from suffice.cli import output
 from suffice.errors import PriorError, SpecError
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.ask.publication.answer import draw_columns
 from suffice.pipeline.families import FAMILIES, bayesian_network, naive_bayes

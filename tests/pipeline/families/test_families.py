@@ -12,7 +12,7 @@ from scipy import stats
 
 from suffice.errors import SpecError
 from suffice.pipeline.ask.inference.chosen_priors import default_prior
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.one_sum import OneSum, project
 from suffice.pipeline.math.distributions.dirichlet import Beta

@@ -48,17 +48,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.dirichlet import project_simplex, sample_blocks
-from suffice.pipeline.math.engines.multinomial.convolution import (
-    MAX_GRID,
-    RELIABLE,
-    UNRESOLVED,
-    CountSums,
-    PosteriorOfN,
-    level_tilt,
-    log_rising_on_grid,
-    marginals_of_rows,
-    normalised,
-)
+from suffice.pipeline.math.engines.multinomial import convolution
 from suffice.pipeline.math.engines.multinomial.noisy_counts import NATS, NoisyCounts, rows_of, search_tilt
 from suffice.pipeline.math.engines.multinomial.sampling import Splitter
 from suffice.pipeline.math.priors.record_count import Uniform
@@ -100,7 +90,7 @@ class TablePart:
 
     feature: int
     classes: Rows
-    sums: CountSums
+    sums: convolution.CountSums
     density: Floats
     n: Floats
 
@@ -108,15 +98,15 @@ class TablePart:
     def of(cls, star: StarCounts, feature: int, classes: Rows, shared: Floats, centre: Floats) -> Self:
         """Convolve the rows of every cell and class, at the tilt with the mean of their sum at its centre."""
         counts = NoisyCounts.of(
-            star.tables(feature, classes),
-            concentration=shared,
-            n_prior=Uniform(0, star.n_prior.support[1]),
+            star.tables(feature, classes), concentration=shared, n_prior=Uniform(0, star.n_prior.support[1])
         )
         target = centre[:, classes].ravel()
-        sums = CountSums.of(counts, search_tilt(counts, np.zeros(len(target)), target, target))
+        sums = convolution.CountSums.of(counts, search_tilt(counts, np.zeros(len(target)), target, target))
         density = sums.density_of(sums.transforms.prod(axis=1))
         # The sum in (2), tilted, for every m at once.
-        density = np.where(density > RELIABLE * np.max(density, axis=1, keepdims=True), density, 0.0)
+        density = np.where(
+            density > convolution.RELIABLE * np.max(density, axis=1, keepdims=True), density, 0.0
+        )
         grid = sums.grid(np.sum(sums.base, axis=1), np.sum(sums.mean, axis=1))
         return cls(feature=feature, classes=classes, sums=sums, density=density, n=grid)
 
@@ -151,7 +141,7 @@ class TablePart:
             log_density = np.log(np.take_along_axis(self.density, index, axis=1))
         tilt = self.sums.weights.tilt[:: self.sums.counts.shape[1], None]
         # On a coarse grid the prior's sum is smoothed as the density is, so that their ratio is not.
-        rising = log_rising_on_grid(self.sums.counts.concentration, self.sums.step, m)
+        rising = convolution.log_rising_on_grid(self.sums.counts.concentration, self.sums.step, m)
         # (2): without the tilt, and over (A_d)_m / m!.
         return np.where(known, log_density + tilt * m - rising, -np.inf)
 
@@ -182,9 +172,9 @@ class StarTables:
 
     star: StarCounts
     parts: list[TablePart]
-    top: CountSums
+    top: convolution.CountSums
     m: Floats
-    of_n: PosteriorOfN
+    of_n: convolution.PosteriorOfN
     marginal: Floats
     at_ends: Floats
     ends: Floats
@@ -207,7 +197,7 @@ class StarTables:
         log_weight = np.stack(
             [
                 # (1): (alpha_y)_m / m!, then the evidence of every feature.
-                log_rising_on_grid(concentration, step, m[:, of_class])
+                convolution.log_rising_on_grid(concentration, step, m[:, of_class])
                 for of_class, concentration in enumerate(star.class_concentration[:, None])
             ],
             axis=1,
@@ -221,10 +211,10 @@ class StarTables:
         if np.any((coarse | unresolved) & star.is_out_of_reach()):
             raise PriorError(OUT_OF_REACH)
         if np.any(unresolved):
-            raise PriorError(UNRESOLVED)
+            raise PriorError(convolution.UNRESOLVED)
         top = _class_sums(star, centre, m, log_weight, step)
         of_n = top.posterior_of_n()
-        marginal = marginals_of_rows(top, of_n)
+        marginal = convolution.marginals_of_rows(top, of_n)
         # An end counts as unresolved where class counts beyond it are possible, and its probability is not
         # small.
         at_first = marginal[:, :, 0] * (first > lowest)
@@ -299,7 +289,9 @@ class StarTables:
         return joined.reshape(self.star.n_cells, draws, -1).swapaxes(0, 1)
 
 
-def _class_sums(star: StarCounts, centre: Floats, m: Floats, log_weight: Floats, step: Floats) -> CountSums:
+def _class_sums(
+    star: StarCounts, centre: Floats, m: Floats, log_weight: Floats, step: Floats
+) -> convolution.CountSums:
     """Rows of class counts as tables, at a tilt that makes the link about level, and their transforms."""
     from scipy.fft import next_fast_len, rfft
 
@@ -308,12 +300,12 @@ def _class_sums(star: StarCounts, centre: Floats, m: Floats, log_weight: Floats,
         concentration=star.class_concentration,
         n_prior=star.n_prior,
     )
-    tilt = level_tilt(counts, m, log_weight)
-    tables, log_total = normalised(log_weight - tilt[:, None, None] * m)
+    tilt = convolution.level_tilt(counts, m, log_weight)
+    tables, log_total = convolution.normalised(log_weight - tilt[:, None, None] * m)
     points = m.shape[2]
     size = int(next_fast_len((m.shape[1] + 1) * points, real=True))
     flat = tables.reshape(-1, points)
-    return CountSums(
+    return convolution.CountSums(
         counts=counts,
         weights=rows_of(counts, tilt),
         edges=np.empty((0, 0)),
@@ -521,13 +513,13 @@ def star_posterior(star: StarCounts) -> StarPosterior:
             if not cells.size:
                 break
         else:
-            raise PriorError(UNRESOLVED)
+            raise PriorError(convolution.UNRESOLVED)
     return StarPosterior(star=star, centre=centre, mean=mean, sd=sd)
 
 
 def _batches(star: StarCounts) -> Iterator[Rows]:
     """Consecutive cells that fit into memory together."""
-    width = min(2.0 * NATS * float(star.scales[0]) + 64.0, float(MAX_GRID))
+    width = min(2.0 * NATS * float(star.scales[0]) + 64.0, float(convolution.MAX_GRID))
     entries = sum(each.size for each in star.feature_concentrations)
     size = max(1, int(_BATCH_NUMBERS / (width * entries)))
     for start in range(0, star.n_cells, size):

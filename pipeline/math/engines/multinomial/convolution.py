@@ -46,16 +46,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.engines.multinomial.noisy_counts import (
-    NATS,
-    CountWeights,
-    NoisyCounts,
-    block_step,
-    fall_of_factor,
-    log_rising,
-    masses,
-    rows_of,
-)
+from suffice.pipeline.math.engines.multinomial import noisy_counts
 from suffice.pipeline.math.priors.record_count import Reciprocal
 
 if TYPE_CHECKING:
@@ -66,7 +57,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-def level_tilt(counts: NoisyCounts, m: Floats, log_weight: Floats) -> Floats:
+def level_tilt(counts: noisy_counts.NoisyCounts, m: Floats, log_weight: Floats) -> Floats:
     """Tilts (n_cells,) at which the mean of N is one where the link is level, or at an end of its support.
 
     Steps of a standard deviation at most, as weights are not normal, inside of a bracket.
@@ -84,7 +75,7 @@ def level_tilt(counts: NoisyCounts, m: Floats, log_weight: Floats) -> Floats:
             # At the mean of N the link l is level if theta is the fall of log g there; at a bound, a Newton
             # step.
             inside,
-            fall_of_factor(counts, mean),
+            noisy_counts.fall_of_factor(counts, mean),
             tilt + (mean - bound) / np.maximum(variance, 1e-12),
         )
         change = np.where(inside, 0.5, 1.0) * (wanted - tilt)
@@ -152,7 +143,7 @@ def log_rising_on_grid(concentration: Floats, step: Floats, n: Floats) -> Floats
     0, on grids that are not the integers, it is the sum of the counts' distributions on the grid instead.
     """
     # sum over c of prod (alpha_k)_c_k / c_k! = (A)_N / N!, the coefficient of x^N in (1 - x)^-A.
-    result = log_rising(np.array([np.sum(concentration)]), n)
+    result = noisy_counts.log_rising(np.array([np.sum(concentration)]), n)
     for coarse in np.unique(step[step > 1.0]):
         rows = np.flatnonzero(step == coarse)
         index = np.rint(n[rows] / coarse).astype(np.int64)
@@ -172,7 +163,7 @@ def _log_sum_on_grid(concentration: tuple[float, ...], step: float) -> Floats:
     for alpha in concentration:
         if alpha not in tables:
             none, end = np.zeros(1), np.array([GRADED * step])
-            weights = CountWeights(
+            weights = noisy_counts.CountWeights(
                 concentration=np.array([alpha]),
                 tilt=none,
                 n=end,
@@ -181,7 +172,7 @@ def _log_sum_on_grid(concentration: tuple[float, ...], step: float) -> Floats:
                 rates=np.zeros(2),
             )
             edges = weights.blocks(none, end, np.array([max(1.0, step / 4.0)]))
-            nodes, mass, log_sum = masses(weights, edges)
+            nodes, mass, log_sum = noisy_counts.masses(weights, edges)
             tables[alpha] = on_grid(nodes, mass, none, np.array([step]))[0, :GRADED], float(log_sum[0])
         table, log_sum_of_one = tables[alpha]
         total = np.convolve(total, table)[:GRADED]
@@ -243,8 +234,8 @@ class CountSums:
         Length of the FFT.
     """
 
-    counts: NoisyCounts
-    weights: CountWeights
+    counts: noisy_counts.NoisyCounts
+    weights: noisy_counts.CountWeights
     edges: Floats
     nodes: Floats
     mass: Floats
@@ -258,19 +249,21 @@ class CountSums:
     size: int
 
     @classmethod
-    def of(cls, counts: NoisyCounts, tilt: Floats) -> Self:
+    def of(cls, counts: noisy_counts.NoisyCounts, tilt: Floats) -> Self:
         """Build the tables of every cell at its tilt."""
         from scipy.fft import next_fast_len, rfft
 
         shape = counts.shape
-        weights = rows_of(counts, tilt)
+        weights = noisy_counts.rows_of(counts, tilt)
         low, high = weights.window()
         # The FFT is as long as the sum spreads, not as all rows together.
         span = _span_of_sum(weights, low, high, shape)
-        step = block_step(span, MAX_GRID)
+        step = noisy_counts.block_step(span, MAX_GRID)
         row_step = np.repeat(step, shape[1])
-        edges = weights.blocks(low, high, np.minimum(row_step, block_step(high - low + 1.0, TABLE_BLOCKS)))
-        nodes, mass, log_total = masses(weights, edges)
+        edges = weights.blocks(
+            low, high, np.minimum(row_step, noisy_counts.block_step(high - low + 1.0, TABLE_BLOCKS))
+        )
+        nodes, mass, log_total = noisy_counts.masses(weights, edges)
         base = np.floor(low / row_step) * row_step
         tables = on_grid(nodes, mass, base, row_step)
         size = int(next_fast_len(int(np.max(span / step)) + shape[1] + 4, real=True))
@@ -466,15 +459,17 @@ class PosteriorOfN:
         return median
 
 
-def _span_of_sum(weights: CountWeights, low: Floats, high: Floats, shape: tuple[int, ...]) -> Floats:
+def _span_of_sum(
+    weights: noisy_counts.CountWeights, low: Floats, high: Floats, shape: tuple[int, ...]
+) -> Floats:
     """How far the sum of the rows spreads: all of them, or Bernstein's bound where that is less."""
-    edges = weights.blocks(low, high, block_step(high - low + 1.0, 96))
-    nodes, mass, _ = masses(weights, edges)
+    edges = weights.blocks(low, high, noisy_counts.block_step(high - low + 1.0, 96))
+    nodes, mass, _ = noisy_counts.masses(weights, edges)
     mean = np.sum(nodes * mass, axis=1, keepdims=True)
     variance = np.sum((nodes - mean) ** 2 * mass, axis=1).reshape(shape)
     width = (high - low + 1.0).reshape(shape)
     # Bernstein: P(|sum - mean| > x) <= 2 e^(-x^2 / 2 (V + w x / 3)) for terms within w.
-    bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * NATS * np.sum(variance, axis=1)))
+    bernstein = 2.0 * (np.max(width, axis=1) + np.sqrt(2.0 * noisy_counts.NATS * np.sum(variance, axis=1)))
     span: Floats = np.minimum(np.sum(width, axis=1), bernstein)
     return span
 

@@ -48,26 +48,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.math.distributions import dirichlet
 from suffice.pipeline.math.distributions.composite import Probabilities
-from suffice.pipeline.math.distributions.dirichlet import (
-    BetaDistribution,
-    DirichletDistribution,
-    sample_dirichlet,
-)
 from suffice.pipeline.math.distributions.merged import FINE, Components
-from suffice.pipeline.math.engines.multinomial import sampling
+from suffice.pipeline.math.engines.multinomial import noisy_counts, sampling
 from suffice.pipeline.math.engines.multinomial.convolution import MAX_GRID, CountSums, products_of_others
 from suffice.pipeline.math.engines.multinomial.flat_prior import TiltMixture, has_tilts, resolve
-from suffice.pipeline.math.engines.multinomial.noisy_counts import (
-    CountWeights,
-    NoisyCounts,
-    balanced_tilt,
-    block_step,
-    log_factor_of_n,
-    masses,
-    pair_rows,
-    rows_of,
-)
 from suffice.pipeline.math.engines.multinomial.sampling import count_sampler
 from suffice.pipeline.math.priors.record_count import Fixed
 
@@ -105,7 +91,7 @@ class PiecePosterior:
         Log probability of the noisy counts under the priors, but for a constant of the noise alone.
     """
 
-    pieces: NoisyCounts
+    pieces: noisy_counts.NoisyCounts
     cell: Cells
     tilt: Floats
     share: Floats
@@ -128,7 +114,7 @@ class PiecePosterior:
             local = piece_of[slots] - batch[0]
             part = self.pieces.take(batch)
             if part.is_pair:
-                weights = pair_rows(part)
+                weights = noisy_counts.pair_rows(part)
                 first = count_sampler(weights, pair_blocks(weights)).sample(local, rng)
                 result[0, slots], result[1, slots] = first, part.support[0, 0] - first
             else:
@@ -162,7 +148,7 @@ class CountPosterior:
         Cells, and the distribution of their counts: every cell is in one part.
     """
 
-    counts: NoisyCounts
+    counts: noisy_counts.NoisyCounts
     parts: tuple[tuple[Cells, PiecePosterior | TiltMixture], ...]
 
     @property
@@ -211,7 +197,7 @@ class CountPosterior:
 
     def sample(self, draws: int, rng: np.random.Generator) -> Floats:
         """Independent draws of the probabilities, (draws, n_cells, n_categories)."""
-        return sample_dirichlet(self.sample_given(draws, rng), rng)
+        return dirichlet.sample_dirichlet(self.sample_given(draws, rng), rng)
 
     def _joined(self, parts: list[Floats]) -> Floats:
         """What the parts say, cell by cell."""
@@ -223,7 +209,7 @@ class CountPosterior:
         return joined
 
 
-def count_posterior(counts: NoisyCounts) -> CountPosterior:
+def count_posterior(counts: noisy_counts.NoisyCounts) -> CountPosterior:
     """Sum up the moments of every cell: over tilts where the prior allows it, else over pieces of N.
 
     Raises
@@ -246,7 +232,7 @@ def count_posterior(counts: NoisyCounts) -> CountPosterior:
     return CountPosterior(counts=counts, parts=tuple(parts))
 
 
-def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
+def piece_posterior(counts: noisy_counts.NoisyCounts) -> PiecePosterior:
     """Resolve the posterior of N in every cell, in as many pieces as that takes; see ``count_posterior``."""
     best = np.full(counts.totals.n_cells, -np.inf)
     todo, support = np.arange(counts.totals.n_cells), counts.support
@@ -255,7 +241,7 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
         part = counts.take(todo, support)
         # Under the balanced tilt the sum of the rows is likeliest where the posterior of N is: the FFT sees
         # it.
-        tilt = balanced_tilt(part)
+        tilt = noisy_counts.balanced_tilt(part)
         further: list[tuple[Cells, Floats, Floats]] = []
         for batch in _batches(part, tilt):
             sums = CountSums.of(part.take(batch), tilt[batch])
@@ -292,7 +278,7 @@ def piece_posterior(counts: NoisyCounts) -> PiecePosterior:
     raise PriorError(message)
 
 
-def _mixture(counts: NoisyCounts, pieces: list[tuple[Cells | Floats, ...]]) -> PiecePosterior:
+def _mixture(counts: noisy_counts.NoisyCounts, pieces: list[tuple[Cells | Floats, ...]]) -> PiecePosterior:
     """Weigh the pieces of every cell by their evidence."""
     columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
     order = np.argsort(columns[0], kind="stable")
@@ -319,10 +305,10 @@ def _mixture(counts: NoisyCounts, pieces: list[tuple[Cells | Floats, ...]]) -> P
     )
 
 
-def _batches(counts: NoisyCounts, tilt: Floats) -> Iterator[Cells]:
+def _batches(counts: noisy_counts.NoisyCounts, tilt: Floats) -> Iterator[Cells]:
     """Consecutive cells that fit into memory together."""
     cells, categories = counts.shape
-    weights = pair_rows(counts) if counts.is_pair else rows_of(counts, tilt)
+    weights = noisy_counts.pair_rows(counts) if counts.is_pair else noisy_counts.rows_of(counts, tilt)
     low, high = weights.window()
     points = np.minimum(np.sum((high - low + 1.0).reshape(cells, -1), axis=1), MAX_GRID)
     start = 0
@@ -334,21 +320,21 @@ def _batches(counts: NoisyCounts, tilt: Floats) -> Iterator[Cells]:
         start = stop
 
 
-def pair_blocks(weights: CountWeights) -> Floats:
+def pair_blocks(weights: noisy_counts.CountWeights) -> Floats:
     """Blocks of the first of two counts that sum to a known N."""
     low, high = weights.window()
-    return weights.blocks(low, high, block_step(high - low + 1.0, PAIR_BLOCKS))
+    return weights.blocks(low, high, noisy_counts.block_step(high - low + 1.0, PAIR_BLOCKS))
 
 
-def _pair_posterior(counts: NoisyCounts) -> PiecePosterior:
+def _pair_posterior(counts: noisy_counts.NoisyCounts) -> PiecePosterior:
     """Two counts with a known sum: one table a cell."""
     cells = counts.totals.n_cells
     mean, sd, log_evidence = np.empty(counts.shape), np.empty(counts.shape), np.empty(cells)
     for batch in _batches(counts, np.zeros(cells)):
-        weights = pair_rows(counts.take(batch))
-        nodes, mass, log_sum = masses(weights, pair_blocks(weights))
+        weights = noisy_counts.pair_rows(counts.take(batch))
+        nodes, mass, log_sum = noisy_counts.masses(weights, pair_blocks(weights))
         # With N known, (1) is one row times a constant.
-        log_evidence[batch] = log_sum + log_factor_of_n(counts, weights.n)
+        log_evidence[batch] = log_sum + noisy_counts.log_factor_of_n(counts, weights.n)
         centre = np.sum(nodes * mass, axis=1)
         variance = np.sum((nodes - centre[:, None]) ** 2 * mass, axis=1)
         total = counts.total_concentration + weights.n
@@ -375,7 +361,7 @@ _MOST = 512
 """Values of a count, and of the sum of the others, of which all pairs are formed."""
 
 
-def marginal_densities(counts: NoisyCounts, points: Floats) -> Floats | None:
+def marginal_densities(counts: noisy_counts.NoisyCounts, points: Floats) -> Floats | None:
     """Return densities of every probability, at points (n_cells, n_categories, n_points), cell by cell.
 
     None where a cell's posterior of N needs more pieces than is sensible.
@@ -390,8 +376,8 @@ def marginal_densities(counts: NoisyCounts, points: Floats) -> Floats | None:
             return None
         for category, prior in enumerate(concentration.tolist()):
 
-            def update(n: Floats, count: Floats, prior: float = prior) -> BetaDistribution:
-                return BetaDistribution(
+            def update(n: Floats, count: Floats, prior: float = prior) -> dirichlet.BetaDistribution:
+                return dirichlet.BetaDistribution(
                     concentration1=prior + count, concentration0=total - prior + n - count
                 )
 
@@ -410,17 +396,17 @@ def marginal_densities(counts: NoisyCounts, points: Floats) -> Floats | None:
     return values
 
 
-def _pair(counts: NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]]:
+def _pair(counts: noisy_counts.NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]]:
     """N, the count and their probability for both of two categories whose sum is known."""
-    weights = pair_rows(counts)
-    nodes, mass, _ = masses(weights, pair_blocks(weights))
+    weights = noisy_counts.pair_rows(counts)
+    nodes, mass, _ = noisy_counts.masses(weights, pair_blocks(weights))
     used = mass[0] > _RARE * np.max(mass[0])
     first, weight = nodes[0, used], mass[0, used]
     n = np.full(len(first), float(weights.n[0]))
     yield [(n, first, weight), (n, n - first, weight)]
 
 
-def _pieces(counts: NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]]:
+def _pieces(counts: noisy_counts.NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]]:
     """The same of every category, by pieces of the range of N."""
     posterior = piece_posterior(counts)
     for piece, share in enumerate(posterior.share.tolist()):
@@ -496,13 +482,13 @@ class CountsDistribution(Probabilities):
         """Marginal densities at points (n_cells, n_categories, n_points), worked out cell by cell."""
         return marginal_densities(self.posterior.counts, points)
 
-    def prior_distribution(self) -> DirichletDistribution:
+    def prior_distribution(self) -> dirichlet.DirichletDistribution:
         """The prior, as the distribution of one cell."""
-        return DirichletDistribution(concentration=self.posterior.prior_concentration[None])
+        return dirichlet.DirichletDistribution(concentration=self.posterior.prior_concentration[None])
 
-    def mixture(self, draws: int, rng: np.random.Generator) -> DirichletDistribution:
+    def mixture(self, draws: int, rng: np.random.Generator) -> dirichlet.DirichletDistribution:
         """Dirichlet distributions given draws of the latent counts, draw by draw, then by cell."""
         counts = self.posterior.sample_counts(draws, rng)
         # (2).
         concentration = self.posterior.prior_concentration + counts.reshape(-1, counts.shape[-1])
-        return DirichletDistribution(concentration=concentration)
+        return dirichlet.DirichletDistribution(concentration=concentration)

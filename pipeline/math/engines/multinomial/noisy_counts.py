@@ -285,11 +285,11 @@ class CountWeights:
         return linear
 
 
-def take_rows(weights: CountWeights, rows: Rows, tilt: Floats | None = None) -> CountWeights:
-    """The given rows, in the given order, with another tilt where one is given."""
+def take_rows(weights: CountWeights, rows: Rows) -> CountWeights:
+    """The given rows, in the given order."""
     return CountWeights(
         concentration=weights.concentration[rows],
-        tilt=weights.tilt[rows] if tilt is None else tilt,
+        tilt=weights.tilt[rows],
         n=weights.n[rows],
         rest_concentration=weights.rest_concentration[rows],
         kinks=weights.kinks[:, rows],

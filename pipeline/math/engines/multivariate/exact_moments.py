@@ -58,6 +58,7 @@ from suffice.pipeline.math.distributions.spread_scales import (
     freedom,
     updated_given_scales,
 )
+from suffice.pipeline.math.engines.multivariate import hmc
 from suffice.pipeline.math.engines.multivariate.evidence import (
     Fit,
     Gradient,
@@ -68,12 +69,6 @@ from suffice.pipeline.math.engines.multivariate.evidence import (
     multivariate_gamma,
     no_gradient,
     outer,
-)
-from suffice.pipeline.math.engines.multivariate.hmc import (
-    effective_draws,
-    normal_scores,
-    sample_until_settled,
-    split_r_hat,
 )
 from suffice.pipeline.math.engines.multivariate.log_posterior import evidence_of
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
@@ -325,7 +320,7 @@ def mixture_of_states(
     iterations, _, n_cells, n_chains = kept.shape
     drawn = distribution.sample(1, rng)
     each = [values[0].reshape(iterations, n_chains, n_cells, -1) for values in drawn.values()]
-    parameters = normal_scores(np.concatenate(each, axis=3))
+    parameters = hmc.normal_scores(np.concatenate(each, axis=3))
     return ConjugateMixture(
         conditional=distribution,
         n_states=iterations * n_chains,
@@ -334,8 +329,8 @@ def mixture_of_states(
             "sampler": "MCMC (Hamiltonian Monte Carlo)",
             "chains": n_chains,
             "draws": iterations * n_chains,
-            "largest_r_hat": round(float(split_r_hat(parameters).max()), 4),
-            "fewest_effective_draws": math.floor(effective_draws(parameters).min()),
+            "largest_r_hat": round(float(hmc.split_r_hat(parameters).max()), 4),
+            "fewest_effective_draws": math.floor(hmc.effective_draws(parameters).min()),
         },
         in_turn=True,
     )
@@ -413,9 +408,7 @@ def regression_evidence(
 
 
 def regression_update(
-    prior: AnyRegressionPrior,
-    evidence: RegressionEvidence | SpreadRegressionEvidence,
-    parameters: Constants,
+    prior: AnyRegressionPrior, evidence: RegressionEvidence | SpreadRegressionEvidence, parameters: Constants
 ) -> Update:
     """Return how parameters follow from moments and scales."""
     if isinstance(evidence, SpreadRegressionEvidence):
@@ -494,7 +487,7 @@ def posterior_of_moments(sums: Moments, evidence: Evidence, update: Update, prio
     visible[diagonal, diagonal] += 1e-9
     base, guess = evidence.start(replace(target.state, spread=visible, second=second + visible - spread))
     start = base[:, :, None] + guess[:, :, None] * rng.standard_normal((*base.shape, n_chains))
-    kept = sample_until_settled(target, start, guess, iterations, rng)
+    kept = hmc.sample_until_settled(target, start, guess, iterations, rng)
     flat = kept.transpose(1, 0, 3, 2).reshape(kept.shape[1], -1)
     # States stand in the order of draws, then chains, then cells.
     state = _indexed(target.state, np.tile(np.arange(len(n)), iterations * n_chains))

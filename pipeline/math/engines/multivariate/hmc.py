@@ -75,7 +75,10 @@ class CellsTarget(Protocol):
     """A log density of many cells, of which some can be looked at alone."""
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return log densities and gradients, as ``sample_chains`` wants them."""
+        """Take positions (k, n_cells * n_chains) to log densities (n_cells * n_chains,) and gradients.
+
+        Gradients need not be exact: they guide, and the densities decide.
+        """
         ...
 
     def take(self, cells: Cells) -> Self:
@@ -86,11 +89,26 @@ class CellsTarget(Protocol):
 def sample_until_settled(
     target: CellsTarget, start: Floats, spread: Floats, iterations: int, rng: np.random.Generator
 ) -> Floats:
-    """Draw as ``sample_chains`` does; cells whose chains disagree, or say too little, are run on.
+    """Draw from a density, in chains; cells whose chains disagree, or say too little, are run on.
 
     They go on from where they are, moving as what they have drawn suggests, for as long as they have been
     drawn so far. As many draws are kept as of the others, farther apart; what chains drew that were far from
     each other is warm-up.
+
+    Parameters
+    ----------
+    target : CellsTarget
+    start : ndarray of shape (k, n_cells, n_chains), float64
+        Where the chains start.
+    spread : ndarray of shape (k, n_cells), float64
+        A guess of the standard deviations.
+    iterations : int
+        Draws kept of each chain.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (iterations, k, n_cells, n_chains), float64
     """
     with np.errstate(all="ignore"):  # a proposal that is no number is rejected
         path = _warmed_up(target, start, spread, rng)
@@ -113,41 +131,8 @@ def sample_until_settled(
     return kept
 
 
-def sample_chains(
-    target: Callable[[Floats], tuple[Floats, Floats]],
-    start: Floats,
-    spread: Floats,
-    iterations: int,
-    rng: np.random.Generator,
-) -> Floats:
-    """Draw from a density, in chains.
-
-    Parameters
-    ----------
-    target : callable
-        Positions (k, n_cells * n_chains) -> log densities (n_cells * n_chains,) and gradients. These need not
-        be exact: they guide, and the densities decide.
-    start : ndarray of shape (k, n_cells, n_chains), float64
-        Where the chains start.
-    spread : ndarray of shape (k, n_cells), float64
-        A guess of the standard deviations.
-    iterations : int
-        Draws kept of each chain.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (iterations, k, n_cells, n_chains), float64
-    """
-    with np.errstate(all="ignore"):  # a proposal that is no number is rejected
-        return _warmed_up(target, start, spread, rng).drawn(target, iterations, rng)[0]
-
-
 def _warmed_up(
-    target: Callable[[Floats], tuple[Floats, Floats]],
-    start: Floats,
-    spread: Floats,
-    rng: np.random.Generator,
+    target: Callable[[Floats], tuple[Floats, Floats]], start: Floats, spread: Floats, rng: np.random.Generator
 ) -> Path:
     """Return where chains are, and how they move, once the covariance and the step are known."""
     size, n_cells, _ = start.shape

@@ -468,9 +468,7 @@ class MomentPosterior:
         return self._integrals[3][parameter]
 
     @cached_property
-    def _integrals(
-        self,
-    ) -> tuple[Floats, Floats, Floats, tuple[MarginalMixture, MarginalMixture], Floats]:
+    def _integrals(self) -> tuple[Floats, Floats, Floats, tuple[MarginalMixture, MarginalMixture], Floats]:
         """Means, standard deviations, log evidence, marginal distributions and N: draws need none of them."""
         shape = (self.noisy.totals.n_cells, 2)
         mean, sd, log_evidence, n = np.empty(shape), np.empty(shape), np.empty(shape[0]), np.empty(shape[0])

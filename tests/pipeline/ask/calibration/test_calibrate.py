@@ -11,8 +11,8 @@ import pytest
 import suffice
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.calibration.calibrate import calibrate
-from suffice.pipeline.ask.calibration.coverage import default_simulations, simulate
 from suffice.pipeline.ask.calibration.simulated_release import default_n_prior
+from suffice.pipeline.ask.calibration.simulation import default_simulations, simulate
 from suffice.pipeline.ask.calibration.verdict import CANNOT_TELL, NOT_CALIBRATED, judge, simulations_needed
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform

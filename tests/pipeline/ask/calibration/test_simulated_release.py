@@ -11,7 +11,7 @@ from scipy import stats
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.calibration.simulated_release import generative_model_of, predictor_rows
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.priors.record_count import Fixed
 from support.joint import plan_of

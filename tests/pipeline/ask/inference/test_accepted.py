@@ -11,7 +11,7 @@ from scipy import stats
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.chosen_priors import accepted_priors
 from suffice.pipeline.ask.pooling.pool import pooled
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.inference.bounded_records import evidence_of_clipping
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.within_limits import WithinLimits, unrestricted
 from suffice.pipeline.math.priors.record_count import Fixed

@@ -11,13 +11,13 @@ import pytest
 from scipy import stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.coverage import simulate
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+from suffice.pipeline.ask.calibration.simulation import simulate
 from suffice.pipeline.ask.inference import clipped_cells
 from suffice.pipeline.ask.inference.clipped import clipped_distribution
 from suffice.pipeline.ask.inference.posterior_terms import MODELLED
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families.shared.clipped_record import LARGEST_REACH
 from suffice.pipeline.math.distributions.composite import PartlyClipped
 from suffice.pipeline.math.distributions.dirichlet import Beta

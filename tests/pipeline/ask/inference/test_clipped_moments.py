@@ -17,7 +17,7 @@ from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import normal
 from suffice.pipeline.math.distributions.composite import PartlyClipped
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma

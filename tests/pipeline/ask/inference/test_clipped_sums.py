@@ -14,7 +14,7 @@ from suffice.pipeline.ask.inference.clipped import clipped_distribution, reaches
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.pooling.pool import pooled as pooled_by_default
-from suffice.pipeline.ask.posterior.infer import posterior_of as posterior_by_default
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of as posterior_by_default
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.priors.density import Density

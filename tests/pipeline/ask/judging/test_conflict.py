@@ -14,7 +14,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.within_unit import Model
 from suffice.pipeline.ask.judging.conflict import THRESHOLD
 from suffice.pipeline.ask.pooling.pool import observed_again, pooled
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for, noise_aware_families

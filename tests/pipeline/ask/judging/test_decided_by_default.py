@@ -10,7 +10,7 @@ from scipy import stats
 
 from suffice.pipeline.ask.judging.bounded_prior import _components, density_of_bounded
 from suffice.pipeline.ask.judging.checking import MOVES, _moved
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.notes import default_lines
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.mixtures import ScaleMixture

@@ -11,7 +11,7 @@ from scipy import special, stats
 from suffice import Density, Dirichlet
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import observed_again
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.normal.moment_weights import BERNSTEIN
 from support.noisy import noisy_statistic, statistic_plan

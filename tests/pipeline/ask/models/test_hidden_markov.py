@@ -11,7 +11,7 @@ import suffice
 from suffice import models
 from suffice.errors import UsageError
 from suffice.models import HiddenMarkovFit, StateComparison
-from suffice.pipeline.ask.models import hidden_markov as hidden_markov_module
+from suffice.pipeline.ask.models import state_sampling
 from suffice.pipeline.ask.models.chain_tables import chain_table
 from suffice.pipeline.ask.models.state_sampling import read_settings, sampled_states
 from support.hidden_states import DRUNK, MANNER, STATES, TRANSITIONS, publish_crashes, publish_series
@@ -216,7 +216,7 @@ def test_held_out_cells_take_no_part_in_the_fit(
         seen.append(table.is_observed)
         return sampled_states(table, *words, **terms)
 
-    monkeypatch.setattr(hidden_markov_module, "sampled_states", watched)
+    monkeypatch.setattr(state_sampling, "sampled_states", watched)
     quick: dict[str, Any] = {"restarts": 1, "sweeps": 8, "draws": 4}
     models.hidden_markov(crashes[0], chain="STATE", time=TIME, states=[2], splits=2, rng=1, **quick)
     assert [each.sum() for each in seen] == [seen[0].size - round(0.1 * seen[0].size)] * 4

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import suffice
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from support.joint import plan_of
 from support.noisy import noisy_statistic, statistic_plan

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.engines.network.decomposition import families
 from suffice.pipeline.terms.statistics.count_table import released_tables
 from support.noisy import noisy_statistic, statistic_plan

@@ -18,7 +18,7 @@ from suffice.pipeline.ask.planning.smallest_epsilon import (
     parse_target,
     smallest_epsilon,
 )
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.spec.spec import load_spec
 from support.entries import entry_of
 from support.honest_populations import MODEL, populations

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.pooling.roll_up import roll_up
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.engines.network import table_posterior as posterior
 from suffice.pipeline.math.engines.network.decomposition import pooled_network_distribution
 from suffice.pipeline.math.engines.network.table_posterior import NoisyTables

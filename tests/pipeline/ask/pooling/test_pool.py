@@ -12,7 +12,7 @@ import suffice
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.bounded_records import cells_to_model
 from suffice.pipeline.ask.pooling.pool import Relation, observed_again, relation_of
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.parameters.contrasts import contrast_between
 from support import releases
 from support.noisy import discrete_laplace, noisy_statistic

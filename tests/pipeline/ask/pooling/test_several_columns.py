@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import suffice
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.multivariate.column_posterior import SharedTarget
 from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence

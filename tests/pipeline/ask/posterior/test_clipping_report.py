@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.clipping_report import THRESHOLD
-from suffice.pipeline.ask.posterior.infer import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.clipped_record import normal_outside
 from suffice.pipeline.math.priors.record_count import Uniform

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.posterior import infer as in_blocks
-from suffice.pipeline.ask.posterior.infer import block_cells, posterior_of
+from suffice.pipeline.ask.posterior import choice_of_engine
+from suffice.pipeline.ask.posterior.choice_of_engine import block_cells, posterior_of
 from suffice.pipeline.ask.posterior.posterior import Posterior, summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import CellBlocks
@@ -35,7 +35,7 @@ def worked_out_in(
 ) -> tuple[Posterior, list[tuple[int, int]]]:
     """Return the posterior in blocks of this size, and what its progress was."""
     seen: list[tuple[int, int]] = []
-    patch.setattr(in_blocks, "BLOCK_CELLS", size)
+    patch.setattr(choice_of_engine, "BLOCK_CELLS", size)
     found = posterior_of(
         statistic,
         method=method,
@@ -97,7 +97,7 @@ def test_a_summary_tells_its_progress_and_is_the_same_in_blocks(monkeypatch: pyt
 
 
 def test_an_interrupt_ends_a_posterior_after_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_blocks, "BLOCK_CELLS", 3)
+    monkeypatch.setattr(choice_of_engine, "BLOCK_CELLS", 3)
     seen: list[int] = []
 
     def interrupt(done: int, _total: int) -> None:
@@ -110,9 +110,9 @@ def test_an_interrupt_ends_a_posterior_after_the_block(monkeypatch: pytest.Monke
 
 
 def test_blocks_are_smaller_where_cells_have_chains_or_many_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert block_cells(_plan("poisson")) == in_blocks.BLOCK_CELLS
-    assert block_cells(_plan("linear_regression")) == in_blocks.MCMC_CELLS
-    monkeypatch.setattr(in_blocks, "BLOCK_ENTRIES", 6)
+    assert block_cells(_plan("poisson")) == choice_of_engine.BLOCK_CELLS
+    assert block_cells(_plan("linear_regression")) == choice_of_engine.MCMC_CELLS
+    monkeypatch.setattr(choice_of_engine, "BLOCK_ENTRIES", 6)
     plan = _plan("categorical")
     (categories,) = FAMILIES["categorical"].labels(plan.parameters).values()
     assert block_cells(plan) == 6 // len(categories) > 0

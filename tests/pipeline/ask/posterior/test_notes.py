@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.ask.posterior import notes
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from support.joint import plan_of
 from support.noisy import noisy_statistic

@@ -10,7 +10,7 @@ from scipy import stats
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.chosen_priors import default_prior
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.priors.by_name import parse_prior

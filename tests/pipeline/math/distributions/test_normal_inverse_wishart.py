@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.normal_inverse_wishart import Moments, estimate, project
 from support.noisy import noisy_statistic
 from support.several import ENTRIES, plan_of, released, rows_of

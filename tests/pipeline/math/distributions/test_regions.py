@@ -9,7 +9,7 @@ import pytest
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.pool import pooled
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.regions import RegionOfColumns, RegionOfRegression, WithinSeveral
 from suffice.pipeline.math.distributions.within_limits import unrestricted

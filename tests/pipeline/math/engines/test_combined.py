@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import betainc, gammaln
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.parameters.contrasts import contrast_between, parse_statement
 from support.noisy import noisy_statistic, statistic_plan
 

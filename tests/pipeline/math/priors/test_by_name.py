@@ -12,7 +12,7 @@ from scipy import stats
 
 import suffice
 from suffice.errors import PriorError
-from suffice.pipeline.ask.calibration.coverage import simulate
+from suffice.pipeline.ask.calibration.simulation import simulate
 from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
 from suffice.pipeline.math.priors.by_name import Independent, parse_density
 from suffice.pipeline.math.priors.mixtures import parse_mixture

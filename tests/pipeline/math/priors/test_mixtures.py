@@ -13,7 +13,7 @@ from scipy.stats import nbinom
 
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.any_joint_prior import log_evidence as exact_evidence
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal

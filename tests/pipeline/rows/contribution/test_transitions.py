@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import SchemaError, SpecError
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import accumulator, chunk_job

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import SpecError
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.rows.chunk.accumulators import rounded_ratio
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.contribution.records import UnitKey

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.coverage import simulate
 from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+from suffice.pipeline.ask.calibration.simulation import simulate
 from suffice.pipeline.ask.calibration.verdict import LEFT_OUT
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.inference.within_unit import Model

@@ -1,4 +1,8 @@
-"""From a released statistic to its posterior: the method, the priors, the family's own update.
+"""Which engine answers for a released statistic: by its method, its family, its priors and its clipping.
+
+``noise_aware`` and ``plug_in`` choose for one statistic, ``disjoint_posterior`` and
+``disjoint_moments_posterior`` for several. A family names the engine of its conjugate priors
+(``Family.noise_aware``); other priors, and records that were clipped, have engines of their own.
 
 Cells are independent given the release, so that a block of them is worked out at a time.
 """
@@ -11,14 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.bounded_records import cells_to_model, of_bounded_records, refuse_to_model
-from suffice.pipeline.ask.inference.chosen_priors import (
-    conjugate_prior_for,
-    n_prior_for,
-    predictor_prior_for,
-    prior_for,
-    require_range,
-)
 from suffice.pipeline.ask.inference.posterior_terms import (
     IGNORED,
     MODELLED,
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Unpack
 
-    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
@@ -115,7 +112,7 @@ def _of_cells(parts: Sequence[Any]) -> Any:
 def posterior_of(
     statistic: NoisyStatistic,
     *,
-    prior: AnyPrior = None,
+    prior: chosen_priors.AnyPrior = None,
     progress: CellProgress | None = None,
     **terms: Unpack[FurtherTerms],
 ) -> Posterior:
@@ -173,12 +170,12 @@ def noise_aware(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
             f"{PLUG_IN}, which ignores the noise and is not calibrated, is available"
         )
         raise UsageError(message)
-    latent_n = n_prior_for(statistic, terms.n_prior)
-    chosen = prior_for(statistic, terms.prior)
-    predictors = predictor_prior_for(statistic, terms.predictor_prior)
+    latent_n = chosen_priors.n_prior_for(statistic, terms.n_prior)
+    chosen = chosen_priors.prior_for(statistic, terms.prior)
+    predictors = chosen_priors.predictor_prior_for(statistic, terms.predictor_prior)
     if family.latent is not None:
         for component in chosen.components if isinstance(chosen, Mixture) else (chosen,):
-            require_range(statistic, component)
+            chosen_priors.require_range(statistic, component)
     distribution: Distribution
     if family.clipped_record is not None and where.any():
         from suffice.pipeline.ask.inference.clipped_cells import distribution_with_clipping
@@ -238,11 +235,11 @@ def disjoint_posterior(statistics: Sequence[NoisyStatistic], terms: PosteriorTer
     first = statistics[0]
     family = FAMILIES[first.plan.family]
     update = family.disjoint
-    predictors = predictor_prior_for(first, terms.predictor_prior)
+    predictors = chosen_priors.predictor_prior_for(first, terms.predictor_prior)
     if update is None or not family.by_mcmc(first.plan.parameters):
         return None
-    chosen = conjugate_prior_for(first, terms.prior)
-    n_priors = [n_prior_for(statistic, terms.n_prior) for statistic in statistics]
+    chosen = chosen_priors.conjugate_prior_for(first, terms.prior)
+    n_priors = [chosen_priors.n_prior_for(statistic, terms.n_prior) for statistic in statistics]
     further = () if predictors is None else (predictors,)
     distribution = update(statistics, chosen, n_priors, *further)
     bounded = of_bounded_records(distribution, first.plan)
@@ -259,8 +256,8 @@ def disjoint_moments_posterior(statistics: Sequence[NoisyStatistic], terms: Post
     where = cells_to_model(statistics, terms.clipping)
     statistics = [rows_alone(statistic) for statistic in statistics]
     first = statistics[0]
-    chosen = cast("AnyJointPrior", prior_for(first, terms.prior))
-    n_priors = [n_prior_for(statistic, terms.n_prior) for statistic in statistics]
+    chosen = cast("AnyJointPrior", chosen_priors.prior_for(first, terms.prior))
+    n_priors = [chosen_priors.n_prior_for(statistic, terms.n_prior) for statistic in statistics]
     distribution = pooled_joint_distribution(statistics, chosen, n_priors)
     plain = dataclasses.replace(
         _posterior(first, NOISE_AWARE, chosen, distribution, n_priors[0]), observed=tuple(statistics)
@@ -288,7 +285,7 @@ def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
     """
     statistic = rows_alone(statistic)
     require_whole(statistic)
-    chosen = prior_for(statistic, terms.prior)
+    chosen = chosen_priors.prior_for(statistic, terms.prior)
     if isinstance(chosen, AnyDensity):
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]

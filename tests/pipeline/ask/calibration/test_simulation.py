@@ -6,15 +6,6 @@ import numpy as np
 import pytest
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.coverage import (
-    CANNOT_TELL,
-    HONEST,
-    NOT_HONEST,
-    WorldCoverage,
-    true_parameters,
-    world_coverages,
-    worlds_table,
-)
 from suffice.pipeline.ask.calibration.record_worlds import (
     CLIPPED,
     CORRELATED,
@@ -22,6 +13,15 @@ from suffice.pipeline.ask.calibration.record_worlds import (
     populations,
     sums_of_each,
     worlds_of,
+)
+from suffice.pipeline.ask.calibration.simulation import (
+    CANNOT_TELL,
+    HONEST,
+    NOT_HONEST,
+    WorldCoverage,
+    true_parameters,
+    world_coverages,
+    worlds_table,
 )
 from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, Ranks
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN

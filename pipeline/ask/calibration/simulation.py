@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.calibration.record_worlds import (
-    CORRELATED,
-    UNIT,
-    alike_in_units,
-    populations,
-    python_integers,
-    sums_of_each,
-    worlds_of,
-)
+from suffice.pipeline.ask.calibration import record_worlds
 from suffice.pipeline.ask.calibration.simulated_release import require_drawable
 from suffice.pipeline.ask.calibration.verdict import (
     LEFT_OUT,
@@ -36,7 +28,7 @@ from suffice.pipeline.ask.calibration.verdict import (
     simulations_needed,
 )
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, PLUG_IN
-from suffice.pipeline.ask.posterior.infer import posterior_of
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
 
@@ -45,7 +37,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.ask.calibration.record_worlds import World
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.ask.calibration.verdict import Progress
     from suffice.typing import Counts, Floats
@@ -232,7 +223,7 @@ def world_coverages(
     are done. There is a coverage for every world and parameter, with its categories or components.
     """
     measure = generative_model.family.measure(generative_model.entry)
-    worlds = worlds_of(measure, chosen)
+    worlds = record_worlds.worlds_of(measure, chosen)
     coverages: list[WorldCoverage] = []
     for position, world in enumerate(worlds):
         before, total = position * simulations, len(worlds) * simulations
@@ -247,7 +238,7 @@ def world_coverages(
 
 def _coverage(
     generative_model: GenerativeModel,
-    world: World,
+    world: record_worlds.World,
     simulations: int,
     rng: np.random.Generator,
     progress: Progress,
@@ -259,7 +250,7 @@ def _coverage(
     names: tuple[tuple[str, str | None], ...] = ()
     for start in range(0, simulations, batch):
         part = slice(start, min(start + batch, simulations))
-        exact = python_integers(sums[part])
+        exact = record_worlds.python_integers(sums[part])
         noise = generative_model.noise(len(exact), rng)
         seed = int(rng.integers(2**63))
         names, noisy, _ = ranks_of(generative_model, truth[part], exact, noise, seed)
@@ -281,7 +272,7 @@ def _coverage(
 
 
 def simulated_sums(
-    generative_model: GenerativeModel, world: World, simulations: int, rng: np.random.Generator
+    generative_model: GenerativeModel, world: record_worlds.World, simulations: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Draw data sets from a world's populations in turn: their exact sums, and the truth of each.
 
@@ -292,23 +283,27 @@ def simulated_sums(
     sizes = generative_model.sizes(simulations, rng)
     if isinstance(measure, TransitionCounts):
         sizes = np.maximum(sizes // measure.most, 1)  # of units
-    pools = populations(world, entry, measure, rng)
-    is_correlated = world.name == CORRELATED
+    pools = record_worlds.populations(world, entry, measure, rng)
+    is_correlated = world.name == record_worlds.CORRELATED
     if is_correlated:
-        pools = tuple(alike_in_units(pool, rng) for pool in pools)
-    each = [sums_of_each(measure, pool) for pool in pools]
+        pools = tuple(record_worlds.alike_in_units(pool, rng) for pool in pools)
+    each = [record_worlds.sums_of_each(measure, pool) for pool in pools]
     if float(sizes.max()) * max(float(np.abs(row).max()) for row in each) > _MOST_FLOAT:
         message = (
             "data sets of worlds would be too large: ask for a smaller N with n_prior, or fewer lattice_bits"
         )
         raise UsageError(message)
     which = np.arange(simulations) % len(each)
-    units = [row.reshape(-1, UNIT, row.shape[1]).sum(axis=1) for row in each] if is_correlated else []
+    units = (
+        [row.reshape(-1, record_worlds.UNIT, row.shape[1]).sum(axis=1) for row in each]
+        if is_correlated
+        else []
+    )
     sums = np.empty((simulations, each[0].shape[1]))
     for position, (chosen, size) in enumerate(zip(which.tolist(), sizes.tolist(), strict=True)):
         if is_correlated:
-            sums[position] = _sum_of(units[chosen], size // UNIT, rng) + _sum_of(
-                each[chosen], size % UNIT, rng
+            sums[position] = _sum_of(units[chosen], size // record_worlds.UNIT, rng) + _sum_of(
+                each[chosen], size % record_worlds.UNIT, rng
             )
         else:
             sums[position] = _sum_of(each[chosen], size, rng)
@@ -335,7 +330,7 @@ def true_parameters(generative_model: GenerativeModel, means: Sequence[Floats]) 
     conjugate = dataclasses.replace(
         generative_model, public_n=None if generative_model.public_n is None else _MANY
     )
-    sums = python_integers(np.stack([_MANY * mean for mean in means]))
+    sums = record_worlds.python_integers(np.stack([_MANY * mean for mean in means]))
     components = len(family.totals(generative_model.entry, design, sums)[0])
     exact = conjugate.noisy(sums, np.zeros((len(sums), components), dtype=np.int64))
     estimate = posterior_of(exact, method=PLUG_IN)
