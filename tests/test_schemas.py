@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from scripts.schemas.__main__ import SCHEMAS, schemas, stale
+from scripts.schemas.__main__ import SCHEMAS, stale
 from scripts.schemas.cli_documents import ERROR, PRINTED
 from scripts.vectors.specs import VALID
 from suffice.cli.app import command
@@ -29,6 +29,11 @@ VECTORS = Path(__file__).parent / "vectors"
 MANIFESTS = sorted((VECTORS / "valid").glob("*/release/manifest.json"))
 
 
+def names(directory: str = "") -> list[str]:
+    """Return the files of the schemas, which are those of the code; making them would take a second."""
+    return sorted(path.relative_to(SCHEMAS).as_posix() for path in (SCHEMAS / directory).rglob("*.json"))
+
+
 def validator(name: str) -> jsonschema.Draft202012Validator:
     return validator_of(json.loads((SCHEMAS / f"{name}.json").read_text()))
 
@@ -37,7 +42,7 @@ def test_schemas_are_written_anew_after_the_code_changed() -> None:
     assert stale() == []
 
 
-@pytest.mark.parametrize("name", sorted(schemas()))
+@pytest.mark.parametrize("name", names())
 def test_a_schema_is_one(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(json.loads((SCHEMAS / name).read_text()))
 
@@ -62,7 +67,7 @@ def open_parts(schema: Any, place: str = "") -> Iterator[str]:
             yield from open_parts(entry, f"{place}/{number}")
 
 
-@pytest.mark.parametrize("name", sorted(name for name in schemas() if name.startswith("cli/")))
+@pytest.mark.parametrize("name", names("cli"))
 def test_no_part_of_a_printed_document_may_hold_anything(name: str) -> None:
     assert list(open_parts(json.loads((SCHEMAS / name).read_text()))) == []
 

@@ -18,7 +18,6 @@ from scripts.site.contents import contents
 from scripts.site.layout import lay_out, linked_pages, pages
 from scripts.site.versions import versions, write_versions
 from suffice import errors
-from suffice.flows.endings import Ending
 from suffice.profile.model import DeploymentProfile
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import ChargeState
@@ -55,7 +54,7 @@ def test_every_variable_is_on_the_page_of_configuration() -> None:
 def test_every_event_is_on_the_page_of_events() -> None:
     from suffice.flows import endings
 
-    ends = {(one.event, one.name) for one in vars(endings).values() if isinstance(one, Ending)}
+    ends = {(one.event, one.name) for one in vars(endings).values() if isinstance(one, endings.Ending)}
     text = (REFERENCE / "events.md").read_text(encoding="utf-8")
     entries, charges, runs, _ = re.split(r"^## (?:States of|Endings|Lines)", text, flags=re.MULTILINE)
     assert first_cells(entries) == [str(kind) for kind in EntryKind]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import obstore
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from obstore.exceptions import BaseError
 
 from suffice import open_release
@@ -87,6 +86,8 @@ def policies(repository: Path) -> dict[str, Any]:
 @pytest.fixture
 def policed(policies: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[Policed]:
     """A bucket behind the policies; `act_as` chooses who asks."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+
     roles = {name: policies[name] for name in ROLES}
     moto = Serialised(DomainDispatcherApplication(create_backend_app))
     guard = Policed(moto, roles, policies["store-bucket"])

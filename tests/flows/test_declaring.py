@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
-import prefect
 import pytest
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ for module, sent in pickle.load(sys.stdin.buffer).items():
 
 @pytest.mark.slow
 def test_a_flow_without_its_module_knows_its_parameters() -> None:
+    import prefect
+
     sent = {}
     for module, (name, parameters) in FLOWS.items():
         flow = getattr(import_module(f"suffice.flows.{module}"), name)

@@ -9,7 +9,6 @@ import pytest
 
 import suffice
 from suffice.errors import BudgetExceededError, ChargeSpentError, ExpectationNotMetError, SpecChangedError
-from suffice.flows import endings
 from suffice.pipeline.rows import sources
 from suffice.releasing import backfill as backfilling
 from suffice.releasing import release as releasing
@@ -248,6 +247,8 @@ def test_a_spec_that_expects_nothing_has_no_count(tmp_path: Path) -> None:
 
 
 def test_a_flow_ends_in_a_state_of_its_own() -> None:
+    from suffice.flows import endings
+
     error = ExpectationNotMetError("fewer than expected")
     ending = endings.release_ending(error, None)
     assert (ending.name, ending.kind) == ("Stopped: fewer than expected", endings.FAILED)

@@ -425,7 +425,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             given += [text for word in words if len(word) > 2 for text in (word[:20], repr(word)[1:20])]
             given += [form.format(word) for word in words for form in ("'{}'", "/{} ", "/{}/", "{}:4:")]
             given += [repr(word.partition("=")[0]) for word in words]  # of COLUMN=KEY
-            given += [escaped(text)[:20] for text in given if len(text) > 2]
+            given += [escaped(text[:20])[:20] for text in given if len(text) > 2]
             return Case(
                 words=words,
                 places=(*named, *PHRASES, *given),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
-from pyiceberg.catalog import load_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +38,8 @@ def delta_files(directory: Path) -> list[Path]:
 
 def catalog_of(directory: Path) -> Catalog:
     """Return the catalog in a directory, which the environment names from then on."""
+    from pyiceberg.catalog import load_catalog
+
     os.environ[URI] = f"sqlite:///{directory}/catalog.db"
     return load_catalog(CATALOG, type="sql", uri=os.environ[URI], warehouse=f"file://{directory}/warehouse")
 

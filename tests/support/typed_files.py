@@ -10,7 +10,6 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -58,6 +57,8 @@ def with_nulls(column: str, nulls: str) -> dict[str, list[Any]]:
 
 def by_pandas(columns: Columns, path: Path) -> None:
     """Write as a data frame does: a column without a value is one of doubles, in whatever it was."""
+    import pandas as pd
+
     frame = pd.DataFrame({name: pd.Series(values) for name, values in columns.items()})
     for name, values in columns.items():
         if all(value is None for value in values):
@@ -67,6 +68,8 @@ def by_pandas(columns: Columns, path: Path) -> None:
 
 def by_pandas_from_csv(columns: Columns, path: Path) -> None:
     """Write what pandas makes of delimited text: types follow from the values alone."""
+    import pandas as pd
+
     text = path.with_suffix(".text")
     _write_text(columns, text)
     pd.read_csv(text).to_parquet(path, index=False)

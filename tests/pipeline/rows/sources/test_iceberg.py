@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.table import DataScan
-from pyiceberg.types import LongType
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.rows.sources import iceberg
@@ -77,6 +75,8 @@ def partitioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_columns_are_found_by_their_ids(made: Path) -> None:
+    from pyiceberg.types import LongType
+
     table = iceberg_table(made)
     with table.update_schema() as update:
         update.rename_column("x", "y")
@@ -95,6 +95,8 @@ def test_columns_are_found_by_their_ids(made: Path) -> None:
 
 
 def test_a_dropped_column_is_not_the_new_one_of_its_name(made: Path) -> None:
+    from pyiceberg.types import LongType
+
     table = iceberg_table(made)
     with table.update_schema() as update:
         update.delete_column("n")
@@ -127,6 +129,8 @@ def test_a_date_without_a_following_one_is_no_error(tmp_path: Path, monkeypatch:
 
 def test_statistics_of_columns_leave_out_no_file(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A window in which no row is reads the file all the same, and the plan is given no filter."""
+    from pyiceberg.table import DataScan
+
     filters = []
     plan_files = DataScan.plan_files
 
@@ -205,6 +209,8 @@ def test_an_expired_snapshot_is_refused(made: Path) -> None:
 
 
 def test_delete_files_are_refused(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyiceberg.table import DataScan
+
     plan_files = DataScan.plan_files
 
     def with_deletes(scan: DataScan) -> Any:

@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from deltalake import write_deltalake
-from pyiceberg.catalog import load_catalog
 
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
@@ -37,6 +36,8 @@ def write_delta(directory: Path, _: pytest.MonkeyPatch) -> None:
 
 
 def write_iceberg(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyiceberg.catalog import load_catalog
+
     monkeypatch.setenv("PYICEBERG_CATALOG__WAREHOUSE__TYPE", "sql")
     monkeypatch.setenv("PYICEBERG_CATALOG__WAREHOUSE__URI", "sqlite:///catalog.db")
     catalog = load_catalog(
