@@ -45,10 +45,9 @@ PRINTED = (
 )
 """Of a figure: records, outcomes that its beta is of, and local and smooth sensitivity as printed."""
 CONCLUSION = (
-    "Reproduced: for each data set the largest change is that at its own posterior. The printed constants "
-    "carry slips: beta stands for n where the text has n + 1, and the proof needs the number of candidates; "
-    "the global sensitivity pairs counts of which one is -1; no data set has both the local and the smooth "
-    "sensitivity that are printed."
+    "Reproduced: for each data set the largest change is that at its own posterior. Printed constants carry "
+    "slips: beta is that of n where the proof needs the number of candidates; the global sensitivity pairs "
+    "counts of which one is -1; no data set has both sensitivities that are printed."
 )
 
 

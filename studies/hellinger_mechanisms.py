@@ -45,10 +45,8 @@ CERTIFIED = (
 )
 CONCLUSION = (
     "The Notes' code draws exp(epsilon u / S), twice the epsilon of the text's exp(epsilon u / (2 S)). By "
-    "the text's law Laplace noise on counts is best, by 2.4 to 3 times against the best candidate and by 4 "
-    "to 14 against the global one. By the code's law local and smooth sensitivity are about as good as "
-    "Laplace noise, as in the pictures, and each loses twice as much, so that the claim for the smooth one "
-    "fails. The files of Figure 2 are swapped; their medians do not tell the laws apart."
+    "the text's law Laplace noise on counts is best. By the code's law local and smooth sensitivity are "
+    "about as good, as in the pictures, and each loses twice as much: the claim for the smooth one fails."
 )
 
 

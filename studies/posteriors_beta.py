@@ -29,9 +29,8 @@ DRAWN = 30
 TEMPERATURE = range_of_change(LEAST) / EPSILON
 POINTS = np.linspace(0.0, 1.0, 401)[1:-1]
 CONCLUSION = (
-    "Compared with the text. The OPS posterior is cut off at .2 and flatter by T = 2.77. The thirty Laplace "
-    "posteriors are about as narrow as the posterior but lie beside it, so their 95 % intervals hold less of "
-    "it than they say. The noise-aware ones are wider."
+    "Compared with the text. The OPS posterior is cut off at .2 and flatter. The thirty Laplace posteriors "
+    "are about as narrow as the posterior but lie beside it. The noise-aware ones are wider."
 )
 
 

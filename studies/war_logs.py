@@ -44,12 +44,9 @@ BOTH: tuple[Kind, ...] = ("many", "few")
 PART = (5, 8)
 """Regions and time steps of the smallest log."""
 CONCLUSION = (
-    "Crashes stand in for the war logs, and the comparison is with the text. With many events a cell, "
-    "clipped counts give the states of the model without privacy. With few they put nearly all small cells "
-    "in one state, give rare categories three times their chance, and have far too narrow intervals; the "
-    "noise-aware model of the same release does not. OPS keeps the states of most cells if its chain finds "
-    "the mode, but restarts end in different ones, and then its epsilon does not hold. Its last draw is not "
-    "noisier than its last hundred."
+    "Crashes stand in for the war logs ([the story](studies/event_log.md)), and the comparison is with the "
+    "text. With many events a cell, clipped counts give the states of the model without privacy; with few "
+    "they do not, the noise-aware model does better, and OPS keeps most states if its chain has converged."
 )
 
 

@@ -44,8 +44,8 @@ CLAIMS: Mapping[tuple[str, str], tuple[str, Claim]] = {
 """What the paper says of its figures, by log and model, and what that leaves for Laplace less OPS."""
 CONCLUSION = (
     "Reproduced: under naive Bayes Laplace noise is superior to OPS, and with many events a cell under the "
-    "hidden Markov model as well. Not reproduced: with few events a cell a converged OPS is better than "
-    "clipped counts at every epsilon, and than noise-aware Laplace at epsilon .1. The rows are of a former "
+    "hidden Markov model too. Not reproduced: with few, a converged OPS is better than clipped counts at "
+    "every epsilon, and than noise-aware Laplace at epsilon .1. The rows are of a former "
     "run, which scored generated logs as well and so drew other random numbers; all else is the same."
 )
 """The last sentence is of the run that `docs/papers.md` shows: it goes when the page is made of a new one."""
