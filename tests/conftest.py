@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from support.lanes import servers_first, slow_without_the_mark
 from support.memory import roomy_memory
@@ -29,6 +30,10 @@ ROOM = 4 * 2**30
 """Bytes; a whole run fills far less, as the folders of tests that passed are removed at once."""
 if TEMPORARY not in os.environ and (memory := roomy_memory(ROOM)):
     os.environ[TEMPORARY] = str(memory)
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
+"""No test fails because its machine is slow."""
 
 ENGINES = ("sqlite", "postgresql")
 

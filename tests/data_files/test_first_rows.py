@@ -99,7 +99,7 @@ def test_anything_else_is_refused_without_a_value_of_it(data: bytes, rule: str) 
     assert refused.value.__cause__ is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(PLACES, st.binary(min_size=1, max_size=4)),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.data_files.source import DRAWS, Provenance, ReleaseSource
@@ -44,7 +44,6 @@ ROWS = st.lists(
 
 @pytest.mark.slow
 @given(ROWS)
-@settings(deadline=None)
 def test_every_format_holds_the_same_rows(rows: list[dict[str, Any]]) -> None:
     table = table_of(columns_of(rows))
     assert pq.read_table(io.BytesIO(parquet_bytes(table, SOURCE))).to_pylist() == rows

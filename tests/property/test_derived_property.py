@@ -176,7 +176,7 @@ def hostile_rows(n_rows: int, seed: int, *, dictionaries: bool) -> pa.RecordBatc
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(entry=ENTRY, seed=st.integers(0, 2**32 - 1), cuts=st.lists(st.integers(0, 30), max_size=3).map(sorted))
 def test_each_row_has_the_answer_of_plain_python(entry: dict[str, Any], seed: int, cuts: list[int]) -> None:
     rows = hostile_rows(30, seed, dictionaries=False)

@@ -68,7 +68,6 @@ def same_bits(ours: Sums, theirs: Sums) -> bool:
 @pytest.mark.slow
 @settings(
     max_examples=15,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
@@ -109,7 +108,7 @@ def test_order_files_row_groups_tasks_and_clusters_change_no_bit(
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(cuts=st.lists(st.integers(0, N_ROWS), max_size=8), data=st.data())
 def test_adding_parts_in_any_grouping_gives_the_whole(cuts: list[int], data: st.DataObject) -> None:
     table = hostile_table(N_ROWS, seed=12)
@@ -152,20 +151,20 @@ def reference_code(keys: list[str], value: Any) -> int:
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(keys=KEYS, values=st.lists(st.none() | FLOATS, max_size=40), offset=st.integers(0, 9))
 def test_codes_of_floats(keys: list[str], values: list[float | None], offset: int) -> None:
     check_codes(keys, pa.array(values, pa.float64()), offset)
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(keys=KEYS, values=st.lists(st.none() | INTEGERS, max_size=40), offset=st.integers(0, 9))
 def test_codes_of_integers(keys: list[str], values: list[int | None], offset: int) -> None:
     check_codes(keys, pa.array(values, pa.int64()), offset)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     keys=KEYS,
     values=st.lists(st.none() | st.decimals(-(10**18), 10**18, places=3), max_size=40),
@@ -190,7 +189,7 @@ def check_codes(keys: list[str], column: pa.Array, offset: int) -> None:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     keys=st.lists(st.text(max_size=5), min_size=1, max_size=6, unique=True),
     values=st.lists(st.none() | st.text(max_size=5), max_size=40),

@@ -293,7 +293,6 @@ def check(new_url: Callable[[], str], max_examples: int) -> None:
         settings=settings(
             max_examples=max_examples,
             stateful_step_count=20,
-            deadline=None,
             phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking would take minutes of database
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),

@@ -34,7 +34,7 @@ def compiled(values: np.ndarray, by: Transform) -> np.ndarray:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(transform=TRANSFORMS, values=VALUES, data=st.data())
 def test_the_kernel_is_the_reference_in_any_order(
     transform: Transform, values: list[float], data: st.DataObject
@@ -49,7 +49,7 @@ def test_the_kernel_is_the_reference_in_any_order(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(transform=TRANSFORMS, values=VALUES, bits=st.integers(2, 24))
 def test_lattice_values_keep_the_order_and_the_bounds(
     transform: Transform, values: list[float], bits: int

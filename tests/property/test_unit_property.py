@@ -116,7 +116,7 @@ SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=25, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_any_statistics_by_any_unit(
     threads: Cluster, table: pa.Table, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -126,7 +126,7 @@ def test_any_statistics_by_any_unit(
 
 @pytest.mark.audit
 @pytest.mark.timeout(1800)
-@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=500, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_any_statistics_by_any_unit_many_times(
     threads: Cluster, table: pa.Table, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -168,7 +168,7 @@ def test_an_interval_far_in_a_tail_is_drawn_from(
     assert result.pvalue > 1e-7
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     powers=st.tuples(st.floats(-3, 7), st.floats(-3, 7)),
     ends=st.tuples(st.floats(1e-9, 1 - 1e-9), st.floats(1e-9, 1 - 1e-9)),

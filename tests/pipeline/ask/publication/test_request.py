@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import UsageError
@@ -67,7 +67,6 @@ TEXTS = st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_categori
     seed=st.integers(0, 2**53 - 1),
     label=TEXTS,
 )
-@settings(deadline=None)
 def test_a_request_is_read_back_whole(where: dict[str, str], draws: int, seed: int, label: str) -> None:
     reference = ReleaseReference(release_id="ab" * 8, manifest_sha256="cd" * 32, label=label)
     request = request_of(where=where, draws=draws, seed=seed, releases=(reference,))

@@ -35,7 +35,7 @@ def places(values: Sequence[Any], kind: pa.DataType) -> list[Place]:
 
 
 @pytest.mark.slow
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(signed=st.lists(SIGNED), unsigned=st.lists(UNSIGNED), floats=st.lists(FLOATS))
 @example(signed=[2**63 - 1, 2**63 - 2, -(2**63)], unsigned=[2**64 - 1, 2**63], floats=[2.0**63, 2.0**64])
 @example(signed=[2**53, 2**53 + 1, 2**53 + 2], unsigned=[2**53 + 1], floats=[2.0**53, 2.0**53 + 2, -0.0])

@@ -99,7 +99,7 @@ CUSTOMERS = st.sampled_from([1, 2, 2**53 - 1, 2**53, LARGE, LARGE + 1, -LARGE, 2
 ROWS = st.lists(CUSTOMERS, max_size=8)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     files=st.lists(ROWS, min_size=2, max_size=3),
     customer=CUSTOMERS.filter(bool),

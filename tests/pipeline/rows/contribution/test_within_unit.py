@@ -105,7 +105,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=ROWS,
     nulls=st.sampled_from(["drop", "own_unit"]),

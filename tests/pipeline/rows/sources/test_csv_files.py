@@ -49,7 +49,7 @@ def rows_read(spec: Spec, *columns: str) -> list[tuple[Any, ...]]:
     sizes=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)),
     ends=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_line_is_in_one_split(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], sizes: tuple[int, int, int], *, ends: bool
 ) -> None:

@@ -49,7 +49,7 @@ def expected(lines: list[bytes], form: LineFormat) -> list[list[str | None]]:
     block_bytes=st.sampled_from([1, 2, 7, 1000]),
     ends=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_hostile_bytes_are_read_as_one_line_after_the_other(
     lines: list[bytes], n_fields: int, quote: str, block_bytes: int, *, ends: bool
 ) -> None:
@@ -62,7 +62,7 @@ def test_hostile_bytes_are_read_as_one_line_after_the_other(
 
 @pytest.mark.slow
 @given(lines=FILES, line=LINES, position=st.integers(0, 8), block_bytes=st.sampled_from([1, 7, 1000]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_neighbours_differ_in_one_record(
     lines: list[bytes], line: bytes, position: int, block_bytes: int
 ) -> None:

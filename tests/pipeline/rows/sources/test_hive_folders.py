@@ -182,7 +182,7 @@ FOLDERS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(FOLDERS, st.sampled_from(["2012-12", "2013-01"]), st.permutations(["year", "month", "place"]))
 def test_leaving_folders_out_changes_no_sum(
     tmp_path_factory: pytest.TempPathFactory,

@@ -23,7 +23,7 @@ def read(text: str | None, kind: str) -> object:
 
 @pytest.mark.slow
 @given(texts=st.lists(st.one_of(st.none(), TEXTS), max_size=5), kind=st.sampled_from(CsvType))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_text_is_a_value_or_null_by_itself(texts: list[str | None], kind: CsvType) -> None:
     values = read_texts(pa.array(texts, pa.string()), kind)
     values.validate(full=True)
@@ -34,7 +34,7 @@ def test_every_text_is_a_value_or_null_by_itself(texts: list[str | None], kind: 
 
 
 @given(st.floats(allow_nan=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_numbers_are_the_nearest(number: float) -> None:
     assert read(repr(number), "number") == number
 
@@ -69,7 +69,7 @@ def test_nan_is_no_error() -> None:
 
 
 @given(st.integers(-(2**65), 2**65))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_integers_of_64_bits(number: int) -> None:
     assert read(f"{number:+d}", "integer") == (number if -(2**63) <= number < 2**63 else None)
 
@@ -93,7 +93,7 @@ def test_truth_values(text: str, *, value: bool | None) -> None:
 
 
 @given(st.dates())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_dates(day: dt.date) -> None:
     assert read(day.isoformat(), "date") == day
 
@@ -107,7 +107,7 @@ def test_what_is_in_no_calendar_is_null(text: str) -> None:
 
 
 @given(st.datetimes(), st.sampled_from([" ", "T", "t"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_timestamps(instant: dt.datetime, between: str) -> None:
     assert read(instant.isoformat(sep=between), "timestamp") == instant
 
@@ -116,7 +116,7 @@ def test_timestamps(instant: dt.datetime, between: str) -> None:
     st.datetimes().filter(lambda instant: 1 < instant.year < 9999),
     st.integers(-1439, 1439).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes))),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_timestamps_with_offset(instant: dt.datetime, zone: dt.timezone) -> None:
     there = instant.replace(tzinfo=zone)
     assert read(there.isoformat(), "timestamp_with_offset") == there

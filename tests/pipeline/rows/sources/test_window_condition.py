@@ -69,7 +69,7 @@ def days() -> st.SearchStrategy[dt.date]:
     return st.one_of(st.dates(), st.sampled_from([dt.date.fromisoformat(day) for day in special]))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     day=days(),
     every=st.sampled_from(["day", "week", "month", "year"]),

@@ -63,7 +63,7 @@ def test_the_twelve_families_of_one_parameter_can_be_sampled() -> None:
     assert set(SAMPLED) == counts | sizes | {"normal_known_mean", "normal_known_variance"}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
 def test_logarithms_are_right_to_58_digits(number: Fraction) -> None:
     digits = decimal.Context(prec=90)
@@ -104,7 +104,7 @@ def test_the_range_of_one_record_is_largest_at_an_end_of_t(name: str) -> None:
     assert made.range_sensitivity(REPLACE, records=1, n_cells=1, n_is_public=False) <= 2 * bound
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_no_neighbours_move_scores_by_more_than_the_range(data: st.DataObject) -> None:
     """Real scores of several cells, floored and cut off, with tables that no family has."""
