@@ -25,7 +25,8 @@ Symbols:
 Method. F is worked out from quantiles, to 1e-9. P(A) of a mean and a variance is a midpoint rule of 4,096
 points in the probability of m; densities of other joint priors are those of draws within the region, as those
 of cut posteriors are. P(A | y) of them is a share of 20,000 draws: its logarithm errs by
-:math:`\sqrt{(1 - P) / 20{,}000 \, P}`, .007 where half lies outside.
+:math:`\sqrt{(1 - P) / 20{,}000 \, P}`, .007 where half lies outside and .07 where all but a hundredth does.
+Where less than that lies within, there is no evidence.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.bounded_records import of_bounded_records
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import blocks_of
@@ -61,6 +63,10 @@ if TYPE_CHECKING:
     """Weights that sum to 1, and the distributions or priors that they are of."""
 
 
+LEAST_SHARE = 0.01
+"""Of a prior or a posterior within A, for its logarithm to be known: see the error of shares above."""
+_LEAST_SHOWN = 1e-6
+"""Of a prior within A, for its density there to be shown."""
 _DRAWS, _PRIOR_DRAWS = 1000, 20_000
 _POINTS = 4096
 _EDGES = np.linspace(0.0, 1.0, 1025)
@@ -83,10 +89,15 @@ def prior_density_of(posterior: Judged, parameter: str, points: ArrayLike) -> Fl
     if family.limits is not None:
         low, high = family.limits(plan.parameters)
         first, last = _levels_of_limits(posterior)
+        if last - first < _LEAST_SHOWN:
+            return None
         return np.where((given >= low) & (given <= high), density[0] / (last - first), 0.0)
     components = _components(posterior.prior)
     if all(isinstance(part, NormalInverseGamma) for _, part in components):
-        return density_of_bounded(components, _interval(posterior), position, given)
+        interval = _interval(posterior)
+        if _share_of_components(components, interval) < _LEAST_SHOWN:
+            return None
+        return density_of_bounded(components, interval, position, given)
     drawn = of_bounded_records(prior, plan).density(name, given[None])
     return None if drawn is None else drawn[0]
 
@@ -117,6 +128,11 @@ def log_share_gained(posterior: Judged) -> Floats:
 
     0 where the posterior is not restricted. Of a mean and a variance its prior is a ``NormalInverseGamma`` or
     a mixture of them, as evidence is known under no other.
+
+    Raises
+    ------
+    UsageError
+        Where less than `LEAST_SHARE` of the prior, or of a cell's posterior under it, lies within A.
     """
     blocks = blocks_of(posterior.distribution)
     if not is_restricted(posterior):
@@ -128,10 +144,15 @@ def log_share_gained(posterior: Judged) -> Floats:
         first, last = _levels_of_limits(posterior)
         of_prior = last - first
     else:
-        interval = _interval(posterior)
-        of_prior = sum(
-            weight * share_of_bounded(part, interval) for weight, part in _components(posterior.prior)
+        of_prior = _share_of_components(_components(posterior.prior), _interval(posterior))
+    few = int(np.sum(share < LEAST_SHARE)) if of_prior >= LEAST_SHARE else len(share)
+    if few:
+        message = (
+            f"{posterior.statistic}: in {few} of {len(share)} cells this prior has no evidence: less than a "
+            "hundredth of it, or of the posterior under it, lies where parameters of records within the "
+            "bounds can be; state a prior that allows for them, or leave these cells out"
         )
+        raise UsageError(message)
     return np.asarray(np.log(share) - math.log(of_prior))
 
 
@@ -155,6 +176,10 @@ def _components(prior: Any) -> Components:
     weights, parts = (prior.weights, prior.components) if isinstance(prior, Mixture) else ((1.0,), (prior,))
     total = math.fsum(weights)
     return [(weight / total, part) for weight, part in zip(weights, parts, strict=True)]
+
+
+def _share_of_components(components: Components, interval: tuple[float, float]) -> float:
+    return sum(weight * share_of_bounded(part, interval) for weight, part in components)
 
 
 def _levels_of_limits(posterior: Judged) -> tuple[float, float]:
@@ -231,9 +256,8 @@ def density_of_bounded(
     from scipy.special import ndtr
 
     centre, half_range = interval
-    numerator, share = np.zeros(points.shape), 0.0
+    numerator = np.zeros(points.shape)
     for weight, part in components:
-        share += weight * share_of_bounded(part, interval)
         plain = part.distribution()
         density = plain.density(plain.parameters[position], points[None])[0]
         if position == 0:
@@ -243,7 +267,7 @@ def density_of_bounded(
             sd = np.sqrt(np.maximum(points, np.finfo(np.float64).tiny) / part.precision)
             inside = ndtr((centre + reach - part.loc) / sd) - ndtr((centre - reach - part.loc) / sd)
             numerator += weight * density * np.where(points <= half_range**2, inside, 0.0)
-    density_given: Floats = numerator / share
+    density_given: Floats = numerator / _share_of_components(components, interval)
     return density_given
 
 

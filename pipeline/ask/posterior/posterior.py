@@ -250,13 +250,15 @@ class Posterior(ParameterPosterior):
         Of all released integers together, noise included: differences between priors of the same release
         are log Bayes factors. Where the posterior is restricted to what records within the bounds can have,
         the prior is too. Where bounds cut off a part of a cell's posterior that part is known to some
-        thousandths, and of a mean and a variance to about .01 (see ``judging/bounded_prior.py``).
+        thousandths, and of a mean and a variance to .01 where half is cut off and .07 where 99 % are.
 
         Raises
         ------
         UsageError
             Where the posterior is not worked out with its normaliser: by MCMC, by importance sampling, with
-            clipping modelled, of several disjoint data sets, or without the noise.
+            clipping modelled, of several disjoint data sets, or without the noise; and where less than a
+            hundredth of the prior, or of a cell's posterior under it, lies where parameters of records
+            within the bounds can be.
         """
         from suffice.pipeline.ask.judging.evidence import log_evidence_of  # few ask
 
@@ -291,7 +293,8 @@ class Posterior(ParameterPosterior):
         -------
         ndarray of shape (n_points,), float64, or None
             In one over the parameter's unit; (n_categories, n_points) where there are categories. None of
-            regressions and of several columns.
+            regressions and of several columns, and of a prior that lies beyond what the posterior is
+            restricted to, but for less than a millionth.
 
         Raises
         ------

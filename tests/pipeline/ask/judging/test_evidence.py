@@ -179,6 +179,37 @@ def test_evidence_of_normal_columns_is_of_the_prior_within_the_bounds() -> None:
     assert np.all(np.abs(restricted.log_evidence - whole.log_evidence - expected) < error)
 
 
+@pytest.mark.parametrize(
+    ("family", "keys", "prior", "released"),
+    [
+        ("poisson", {"upper": "10"}, "Gamma(60, 2)", (20, 30)),
+        ("poisson", {"upper": "10"}, "Gamma(200, 10)", (20, 30)),
+        ("geometric", {"upper": "10"}, "Beta(2, 200)", (-15, 40)),
+        (
+            "normal_known_variance",
+            {"lower": "0", "upper": "10", "variance": "4"},
+            "Normal(17, 0.5)",
+            (20, 30),
+        ),
+        ("normal", {"lower": "0", "upper": "10"}, "NormalInverseGamma(60, 200, 3, 40)", None),
+        ("normal", {"lower": "0", "upper": "10"}, "NormalInverseGamma(30, 20, 6, 40)", None),
+    ],
+)
+def test_a_prior_beyond_the_bounds_has_no_evidence(
+    family: str, keys: dict[str, str], prior: str, released: tuple[int, int] | None
+) -> None:
+    plan = plan_of(family, **keys)
+    values = np.array([released or (1 << 33, 1 << 33, 1 << 33)])
+    posterior = posterior_of(
+        noisy_statistic(plan, values), prior=prior, n_prior="Uniform(0, 100)", clipping="ignored"
+    )
+    with pytest.raises(UsageError, match="less than a hundredth"):
+        _ = posterior.log_evidence
+    (name, *_) = posterior.parameters
+    density = posterior.prior_density(name, np.array([1.0, 5.0]))
+    assert density is None or np.isfinite(density).all()
+
+
 def test_where_there_is_no_evidence_the_reason_is_said() -> None:
     refused = {
         "takes the released values for exact": unrestricted_posterior(bernoulli((7, 5)), method="plug-in"),
