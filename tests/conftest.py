@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from support.collecting import FromTheEnd, is_from_the_end
 from support.lanes import servers_first, slow_without_the_mark
 from support.memory import roomy_memory
 
@@ -43,6 +44,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what CI asks for: the tests that took long without being marked."""
     parser.addoption("--name-slow", action="store_true", help="name tests of a second or more without `slow`")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let each second process collect from the other end."""
+    if is_from_the_end(os.environ.get("PYTEST_XDIST_WORKER", ""), config.args):
+        config.pluginmanager.register(FromTheEnd())
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from support.collecting import FromTheEnd, is_from_the_end
 from support.lanes import servers_first, slow_without_the_mark
 
 
@@ -27,6 +28,20 @@ def test_files_that_need_a_server_come_first_and_whole() -> None:
         item("tests/test_e.py", "s3_url"),
     ]
     assert servers_first(items) == [items[index] for index in (1, 2, 3, 5, 0, 4)]
+
+
+def test_files_that_were_collected_from_the_end_are_turned_round_whole() -> None:
+    items = [item(f"tests/test_{file}.py", name) for file in "ba" for name in ("one", "two")]
+    turned = list(items)
+    FromTheEnd().pytest_collection_modifyitems(turned)
+    assert turned == [items[index] for index in (2, 3, 0, 1)]
+
+
+def test_each_second_process_collects_a_directory_from_the_end(repository: Path) -> None:
+    everything, one = [str(repository / "tests")], [__file__]
+    workers = ("", "gw0", "gw1", "gw2", "gw13")
+    assert [is_from_the_end(worker, everything) for worker in workers] == [False, False, True, False, True]
+    assert not any(is_from_the_end("gw1", arguments) for arguments in (one, everything * 2, []))
 
 
 def test_an_item_without_fixtures_has_no_server() -> None:
