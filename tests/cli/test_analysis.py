@@ -367,7 +367,7 @@ def test_clipping_that_cannot_be_judged_is_said_to_be_unknown(tmp_path: Path, su
     plan = make_plan(statistics={"delay": laplace})
     release = str(publish(tmp_path / "store", plan, {"delay": np.zeros((3, 2), dtype=object)}))
     words = ("posterior", release, "delay", "--method", "plug-in", "--prior")
-    told = suffice.json(*words, "InverseGamma(0.5, 1)", "--clipping", "modelled")["clipping"]
+    told = suffice.json(*words, "InverseGamma(0.5, 1)")["clipping"]
     assert not told["is_warned"]
     for cell in told["cells"]:
         assert (cell["share"], cell["bias"], cell["is_modelled"], cell["is_warned"]) == (
@@ -376,6 +376,6 @@ def test_clipping_that_cannot_be_judged_is_said_to_be_unknown(tmp_path: Path, su
             False,
             False,
         )
-    text = suffice.text(*words, "InverseGamma(0.5, 1)", "--clipping", "modelled")
+    text = suffice.text(*words, "InverseGamma(0.5, 1)")
     assert "clipping" not in text
     assert "of the records as the public bounds leave them" in text

@@ -84,21 +84,27 @@ def prior_density_of(posterior: Judged, parameter: str, points: ArrayLike) -> Fl
     density = prior.density(name, given[None])
     if density is None or not is_restricted(posterior):
         return None if density is None else density[0]
+    return _density_within(posterior, prior, position, given, density[0])
+
+
+def _density_within(
+    posterior: Judged, prior: Distribution, position: int, points: Floats, whole: Floats
+) -> Floats | None:
+    """Return the density given A, of a parameter whose density under the whole prior is known."""
     plan = posterior.observed[0].plan
-    family = FAMILIES[plan.family]
-    if family.limits is not None:
-        low, high = family.limits(plan.parameters)
-        first, last = _levels_of_limits(posterior)
-        if last - first < _LEAST_SHOWN:
-            return None
-        return np.where((given >= low) & (given <= high), density[0] / (last - first), 0.0)
+    limits = FAMILIES[plan.family].limits
     components = _components(posterior.prior)
+    if limits is not None:
+        low, high = limits(plan.parameters)
+        first, last = _levels_of_limits(posterior)
+        share = last - first
+        inside = np.where((points >= low) & (points <= high), whole, 0.0)
+        return inside / share if share >= _LEAST_SHOWN else None
     if all(isinstance(part, NormalInverseGamma) for _, part in components):
         interval = _interval(posterior)
-        if _share_of_components(components, interval) < _LEAST_SHOWN:
-            return None
-        return density_of_bounded(components, interval, position, given)
-    drawn = of_bounded_records(prior, plan).density(name, given[None])
+        is_shown = _share_of_components(components, interval) >= _LEAST_SHOWN
+        return density_of_bounded(components, interval, position, points) if is_shown else None
+    drawn = of_bounded_records(prior, plan).density(prior.parameters[position], points[None])
     return None if drawn is None else drawn[0]
 
 
