@@ -1,0 +1,160 @@
+"""All interleavings, breadth first: which states there are, and the shortest way to one that breaks a promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from support.protocol.actions import PROGRAM, successors, take_over
+from support.protocol.world import LIVE, MOST_RETURNS, NOTHING, RECOVERY, TOMBSTONE, View, first_state, newest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.protocol.world import Charge, Ledger, Rules, State
+
+
+def accepted(rules: Rules, state: State) -> Iterator[Ledger]:
+    """Yield the copies that may go on: with a witness, only those that have its entry."""
+    return (ledger for ledger in state.ledgers if ledger.witnessed or not rules.witness)
+
+
+def no_double_draw(rules: Rules, state: State) -> bool:
+    """Tell whether each charge pays for one version at most, and for none once its epsilon returned."""
+    if not state.revealed:
+        return True
+    paid = [draw[:2] for draw in state.revealed]
+    returned = {charge.id for ledger in accepted(rules, state) for charge in ledger.charges if charge.returned}
+    return len(set(paid)) == len(paid) and returned.isdisjoint(paid)
+
+
+def no_overspend(rules: Rules, state: State) -> bool:
+    """Tell whether no more was revealed than was granted, and each draw is held, or is a counted return."""
+    if rules.bounds_copies and len(state.revealed) > rules.granted:
+        return False
+    return all(
+        ledger.returns <= MOST_RETURNS
+        and not any(
+            charge.returned and not charge.draw and any(draw[:3] == (*charge.id, ledger.branch) for draw in state.drawn)
+            for charge in ledger.charges
+        )
+        for ledger in accepted(rules, state)
+    )
+
+
+def no_unpublished_secret(rules: Rules, state: State) -> bool:
+    """Tell whether what left a host was staged before, and no release stands that its ledger calls abandoned."""
+    if not state.revealed:
+        return True
+    if not set(state.revealed) <= set(state.staged):
+        return False
+    return not any(
+        charge.state == "abandoned"
+        and View(state, host).place(charge.id).manifest not in (NOTHING, TOMBSTONE)
+        for host in (0, 1)
+        for charge in state.ledgers[state.hosts[host].ledger].charges
+        if rules.bounds_copies
+    )
+
+
+def no_lost_epsilon(rules: Rules, state: State) -> bool:
+    """Tell whether a recovery that nobody disturbs ends what dead runs left as it should."""
+    if any(process.at != "idle" for process in state.processes):
+        return True
+    for host in (0, 1):
+        wanted = owed(rules, state, host)
+        if wanted and wanted != outcome(rules, state, host):
+            return False
+    return True
+
+
+def owed(rules: Rules, state: State, host: int) -> str:
+    """Say what has to become of the newest charge, from all that is true of it; empty where that is open."""
+    view = View(state, host)
+    charge = newest(view.ledger)
+    if charge is None or charge.state not in LIVE or (rules.witness and not view.ledger.witnessed):
+        return ""
+    place = view.place(charge.id)
+    if charge.state == "reserved":
+        return "" if place.marker or place.files or place.manifest else "returned"
+    if place.manifest == TOMBSTONE or (place.manifest and place.manifest != charge.draw):
+        return ""
+    kept = any(entry.complete and entry.draw == charge.draw for entry in view.host.spool)
+    if kept or (charge.state == "staged" and place.files == charge.draw):
+        return "" if place.files not in (NOTHING, charge.draw) else "published"
+    if charge.state == "staged" or place.files or charge.machine < 0 or view.ledger.returns >= MOST_RETURNS:
+        return ""
+    begun = any((entry.id, entry.epoch) == (charge.id, charge.draw[-1]) for entry in view.host.spool)
+    here = begun and (view.host.machine, view.host.boot) == (charge.machine, charge.boot)
+    return "returned" if rules.witness or here else ""
+
+
+def outcome(rules: Rules, state: State, host: int) -> str:
+    """Run one recovery on a host to its end, and say what became of the charge."""
+    state = state._replace(starts=1, faults=0, copies=0, backup=())
+    current = take_over(rules, View(state, RECOVERY), host)
+    if current is None:
+        return "left"
+    while current.processes[RECOVERY].at != "idle":
+        view = View(current, RECOVERY)
+        steps = (action(rules, view) for action, _ in PROGRAM[current.processes[RECOVERY].at])
+        current = next(after for after in steps if after is not None)
+    charge: Charge | None = newest(View(current, host).ledger)
+    assert charge is not None
+    return "returned" if charge.returned else charge.state
+
+
+INVARIANTS: dict[str, Callable[[Rules, State], bool]] = {
+    "no double draw": no_double_draw,
+    "no overspend": no_overspend,
+    "no lost epsilon": no_lost_epsilon,
+    "no unpublished secret": no_unpublished_secret,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a search came to.
+
+    `depth` is the number of actions behind the last states, `exhausted` whether none has a successor left, and
+    `steps` the shortest way to a state that breaks `broken`.
+    """
+
+    states: int
+    depth: int
+    exhausted: bool
+    broken: str = ""
+    steps: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(f"{number:>3}. {step}" for number, step in enumerate(self.steps, 1))
+
+
+def search(rules: Rules, depth: int = 1000) -> Result:
+    """Visit every state within some actions of the first, until one breaks an invariant."""
+    start = first_state(rules)
+    came_from: dict[State, tuple[State, str] | None] = {start: None}
+    level, reached = [start], 0
+    while level and reached < depth:
+        following = []
+        reached += 1
+        for state in level:
+            for name, after in successors(rules, state):
+                if after in came_from:
+                    continue
+                came_from[after] = (state, name)
+                following.append(after)
+                for broken, holds in INVARIANTS.items():
+                    if not holds(rules, after):
+                        steps = tuple(_way_to(after, came_from))[::-1]
+                        return Result(
+                            states=len(came_from), depth=reached, exhausted=False, broken=broken, steps=steps
+                        )
+        level = following
+    return Result(states=len(came_from), depth=reached, exhausted=not level)
+
+
+def _way_to(state: State, came_from: dict[State, tuple[State, str] | None]) -> Iterator[str]:
+    while (before := came_from[state]) is not None:
+        state, name = before
+        yield name
