@@ -130,8 +130,15 @@ def stage(_rules: Rules, view: View) -> State | None:
 
 
 def move_on(rules: Rules, view: View) -> State | None:
-    """``move_witness`` between ``staged`` and the first file in the store: part of the rule, not yet of the code."""
-    moved = view if rules.mutant == "witness not moved" else _move_witness(rules, view)
+    """``move_witness`` after ``staged``, to a head behind that entry: part of the rule, not yet of the code."""
+    charge, moved = view.charge, _move_witness(rules, view)
+    if rules.mutant == "witness not moved":
+        moved = view
+    elif rules.witness and rules.mutant != "witness moved to any head":
+        has_it = (
+            charge is not None and charge.draw == view.me.draw and charge.state in ("staged", "published")
+        )
+        moved = moved if has_it else None
     return moved.goes("witnessed").state if moved else view.ends()
 
 
@@ -190,7 +197,9 @@ def take_over(rules: Rules, view: View, host: int) -> State | None:
     if charge.state == "reserved" and (place.files or place.manifest):
         return None
     here = view.host.machine == charge.machine or charge.machine < 0
-    returnable = charge.state == "drawing" and (rules.witness or rules.mutant == "restored copy without witness")
+    returnable = charge.state == "drawing" and (
+        rules.witness or rules.mutant == "restored copy without witness"
+    )
     if charge.state != "reserved" and not (here or returnable or place.manifest or _has_files(view, charge)):
         return None
     return _taken(rules, view, charge, "taken")
@@ -273,7 +282,9 @@ def find_evidence(rules: Rules, view: View) -> State | None:
     if rules.witness:
         moved = view.moves_witness()
         return moved.goes("certain").state if moved else view.ends()
-    return view.keeps().goes("certain").state if has_entry(rules, view, charge) else view.goes("refused").state
+    return (
+        view.keeps().goes("certain").state if has_entry(rules, view, charge) else view.goes("refused").state
+    )
 
 
 def give_draw_back(rules: Rules, view: View) -> State | None:
@@ -291,25 +302,29 @@ def has_entry(rules: Rules, view: View, charge: Charge) -> bool:
         return True
     entry = view.entry(charge.id, charge.draw[-1])
     incomplete = entry is not None and (not entry.complete or rules.mutant == "with a complete spool")
+    if view.host.machine != charge.machine:
+        return False
     if rules.mutant == "clone with the same machine id and no entry":
-        return view.host.machine == charge.machine
-    same_boot = view.host.boot == charge.boot or rules.mutant == "another boot is enough"
-    return view.host.machine == charge.machine and same_boot and incomplete
+        return True
+    return incomplete and (view.me.same_boot or rules.mutant == "another boot is enough")
 
 
 def _may_return(rules: Rules, view: View, charge: Charge) -> bool:
     """Tell whether a drawing charge may return at all: few did, nothing stands there, and a run drew it."""
     few = view.ledger.returns < MOST_RETURNS or rules.mutant == "a fourth time"
-    return few and not view.place(charge.id).files and charge.machine >= 0 and rules.mutant != "today"
+    return (
+        few and not view.place(charge.id).files and charge.machine >= 0 and rules.mutant != "nothing returns"
+    )
 
 
 def _taken(rules: Rules, view: View, charge: Charge, at: str) -> State:
     """Raise a charge's epoch and begin a recovery of it."""
     if rules.mutant != "without take-over":
         charge = charge._replace(epoch=charge.epoch + 1)
+    same_boot = (charge.machine, charge.boot) == (view.host.machine, view.host.boot)
     if rules.mutant == "the last holder's boot" and charge.machine >= 0:
         charge = charge._replace(machine=view.host.machine, boot=view.host.boot)
-    view = view.commits(charge).goes(at, id=charge.id, epoch=charge.epoch)
+    view = view.commits(charge).goes(at, id=charge.id, epoch=charge.epoch, same_boot=same_boot)
     return _started(view)
 
 
@@ -352,6 +367,9 @@ def _draw(view: View, at: str) -> State:
     return drawn.keeps(entry._replace(draw=draw)).goes(at, draw=draw).state
 
 
+_OTHER_BOOT = 9
+"""That of a copied disk, started elsewhere; hosts boot again less often."""
+
 PROGRAM: dict[str, tuple[tuple[Action, bool], ...]] = {
     "idle": ((reserve, True), (continue_reserved, True)),
     "reserved": ((draw_early, False), (give_back, True), (mark, True)),
@@ -393,11 +411,7 @@ def faults(rules: Rules, state: State) -> Iterator[tuple[str, State]]:
         if process.at != "idle":
             yield f"{_name(state, who)} is killed", View(state, who).ends()
     for index, host in enumerate(state.hosts):
-        stopped = tuple(
-            View(state, who).ends().processes[who] if process.host == index else process
-            for who, process in enumerate(state.processes)
-        )
-        down = state._replace(processes=stopped)
+        down = state._replace(processes=_stopped(state, index))
         if host.spool:
             yield f"host {index} boots again", _with_host(down, index, host._replace(boot=host.boot + 1))
             other = Host(machine=host.machine + 2, boot=0, ledger=host.ledger, store=host.store)
@@ -406,7 +420,8 @@ def faults(rules: Rules, state: State) -> Iterator[tuple[str, State]]:
 
 def _copies(rules: Rules, state: State) -> Iterator[tuple[str, State]]:
     """Yield states in which a ledger, and what the rules say with it, is copied, or a copy is put back."""
-    if state.backup:
+    stopped = all(process.at == "idle" for process in state.processes)
+    if state.backup and (stopped or not rules.stops_runs):
         ((ledger, places),) = state.backup
         stores = (places,) if rules.copies_store else state.stores
         restored = ledger._replace(branch=1, like_its_copy=True)
@@ -427,12 +442,20 @@ def _copies(rules: Rules, state: State) -> Iterator[tuple[str, State]]:
         host = state.hosts[index]._replace(ledger=1, store=int(rules.copies_store))
         copied = forked
         if rules.clone:
-            idle = tuple(Process(host=1) if process.host == 1 else process for process in state.processes)
-            copied = forked._replace(processes=(*idle[:2], idle[2] if idle[2].at != "idle" else Process()))
+            copied = forked._replace(processes=_stopped(forked, 1))
             twin = state.hosts[0]
-            spool = twin.spool if rules.clone == "disk" else ()
-            host = host._replace(machine=twin.machine, boot=9, spool=spool)
+            spool = () if rules.clone == "image" else twin.spool
+            boot = twin.boot if rules.clone == "container" else _OTHER_BOOT
+            host = host._replace(machine=twin.machine, boot=boot, spool=spool)
         yield f"host {index} goes on with a copy", _with_host(copied, index, host)
+
+
+def _stopped(state: State, host: int) -> tuple[Process, ...]:
+    """Return the processes with all of one host ended."""
+    return tuple(
+        View(state, who).ends().processes[who] if process.host == host else process
+        for who, process in enumerate(state.processes)
+    )
 
 
 def _with_host(state: State, index: int, host: Host) -> State:

@@ -9,9 +9,12 @@ from support.protocol.actions import PROGRAM, successors, take_over
 from support.protocol.world import LIVE, MOST_RETURNS, NOTHING, RECOVERY, TOMBSTONE, View, first_state, newest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from support.protocol.world import Charge, Ledger, Rules, State
+
+MOST_STEPS = 100
+"""More than any search takes: processes start a bounded number of times, so that each one ends."""
 
 
 def accepted(rules: Rules, state: State) -> Iterator[Ledger]:
@@ -24,7 +27,9 @@ def no_double_draw(rules: Rules, state: State) -> bool:
     if not state.revealed:
         return True
     paid = [draw[:2] for draw in state.revealed]
-    returned = {charge.id for ledger in accepted(rules, state) for charge in ledger.charges if charge.returned}
+    returned = {
+        charge.id for ledger in accepted(rules, state) for charge in ledger.charges if charge.returned
+    }
     return len(set(paid)) == len(paid) and returned.isdisjoint(paid)
 
 
@@ -35,7 +40,9 @@ def no_overspend(rules: Rules, state: State) -> bool:
     return all(
         ledger.returns <= MOST_RETURNS
         and not any(
-            charge.returned and not charge.draw and any(draw[:3] == (*charge.id, ledger.branch) for draw in state.drawn)
+            charge.returned
+            and not charge.draw
+            and any(draw[:3] == (*charge.id, ledger.branch) for draw in state.drawn)
             for charge in ledger.charges
         )
         for ledger in accepted(rules, state)
@@ -48,12 +55,13 @@ def no_unpublished_secret(rules: Rules, state: State) -> bool:
         return True
     if not set(state.revealed) <= set(state.staged):
         return False
+    if rules.copies_store:  # which may lack a tombstone
+        return True
     return not any(
         charge.state == "abandoned"
         and View(state, host).place(charge.id).manifest not in (NOTHING, TOMBSTONE)
         for host in (0, 1)
-        for charge in state.ledgers[state.hosts[host].ledger].charges
-        if rules.bounds_copies
+        for charge in View(state, host).ledger.charges
     )
 
 
@@ -114,10 +122,19 @@ INVARIANTS: dict[str, Callable[[Rules, State], bool]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a search came to.
+    """What a search came to; as text the steps, numbered.
 
-    `depth` is the number of actions behind the last states, `exhausted` whether none has a successor left, and
-    `steps` the shortest way to a state that breaks `broken`.
+    Attributes
+    ----------
+    states : int
+    depth : int
+        Actions behind the last states.
+    exhausted : bool
+        Whether no state is left whose successors were not looked at.
+    broken : str
+        The invariant that does not hold; empty where all do.
+    steps : tuple of str
+        The shortest way to break it.
     """
 
     states: int
@@ -130,31 +147,31 @@ class Result:
         return "\n".join(f"{number:>3}. {step}" for number, step in enumerate(self.steps, 1))
 
 
-def search(rules: Rules, depth: int = 1000) -> Result:
+def search(rules: Rules, *, depth: int = MOST_STEPS, invariants: Iterable[str] = INVARIANTS) -> Result:
     """Visit every state within some actions of the first, until one breaks an invariant."""
     start = first_state(rules)
+    checks = [(name, INVARIANTS[name]) for name in invariants]
     came_from: dict[State, tuple[State, str] | None] = {start: None}
     level, reached = [start], 0
     while level and reached < depth:
-        following = []
         reached += 1
+        following = []
         for state in level:
             for name, after in successors(rules, state):
                 if after in came_from:
                     continue
                 came_from[after] = (state, name)
                 following.append(after)
-                for broken, holds in INVARIANTS.items():
-                    if not holds(rules, after):
-                        steps = tuple(_way_to(after, came_from))[::-1]
-                        return Result(
-                            states=len(came_from), depth=reached, exhausted=False, broken=broken, steps=steps
-                        )
+                broken = next((name for name, holds in checks if not holds(rules, after)), "")
+                if broken:
+                    steps = tuple(_steps_back(after, came_from))[::-1]
+                    size = len(came_from)
+                    return Result(states=size, depth=reached, exhausted=False, broken=broken, steps=steps)
         level = following
     return Result(states=len(came_from), depth=reached, exhausted=not level)
 
 
-def _way_to(state: State, came_from: dict[State, tuple[State, str] | None]) -> Iterator[str]:
+def _steps_back(state: State, came_from: dict[State, tuple[State, str] | None]) -> Iterator[str]:
     while (before := came_from[state]) is not None:
         state, name = before
         yield name

@@ -88,6 +88,8 @@ class Process(NamedTuple):
     marked: bool = False
     """Whether the charge was marked when this process got it."""
     draw: Draw = NOTHING
+    same_boot: bool = False
+    """Of a recovery: whether the charge entered ``drawing`` on its machine, since it booted."""
 
 
 IDLE = Process()
@@ -127,9 +129,12 @@ class Rules:
     """``fork``: a host goes on with a copy, the other with the original; ``restore``: a backup is put back."""
     copies_store: bool = False
     clone: str = ""
-    """Of a fork, host 1 is made of host 0's ``image`` (its machine id) or ``disk`` (its spool as well)."""
+    """What host 1 of a fork has of host 0: by ``image`` the machine's id, by ``disk`` the spool too, by
+    ``container`` all of that and the boot."""
     copied_from: tuple[str, ...] = ("", *LIVE, "published", "abandoned")
     """In which states of the newest charge a copy is made; ``""`` is before there is any."""
+    stops_runs: bool = False
+    """Whether all runs are stopped before a backup is put back, as the page on operating a ledger asks."""
     starts: int = 3
     faults: int = 1
     mutant: str = ""
@@ -227,7 +232,9 @@ class View:
 
     def ends(self) -> State:
         """Let the process end."""
-        return self._with("processes", self.who, IDLE if self.who == RECOVERY else Process(host=self.who)).state
+        return self._with(
+            "processes", self.who, IDLE if self.who == RECOVERY else Process(host=self.who)
+        ).state
 
     def commits(self, charge: Charge, *, returns: int = 0) -> View:
         """Write a charge into the ledger, durably."""
