@@ -1,17 +1,20 @@
-"""The ledger's protocol as a model: no interleaving breaks a promise, and each mutant breaks the one it should.
+"""The ledger's protocol as a model: no interleaving breaks a promise, and each mutant breaks one.
 
-`tests/support/protocol/` is the model, and `python -m support.protocol`, run in `tests/`, prints how mutants break.
+`tests/support/protocol/` is the model; `python -m support.protocol`, in `tests/`, prints how mutants break.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from support.protocol.scenarios import LIMITS, MUTANTS, SCENARIOS, WORLDS, Mutant
 from support.protocol.search import INVARIANTS, search
-from support.protocol.world import Rules
+
+if TYPE_CHECKING:
+    from support.protocol.world import Rules
 
 QUICK = frozenset(
     {"put before staged", "charge after noise", "without the tombstone", "a fourth time", "nothing returns"}

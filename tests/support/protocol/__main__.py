@@ -1,4 +1,4 @@
-"""Print how each mutant, or those whose name holds a word, breaks its promise: ``python -m support.protocol [WORD]``."""
+"""Print how each mutant breaks its promise, or those whose names hold the words that are given."""
 
 from __future__ import annotations
 

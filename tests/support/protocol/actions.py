@@ -1,8 +1,8 @@
 """What may happen next: each action has a guard and an effect, and names the code that it stands for.
 
 An action gets the rules and a process's view of a state, and returns the next state, or None where its guard
-fails. Leases are not modelled: a charge may be taken over at any time, so each holder may wake up as a zombie.
-A lost answer is a commit after which the process ends.
+fails. Leases are not modelled: a charge may be taken over at any time, so that each holder may wake up as a
+zombie. A lost answer is a commit after which the process ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from support.protocol.world import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from support.protocol.world import Id, Rules
+    from support.protocol.world import Rules
 
     Action = Callable[[Rules, View], State | None]
 
@@ -48,7 +48,7 @@ def reserve(rules: Rules, view: View) -> State | None:
 
 
 def continue_reserved(rules: Rules, view: View) -> State | None:
-    """``Decision.TAKE_OVER``: ``markers.may_have_drawn``, ``Ledger.reserve``, which claims, ``Spool.reserve``."""
+    """``Decision.TAKE_OVER``: ``markers.may_have_drawn``, ``moves.claim``, ``Spool.reserve``."""
     charge = newest(view.ledger)
     if view.who == RECOVERY or not _may_start(rules, view) or charge is None or charge.state != "reserved":
         return None
@@ -95,7 +95,7 @@ def look(rules: Rules, view: View) -> State | None:
 
 
 def enter_drawing(_rules: Rules, view: View) -> State | None:
-    """``Ledger.enter_drawing``: until ``staged`` its epsilon is reserved, from here on it is not given back."""
+    """``Ledger.enter_drawing``: from here on noise may meet totals."""
     charge = view.holds("reserved")
     if charge is None:
         return view.ends()
@@ -130,16 +130,14 @@ def stage(_rules: Rules, view: View) -> State | None:
 
 
 def move_on(rules: Rules, view: View) -> State | None:
-    """``move_witness`` after ``staged``, to a head behind that entry: part of the rule, not yet of the code."""
+    """The rule: ``move_witness`` after ``staged``, to a head of a chain that has that entry."""
+    if rules.mutant == "witness not moved" or not rules.witness:
+        return view.goes("witnessed").state
     charge, moved = view.charge, _move_witness(rules, view)
-    if rules.mutant == "witness not moved":
-        moved = view
-    elif rules.witness and rules.mutant != "witness moved to any head":
-        has_it = (
-            charge is not None and charge.draw == view.me.draw and charge.state in ("staged", "published")
-        )
-        moved = moved if has_it else None
-    return moved.goes("witnessed").state if moved else view.ends()
+    has_entry = charge is not None and charge.draw == view.me.draw and charge.state in ("staged", "published")
+    if moved and (has_entry or rules.mutant == "witness moved to any head"):
+        return moved.goes("witnessed").state
+    return view.ends()
 
 
 def put_files(_rules: Rules, view: View) -> State | None:
@@ -197,10 +195,11 @@ def take_over(rules: Rules, view: View, host: int) -> State | None:
     if charge.state == "reserved" and (place.files or place.manifest):
         return None
     here = view.host.machine == charge.machine or charge.machine < 0
-    returnable = charge.state == "drawing" and (
-        rules.witness or rules.mutant == "restored copy without witness"
+    anywhere = rules.witness or rules.mutant == "restored copy without witness"
+    decidable = (
+        here or place.manifest or (anywhere if charge.state == "drawing" else _has_files(view, charge))
     )
-    if charge.state != "reserved" and not (here or returnable or place.manifest or _has_files(view, charge)):
+    if charge.state != "reserved" and not decidable:
         return None
     return _taken(rules, view, charge, "taken")
 
@@ -283,7 +282,9 @@ def find_evidence(rules: Rules, view: View) -> State | None:
         moved = view.moves_witness()
         return moved.goes("certain").state if moved else view.ends()
     return (
-        view.keeps().goes("certain").state if has_entry(rules, view, charge) else view.goes("refused").state
+        view.keeps().goes("certain").state
+        if shows_incomplete(rules, view, charge)
+        else view.goes("refused").state
     )
 
 
@@ -296,7 +297,7 @@ def give_draw_back(rules: Rules, view: View) -> State | None:
     return view.commits(charge._replace(state="abandoned", returned=True), returns=1).goes("ended").state
 
 
-def has_entry(rules: Rules, view: View, charge: Charge) -> bool:
+def shows_incomplete(rules: Rules, view: View, charge: Charge) -> bool:
     """Tell whether this host shows, without a witness, that the charge's draw never came to its end."""
     if rules.mutant == "restored copy without witness":
         return True
@@ -312,9 +313,8 @@ def has_entry(rules: Rules, view: View, charge: Charge) -> bool:
 def _may_return(rules: Rules, view: View, charge: Charge) -> bool:
     """Tell whether a drawing charge may return at all: few did, nothing stands there, and a run drew it."""
     few = view.ledger.returns < MOST_RETURNS or rules.mutant == "a fourth time"
-    return (
-        few and not view.place(charge.id).files and charge.machine >= 0 and rules.mutant != "nothing returns"
-    )
+    drawn_by_a_run = charge.machine >= 0 and rules.mutant != "nothing returns"
+    return few and drawn_by_a_run and not view.place(charge.id).files
 
 
 def _taken(rules: Rules, view: View, charge: Charge, at: str) -> State:
@@ -351,7 +351,7 @@ def _is_older(view: View) -> bool:
 
 
 def _has_files(view: View, charge: Charge) -> bool:
-    return charge.state == "staged" and (view.kept(charge.draw) or view.place(charge.id).files == charge.draw)
+    return view.kept(charge.draw) or view.place(charge.id).files == charge.draw
 
 
 def _draw_of(view: View) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What is searched: worlds in which the protocol holds, mutants that break it there, and worlds without a promise."""
+"""What is searched: worlds in which the protocol holds, mutants that break it, worlds without a promise."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from support.protocol.world import Rules
 
 DRAWN = ("drawing", "staged", "published", "abandoned")
-"""Without a witness a copy that comes with another store, or goes on beside the original, is searched from here on:
-one of a charge that is reserved returns what the original draws."""
+"""States of a charge from which on copies are searched where no witness tells them apart: a copy made before,
+that goes on beside the original or with a store of its own, pays less than both reveal."""
 
 SCENARIOS = (
     Rules(name="one ledger"),
@@ -89,4 +89,4 @@ LIMITS = (
         steps=16,
     ),
 )
-"""Worlds in which two copies go on at once and no witness tells them apart: nothing is promised there."""
+"""Worlds in which two copies go on at once, and no witness tells them apart: nothing is promised there."""

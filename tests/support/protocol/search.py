@@ -1,4 +1,4 @@
-"""All interleavings, breadth first: which states there are, and the shortest way to one that breaks a promise."""
+"""All interleavings, breadth first: how many states there are, and the shortest way to break a promise."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ def no_overspend(rules: Rules, state: State) -> bool:
     """Tell whether no more was revealed than was granted, and each draw is held, or is a counted return."""
     if rules.bounds_copies and len(state.revealed) > rules.granted:
         return False
+    drawn_in = {draw[:3] for draw in state.drawn}
     return all(
         ledger.returns <= MOST_RETURNS
         and not any(
-            charge.returned
-            and not charge.draw
-            and any(draw[:3] == (*charge.id, ledger.branch) for draw in state.drawn)
+            charge.returned and not charge.draw and (*charge.id, ledger.branch) in drawn_in
             for charge in ledger.charges
         )
         for ledger in accepted(rules, state)
@@ -50,7 +49,7 @@ def no_overspend(rules: Rules, state: State) -> bool:
 
 
 def no_unpublished_secret(rules: Rules, state: State) -> bool:
-    """Tell whether what left a host was staged before, and no release stands that its ledger calls abandoned."""
+    """Tell whether what left a host was staged before, and no release stands of an abandoned charge."""
     if not state.revealed:
         return True
     if not set(state.revealed) <= set(state.staged):

@@ -1,7 +1,7 @@
 """What a state of the ledger's protocol is: ledgers, stores, hosts with spools, and processes.
 
-Everything is a tuple, so that a state can be kept in a set. A copy of a ledger is a *branch*: what is appended
-to one is not in the other. One key is released, at one unit of epsilon an attempt.
+Everything is a tuple, so that a state can be kept in a set. A copy of a ledger is a *branch*: what is
+appended to one is not in the other. One key is released, at one unit of epsilon an attempt.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 Id = tuple[int, int]
 """A charge: its attempt, and the branch that reserved it."""
 Draw = tuple[int, ...]
-"""A noisy version: the charge, the branch in which it entered ``drawing``, and its epoch then; or `NOTHING`."""
+"""A noisy version: its charge, the branch in which that entered ``drawing``, the epoch; or `NOTHING`."""
 NOTHING: Draw = ()
 TOMBSTONE: Draw = (0,)
 """What may stand at a manifest's key instead of a draw's manifest."""
@@ -126,7 +126,7 @@ class Rules:
     """Draws of the key whose epsilon was returned before."""
     witness: bool = False
     copy: str = ""
-    """``fork``: a host goes on with a copy, the other with the original; ``restore``: a backup is put back."""
+    """``fork``: a host goes on with a copy, beside the original; ``restore``: a backup is put back."""
     copies_store: bool = False
     clone: str = ""
     """What host 1 of a fork has of host 0: by ``image`` the machine's id, by ``disk`` the spool too, by
