@@ -186,7 +186,7 @@ def forget(_rules: Rules, view: View) -> State | None:
 
 
 def take_over(rules: Rules, view: View, host: int) -> State | None:
-    """``settling.settle``: its guards, and ``Ledger.take_over``."""
+    """``settling.settle``, by recovery or by a rerun: its guards, and ``Ledger.take_over``."""
     view = view.goes("idle", host=host)
     charge = newest(view.ledger)
     if charge is None or charge.state not in LIVE:
@@ -475,12 +475,14 @@ def successors(rules: Rules, state: State) -> Iterator[tuple[str, State]]:
             yield f"{name}: {words}", after
             if commits:
                 yield f"{name}: {words}, whose answer is lost", View(after, who).ends()
-        if process.at == "idle" and who == RECOVERY and state.starts:
-            for host in (0, 1):
-                for start in (take_over, abandon_lost):
-                    after = start(rules, view, host)
-                    if after is not None:
-                        yield f"recovery on host {host}: {start.__name__.replace('_', ' ')}", after
+        if process.at != "idle" or not state.starts:
+            continue
+        for host in (0, 1) if who == RECOVERY else (who,):
+            actor = f"recovery on host {host}" if who == RECOVERY else name
+            for start in (take_over, abandon_lost) if who == RECOVERY else (take_over,):
+                after = start(rules, view, host)
+                if after is not None:
+                    yield f"{actor}: {start.__name__.replace('_', ' ')}", after
     yield from faults(rules, state)
 
 

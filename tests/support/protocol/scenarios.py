@@ -61,10 +61,10 @@ MUTANTS = (
     _mutant("restored copy without witness", "a second copy, with its store", "no double draw", 16),
     _mutant("clone with the same machine id and no entry", "a clone of the machine", "no double draw", 16),
     _mutant("another boot is enough", "a clone with its spool", "no double draw", 16),
-    _mutant("the last holder's boot", "a clone with its spool", "no double draw", 18, starts=3, faults=1),
+    _mutant("the last holder's boot", "a clone with its spool", "no double draw", 17, starts=3),
     _mutant("witness not moved", "a second copy, with its store, a witness", "no double draw", 13),
     _mutant("witness moved to any head", "a backup restored, a witness", "no double draw", 14),
-    _mutant("without the marker", "a backup restored, its store stays", "no overspend", 22),
+    _mutant("without the marker", "a backup restored, its store stays", "no overspend", 24),
 )
 
 _BOTH = Rules(name="", copy="fork", starts=2, faults=0)

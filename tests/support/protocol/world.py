@@ -44,7 +44,7 @@ class Ledger(NamedTuple):
     returns: int = 0
     """Draws whose epsilon was returned."""
     like_its_copy: bool = True
-    """Whether nothing was appended since it was copied."""
+    """Whether nothing was appended since it was copied: then a witness of its end fits both."""
     witnessed: bool = True
     """Whether it has the entry that the witness holds."""
 
