@@ -274,7 +274,10 @@ def put_tombstone(rules: Rules, view: View) -> State | None:
 
 
 def find_evidence(rules: Rules, view: View) -> State | None:
-    """The rule: the witness moved to the take-over; or this boot's incomplete entry is here, and removed."""
+    """The rule: the witness moved to the take-over; or this boot's incomplete entry is here, and removed.
+
+    To look at the entry and to remove it are one step here.
+    """
     charge = view.charge
     if charge is None or not _may_return(rules, view, charge):
         return view.goes("refused").state

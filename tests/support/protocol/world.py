@@ -1,7 +1,8 @@
 """What a state of the ledger's protocol is: ledgers, stores, hosts with spools, and processes.
 
 Everything is a tuple, so that a state can be kept in a set. A copy of a ledger is a *branch*: what is
-appended to one is not in the other. One key is released, at one unit of epsilon an attempt.
+appended to one is not in the other; all processes of a host reach the same one. One key is released, at one
+unit of epsilon an attempt.
 """
 
 from __future__ import annotations
