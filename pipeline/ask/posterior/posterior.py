@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import ConflictWarning, UsageError
-from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of
 from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.math.parameters.parameter_posterior import (
@@ -442,8 +442,12 @@ def summaries(
     source = generator(rng)
     ends, kind = ends_of(mass), posterior.interval_kind(interval)
     draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
+    distribution, of_cell = posterior.distribution, None
+    if isinstance(distribution, RepeatedCells):  # cells that are alike have one interval, worked out once
+        of_cell, distribution = distribution.of_cell, distribution.distribution
+        n_cells = int(of_cell.max()) + 1
     blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
-    for block in blocks_of(posterior.distribution):
+    for block in blocks_of(distribution):
         for parameter, values in blocks.items():
             if kind == CENTRAL:
                 between = block.quantiles(parameter, ends, draws, source)
@@ -457,7 +461,13 @@ def summaries(
         done += len(lower)
         if progress is not None:
             progress(done, n_cells)
-    return {
+    joined = {
         parameter: {name: np.concatenate([part[name] for part in values]) for name in values[0]}
         for parameter, values in blocks.items()
+    }
+    if of_cell is None:
+        return joined
+    return {
+        parameter: {name: numbers[of_cell] for name, numbers in values.items()}
+        for parameter, values in joined.items()
     }
