@@ -34,6 +34,7 @@ from suffice.pipeline.math.parameters.parameter_posterior import (
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -113,6 +114,7 @@ class Posterior(ParameterPosterior):
     predictor_prior: str | None = None
     releases: tuple[str, ...] = ()
     _judged: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
+    _judgements: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def quantile(
         self,
@@ -163,6 +165,12 @@ class Posterior(ParameterPosterior):
         if lines := self.conflict.lines():
             warnings.warn(ConflictWarning("; ".join(lines)), stacklevel=3)
 
+    def _once(self, name: str, judge: Callable[[Posterior], Any]) -> Any:
+        """Return what is judged of this posterior, worked out when it is asked for first."""
+        if name not in self._judgements:
+            self._judgements[name] = judge(self)
+        return self._judgements[name]
+
     @property
     def clipping(self) -> Clipping | None:
         """What the model says of records beyond the bounds, in cells that model clipping: no data are read.
@@ -206,7 +214,7 @@ class Posterior(ParameterPosterior):
         """
         from suffice.pipeline.ask.judging.conflict import conflict_of  # few ask
 
-        return conflict_of(self)
+        return self._once("conflict", conflict_of)
 
     @property
     def decided_by_default(self) -> dict[str, NDArray[np.bool_]]:
@@ -218,7 +226,7 @@ class Posterior(ParameterPosterior):
         """
         from suffice.pipeline.ask.judging.checking import decided_by_default  # few ask
 
-        return decided_by_default(self)
+        return dict(self._once("decided", decided_by_default))
 
     @property
     def moved_by_default(self) -> dict[str, NDArray[np.bool_]]:
@@ -230,7 +238,7 @@ class Posterior(ParameterPosterior):
         """
         from suffice.pipeline.ask.judging.checking import moved_by_default  # few ask
 
-        return moved_by_default(self)
+        return dict(self._once("moved", moved_by_default))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -120,10 +120,9 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         drawn_from = _posterior(opened, opened.chosen(statistic, terms["where"]), terms, is_drawn=True)
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
-    source = posterior_source(
-        SUMMARIES, [opened], drawn_from, mass=mass, interval=kind, draws=draws, seed=seed
-    )
+    stated = {"mass": mass, "interval": kind, "draws": draws, "seed": seed}
     if out is not None:
+        source = posterior_source(SUMMARIES, [opened], drawn_from, **stated)
         drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)
         output.write_draws(drawn_from, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
@@ -149,7 +148,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     if as_json:
         output.print_json(
             {
-                "source": source.document(),
+                "source": posterior_source(SUMMARIES, [opened], drawn_from, **stated).document(),
                 "release": opened.label,
                 "statistic": statistic,
                 "family": drawn_from.family,
