@@ -27,6 +27,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import State, StateType
 from prefect.concurrency.sync import concurrency
+from prefect.settings import PREFECT_API_REQUEST_TIMEOUT, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from suffice.errors import ClusterError, StageFailedError, StoreError, SufficeError
 from suffice.flows.endings import COMPLETED, Reporter, Subject, error_text, refused_kind
@@ -99,7 +100,7 @@ def earlier_run(limit: str, does_same: Callable[[datetime], bool]) -> UUID | Non
         return None
     since: Any = datetime.now(UTC) - LONGEST  # Prefect's own type of it is made by its models
     try:
-        with get_client(sync_client=True) as client:
+        with temporary_settings(SHORT_CALLS), get_client(sync_client=True) as client:
             if not client.read_global_concurrency_limit_by_name(limit).active_slots:
                 return None
             here = client.read_flow_run(runtime.flow_run.id)
@@ -133,7 +134,12 @@ REPORTING_S = 45.0
 LEASE_S = 120.0
 """Seconds after which a dataset is free again where the run that holds it was killed."""
 LONGEST_WAIT_S = 1800.0
-"""Seconds that a run waits for its dataset: a server that was killed forgets leases, and never frees it."""
+"""Seconds from a run's start in which it waits for its dataset, all calls of Prefect's server included.
+
+A server that was killed forgets leases, and never frees it; one that hangs answers no call.
+"""
+SHORT_CALLS: dict[Any, Any] = {PREFECT_CLIENT_MAX_RETRIES: 1, PREFECT_API_REQUEST_TIMEOUT: 20.0}
+"""How long a run asks before its work: by default Prefect asks a server that hangs for minutes a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +176,7 @@ class Run:
         self.reporter = Reporter()
         self.log = records.begin(str(runtime.flow_run.flow_name), run=str(runtime.flow_run.id))
         self._held = ExitStack()
+        self._began = time.monotonic()
 
     def about(self, **names: str | int) -> None:
         """Let the lines of the run's log name what it is about to release."""
@@ -186,18 +193,18 @@ class Run:
         """Wait for the dataset's concurrency limit, ``suffice-DATASET``, made where there is none; hold it.
 
         It is a courtesy: the ledger keeps runs apart whatever Prefect does. So where the server does not
-        answer, or another run holds the dataset for too long, the run goes on without it, and where the lease
-        cannot be renewed nothing is broken off.
+        answer, or another run holds the dataset until `LONGEST_WAIT_S` after this run's start, it goes on
+        without, and where the lease cannot be renewed nothing is broken off.
         """
         name = limit_name(dataset)
         try:
-            with get_client(sync_client=True) as client:
+            with temporary_settings(SHORT_CALLS), get_client(sync_client=True) as client:
                 client.upsert_global_concurrency_limit_by_name(name, 1)
             self._held.enter_context(
                 concurrency(
                     name,
                     occupy=1,
-                    timeout_seconds=LONGEST_WAIT_S,
+                    timeout_seconds=max(1.0, self._began + LONGEST_WAIT_S - time.monotonic()),
                     strict=True,
                     lease_duration=LEASE_S,
                     raise_on_lease_renewal_failure=False,

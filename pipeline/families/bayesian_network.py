@@ -22,7 +22,7 @@ from suffice.pipeline.families.shared.contract import ColumnType, Example, Famil
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
-from suffice.pipeline.terms.statistics.count_table import released_tables
+from suffice.pipeline.terms.statistics.count_table import released_layout, released_tables
 from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity
 from suffice.pipeline.terms.statistics.simulated_sums import table_counts
 
@@ -79,8 +79,7 @@ def _layout(spec: BayesianNetworkSpec) -> dict[str, tuple[str, ...]]:
 
 def measure(spec: BayesianNetworkSpec) -> TableCounts:
     """Count each node within each combination of its parents, but for margins of other counts."""
-    layout = _layout(spec)
-    return counted_tables.measure(spec.nodes, [layout[table.name] for table in released_tables(tables(spec))])
+    return counted_tables.measure(spec.nodes, [*released_layout(_layout(spec)).values()])
 
 
 def tables(spec: BayesianNetworkSpec) -> tuple[CountTable, ...]:

@@ -153,6 +153,7 @@ COMMANDS: dict[str, Schema] = {
                     }
                 )
             ),
+            "leftovers": TEXTS,
         }
     ),
     "ledger abandon": closed({**CHARGE, **each(CHARGE_STATE, "before after"), "spent": EXACT}),
@@ -160,6 +161,7 @@ COMMANDS: dict[str, Schema] = {
         {
             **VERIFIED,
             **each(COUNT, "releases files tombstones markers withdrawn publications left_files"),
+            "leftovers": TEXTS,
             "ledger": COMPARED,
         }
     ),

@@ -11,7 +11,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from obstore import delete, get, list_with_delimiter, put
+from obstore import delete, get, head, list_with_delimiter, put
 from obstore import list as list_objects
 from obstore.exceptions import (
     AlreadyExistsError,
@@ -28,6 +28,7 @@ from suffice.errors import ObjectExistsError, StoreError
 from suffice.storage.objects.object_store import SILENT, Reason, checked_key, of_answer
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Iterator, Sequence
     from typing import BinaryIO
 
@@ -240,6 +241,26 @@ class Bucket:
             return
         except _FAILURES as error:
             raise self._error(key, "removed", _reason(error)) from None
+
+    def modified(self, key: str) -> dt.datetime | None:
+        """Return when an object was written, by the server's clock; None where there is no such object.
+
+        Raises
+        ------
+        StoreError
+            Where it cannot be looked at.
+        """
+        checked_key(key)
+        try:
+            return head(self._reader, key)["last_modified"]
+        except FileNotFoundError:
+            return None
+        except _FAILURES as error:
+            raise self._error(key, "read", _reason(error)) from None
+
+    def sweep_hidden(self, before: dt.datetime) -> list[str]:  # noqa: ARG002 - as directories do it
+        """Return nothing: a server shows no object that is not whole."""
+        return []
 
     def sweep(self, prefix: str, *, keep: str) -> list[str]:
         """Remove what stands below `prefix` but `keep`, and return the keys removed."""

@@ -6,6 +6,7 @@ Locks and shared memory may not hold between machines: the file system of a path
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import fcntl
 import os
 import re
@@ -110,6 +111,8 @@ def is_network(kind: str) -> bool:
     return kind in _NETWORK
 
 
+_HIDDEN = re.compile(r"\.[A-Za-z0-9][A-Za-z0-9_.-]*\.[0-9a-f]{16}", re.ASCII)
+"""The name of a file that is being written: that of its key, and a random ending."""
 _PIECE = 2**20
 """Bytes that are copied at a time."""
 
@@ -260,6 +263,38 @@ class LocalFiles:
             if path.is_file():
                 _remove(path)
 
+    def modified(self, key: str) -> dt.datetime | None:
+        """Return when an object was written; None where there is no such object.
+
+        Raises
+        ------
+        StoreError
+            Where it cannot be looked at.
+        """
+        path = self._path(key)
+        with _store_errors("read", path):
+            return _modified(path) if path.is_file() else None
+
+    def sweep_hidden(self, before: dt.datetime) -> list[str]:
+        """Remove the hidden files of writers that died before then, and return their paths, sorted.
+
+        Raises
+        ------
+        StoreError
+            Where one cannot be removed, or nothing can be listed.
+        """
+        removed = []
+        with _store_errors("removed", self.root):
+            for directory, directories, files in os.walk(self.root, onerror=_raise_unless_missing):
+                directories[:] = [name for name in directories if not name.startswith(".")]
+                for name in filter(_HIDDEN.fullmatch, files):
+                    path = Path(directory, name)
+                    if path.is_symlink() or _modified(path) >= before:
+                        continue
+                    _remove(path)
+                    removed.append(path.relative_to(self.root).as_posix())
+        return sorted(removed)
+
     def sweep(self, prefix: str, *, keep: str) -> list[str]:
         """Remove what stands below `prefix` but `keep`, hidden files of dead writers too.
 
@@ -323,6 +358,10 @@ def _link(hidden: Path, path: Path) -> None:
             return
         message = f"{path} exists, and is never overwritten"
         raise ObjectExistsError(message) from None
+
+
+def _modified(path: Path) -> dt.datetime:
+    return dt.datetime.fromtimestamp(path.stat().st_mtime, tz=dt.UTC)
 
 
 def _remove(path: Path) -> None:

@@ -8,6 +8,7 @@ store fails in a way that may pass, `Patience` says how long to go on.
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import errno
 import re
 import secrets
@@ -94,6 +95,7 @@ def patiently(attempt: Callable[[], Result], patience: Patience, state: str) -> 
 
 PREFIX = "probe-"
 """Of the probe's key, at the top of the store, where no release is looked for."""
+_LARGEST_STANDING = 4096
 LENGTH = 16
 """Of what is put, in bytes."""
 
@@ -141,6 +143,45 @@ def check_create_only(objects: ObjectStore, uri: str) -> None:
         raise StoreError(message)
 
 
+def check_create_only_by(objects: ObjectStore, uri: str, key: str) -> None:
+    """Try to replace an object that stands there by its own bytes: nothing new is left, whoever is killed.
+
+    A store that refuses is one that creates objects only once; one that replaces it changes nothing. What it
+    answers otherwise, as to a role that may create and not replace, a probe decides.
+
+    Parameters
+    ----------
+    objects : ObjectStore
+    uri : str
+        For messages.
+    key : str
+        Of an object of at most 4096 bytes that nobody ever changes.
+
+    Raises
+    ------
+    StoreError
+        As :func:`check_create_only`.
+    """
+    try:
+        standing = objects.get(key, at_most=_LARGEST_STANDING)
+        if standing is not None:
+            objects.put_new(key, standing)  # after a lost answer, too, a bucket takes them for those put
+    except ObjectExistsError:
+        return
+    except StoreError:
+        pass
+    check_create_only(objects, uri)
+
+
+LEFT_FOR = dt.timedelta(days=1)
+"""How old a probe or a half-written file is whose writer is gone for certain."""
+
+
+def has_name_of_probe(key: str, *, folder: str) -> bool:
+    """Tell whether a key at the top of the store, or of `folder`, is that of a probe; nothing is read."""
+    return _NAME.fullmatch(key.removeprefix(f"{folder}/")) is not None
+
+
 def is_left_probe(objects: ObjectStore, key: str, *, folder: str) -> bool:
     """Tell whether an object is what is left of a probe: its name and length are a probe's.
 
@@ -158,7 +199,7 @@ def is_left_probe(objects: ObjectStore, key: str, *, folder: str) -> bool:
     StoreError
         Where the object cannot be read.
     """
-    if not _NAME.fullmatch(key.removeprefix(f"{folder}/")):
+    if not has_name_of_probe(key, folder=folder):
         return False
     content = objects.get(key, at_most=LENGTH + 1)
     return content is not None and len(content) == LENGTH
@@ -317,6 +358,15 @@ class ObjectStore(Protocol):
 
     def delete(self, key: str) -> None:
         """Remove an object, if it is there."""
+
+    def modified(self, key: str) -> dt.datetime | None:
+        """Return when an object was written, by the clock of whatever keeps it; None where there is none."""
+
+    def sweep_hidden(self, before: dt.datetime) -> list[str]:
+        """Remove what writers that died before then left half written, anywhere; return it, sorted.
+
+        Never an object. Where nothing half written can stand, as in a bucket, there is nothing to do.
+        """
 
     def sweep(self, prefix: str, *, keep: str) -> list[str]:
         """Remove what stands below `prefix`, which ends with ``/``, but the key `keep`.

@@ -19,10 +19,12 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import LIVE, ChargeState, is_held, label
 from suffice.storage.ledger.rerun import in_progress_error
+from suffice.storage.operations.leftovers import remove_leftovers
 from suffice.storage.operations.settling import remove_orphans, settle
+from suffice.storage.releases import release_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
@@ -139,9 +141,13 @@ class Report:
     charges : tuple of Recovered
         Those that were not final and those that had left files, by account, in the order of their
         reservation.
+    leftovers : tuple of str
+        Probes and half-written files of killed runs that were removed from the ledger's stores, each behind
+        the URI of its store.
     """
 
     charges: tuple[Recovered, ...]
+    leftovers: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -150,10 +156,17 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``suffice ledger recover --json`` prints."""
-        return {"ok": self.ok, "charges": [charge.to_dict() for charge in self.charges]}
+        return {
+            "ok": self.ok,
+            "charges": [charge.to_dict() for charge in self.charges],
+            "leftovers": list(self.leftovers),
+        }
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.charges)) or "nothing to recover: every charge is final"
+        lines = [*map(str, self.charges)] or ["nothing to recover: every charge is final"]
+        if self.leftovers:
+            lines.append(f"removed {counted(len(self.leftovers), 'file')} that killed runs left")
+        return "\n".join(lines)
 
 
 def recover(
@@ -165,7 +178,8 @@ def recover(
     otherwise, and abandon it; abandon what never drew, returning its epsilon. A live charge that is not
     staged is left alone. So is one whose files are in the spool of another host, or whose store cannot be
     opened, is not the store it was charged with, or holds something that does not belong there: the
-    report says why, and a later recovery tries again.
+    report says why, and a later recovery tries again. Probes and half-written files that killed runs left in
+    the ledger's stores are removed once they are a day old.
 
     Parameters
     ----------
@@ -189,7 +203,19 @@ def recover(
     if spool is not None:
         _forget_ended(ledger, spool)
     recovered = [_recover_one(ledger, stores, spool, summary.dataset, summary) for summary in unsettled]
-    return Report(charges=tuple(charge for charge in recovered if charge is not None))
+    return Report(
+        charges=tuple(charge for charge in recovered if charge is not None),
+        leftovers=tuple(_remove_leftovers(ledger)),
+    )
+
+
+def _remove_leftovers(ledger: Ledger) -> Iterator[str]:
+    """Remove what killed runs left in the stores that can be reached; it harms nothing where it stays."""
+    for known in ledger.stores():
+        with suppress(SufficeError):
+            store = release_store.open_store(known.uri, ledger_id=ledger.ledger_id, probe=False)
+            for key in remove_leftovers(store.objects):
+                yield f"{store.uri}/{key}"
 
 
 def _forget_ended(ledger: Ledger, spool: Spool) -> None:

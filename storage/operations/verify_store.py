@@ -350,6 +350,9 @@ class StoreVerification:
         Published posteriors; and files that belong to nothing and harm nothing: whole files in the folders
         of publications that no manifest names, as writers of the same request that were not first leave
         them, and probes of runs that were killed or may not delete.
+    leftovers : tuple of str
+        The keys of those probes, at most `MOST_PROBLEMS`; `suffice ledger recover` removes them when they are
+        a day old.
     ledger_checked : bool
         Whether a ledger was compared, both ways.
     """
@@ -362,6 +365,7 @@ class StoreVerification:
     withdrawn: int
     publications: int
     left_files: int
+    leftovers: tuple[str, ...]
     ledger_checked: bool
 
     @property
@@ -431,6 +435,7 @@ class _Tally:
         self.ledger = ledger
         self.public_keys = public_keys
         self.problems: dict[str, None] = {}
+        self.leftovers: list[str] = []
         self.n_more = 0
         self.releases = self.files = self.tombstones = self.markers = 0
         self.withdrawn = self.publications = self.left_files = 0
@@ -478,6 +483,7 @@ class _Tally:
             return
         if is_left_probe(self.store.objects, key, folder=PUBLICATIONS):
             self.left_files += 1
+            self.leftovers += [key] if len(self.leftovers) < MOST_PROBLEMS else []
             return
         if marker_sequence(key) is None:
             self.note([f"{key}: it belongs to no release, and is no marker"])
@@ -501,5 +507,6 @@ class _Tally:
             withdrawn=self.withdrawn,
             publications=self.publications,
             left_files=self.left_files,
+            leftovers=tuple(self.leftovers),
             ledger_checked=self.ledger is not None,
         )

@@ -14,11 +14,11 @@ from suffice.errors import ReleaseMissingError, ReleaseWithdrawnError, StoreErro
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.spec.windows_and_amendments import edition, read_edition
 from suffice.storage.objects.address import read_address
-from suffice.storage.objects.object_store import check_create_only
+from suffice.storage.objects.object_store import check_create_only_by
 from suffice.storage.releases.location import MANIFEST, Location, is_path
 from suffice.storage.releases.manifest import LARGEST_TOMBSTONE, DataFile, is_tombstone, tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
-from suffice.storage.releases.store_identity import claim_store, read_identity
+from suffice.storage.releases.store_identity import KEY, claim_store, read_identity
 from suffice.storage.releases.withdrawal import WITHDRAWN
 from suffice.storage.signatures.signing import check_signature, pinned_keys
 
@@ -86,7 +86,7 @@ class ReleaseStore:
         StoreError
             Where it replaces objects, or cannot be written.
         """
-        check_create_only(self.objects, self.uri)
+        check_create_only_by(self.objects, self.uri, KEY)
 
     def write_data(
         self, name: str, edition: str, release_id: str, statistic: str, data: bytes, *, rows: int

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ObjectExistsError, StoreError, WrongStoreError
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.objects.object_store import check_create_only
+from suffice.storage.objects.object_store import check_create_only, check_create_only_by
 from suffice.storage.releases.manifest_model import FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -157,9 +157,10 @@ def claim_store(
         _check_owner(identity, uri, ledger_id)
     else:
         require_empty(objects, uri)
-    if identity is None or probe:
-        check_create_only(objects, uri)
+    if identity is not None and probe:
+        check_create_only_by(objects, uri, KEY)
     if identity is None:
+        check_create_only(objects, uri)
         return write_identity(objects, uri, store_id=secrets.token_hex(16), ledger_id=ledger_id)
     return identity
 

@@ -148,7 +148,7 @@ def test_recover_says_what_it_did(workspace: Workspace, capsys: pytest.CaptureFi
     assert [entry["returned"] for entry in report["charges"]] == ["1", "0", "0"]
     (account,) = run(capsys, "ledger", "show", "--json")["accounts"]
     assert (account["spent"], account["reserved"], account["returned"]) == ("2", "0", "1")
-    assert run(capsys, "ledger", "recover", "--json") == {"ok": True, "charges": []}
+    assert run(capsys, "ledger", "recover", "--json") == {"ok": True, "charges": [], "leftovers": []}
 
 
 def test_what_cannot_be_recovered_is_exit_5(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:

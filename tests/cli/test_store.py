@@ -149,6 +149,7 @@ def test_a_store_is_verified(workspace: Workspace, suffice: Runner) -> None:
         "withdrawn": 0,
         "publications": 0,
         "left_files": 0,
+        "leftovers": [],
         "ledger": "checked",
     }
     assert "ok - 1 release with 7 files, 0 tombstones, 1 marker, 0 publications;" in suffice.text(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.audit
 
-NOT_RUN = {("A wrong clock", "not-run", 0)}
+NOT_RUN = {("A wrong clock", "not-run", 0), ("A server of Prefect that was gone", "not-run", 0)}
 FOLLOWED = {
     ("Backups", "", 0),
     ("Backups", "postgresql", 0),
@@ -44,6 +44,7 @@ FOLLOWED = {
     ("An exhausted budget", "", 0),
     ("A killed run", "", 0),
     ("A stuck worker", "", 0),
+    ("A server of Prefect that was gone", "", 0),
     ("Missed windows", "", 0),
     ("An upgrade", "", 0),
     ("An upgrade", "", 1),
@@ -222,6 +223,16 @@ def test_a_killed_run(page: Page) -> None:
     with books(page) as made:
         made.ledger.let_go(pay(made, "killed", until="reserved"))
     settled, _ = page.follow("A killed run")
+    assert "returned" in settled
+    assert spent() == 1
+
+
+def test_a_server_of_prefect_that_was_gone(page: Page) -> None:
+    """As a run leaves its charge whose process was ended; tests/flows has servers that hang."""
+    write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"})
+    with books(page) as made:
+        made.ledger.let_go(pay(made, "ended", until="reserved"))
+    settled, _ = page.follow("A server of Prefect that was gone")
     assert "returned" in settled
     assert spent() == 1
 

@@ -31,8 +31,13 @@ def by_address(n_workers: int = 1) -> Any:
 
 
 @contextmanager
-def in_processes(directory: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Start a scheduler that can be killed, and one worker; yield its address and its process."""
+def in_processes(
+    directory: Path, *, preload: str | None = None
+) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Start a scheduler that can be killed, and one worker; yield its address and its process.
+
+    The worker may be given a module to import before it does anything.
+    """
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
     settings = {f"DASK_{name.upper().replace('.', '__')}": str(value) for name, value in NO_SPILLING.items()}
@@ -51,7 +56,7 @@ def in_processes(directory: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]
     try:
         scheduler = start("distributed.cli.dask_scheduler", "--port", str(port))
         worker = ["--no-nanny", "--nthreads", "1", "--local-directory", str(directory)]
-        start("distributed.cli.dask_worker", address, *worker)
+        start("distributed.cli.dask_worker", address, *worker, *(["--preload", preload] if preload else []))
         yield address, scheduler
     finally:
         for process in started:

@@ -165,7 +165,8 @@ class Conflict:
     def _line_of_default(self) -> str:
         nats = float(np.sum(self.log_bayes_factors))
         times = f"1e{nats / np.log(10.0):.0f}"
-        cells = len(self.log_bayes_factors)
+        compared, known = len(self.log_bayes_factors), len(self.tails)
+        cells = f"{compared} of {known}" if compared < known else f"{compared}"
         return (
             f"conflict: the prior of the parameters, {_shortened(self.prior)}, and {cells} cells together "
             f"disagree: what was released is about {times} times as probable under the default prior, "

@@ -126,7 +126,8 @@ def estimand_text(posterior: Judged) -> str:
     modelled = posterior.models_clipping
     number = 0 if modelled is None else int(modelled.sum())
     if number == 0 and posterior.before_clipping and can_be_modelled(family, posterior.observed):
-        return "of records before clipping: in no cell does clipping make a difference that matters"
+        cells = f"none of {posterior.n_groups} cells" if posterior.n_groups > 1 else "no cell"
+        return f"of records before clipping: in {cells} does clipping make a difference that matters"
     after = "of the records as the public bounds leave them: a value beyond a bound counts as that bound"
     if number == 0:
         return after

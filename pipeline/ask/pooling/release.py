@@ -145,7 +145,7 @@ class Release:
         UsageError
             Where the release has none of that name.
         """
-        return self.sampled[name].plan if name in self.sampled else self.statistic(name).plan
+        return self.sampled[name].plan if name in self.sampled else self.cells(name).plan
 
     def samples(self, name: str, where: Mapping[str, object] | None = None) -> ReleasedSample:
         """Return the draws of a statistic that was released as a sample.
@@ -204,7 +204,7 @@ class Release:
         """
         if statistic in self.sampled:
             return self.samples(statistic, where).table()
-        return self.statistic(statistic).where(where).table()
+        return self.selected(statistic, where).table()
 
     @lists_terms
     def posterior(
@@ -238,13 +238,59 @@ class Release:
         UsageError, PriorError
             Where the method or the prior does not fit.
         """
-        from suffice.pipeline.ask.inference.within_unit import Model
+        stated = PosteriorTerms(prior=prior, **terms)
+        return self.posterior_of(self.chosen(statistic, stated.where), stated, progress)
+
+    def chosen(
+        self, statistic: str, where: Mapping[str, object] | None = None, *, first: int | None = None
+    ) -> NoisyStatistic:
+        """Return the cells that a posterior is of; of very many, no more than these are read as numbers.
+
+        Parameters
+        ----------
+        statistic : str
+            Its name in the release.
+        where : mapping, optional
+            Keep the cells with these group keys.
+        first : int, optional
+            Of these so many, in the order of the release; all otherwise. Parameters that are of the whole
+            release are of all its cells in any case.
+
+        Raises
+        ------
+        UsageError
+            Where the release has no such statistic, column or key, or parameters are of no single cell.
+        """
         from suffice.pipeline.ask.posterior.cells import cells_of  # scipy is slow to import
+        from suffice.pipeline.families import FAMILIES
+
+        if FAMILIES[self.cells(statistic).plan.family].of_release:
+            return cells_of(self.statistic(statistic), where)
+        return self.selected(statistic, where, first=first)
+
+    def selected(
+        self, statistic: str, where: Mapping[str, object] | None = None, *, first: int | None = None
+    ) -> NoisyStatistic:
+        """Return single cells of a statistic, as :meth:`chosen` does those that have parameters.
+
+        Raises
+        ------
+        UsageError
+            Where the release has no such statistic, column or key.
+        """
+        if not where and first is None:
+            return self.statistic(statistic)
+        cells = self.cells(statistic, where)
+        return cells.slice(0, len(cells) if first is None else min(first, len(cells)))
+
+    def posterior_of(
+        self, chosen: NoisyStatistic, terms: PosteriorTerms, progress: CellProgress | None = None
+    ) -> Posterior:
+        """Return the posterior of cells that are chosen already; else as :meth:`posterior`."""
+        from suffice.pipeline.ask.inference.within_unit import Model
         from suffice.pipeline.ask.posterior.choice_of_engine import inferred  # scipy is slow to import
         from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
 
-        stated = PosteriorTerms(prior=prior, **terms)
-        chosen = cells_of(self.statistic(statistic), stated.where)
-        posterior = inferred(chosen, stated, progress)
-        model = Model.of(rows_alone(chosen), self.entry(statistic))
+        posterior = inferred(chosen, terms, progress)
+        model = Model.of(rows_alone(chosen), self.entry(chosen.plan.name))
         return dataclasses.replace(posterior, model=model, releases=(self.named,))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import ConflictWarning, UsageError
-from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of
 from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.math.parameters.parameter_posterior import (
@@ -34,6 +34,7 @@ from suffice.pipeline.math.parameters.parameter_posterior import (
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -113,6 +114,7 @@ class Posterior(ParameterPosterior):
     predictor_prior: str | None = None
     releases: tuple[str, ...] = ()
     _judged: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
+    _judgements: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def quantile(
         self,
@@ -163,6 +165,12 @@ class Posterior(ParameterPosterior):
         if lines := self.conflict.lines():
             warnings.warn(ConflictWarning("; ".join(lines)), stacklevel=3)
 
+    def _once(self, name: str, judge: Callable[[Posterior], Any]) -> Any:
+        """Return what is judged of this posterior, worked out when it is asked for first."""
+        if name not in self._judgements:
+            self._judgements[name] = judge(self)
+        return self._judgements[name]
+
     @property
     def clipping(self) -> Clipping | None:
         """What the model says of records beyond the bounds, in cells that model clipping: no data are read.
@@ -206,7 +214,7 @@ class Posterior(ParameterPosterior):
         """
         from suffice.pipeline.ask.judging.conflict import conflict_of  # few ask
 
-        return conflict_of(self)
+        return self._once("conflict", conflict_of)
 
     @property
     def decided_by_default(self) -> dict[str, NDArray[np.bool_]]:
@@ -218,7 +226,7 @@ class Posterior(ParameterPosterior):
         """
         from suffice.pipeline.ask.judging.checking import decided_by_default  # few ask
 
-        return decided_by_default(self)
+        return dict(self._once("decided", decided_by_default))
 
     @property
     def moved_by_default(self) -> dict[str, NDArray[np.bool_]]:
@@ -230,7 +238,7 @@ class Posterior(ParameterPosterior):
         """
         from suffice.pipeline.ask.judging.checking import moved_by_default  # few ask
 
-        return moved_by_default(self)
+        return dict(self._once("moved", moved_by_default))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -445,8 +453,12 @@ def summaries(
     source = generator(rng)
     ends, kind = ends_of(mass), posterior.interval_kind(interval)
     draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
+    distribution, of_cell = posterior.distribution, None
+    if isinstance(distribution, RepeatedCells):  # cells that are alike have one interval, worked out once
+        of_cell, distribution = distribution.of_cell, distribution.distribution
+        n_cells = int(of_cell.max()) + 1
     blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
-    for block in blocks_of(posterior.distribution):
+    for block in blocks_of(distribution):
         for parameter, values in blocks.items():
             if kind == CENTRAL:
                 between = block.quantiles(parameter, ends, draws, source)
@@ -460,7 +472,13 @@ def summaries(
         done += len(lower)
         if progress is not None:
             progress(done, n_cells)
-    return {
+    joined = {
         parameter: {name: np.concatenate([part[name] for part in values]) for name in values[0]}
         for parameter, values in blocks.items()
+    }
+    if of_cell is None:
+        return joined
+    return {
+        parameter: {name: numbers[of_cell] for name, numbers in values.items()}
+        for parameter, values in joined.items()
     }

@@ -339,6 +339,80 @@ def blocks_of(distribution: Distribution) -> tuple[Distribution, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedCells:
+    """A distribution whose cells stand for others too.
+
+    Attributes
+    ----------
+    distribution : Distribution
+        Of the different cells.
+    of_cell : ndarray of shape (n_cells,), int64
+        Which of them stands for each cell.
+    turn : ndarray of shape (n_cells,), int64
+        How many cells before it the same one stands for: cells that are alike have draws of their own.
+    """
+
+    distribution: Distribution
+    of_cell: Cells
+    turn: Cells
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.distribution.parameters
+
+    @property
+    def components(self) -> Mapping[str, tuple[str, ...]]:
+        """The entries' names, by parameter."""
+        return getattr(self.distribution, "components", {})
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """Those of the different cells."""
+        return dict(getattr(self.distribution, "diagnostics", {}))
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return self.distribution.mean(parameter)[self.of_cell]
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        return self.distribution.sd(parameter)[self.of_cell]
+
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles are those of draws."""
+        return from_draws(self.distribution)
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Marginal quantiles."""
+        return self.distribution.quantiles(parameter, q, draws, rng)[self.of_cell]
+
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Marginal densities, of one turn of all different cells after the other."""
+        values = np.empty_like(points)
+        for turn in range(int(self.turn.max()) + 1):
+            cells = np.flatnonzero(self.turn == turn)
+            asked = points[np.unique(self.of_cell, return_index=True)[1]]
+            asked[self.of_cell[cells]] = points[cells]
+            densities = self.distribution.density(parameter, asked)
+            if densities is None:
+                return None
+            values[cells] = densities[self.of_cell[cells]]
+        return values
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws, independent between all cells."""
+        turns = int(self.turn.max()) + 1
+        drawn = {}
+        for name, values in self.distribution.sample(draws * turns, rng).items():
+            # Every cell gets its turn of the draws of the one that stands for it.
+            dealt = values.reshape(turns, -1, *values.shape[1:])[self.turn, :, self.of_cell]
+            drawn[name] = np.ascontiguousarray(np.moveaxis(dealt, 0, 1))
+        return drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartlyClipped:
     """Parameters in cells some of which model clipping.
 

@@ -90,6 +90,8 @@ class ParameterPosterior:
     @property
     def n_groups(self) -> int:
         """The number of selected cells."""
+        for keys in self.groups.values():
+            return len(keys)
         if hasattr(self.distribution, "n_cells"):  # where means take long to work out
             return int(self.distribution.n_cells)
         return len(self.distribution.mean(self.parameters[0]))

@@ -82,8 +82,15 @@ class CountTable:
 
 def released_tables(tables: Sequence[CountTable]) -> tuple[CountTable, ...]:
     """Leave out tables of one variable that is the only parent of another: they are margins of its table."""
-    only_parents = {table.variables[0].name for table in tables if len(table.variables) == _OF_A_PAIR}
-    return tuple(table for table in tables if len(table.variables) > 1 or table.name not in only_parents)
+    layout = {table.name: tuple(variable.name for variable in table.variables) for table in tables}
+    released = released_layout(layout)
+    return tuple(table for table in tables if table.name in released)
+
+
+def released_layout(layout: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Leave out the same tables of a layout, table -> its variables: no category is listed for that."""
+    only_parents = {names[0] for names in layout.values() if len(names) == _OF_A_PAIR}
+    return {table: names for table, names in layout.items() if len(names) > 1 or table not in only_parents}
 
 
 def label_columns(labels: Sequence[Label]) -> dict[str, tuple[str | None, ...]]:

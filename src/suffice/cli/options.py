@@ -26,6 +26,7 @@ DEFAULT_STORE = "releases"
 DEFAULT_LEDGER = "sqlite:///ledger.db"
 PUBLISH_TIMEOUT = 3600.0
 
+AllOption = Annotated[bool, typer.Option("--all", help="Compute and print every cell, not the first few.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 StoreOption = Annotated[
     str, typer.Option("--store", envvar="SUFFICE_STORE", metavar="URI", help="Where releases are published.")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.operations.withdrawing import RestingRelease
 
 DIGITS = 4
@@ -202,11 +203,36 @@ def print_json(document: object) -> None:
     say_json({**document, "withdrawn": named} if named and isinstance(document, dict) else document)
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = 200, digits: int = 6) -> None:
+MOST_ROWS = 200
+"""Of a table in a terminal, unless all are asked for."""
+
+
+def first_cells(plan: StatisticPlan) -> int:
+    """Return of how many cells a table shows the parameters; at least one."""
+    # A cell has about as many parameters as quantities besides n.
+    return max(1, MOST_ROWS // max(1, sum(quantity.name != "n" for quantity in plan.quantities)))
+
+
+def print_part(shown: int, n_cells: int) -> None:
+    """Say above a table that only these cells of all that were asked for are computed."""
+    if shown < n_cells:
+        say(
+            f"the first {shown} of {n_cells} cells are computed, and all that is said here is of these: "
+            "--where chooses others, --all takes every one\n"
+        )
+
+
+def print_left_out(shown: int, n_cells: int) -> None:
+    """Say below a table how many cells are not in it."""
+    if shown < n_cells:
+        say(f"... and {n_cells - shown} more cells, not computed: use --where, --all or --json")
+
+
+def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = MOST_ROWS, digits: int = 6) -> None:
     """Print rows as a text table; past `limit` rows, say how many are left out."""
     say(rows_text(rows[:limit], digits=digits))
     if len(rows) > limit:
-        say(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
+        say(f"... and {len(rows) - limit} more rows: use --where, --all, --json or --out")
 
 
 def print_written(*files: Path | None) -> None:

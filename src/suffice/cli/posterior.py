@@ -17,6 +17,7 @@ from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
 @options.with_terms()
@@ -55,6 +56,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     *,
     allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
+    every_cell: options.AllOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Print posterior means and credible intervals under any public prior. Costs no privacy."""
@@ -71,27 +73,35 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
 
     analysis.check_versus(terms["where"], versus)
     statements = analysis.parse_statements(probability or [], is_contrast=bool(versus))
-    drawn_from = opened.posterior(statistic, **terms, progress=messages.cell_progress("posterior"))
+    asked = opened.cells(statistic, terms["where"])
+    first = None if every_cell or as_json else output.first_cells(asked.plan)
+    chosen = opened.chosen(statistic, terms["where"], first=first)
+    has_files = any(file is not None for file in (out, plot, card))
+    shown = _posterior(opened, chosen, terms, is_drawn=has_files or bool(versus or statements))
+    n_cells = len(asked) // chosen.cells_summed
     rng = np.random.default_rng(seed)
-    kind = drawn_from.interval_kind(interval)
-    rows = summarise(drawn_from, mass, draws, rng, messages.cell_progress("intervals"), interval=kind)
+    kind = shown.interval_kind(interval)
+    rows = summarise(shown, mass, draws, rng, messages.cell_progress("intervals"), interval=kind)
     answers: dict[str, Any] = {}
     if versus:
-        other = {**terms, "where": {**terms["where"], **options.parse_pairs("--versus", versus)}}
-        against = opened.posterior(statistic, **other, progress=messages.cell_progress("posterior"))
+        other = {**terms["where"], **options.parse_pairs("--versus", versus)}
+        others = opened.chosen(statistic, other, first=first)
+        against = _posterior(opened, others, terms, is_drawn=True)
         answers.update(
             analysis.comparison(
-                drawn_from, against, versus, statements, mass=mass, interval=kind, draws=draws, rng=rng
+                shown, against, versus, statements, mass=mass, interval=kind, draws=draws, rng=rng
             )
         )
     elif statements:
-        answers["probability"] = analysis.probability(drawn_from, statements, draws, rng)
+        answers["probability"] = analysis.probability(shown, statements, draws, rng)
+    drawn_from = shown
+    if has_files and shown.n_groups < n_cells:  # files hold every cell
+        drawn_from = _posterior(opened, opened.chosen(statistic, terms["where"]), terms, is_drawn=True)
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
-    source = posterior_source(
-        SUMMARIES, [opened], drawn_from, mass=mass, interval=kind, draws=draws, seed=seed
-    )
+    stated = {"mass": mass, "interval": kind, "draws": draws, "seed": seed}
     if out is not None:
+        source = posterior_source(SUMMARIES, [opened], drawn_from, **stated)
         drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)
         output.write_draws(drawn_from, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
@@ -117,7 +127,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     if as_json:
         output.print_json(
             {
-                "source": source.document(),
+                "source": posterior_source(SUMMARIES, [opened], drawn_from, **stated).document(),
                 "release": opened.label,
                 "statistic": statistic,
                 "family": drawn_from.family,
@@ -144,9 +154,10 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         return
     from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
-    _print_posterior(drawn_from, rows, answers)
-    output.print_saturation(opened.statistic(statistic))
-    _print_judgements(drawn_from)
+    output.print_part(shown.n_groups, n_cells)
+    _print_posterior(shown, rows, answers, n_cells, every_cell=every_cell)
+    output.print_saturation(chosen if chosen.cells_summed == 1 else opened.statistic(statistic))
+    _print_judgements(shown)
     say(f"\nrelease: {opened.label}")
     _print_terms(drawn_from)
     say(f"intervals: {interval_in_words(kind, mass)}")
@@ -155,6 +166,19 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     else:
         say(f"quantities computed from draws use {draws} draws")
     output.print_written(out, plot, card)
+
+
+def _posterior(opened: Release, chosen: NoisyStatistic, terms: options.Terms, *, is_drawn: bool) -> Posterior:
+    """Work out the posterior of some cells; once for cells that are alike, unless each needs its draws."""
+    from suffice.pipeline.ask.batches.part_answer import posterior_of_alike  # scipy is slow to import
+    from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
+
+    stated, progress = PosteriorTerms(**terms), messages.cell_progress("posterior")
+
+    def posterior_of(cells: NoisyStatistic) -> Posterior:
+        return opened.posterior_of(cells, stated, progress)
+
+    return posterior_of(chosen) if is_drawn else posterior_of_alike(chosen, posterior_of, 0)
 
 
 def _check_files(
@@ -197,14 +221,22 @@ def _print_terms(drawn_from: Posterior) -> None:
         say(f"prior of predictors: {drawn_from.predictor_prior}")
 
 
-def _print_posterior(drawn_from: Posterior, rows: list[dict[str, Any]], answers: dict[str, Any]) -> None:
+def _print_posterior(
+    drawn_from: Posterior,
+    rows: list[dict[str, Any]],
+    answers: dict[str, Any],
+    n_cells: int,
+    *,
+    every_cell: bool,
+) -> None:
     plug_in = plug_in_lines(drawn_from)
     for line in plug_in:
         say(line)
     if plug_in:
         say("")
     output.print_estimand(drawn_from)
-    output.print_rows(rows)
+    output.print_rows(rows, limit=len(rows) if every_cell else output.MOST_ROWS)
+    output.print_left_out(drawn_from.n_groups, n_cells)
     if any(row["mean"] is None or row["sd"] is None for row in rows):
         say("\nmeans and standard deviations that are left out do not exist")
     analysis.print_answers(answers)

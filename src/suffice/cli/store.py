@@ -62,12 +62,15 @@ def verify(
                 "withdrawn": checked.withdrawn,
                 "publications": checked.publications,
                 "left_files": checked.left_files,
+                "leftovers": list(checked.leftovers),
                 "ledger": compared,
             }
         )
     else:
         for problem in checked.problems:
             say(problem)
+        for key in checked.leftovers:
+            say(f"left over, and harms nothing: {key}")
         say(
             f"{'ok' if checked.ok else 'not ok'} - {counted(checked.releases, 'release')} with "
             f"{counted(checked.files, 'file')}, {counted(checked.tombstones, 'tombstone')}, "

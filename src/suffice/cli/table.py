@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
@@ -31,17 +30,19 @@ def table(
     *,
     allow_withdrawn: options.AllowWithdrawnOption = False,
     overwrite: OverwriteOption = False,
+    every_cell: options.AllOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Print a statistic's unbiased estimates and the standard deviations of their noise; a sample's draws."""
     output.check_out(out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    cells = options.parse_pairs("--where", where)
+    wanted = options.parse_pairs("--where", where)
+    whole = every_cell or as_json or out is not None or plot is not None
     statistic_table = (
-        _sample(opened, opened.samples(statistic, cells))
+        _sample(opened, opened.samples(statistic, wanted), whole=whole)
         if statistic in opened.sampled
-        else _estimates(opened, opened.statistic(statistic).where(cells))
+        else _estimates(opened, statistic, wanted, whole=whole)
     )
     if out is not None:
         from suffice.data_files.tables import columns_of
@@ -66,7 +67,10 @@ def table(
         )
         return
     if out is None:
-        output.print_rows(statistic_table.rows)
+        output.print_part(statistic_table.shown, statistic_table.n_cells)
+        limit = len(statistic_table.rows) if every_cell else output.MOST_ROWS
+        output.print_rows(statistic_table.rows, limit=limit)
+        output.print_left_out(statistic_table.shown, statistic_table.n_cells)
         statistic_table.say_more()
         output.print_rows_of(statistic_table.plan.rows_of, statistic_table.what)
     output.print_written(out, plot)
@@ -74,8 +78,13 @@ def table(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
-    """A statistic's table, whichever mechanism made it, and how the rest of the output speaks of it."""
+    """A statistic's table, whichever mechanism made it, and how the rest of the output speaks of it.
 
+    Of all cells that were asked for, the first ``shown`` are in it.
+    """
+
+    shown: int
+    n_cells: int
     plan: StatisticPlan
     source: Provenance
     rows: list[dict[str, Any]]
@@ -85,8 +94,12 @@ class _Table:
     what: str
 
 
-def _estimates(release: Release, chosen: NoisyStatistic) -> _Table:
+def _estimates(release: Release, statistic: str, where: dict[str, str], *, whole: bool) -> _Table:
     from suffice.data_files.source import table_source
+
+    cells = release.cells(statistic, where)
+    first = None if whole else max(1, output.MOST_ROWS // len(cells.plan.quantities))
+    chosen = release.selected(statistic, where, first=first)
 
     def draw(path: Path, **texts: str) -> None:
         from suffice.plots.tables import plot_table  # the plot extra
@@ -94,6 +107,8 @@ def _estimates(release: Release, chosen: NoisyStatistic) -> _Table:
         plot_table(chosen, path, **texts)
 
     return _Table(
+        shown=len(chosen.values),
+        n_cells=len(cells),
         plan=chosen.plan,
         source=table_source(release, chosen.plan.name),
         rows=chosen.table(),
@@ -104,10 +119,15 @@ def _estimates(release: Release, chosen: NoisyStatistic) -> _Table:
     )
 
 
-def _sample(release: Release, chosen: ReleasedSample) -> _Table:
+def _sample(release: Release, asked: ReleasedSample, *, whole: bool) -> _Table:
+    import numpy as np
+
     from suffice.data_files.source import sample_source
     from suffice.pipeline.terms.declaration.exact_numbers import format_number
 
+    n_cells, n_draws = asked.indices.shape
+    shown = n_cells if whole else min(n_cells, max(1, output.MOST_ROWS // n_draws))
+    chosen = asked.take(np.arange(shown))
     source, drawn = sample_source(release, chosen), chosen.sample
 
     def draw(path: Path, **texts: str) -> None:
@@ -116,6 +136,8 @@ def _sample(release: Release, chosen: ReleasedSample) -> _Table:
         plot_sample(chosen, path, **texts)
 
     return _Table(
+        shown=shown,
+        n_cells=n_cells,
         plan=chosen.plan,
         source=source,
         rows=chosen.table(),
