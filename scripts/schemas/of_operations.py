@@ -35,27 +35,23 @@ from scripts.schemas.shapes import (
     either,
     listed,
     mapped,
-    named,
     of_dataclass,
     of_model,
     or_null,
     rows,
 )
+from scripts.schemas.typed import CONTRACT, ERROR, schema_of
 from suffice.cataloguing.catalogue import Catalogue
-from suffice.doctor.contract import State
-from suffice.monitoring.records import KINDS
-from suffice.monitoring.standing import AccountStanding, SeriesStanding, Unreadable
-from suffice.pipeline.terms.declaration.data_contract import DataContract
-from suffice.releasing.backfill import BackfilledWindow
-from suffice.releasing.gap_report import AmendmentStatus, WindowStatus
+from suffice.doctor.examination import Diagnosis
+from suffice.monitoring.standing import Standing
+from suffice.releasing.backfill import Backfill
+from suffice.releasing.gap_report import GapReport
+from suffice.releasing.rehearsal import Rehearsal
 from suffice.storage.operations.audits import AuditDocument
 from suffice.storage.operations.disclosure import TO_STATE
 
-CONTRACT = named("DataContract", of_dataclass(DataContract))
-"""What an account's data are, as its owner states it."""
 COMPARED: Schema = {"enum": ["checked", "not_checked"]}
 VERIFIED: Schema = {"ok": BOOLEAN, "problems": TEXTS}
-ERROR: Schema = {**each(TEXT, "type message"), "exit_status": COUNT}
 FAILED = closed({"error": closed(ERROR)})
 """What every command prints in place of its document where it fails."""
 
@@ -236,18 +232,7 @@ DISCLOSURE = reading(
     }
 )
 _found = of_dataclass(Catalogue)["properties"]
-STANDING: Schema = closed(
-    {
-        "as_of": TEXT,
-        "ok": BOOLEAN,
-        "accounts": listed(of_dataclass(AccountStanding)),
-        "series": listed(of_dataclass(SeriesStanding)),
-        "unreadable": listed(of_dataclass(Unreadable)),
-        "in_spool": COUNT,
-        "refusals": or_null(closed(dict.fromkeys(KINDS, COUNT))),
-        "audit": or_null(closed({"ok": BOOLEAN, "hour": HOUR})),
-    }
-)
+STANDING = schema_of(Standing)
 """How an installation stands, whatever command says it."""
 
 COMMANDS: dict[str, Schema] = {
@@ -285,53 +270,11 @@ COMMANDS: dict[str, Schema] = {
     ),
     "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
     "audit": of_model(AuditDocument),
-    "rehearse": closed(
-        {
-            "rehearsal": {"const": True},
-            "ok": BOOLEAN,
-            **each(TEXT, "name dataset window"),
-            "stages": listed(closed({**each(TEXT, "stage tried"), "seconds": NUMBER})),
-            "kept": TEXT_OR_NULL,
-            "error": closed({"stage": TEXT, **ERROR}),
-        },
-        ("error",),
-    ),
-    "backfill": closed(
-        {
-            "windows": listed(of_dataclass(BackfilledWindow)),
-            "epsilon": EXACT,
-            "stopped": TEXT_OR_NULL,
-            "refusal": TEXT_OR_NULL,
-            "needed_grant": EXACT_OR_NULL,
-            "error": or_null(closed(ERROR)),
-        }
-    ),
-    "status": either(
-        STANDING,
-        closed(
-            {
-                **each(TEXT, "name dataset as_of"),
-                "first_from": {"enum": ["parameter", "spec", "ledger", "calendar"]},
-                "ok": BOOLEAN,
-                "windows": listed(of_dataclass(WindowStatus)),
-                "amendments": listed(of_dataclass(AmendmentStatus)),
-                **each(EXACT, "epsilon remaining_epsilon"),
-                "expect_epsilon": EXACT_OR_NULL,
-                "per_window": BOOLEAN,
-                "covered": COUNT,
-                "further": COUNT_OR_NULL,
-            }
-        ),
-    ),
+    "rehearse": schema_of(Rehearsal),
+    "backfill": schema_of(Backfill),
+    "status": either(STANDING, schema_of(GapReport)),
     "metrics": closed({"out": TEXT_OR_NULL, "written": BOOLEAN, "standing": STANDING}),
-    "doctor": closed(
-        {
-            "ok": BOOLEAN,
-            "findings": listed(
-                closed({**each(TEXT, "check found remedy"), "state": {"enum": list(map(str, State))}})
-            ),
-        }
-    ),
+    "doctor": schema_of(Diagnosis),
     "show": reading(RELEASE, OF_WINDOWS),
     "verify": either(
         closed({**VERIFIED, "ledger": COMPARED, "signature": SIGNATURE, "withdrawn": or_null(WITHDRAWAL)}),

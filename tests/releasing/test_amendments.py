@@ -25,6 +25,7 @@ from suffice.errors import (
 )
 from suffice.pipeline.ask.pooling.pool import Relation, relation_of
 from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.releasing import release as releasing
 from suffice.releasing.gap_report import AmendmentState
 from suffice.storage.ledger.opening import open_ledger
@@ -234,7 +235,7 @@ def test_a_report_names_amendments_that_are_due_and_overdue(
         assert f"{due.due:%Y-%m-%d %H}" == "2013-02-11 00"
         assert found.ok == (due.state is AmendmentState.DUE)
         assert (found.covered, found.further) == (1, 8)
-        assert found.to_dict()["amendments"][0]["state"] == state
+        assert document(found)["amendments"][0]["state"] == state
     at(monkeypatch, "2013-02-14T01:00:00+00:00")
     amended = release(workspace, 1)
     after = report(as_of="2013-02-15T00:00Z")
