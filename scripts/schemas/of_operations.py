@@ -13,17 +13,14 @@ from scripts.schemas.shapes import (
     BOOLEAN,
     COUNT,
     COUNT_OR_NULL,
-    DESIGN,
     EXACT,
     EXACT_OR_NULL,
-    FAMILY,
     HASH,
     HOUR,
     KEY_ID,
     METHOD,
     NEIGHBORING,
     NUMBER,
-    NUMBER_OR_NULL,
     RELEASE_ID,
     TEXT,
     TEXT_OR_NULL,
@@ -38,12 +35,18 @@ from scripts.schemas.shapes import (
     of_dataclass,
     of_model,
     or_null,
-    rows,
 )
-from scripts.schemas.typed import CONTRACT, ERROR, schema_of
+from scripts.schemas.typed import CONTRACT, ERROR, beside, fields_of, may_lack, schema_of
 from suffice.cataloguing.catalogue import Catalogue
+from suffice.cli.plan import YearOfPerson
 from suffice.doctor.examination import Diagnosis
 from suffice.monitoring.standing import Standing
+from suffice.pipeline.ask.planning.beside_sample import ErrorComparison
+from suffice.pipeline.ask.planning.smallest_epsilon import NeededEpsilon
+from suffice.pipeline.spec.expected import ExpectPlan
+from suffice.pipeline.spec.plan import Plan
+from suffice.pipeline.terms.declaration.documents import Positive
+from suffice.pipeline.terms.statistics.statistic_plan import HEADING, NOISY, SamplePlan, StatisticPlan
 from suffice.releasing.backfill import Backfill
 from suffice.releasing.gap_report import GapReport
 from suffice.releasing.rehearsal import Rehearsal
@@ -55,97 +58,26 @@ VERIFIED: Schema = {"ok": BOOLEAN, "problems": TEXTS}
 FAILED = closed({"error": closed(ERROR)})
 """What every command prints in place of its document where it fails."""
 
-STATISTIC: dict[str, Schema] = {
-    "name": TEXT,
-    "family": FAMILY,
-    "columns": TEXTS,
-    "rows_of": TEXT_OR_NULL,
-    "design": DESIGN,
-    "epsilon": EXACT,
-}
-TWO_ENDS: Schema = {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 2}
-SAMPLE = closed(
-    {
-        **each(TEXT, "parameter prior"),
-        **each({"type": "integer", "minimum": 1}, "draws grid range_sensitivity scale candidates"),
-        "within": TWO_ENDS,
-        **each(EXACT, "temperature epsilon_unused"),
-    }
-)
 PLAN: Schema = {
-    **each(TEXT, "name dataset unit"),
-    **each(EXACT, "epsilon epsilon_per_window"),
-    "neighboring": NEIGHBORING,
-    "max_rows": COUNT,
-    "unit_nulls": UNIT_NULLS,
-    "window": TEXT_OR_NULL,
-    "amend": TEXTS,
-    "derived": mapped(TEXT),
-    "groups": mapped(COUNT),
-    "cells": COUNT,
-    "plan_hash": HASH,
+    **fields_of(Plan),
     "statistics": listed(
         either(
+            schema_of(StatisticPlan, NOISY),
             closed(
                 {
-                    **STATISTIC,
-                    "l1_sensitivity": {"type": "integer", "minimum": 1},
-                    **each(EXACT, "scale moment_weight"),
-                    "components": listed(closed({"name": TEXT})),
-                    "derived": rows({"quantity": TEXT, "noise_sd": NUMBER}),
-                },
-                optional=("moment_weight",),
-            ),
-            closed({**STATISTIC, "sample": SAMPLE}),
-        )
-    ),
-    "beside": closed(
-        {
-            "seed": COUNT_OR_NULL,
-            "statistics": listed(
-                closed(
-                    {
-                        **each(TEXT, "statistic parameter prior"),
-                        "n_prior": TEXT_OR_NULL,
-                        "method": METHOD,
-                        "epsilon": EXACT,
-                        **each(NUMBER, "truth temperature"),
-                        "within": TWO_ENDS,
-                        **each(COUNT, "draws simulations"),
-                        "errors": listed(
-                            closed(
-                                {
-                                    "n": COUNT,
-                                    **each(
-                                        closed(each(NUMBER_OR_NULL, "value standard_error")),
-                                        "laplace_mean laplace_draw sample_draw sample_mean",
-                                    ),
-                                }
-                            )
-                        ),
-                    }
-                )
-            ),
-        }
-    ),
-    "target": closed(
-        {
-            **each(TEXT, "statistic parameter category prior n_prior"),
-            **each(COUNT, "n simulations"),
-            **each(EXACT, "epsilon statistic_epsilon"),
-            **each(NUMBER, "width mass epsilon_standard_error median_width"),
-            **each(NUMBER, "median_width_standard_error median_width_without_noise"),
-            "seed": COUNT_OR_NULL,
-            "count_clipped": closed(
-                {
-                    "stated": EXACT_OR_NULL,
-                    "epsilon_without": EXACT,
-                    "weights": listed(closed({**each(EXACT, "weight epsilon"), "noise_sd": NUMBER})),
+                    **fields_of(StatisticPlan, HEADING),
+                    "sample": closed(
+                        {**fields_of(SamplePlan), "epsilon_unused": EXACT, "candidates": schema_of(Positive)}
+                    ),
                 }
             ),
-        },
-        optional=("category", "count_clipped"),
+        )
     ),
+    "contract": or_null(HASH),
+    "expect": schema_of(ExpectPlan | None),
+    "person": schema_of(YearOfPerson | None),
+    "target": beside(NeededEpsilon, {"seed": COUNT_OR_NULL}),
+    "beside": closed({"seed": COUNT_OR_NULL, "statistics": listed(schema_of(ErrorComparison))}),
 }
 RELEASE: Schema = {
     **each(TEXT, "name dataset window window_ended uri unit"),
@@ -180,24 +112,6 @@ OF_WINDOWS = (
     *("max_rows", "unit_nulls"),
 )
 """What a release of a spec without windows, or whose unit is a row, has not."""
-EXPECT: Schema = closed(
-    {
-        **each(TEXT, "name fits"),
-        "epsilon": EXACT,
-        **each(COUNT, "floor l1_sensitivity"),
-        "counts": {"enum": ["rows", "units"]},
-        "empty_passes": NUMBER,
-        "stopped": listed(closed({"size": COUNT, "probability": NUMBER})),
-    }
-)
-YEAR: Schema = closed(
-    {
-        **each(EXACT, "in_a_window in_a_year"),
-        "windows_in_a_year": COUNT,
-        "max_windows": COUNT_OR_NULL,
-        **each(EXACT_OR_NULL, "per_year epsilon"),
-    }
-)
 EDITION: Schema = {"window": TEXT, "amendment": COUNT}
 DISCLOSURE = reading(
     {
@@ -247,10 +161,7 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
-    "plan": closed(
-        {**PLAN, "contract": or_null(HASH), "expect": or_null(EXPECT), "person": or_null(YEAR)},
-        ("contract", "max_rows", "unit_nulls", "target", "beside", "expect", "person"),
-    ),
+    "plan": closed(PLAN, (*may_lack(Plan), "contract", "target", "beside", "expect", "person")),
     "inspect": closed(
         {
             "contract": CONTRACT,

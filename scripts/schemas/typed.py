@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import enum
 import functools
 import inspect
@@ -98,6 +99,12 @@ def fields_of(kind: Any, keys: str | None = None) -> Schema:
     return _keys(kind, keys)[0]
 
 
+def beside(kind: Any, others: Schema, lacking: tuple[str, ...] = ()) -> Schema:
+    """Return the schema of a dataclass's documents that hold others beside its keys."""
+    properties, optional = _keys(kind)
+    return closed({**properties, **others}, (*optional, *lacking))
+
+
 def may_lack(kind: Any) -> tuple[str, ...]:
     """Return the keys that a dataclass's documents may lack."""
     return _keys(kind)[1]
@@ -187,5 +194,7 @@ def _names(module: str) -> dict[str, Any]:
     if module.startswith("suffice"):
         for node in ast.parse(inspect.getsource(sys.modules[module])).body:
             if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-                exec(compile(ast.Module(node.body, []), module, "exec"), names)  # noqa: S102 - our own text
+                for line in node.body:  # another module may have a name for type checkers alone
+                    with contextlib.suppress(ImportError):
+                        exec(compile(ast.Module([line], []), module, "exec"), names)  # noqa: S102 - our own text
     return names

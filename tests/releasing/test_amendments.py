@@ -24,7 +24,7 @@ from suffice.errors import (
     UsageError,
 )
 from suffice.pipeline.ask.pooling.pool import Relation, relation_of
-from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.plan import compile_plan, plan_document
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.releasing import release as releasing
 from suffice.releasing.gap_report import AmendmentState
@@ -144,8 +144,8 @@ def test_the_calendar_is_no_part_of_what_is_charged(workspace: Workspace) -> Non
     with_them, without = monthly(workspace), monthly(workspace, amend=["1 day"])
     assert with_them.plan_hash() == without.plan_hash()
     plan = compile_plan(with_them)
-    assert plan.to_dict()["amend"] == ["7 days", "28 days"]
-    assert plan.to_dict()["epsilon_per_window"] == "3"
+    assert plan_document(plan)["amend"] == ["7 days", "28 days"]
+    assert plan_document(plan)["epsilon_per_window"] == "3"
     assert "amended 7 days and 28 days after a window is complete, each for epsilon 1 again: 3 a" in str(plan)
 
 
