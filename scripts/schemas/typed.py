@@ -55,6 +55,7 @@ _PLAIN: dict[Any, Schema] = {
     Fraction: EXACT,
     datetime: TEXT,
     NoneType: {"type": "null"},
+    Any: {},
 }
 _SHARED = {Withdrawal}
 """What many documents hold, and each schema therefore defines once."""
@@ -171,7 +172,9 @@ def _typed_dict(kind: Any) -> Schema:
 def _attribute(kind: Any, name: str) -> Any:
     """Return the type of an attribute: of a field, a property or a method."""
     holder = _but_none(kind)
-    known = functools.reduce(lambda names, base: {**_names(base.__module__), **names}, holder.__mro__, {})
+    known: dict[str, Any] = {}
+    for base in holder.__mro__:
+        known = {**_names(base.__module__), **known}
     attribute = inspect.getattr_static(holder, name, None)
     function = getattr(attribute, "fget", None) or getattr(attribute, "func", attribute)
     if inspect.isfunction(function):
