@@ -52,6 +52,7 @@ from suffice.releasing.gap_report import GapReport
 from suffice.releasing.rehearsal import Rehearsal
 from suffice.storage.operations.audits import AuditDocument
 from suffice.storage.operations.disclosure import TO_STATE
+from suffice.storage.operations.verify_store import Verification
 
 COMPARED: Schema = {"enum": ["checked", "not_checked"]}
 VERIFIED: Schema = {"ok": BOOLEAN, "problems": TEXTS}
@@ -188,7 +189,7 @@ COMMANDS: dict[str, Schema] = {
     "doctor": schema_of(Diagnosis),
     "show": reading(RELEASE, OF_WINDOWS),
     "verify": either(
-        closed({**VERIFIED, "ledger": COMPARED, "signature": SIGNATURE, "withdrawn": or_null(WITHDRAWAL)}),
+        schema_of(Verification),
         VERIFIED_PUBLICATION,
     ),
     "disclose": DISCLOSURE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import enum
 import functools
 import inspect
@@ -147,6 +146,9 @@ def _keys(kind: Any, keys: str | None = None) -> tuple[Schema, tuple[str, ...]]:
     """Return the properties of a dataclass's documents, and which of them may be left out."""
     if isinstance(kind, type) and issubclass(kind, SufficeError):
         return ERROR, ()
+    if get_origin(kind) is Annotated:
+        schema = schema_of(kind)
+        return schema["properties"], ()
     properties: Schema = {}
     optional: list[str] = []
     for key in keys_of(kind, keys):
@@ -197,7 +199,17 @@ def _names(module: str) -> dict[str, Any]:
     if module.startswith("suffice"):
         for node in ast.parse(inspect.getsource(sys.modules[module])).body:
             if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-                for line in node.body:  # another module may have a name for type checkers alone
-                    with contextlib.suppress(ImportError):
-                        exec(compile(ast.Module([line], []), module, "exec"), names)  # noqa: S102 - our own text
+                for line in node.body:
+                    _define(line, module, names)
     return names
+
+
+def _define(line: ast.stmt, module: str, names: dict[str, Any]) -> None:
+    """Add what a line for type checkers defines; what it imports may be for them alone there too."""
+    try:
+        exec(compile(ast.Module([line], []), module, "exec"), names)  # noqa: S102 - our own text
+    except ImportError:
+        if not isinstance(line, ast.ImportFrom) or line.module is None:
+            raise
+        for name in line.names:
+            names[name.asname or name.name] = _names(line.module)[name.name]

@@ -49,11 +49,16 @@ def matching(pattern: str) -> Form:
     return Form({"type": "string", "pattern": pattern})
 
 
+def each_of(names: Iterable[str], schema: Mapping[str, Any]) -> Form:
+    """Return the form of a mapping that has a value of one form for every name."""
+    properties = {str(name): schema for name in names}
+    closed = {"required": list(properties), "additionalProperties": False}
+    return Form({"type": "object", "properties": properties, **closed})
+
+
 def counts_by(names: Iterable[str]) -> Form:
     """Return the form of a mapping that has a count for every name."""
-    counts = {str(name): _COUNT for name in names}
-    closed = {"required": list(counts), "additionalProperties": False}
-    return Form({"type": "object", "properties": counts, **closed})
+    return each_of(names, _COUNT)
 
 
 _COUNT = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}

@@ -23,6 +23,7 @@ from suffice.cli.options import (
     with_terms,
 )
 from suffice.cli.output import say
+from suffice.pipeline.terms.declaration.documents import document
 
 
 @with_terms(without=("prior", "n_prior", "within_unit"))
@@ -104,7 +105,7 @@ def calibrate(
             plot_calibration(calibration, written, title=title, footer=footer)
     if as_json:
         basis = {"source": source.document(), "release": opened.label}
-        output.print_json({**basis, **calibration.to_dict(), "seed": seed})
+        output.print_json({**basis, **document(calibration), "seed": seed})
     else:
         say(calibration)
         output.print_written(plot)

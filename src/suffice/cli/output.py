@@ -26,6 +26,7 @@ from suffice.pipeline.ask.posterior.notes import (
     plug_in_lines,
     unsettled_warning,
 )
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.wording import escaped, text_table
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def note_resting(releases: Iterable[RestingRelease]) -> None:
 
 def _note(label: str, release_id: str, withdrawal: Withdrawal) -> bool:
     """Remember a withdrawn release; return whether it is named for the first time."""
-    named = {"release": label, "release_id": release_id, **withdrawal.to_dict()}
+    named = {"release": label, "release_id": release_id, **document(withdrawal)}
     is_new = named not in _OPENED.get()
     if is_new:
         _OPENED.set((*_OPENED.get(), named))
