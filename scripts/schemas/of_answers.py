@@ -22,9 +22,9 @@ from scripts.schemas.shapes import (
     either,
     listed,
     named,
-    of_dataclass,
     or_null,
     rows,
+    without_nulls,
 )
 from scripts.schemas.typed import fields_of, schema_of
 from suffice.data_files.source import Provenance, ReleaseSource
@@ -50,7 +50,7 @@ WITHDRAWN = named(
 )
 """The withdrawn releases that a document rests on, where a command was told to read them."""
 
-_source, _rests_on = (of_dataclass(kind, without_nulls=True) for kind in (Provenance, ReleaseSource))
+_source, _rests_on = map(without_nulls, (Provenance, ReleaseSource))
 _rests_on["properties"] |= {"release_id": RELEASE_ID, "manifest_sha256": HASH}
 _source["properties"] |= {"written_by": TEXT, "releases": {**listed(_rests_on), "minItems": 1}}
 SOURCE = named("source", {**_source, "required": ["written_by", *_source["required"]]})

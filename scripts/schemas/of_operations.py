@@ -32,7 +32,6 @@ from scripts.schemas.shapes import (
     either,
     listed,
     mapped,
-    of_dataclass,
     of_model,
     or_null,
 )
@@ -146,7 +145,6 @@ DISCLOSURE = reading(
         "to_state": closed(dict.fromkeys(TO_STATE, TEXT)),
     }
 )
-_found = of_dataclass(Catalogue)["properties"]
 STANDING = schema_of(Standing)
 """How an installation stands, whatever command says it."""
 
@@ -202,7 +200,7 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "describe": closed({"files": listed(closed(each(TEXT, "file status")))}),
-    "catalogue": closed({**_found, "ok": BOOLEAN}),
+    "catalogue": closed({**fields_of(Catalogue), "ok": BOOLEAN}),
     "keys new": closed({"key_id": KEY_ID, **each(TEXT, "private_key public_key")}),
     "keys show": closed({"keys": listed(closed({"key_id": KEY_ID, "public_key": HASH}))}),
     "cluster certificates": closed(

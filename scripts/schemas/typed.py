@@ -124,6 +124,8 @@ def _union(parts: tuple[Any, ...]) -> Schema:
     schema = schemas[0] if len(schemas) == 1 else either(*schemas)
     if NoneType not in parts:
         return schema
+    if "null" in schema.get("type", ()):
+        return schema
     return {"type": [schema["type"], "null"]} if schema.keys() == {"type"} else or_null(schema)
 
 
