@@ -199,7 +199,8 @@ def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
     if point:
         install(RECOVERY_POINTS[point], signal.SIGKILL)
     with open_ledger(ledger, lease=timedelta(0)) as opened:
-        return document(recover(opened, open_store, spool=find_spool(Path(spool))))
+        recovered: dict[str, Any] = document(recover(opened, open_store, spool=find_spool(Path(spool))))
+        return recovered
 
 
 def install(where: Where, number: int) -> None:
