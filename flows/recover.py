@@ -9,6 +9,7 @@ from suffice.flows import endings
 from suffice.flows.endings import Subject
 from suffice.flows.parameters import RecoverParameters
 from suffice.flows.running import RunResult, flow, run_work
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import pinned_profile, setting, settings
 from suffice.storage.ledger.opening import open_ledger
@@ -68,7 +69,7 @@ def _verdict(report: Report) -> RunResult:
         else "nothing to recover: every charge is final"
     )
     rows = [
-        {key: str(value) for key, value in charge.to_dict().items() if key != "removed"}
+        {key: str(value) for key, value in document(charge).items() if key != "removed"}
         for charge in report.charges
     ]
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import Plan, compile_plan, measures
 from suffice.pipeline.terms.declaration.derived_columns import read_derived
+from suffice.pipeline.terms.declaration.documents import Count, one_of, printed
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, period_end, period_start
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.fields import ROW_FITS, SUFFIX
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 STATISTIC = "expected"
 TRUE = "true"
@@ -103,6 +105,14 @@ def noisy_count(statistic: NoisyStatistic) -> int:
     return int(statistic.values[0, statistic.plan.components.index(TRUE)])
 
 
+class Stopped(TypedDict):
+    """How likely windows of a size are stopped."""
+
+    size: Count
+    probability: float
+
+
+@printed("name=plan.name epsilon floor counts l1_sensitivity=noise.l1_sensitivity fits empty_passes stopped")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectPlan:
     """What the count before the rest costs, and what its noise does; follows from the spec alone.
@@ -117,8 +127,8 @@ class ExpectPlan:
         Of the count's release.
     """
 
-    floor: int
-    counts: str
+    floor: Count
+    counts: Annotated[str, one_of("rows", "units")]
     plan: Plan
 
     @classmethod
@@ -133,40 +143,47 @@ class ExpectPlan:
         """What the count is charged, in nats."""
         return self.plan.epsilon
 
+    @property
+    def noise(self) -> StatisticPlan:
+        """The count's only statistic."""
+        return self.plan.statistics[0]
+
     def passes(self, n: int) -> float:
         """Return how likely a window of so many rows, or units, passes."""
-        return _at_least(self.floor - n, self.plan.statistics[0].scale)
+        return _at_least(self.floor - n, self.noise.scale)
 
     def stops(self, n: int) -> float:
         """Return how likely a window of so many rows, or units, is stopped."""
-        return _at_least(n - self.floor + 1, self.plan.statistics[0].scale)
+        return _at_least(n - self.floor + 1, self.noise.scale)
 
     @property
     def shown(self) -> tuple[int, ...]:
         """The sizes of windows that are shown: half the floor to four times of it."""
         return tuple(dict.fromkeys(self.floor * quarters // 4 for quarters in (2, 4, 6, 8, 16)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice plan --json`` prints."""
-        return {
-            "name": self.plan.name,
-            "epsilon": format_epsilon(self.epsilon),
-            "floor": self.floor,
-            "counts": self.counts,
-            "l1_sensitivity": self.plan.statistics[0].l1_sensitivity,
-            "fits": str(self.plan.derived[ROW_FITS]),
-            "empty_passes": self.passes(0),
-            "stopped": [{"size": size, "probability": self.stops(size)} for size in self.shown],
-        }
+    @property
+    def stopped(self) -> list[Stopped]:
+        """How likely windows of these sizes are stopped."""
+        return [Stopped(size=size, probability=self.stops(size)) for size in self.shown]
+
+    @property
+    def empty_passes(self) -> float:
+        """How likely an empty window passes."""
+        return self.passes(0)
+
+    @property
+    def fits(self) -> str:
+        """When a row is counted."""
+        return str(self.plan.derived[ROW_FITS])
 
     def __str__(self) -> str:
-        stopped = ", ".join(f"{size:,}: {self.stops(size):.2g}" for size in self.shown)
+        stopped = ", ".join(f"{each['size']:,}: {each['probability']:.2g}" for each in self.stopped)
         return (
             f"before it {self.plan.name} counts the {self.counts} that fit, for epsilon "
             f"{format_epsilon(self.epsilon)} more: below {self.floor:,} the rest is not charged\n"
-            f"chance that an empty window passes: {self.passes(0):.2g}; that one with so many {self.counts} "
-            f"is stopped: {stopped}\n"
-            f"a row fits where {self.plan.derived[ROW_FITS]}"
+            f"chance that an empty window passes: {self.empty_passes:.2g}; that one with so many "
+            f"{self.counts} is stopped: {stopped}\n"
+            f"a row fits where {self.fits}"
         )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.terms import ROW
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.domains import Every, is_period, period_end, period_start
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO, format_epsilon
 
@@ -26,6 +27,7 @@ _IN_TWELVE_MONTHS = {Every.DAY: 366, Every.WEEK: 54, Every.MONTH: 12, Every.YEAR
 """Most windows that share a day with twelve consecutive months: 366 days touch up to 54 weeks."""
 
 
+@printed("without_window=of_all in_a_window in_a_year in_every_window")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonLoss:
     """What one unit of an account loses, by the windows that it has rows in.
@@ -42,6 +44,11 @@ class PersonLoss:
 
     of_all: Fraction = Fraction(0)
     windows: Mapping[str, Mapping[str, Fraction]] = field(default_factory=dict)
+
+    @property
+    def in_a_window(self) -> Fraction:
+        """The most that a unit with rows in one window loses."""
+        return self.in_windows(1)
 
     # proof: units-over-windows
     def in_windows(self, number: int) -> Fraction:

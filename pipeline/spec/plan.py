@@ -15,6 +15,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
 from suffice.pipeline.spec.spec import require_spec, sampled_parameter
 from suffice.pipeline.spec.terms import DeclaredOrder
+from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import (
     LARGEST_SCALE,
     format_epsilon,
@@ -109,6 +110,11 @@ def _sentences(plan: Plan) -> list[str]:
     return [f"{', '.join(names)}: {sentence}" for sentence, names in of.items()]
 
 
+@printed(
+    "name dataset epsilon neighboring unit max_rows?=column_unit.max_rows unit_nulls?=column_unit.nulls "
+    "window=grid amend=calendar epsilon_per_window=window_epsilon derived=computed groups=sizes "
+    "cells=n_cells plan_hash"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Everything about a release that is known before any data are read.
@@ -159,11 +165,11 @@ class Plan:
     statistics: tuple[StatisticPlan, ...]
     max_total_rows: int
     canonical: str
-    plan_hash: str
+    plan_hash: Sha256
     order: DeclaredOrder
 
     @property
-    def n_cells(self) -> int:
+    def n_cells(self) -> Count:
         """Number of cells: the product of the groups' sizes."""
         return math.prod(len(domain) for domain in self.groups.values())
 
@@ -188,27 +194,31 @@ class Plan:
         """What a window is charged in all, in nats, with every amendment of the calendar."""
         return self.epsilon * (1 + len(self.amend))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice plan --json`` prints."""
-        return {
-            "name": self.name,
-            "dataset": self.dataset,
-            "epsilon": format_epsilon(self.epsilon),
-            "neighboring": str(self.neighboring),
-            "unit": self.unit,
-            **(self.column_unit.bound() if self.column_unit else {}),
-            "window": self.grid,
-            "amend": list(map(str, self.amend)),
-            "epsilon_per_window": format_epsilon(self.window_epsilon),
-            "derived": {name: str(of) for name, of in self.derived.items()},
-            "groups": {name: len(domain) for name, domain in self.groups.items()},
-            "cells": self.n_cells,
-            "plan_hash": self.plan_hash,
-            "statistics": [statistic_dict(statistic, self.n_cells) for statistic in self.statistics],
-        }
+    @property
+    def calendar(self) -> tuple[str, ...]:
+        """How long after a window its amendments fall due, in words."""
+        return tuple(map(str, self.amend))
+
+    @property
+    def sizes(self) -> dict[str, Count]:
+        """How many keys every group has."""
+        return {name: len(domain) for name, domain in self.groups.items()}
+
+    @property
+    def computed(self) -> dict[str, str]:
+        """How columns are derived, in words."""
+        return {name: str(of) for name, of in self.derived.items()}
 
     def __str__(self) -> str:
         return plan_text(self)
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """Return what ``suffice plan --json`` prints of a plan."""
+    return {
+        **document(plan),
+        "statistics": [statistic_dict(statistic, plan.n_cells) for statistic in plan.statistics],
+    }
 
 
 def compile_plan(spec: Spec) -> Plan:

@@ -9,8 +9,6 @@ from scripts.schemas.shapes import (
     EXACT,
     FAMILY,
     HASH,
-    HOUR,
-    KEY_ID,
     METHOD,
     NUMBER,
     NUMBER_OR_NULL,
@@ -24,17 +22,18 @@ from scripts.schemas.shapes import (
     either,
     listed,
     named,
-    of_dataclass,
     or_null,
     rows,
+    without_nulls,
 )
+from scripts.schemas.typed import fields_of, schema_of
 from suffice.data_files.source import Provenance, ReleaseSource
+from suffice.pipeline.ask.calibration.calibrate import Calibration
+from suffice.pipeline.ask.pooling.comparison import PriorComparison
+from suffice.pipeline.terms.released.withdrawal import Withdrawal
 
 SIGNATURE: Schema = {"enum": ["checked", "not_checked", "unsigned", "wrong"]}
-WITHDRAWAL = named(
-    "Withdrawal",
-    closed({"reason": TEXT, "created": HOUR, "signed_by": or_null(KEY_ID), "signature": SIGNATURE}),
-)
+WITHDRAWAL = schema_of(Withdrawal)
 WITHDRAWN = named(
     "withdrawn",
     listed(
@@ -51,7 +50,7 @@ WITHDRAWN = named(
 )
 """The withdrawn releases that a document rests on, where a command was told to read them."""
 
-_source, _rests_on = (of_dataclass(kind, without_nulls=True) for kind in (Provenance, ReleaseSource))
+_source, _rests_on = map(without_nulls, (Provenance, ReleaseSource))
 _rests_on["properties"] |= {"release_id": RELEASE_ID, "manifest_sha256": HASH}
 _source["properties"] |= {"written_by": TEXT, "releases": {**listed(_rests_on), "minItems": 1}}
 SOURCE = named("source", {**_source, "required": ["written_by", *_source["required"]]})
@@ -127,73 +126,7 @@ def of_two(schema: Schema) -> Schema:
     return closed({"first": schema, "second": schema})
 
 
-_coverage = each(NUMBER, "coverage_50 coverage_80 coverage_95")
-_between = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
-CALIBRATION = reading(
-    {
-        "source": SOURCE,
-        "release": TEXT,
-        "statistic": TEXT,
-        "family": FAMILY,
-        "method": METHOD,
-        **each(TEXT, "prior n_prior reason"),
-        **each(TEXT_OR_NULL, "predictor_prior predictors"),
-        "epsilon": EXACT,
-        **each(COUNT, "simulations draws simulations_needed"),
-        **each(NUMBER, "clipped_share false_alarm"),
-        "leaves_out_units": BOOLEAN,
-        "conclusion": {"enum": ["calibrated", "not calibrated", "cannot tell"]},
-        "tolerance": closed(_coverage),
-        "noise": closed(
-            {
-                "conclusion": {"enum": ["can be seen", "cannot be seen", "cannot tell"]},
-                "variance_ratio": NUMBER_OR_NULL,
-                "parameter": TEXT,
-                "ignored": closed(_coverage),
-            }
-        ),
-        "rows": listed(
-            closed(
-                {
-                    "parameter": TEXT,
-                    "category": TEXT,
-                    "clipping": BOOLEAN,
-                    **_coverage,
-                    "rank_p_value": NUMBER,
-                    "intervals": closed(dict.fromkeys(_coverage, _between)),
-                    "histogram": listed(COUNT),
-                },
-                optional=("category",),
-            )
-        ),
-        "remedies": listed(
-            closed(
-                {
-                    **each(TEXT, "change parameter"),
-                    **each(NUMBER, "before after"),
-                    **each(NUMBER_OR_NULL, "before_within after_within"),
-                    "helps": BOOLEAN,
-                    "simulations": COUNT,
-                }
-            )
-        ),
-        "worlds": listed(
-            closed(
-                {
-                    **each(TEXT, "world records parameter category"),
-                    "simulations": COUNT,
-                    **_coverage,
-                    "intervals": closed(dict.fromkeys(_coverage, _between)),
-                    "answer": {"enum": ["honest", "too narrow", "cannot tell"]},
-                    "without_noise": closed(_coverage),
-                },
-                optional=("category",),
-            )
-        ),
-        "seed": COUNT_OR_NULL,
-    }
-)
-_evidence = each(NUMBER, "log_evidence log_bayes_factor")
+CALIBRATION = reading({"source": SOURCE, "release": TEXT, **fields_of(Calibration), "seed": COUNT_OR_NULL})
 _TABLE: Schema = {"source": SOURCE, "statistic": TEXT, "family": FAMILY, "rows_of": TEXT_OR_NULL}
 COMMANDS: dict[str, Schema] = {
     "table": either(
@@ -262,10 +195,8 @@ COMMANDS: dict[str, Schema] = {
     "compare-priors": reading(
         {
             "source": SOURCE,
-            **each(TEXT, "release statistic n_prior"),
-            "priors": TEXTS,
-            "totals": listed(closed({"prior": TEXT, **_evidence})),
-            "rows": rows({"prior": TEXT, **_evidence}),
+            "release": TEXT,
+            **fields_of(PriorComparison),
         }
     ),
     "calibrate": CALIBRATION,

@@ -8,7 +8,6 @@ from scripts.schemas.shapes import (
     BOOLEAN,
     COUNT,
     COUNT_OR_NULL,
-    METHOD,
     NUMBER,
     NUMBER_OR_NULL,
     TEXT,
@@ -17,58 +16,17 @@ from scripts.schemas.shapes import (
     closed,
     each,
     either,
-    listed,
     mapped,
     or_null,
     rows,
 )
-from suffice.pipeline.ask.models.state_sampling import PROJECTIONS, SAMPLERS
+from scripts.schemas.typed import fields_of, may_lack
+from suffice.pipeline.ask.models.hidden_markov import StateComparison
+from suffice.pipeline.ask.models.hidden_markov_fit import FitSummary
 
-_fit: Schema = {
-    "source": SOURCE,
-    **each(TEXTS, "releases statistics chain time"),
-    "method": METHOD,
-    "project": {"enum": list(PROJECTIONS)},
-    "sampler": {"enum": list(SAMPLERS)},
-    **each(COUNT, "states restarts sweeps draws"),
-    "until_settled": BOOLEAN,
-    **each(NUMBER, "alpha beta rate"),
-    "seed": COUNT_OR_NULL,
-}
-_of_plug_in = ("project", "sampler")
-_of_restarts = closed(
-    {
-        "log_joint": listed(NUMBER),
-        "poorer_restarts": listed(COUNT),
-        **each(mapped(NUMBER_OR_NULL), "r_hat effective_draws"),
-    }
-)
-FIT = reading(
-    {
-        **_fit,
-        "mass": NUMBER,
-        "diagnostics": _of_restarts,
-        "rows": rows({"parameter": TEXT, **INTERVAL}),
-        "cells": rows({"is_observed": BOOLEAN, "state": COUNT}),
-    },
-    _of_plug_in,
-)
+FIT = reading({"source": SOURCE, **fields_of(FitSummary), "seed": COUNT_OR_NULL}, may_lack(FitSummary))
 COMPARED_STATES = reading(
-    {
-        **{name: shape for name, shape in _fit.items() if name != "states"},
-        "holdout": NUMBER,
-        **each(COUNT, "splits best"),
-        "rows": listed(
-            closed(
-                {
-                    "states": COUNT,
-                    **each(NUMBER, "score difference poorer_restarts"),
-                    **each(NUMBER_OR_NULL, "sd r_hat"),
-                }
-            )
-        ),
-    },
-    _of_plug_in,
+    {"source": SOURCE, **fields_of(StateComparison), "seed": COUNT_OR_NULL}, may_lack(StateComparison)
 )
 
 _answers = dict.fromkeys(("rows", "predicted", "extrapolated", "incomplete", "of_no_cell"), COUNT)

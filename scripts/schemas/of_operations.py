@@ -13,17 +13,14 @@ from scripts.schemas.shapes import (
     BOOLEAN,
     COUNT,
     COUNT_OR_NULL,
-    DESIGN,
     EXACT,
     EXACT_OR_NULL,
-    FAMILY,
     HASH,
     HOUR,
     KEY_ID,
     METHOD,
     NEIGHBORING,
     NUMBER,
-    NUMBER_OR_NULL,
     RELEASE_ID,
     TEXT,
     TEXT_OR_NULL,
@@ -35,121 +32,52 @@ from scripts.schemas.shapes import (
     either,
     listed,
     mapped,
-    named,
-    of_dataclass,
     of_model,
     or_null,
-    rows,
 )
+from scripts.schemas.typed import CONTRACT, ERROR, beside, fields_of, may_lack, schema_of
 from suffice.cataloguing.catalogue import Catalogue
-from suffice.doctor.contract import State
-from suffice.monitoring.records import KINDS
-from suffice.monitoring.standing import AccountStanding, SeriesStanding, Unreadable
-from suffice.pipeline.terms.declaration.data_contract import DataContract
-from suffice.releasing.backfill import BackfilledWindow
-from suffice.releasing.gap_report import AmendmentStatus, WindowStatus
+from suffice.cli.plan import YearOfPerson
+from suffice.doctor.examination import Diagnosis
+from suffice.monitoring.standing import Standing
+from suffice.pipeline.ask.planning.beside_sample import ErrorComparison
+from suffice.pipeline.ask.planning.smallest_epsilon import NeededEpsilon
+from suffice.pipeline.spec.expected import ExpectPlan
+from suffice.pipeline.spec.plan import Plan
+from suffice.pipeline.terms.declaration.documents import Positive
+from suffice.pipeline.terms.statistics.statistic_plan import HEADING, NOISY, SamplePlan, StatisticPlan
+from suffice.releasing.backfill import Backfill
+from suffice.releasing.gap_report import GapReport
+from suffice.releasing.rehearsal import Rehearsal
 from suffice.storage.operations.audits import AuditDocument
 from suffice.storage.operations.disclosure import TO_STATE
+from suffice.storage.operations.verify_store import Verification
 
-CONTRACT = named("DataContract", of_dataclass(DataContract))
-"""What an account's data are, as its owner states it."""
 COMPARED: Schema = {"enum": ["checked", "not_checked"]}
 VERIFIED: Schema = {"ok": BOOLEAN, "problems": TEXTS}
-ERROR: Schema = {**each(TEXT, "type message"), "exit_status": COUNT}
 FAILED = closed({"error": closed(ERROR)})
 """What every command prints in place of its document where it fails."""
 
-STATISTIC: dict[str, Schema] = {
-    "name": TEXT,
-    "family": FAMILY,
-    "columns": TEXTS,
-    "rows_of": TEXT_OR_NULL,
-    "design": DESIGN,
-    "epsilon": EXACT,
-}
-TWO_ENDS: Schema = {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 2}
-SAMPLE = closed(
-    {
-        **each(TEXT, "parameter prior"),
-        **each({"type": "integer", "minimum": 1}, "draws grid range_sensitivity scale candidates"),
-        "within": TWO_ENDS,
-        **each(EXACT, "temperature epsilon_unused"),
-    }
-)
 PLAN: Schema = {
-    **each(TEXT, "name dataset unit"),
-    **each(EXACT, "epsilon epsilon_per_window"),
-    "neighboring": NEIGHBORING,
-    "max_rows": COUNT,
-    "unit_nulls": UNIT_NULLS,
-    "window": TEXT_OR_NULL,
-    "amend": TEXTS,
-    "derived": mapped(TEXT),
-    "groups": mapped(COUNT),
-    "cells": COUNT,
-    "plan_hash": HASH,
+    **fields_of(Plan),
     "statistics": listed(
         either(
+            schema_of(StatisticPlan, NOISY),
             closed(
                 {
-                    **STATISTIC,
-                    "l1_sensitivity": {"type": "integer", "minimum": 1},
-                    **each(EXACT, "scale moment_weight"),
-                    "components": listed(closed({"name": TEXT})),
-                    "derived": rows({"quantity": TEXT, "noise_sd": NUMBER}),
-                },
-                optional=("moment_weight",),
-            ),
-            closed({**STATISTIC, "sample": SAMPLE}),
-        )
-    ),
-    "beside": closed(
-        {
-            "seed": COUNT_OR_NULL,
-            "statistics": listed(
-                closed(
-                    {
-                        **each(TEXT, "statistic parameter prior"),
-                        "n_prior": TEXT_OR_NULL,
-                        "method": METHOD,
-                        "epsilon": EXACT,
-                        **each(NUMBER, "truth temperature"),
-                        "within": TWO_ENDS,
-                        **each(COUNT, "draws simulations"),
-                        "errors": listed(
-                            closed(
-                                {
-                                    "n": COUNT,
-                                    **each(
-                                        closed(each(NUMBER_OR_NULL, "value standard_error")),
-                                        "laplace_mean laplace_draw sample_draw sample_mean",
-                                    ),
-                                }
-                            )
-                        ),
-                    }
-                )
-            ),
-        }
-    ),
-    "target": closed(
-        {
-            **each(TEXT, "statistic parameter category prior n_prior"),
-            **each(COUNT, "n simulations"),
-            **each(EXACT, "epsilon statistic_epsilon"),
-            **each(NUMBER, "width mass epsilon_standard_error median_width"),
-            **each(NUMBER, "median_width_standard_error median_width_without_noise"),
-            "seed": COUNT_OR_NULL,
-            "count_clipped": closed(
-                {
-                    "stated": EXACT_OR_NULL,
-                    "epsilon_without": EXACT,
-                    "weights": listed(closed({**each(EXACT, "weight epsilon"), "noise_sd": NUMBER})),
+                    **fields_of(StatisticPlan, HEADING),
+                    "sample": closed(
+                        {**fields_of(SamplePlan), "epsilon_unused": EXACT, "candidates": schema_of(Positive)}
+                    ),
                 }
             ),
-        },
-        optional=("category", "count_clipped"),
+        )
     ),
+    "contract": or_null(HASH),
+    "expect": schema_of(ExpectPlan | None),
+    "person": schema_of(YearOfPerson | None),
+    "target": beside(NeededEpsilon, {"seed": COUNT_OR_NULL}),
+    "beside": closed({"seed": COUNT_OR_NULL, "statistics": listed(schema_of(ErrorComparison))}),
 }
 RELEASE: Schema = {
     **each(TEXT, "name dataset window window_ended uri unit"),
@@ -184,24 +112,6 @@ OF_WINDOWS = (
     *("max_rows", "unit_nulls"),
 )
 """What a release of a spec without windows, or whose unit is a row, has not."""
-EXPECT: Schema = closed(
-    {
-        **each(TEXT, "name fits"),
-        "epsilon": EXACT,
-        **each(COUNT, "floor l1_sensitivity"),
-        "counts": {"enum": ["rows", "units"]},
-        "empty_passes": NUMBER,
-        "stopped": listed(closed({"size": COUNT, "probability": NUMBER})),
-    }
-)
-YEAR: Schema = closed(
-    {
-        **each(EXACT, "in_a_window in_a_year"),
-        "windows_in_a_year": COUNT,
-        "max_windows": COUNT_OR_NULL,
-        **each(EXACT_OR_NULL, "per_year epsilon"),
-    }
-)
 EDITION: Schema = {"window": TEXT, "amendment": COUNT}
 DISCLOSURE = reading(
     {
@@ -235,19 +145,7 @@ DISCLOSURE = reading(
         "to_state": closed(dict.fromkeys(TO_STATE, TEXT)),
     }
 )
-_found = of_dataclass(Catalogue)["properties"]
-STANDING: Schema = closed(
-    {
-        "as_of": TEXT,
-        "ok": BOOLEAN,
-        "accounts": listed(of_dataclass(AccountStanding)),
-        "series": listed(of_dataclass(SeriesStanding)),
-        "unreadable": listed(of_dataclass(Unreadable)),
-        "in_spool": COUNT,
-        "refusals": or_null(closed(dict.fromkeys(KINDS, COUNT))),
-        "audit": or_null(closed({"ok": BOOLEAN, "hour": HOUR})),
-    }
-)
+STANDING = schema_of(Standing)
 """How an installation stands, whatever command says it."""
 
 COMMANDS: dict[str, Schema] = {
@@ -262,10 +160,7 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
-    "plan": closed(
-        {**PLAN, "contract": or_null(HASH), "expect": or_null(EXPECT), "person": or_null(YEAR)},
-        ("contract", "max_rows", "unit_nulls", "target", "beside", "expect", "person"),
-    ),
+    "plan": closed(PLAN, (*may_lack(Plan), "contract", "target", "beside", "expect", "person")),
     "inspect": closed(
         {
             "contract": CONTRACT,
@@ -285,56 +180,14 @@ COMMANDS: dict[str, Schema] = {
     ),
     "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
     "audit": of_model(AuditDocument),
-    "rehearse": closed(
-        {
-            "rehearsal": {"const": True},
-            "ok": BOOLEAN,
-            **each(TEXT, "name dataset window"),
-            "stages": listed(closed({**each(TEXT, "stage tried"), "seconds": NUMBER})),
-            "kept": TEXT_OR_NULL,
-            "error": closed({"stage": TEXT, **ERROR}),
-        },
-        ("error",),
-    ),
-    "backfill": closed(
-        {
-            "windows": listed(of_dataclass(BackfilledWindow)),
-            "epsilon": EXACT,
-            "stopped": TEXT_OR_NULL,
-            "refusal": TEXT_OR_NULL,
-            "needed_grant": EXACT_OR_NULL,
-            "error": or_null(closed(ERROR)),
-        }
-    ),
-    "status": either(
-        STANDING,
-        closed(
-            {
-                **each(TEXT, "name dataset as_of"),
-                "first_from": {"enum": ["parameter", "spec", "ledger", "calendar"]},
-                "ok": BOOLEAN,
-                "windows": listed(of_dataclass(WindowStatus)),
-                "amendments": listed(of_dataclass(AmendmentStatus)),
-                **each(EXACT, "epsilon remaining_epsilon"),
-                "expect_epsilon": EXACT_OR_NULL,
-                "per_window": BOOLEAN,
-                "covered": COUNT,
-                "further": COUNT_OR_NULL,
-            }
-        ),
-    ),
+    "rehearse": schema_of(Rehearsal),
+    "backfill": schema_of(Backfill),
+    "status": either(STANDING, schema_of(GapReport)),
     "metrics": closed({"out": TEXT_OR_NULL, "written": BOOLEAN, "standing": STANDING}),
-    "doctor": closed(
-        {
-            "ok": BOOLEAN,
-            "findings": listed(
-                closed({**each(TEXT, "check found remedy"), "state": {"enum": list(map(str, State))}})
-            ),
-        }
-    ),
+    "doctor": schema_of(Diagnosis),
     "show": reading(RELEASE, OF_WINDOWS),
     "verify": either(
-        closed({**VERIFIED, "ledger": COMPARED, "signature": SIGNATURE, "withdrawn": or_null(WITHDRAWAL)}),
+        schema_of(Verification),
         VERIFIED_PUBLICATION,
     ),
     "disclose": DISCLOSURE,
@@ -347,7 +200,7 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "describe": closed({"files": listed(closed(each(TEXT, "file status")))}),
-    "catalogue": closed({**_found, "ok": BOOLEAN}),
+    "catalogue": closed({**fields_of(Catalogue), "ok": BOOLEAN}),
     "keys new": closed({"key_id": KEY_ID, **each(TEXT, "private_key public_key")}),
     "keys show": closed({"keys": listed(closed({"key_id": KEY_ID, "public_key": HASH}))}),
     "cluster certificates": closed(

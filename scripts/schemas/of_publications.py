@@ -17,7 +17,7 @@ from scripts.schemas.shapes import (
     each,
     listed,
     named,
-    of_dataclass,
+    of_model,
     or_null,
 )
 from suffice.storage.publications.publication import PublishedEntry
@@ -25,7 +25,7 @@ from suffice.storage.publications.publication import PublishedEntry
 _manifest = documents.publication_manifest()["properties"]
 _file = named(
     "published_file",
-    closed({**of_dataclass(PublishedEntry)["properties"], "uri": TEXT}),
+    closed({**of_model(PublishedEntry)["properties"], "uri": TEXT}),
 )
 PUBLICATION: Schema = {
     "publication_id": digits(32),

@@ -127,13 +127,11 @@ def _written_whole(value: Any) -> Any:
     return kept
 
 
-def of_dataclass(kind: type, *, without_nulls: bool = False) -> Schema:
-    """Return the schema of a dataclass as ``dataclasses.asdict`` writes it, or without what is null."""
-    found = of_model(kind)["properties"]
-    if not without_nulls:
-        return closed(found)
+def without_nulls(kind: type) -> Schema:
+    """Return the schema of a dataclass that is written without what is null."""
+    properties = of_model(kind)["properties"]
     optional = [field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING]
-    return closed({name: _but_null(field) for name, field in found.items()}, tuple(optional))
+    return closed({name: _but_null(field) for name, field in properties.items()}, tuple(optional))
 
 
 def _but_null(field: Schema) -> Schema:

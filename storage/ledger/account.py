@@ -7,9 +7,17 @@ which could be charged again: a witness, or a store that every release goes to a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import GuaranteeError, UsageError
+from suffice.pipeline.terms.declaration.documents import (
+    Count,
+    CountOrNone,
+    LongId,
+    Neighboring,
+    Sha256,
+    printed,
+)
 from suffice.pipeline.terms.declaration.time_zones import read_grid
 from suffice.storage.ledger.charge import ALL
 
@@ -39,10 +47,10 @@ class KnownStore:
         Whether the owner gave it up: it is asked no longer, and charged for no more.
     """
 
-    store_id: str
+    store_id: LongId
     uri: str
-    first_sequence: int
-    last_marker: int
+    first_sequence: Count
+    last_marker: Count
     retired: bool
 
 
@@ -244,8 +252,8 @@ class NamedAudit:
         Of the plan that was audited: it says nothing of another.
     """
 
-    sha256: str
-    plan_hash: str
+    sha256: Sha256
+    plan_hash: Sha256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +266,11 @@ class WindowBalance:
     remaining: Fraction
 
 
+@printed(
+    "dataset neighboring unit granted spent reserved remaining sources checksums stores witness "
+    "guarded=is_guarded contract=stated_contract audit per_window units_disjoint "
+    "failed_readings_allowed=failed_readings max_windows"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
     """The budget of one protected population, as the ledger held it at one moment.
@@ -293,7 +306,7 @@ class Account:
     """
 
     dataset: str
-    neighboring: str
+    neighboring: Neighboring
     unit: str
     per_window: str | None
     units_disjoint: bool
@@ -303,12 +316,18 @@ class Account:
     witness: str | None
     contract: DataContract | None
     audit: NamedAudit | None
-    failed_readings: int
-    max_windows: int | None
+    failed_readings: Count
+    max_windows: CountOrNone
     granted: Fraction
     spent: Fraction
     reserved: Fraction
     remaining: Fraction
+
+    @property
+    def stated_contract(self) -> dict[str, Any] | None:
+        """The contract and its SHA-256."""
+        contract = self.contract
+        return None if contract is None else {"sha256": contract.sha256, **contract.document()}
 
     @property
     def is_guarded(self) -> bool:

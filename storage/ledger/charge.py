@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, AmendedRelease, edition
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
     from fractions import Fraction
+
+    from suffice.pipeline.terms.declaration.documents import Count, LongId, ShortId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +159,8 @@ class FailedReadings:
 
     name: str
     window: str
-    amendment: int
-    count: int
+    amendment: Count
+    count: Count
 
     @property
     def label(self) -> str:
@@ -329,15 +331,15 @@ class Charge:
         To the minute.
     """
 
-    charge_id: str
-    release_id: str
+    charge_id: LongId
+    release_id: ShortId
     ledger_id: str
     dataset: str
     name: str
     window: str
-    amendment: int
+    amendment: Count
     amends: AmendedRelease | None
-    attempt: int
+    attempt: Count
     epsilon: Fraction
     state: ChargeState
     marked: bool
@@ -367,17 +369,20 @@ class Charge:
         return label(self.name, self.edition)
 
 
+CountsAs = Literal["spent", "reserved", "returned"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeSummary:
     """A charge as `suffice ledger show` lists it."""
 
-    charge_id: str
-    release_id: str
+    charge_id: LongId
+    release_id: ShortId
     dataset: str
     name: str
     window: str
-    amendment: int
-    attempt: int
+    amendment: Count
+    attempt: Count
     epsilon: Fraction
     state: ChargeState
     drew: bool
@@ -390,7 +395,7 @@ class ChargeSummary:
         return edition(self.window, self.amendment)
 
     @property
-    def counts_as(self) -> str:
+    def counts_as(self) -> CountsAs:
         """What its epsilon is to the account: ``spent``, ``reserved``, or ``returned`` to it."""
         if self.drew:
             return "spent"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.contract_fit import floating_unit_warning
 from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
+from suffice.pipeline.terms.declaration.documents import Count, document, printed
 from suffice.pipeline.terms.declaration.domains import Every
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.storage.ledger.account import ROW
 
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.ledger import Ledger
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """What a grant allows one unit to lose in a window, in twelve months, and in all; None: no limit."""
+
+    in_a_window: Fraction
+    in_a_year: Fraction
+    in_every_window: Fraction | None
+
+
+@printed(
+    "so_far=loss granted windows units_disjoint=account.units_disjoint max_windows=account.max_windows "
+    "assumptions"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonView:
     """What one unit of an account loses: of what was charged, and of what the grant allows.
@@ -36,13 +49,19 @@ class PersonView:
     loss: PersonLoss
 
     @property
-    def allowed(self) -> tuple[Fraction, Fraction, Fraction | None]:
-        """What the grant allows in a window, in twelve months, and in all; None: without limit."""
+    def granted(self) -> Granted:
+        """What the grant allows."""
         granted = self.account.granted
         if self.account.per_window is None:
-            return granted, granted, granted
+            return Granted(in_a_window=granted, in_a_year=granted, in_every_window=granted)
         windows = windows_in_a_year(Every(self.account.per_window.rsplit(":", 2)[1]))
-        return granted, granted * min(windows, self.account.max_windows or windows), None
+        in_a_year = granted * min(windows, self.account.max_windows or windows)
+        return Granted(in_a_window=granted, in_a_year=in_a_year, in_every_window=None)
+
+    @property
+    def windows(self) -> dict[str, Count]:
+        """How many windows were charged, by grid."""
+        return {grid: len(windows) for grid, windows in sorted(self.loss.windows.items())}
 
     def lost_by(self, rows: int | None, windows: int | None) -> Fraction:
         """Return what is lost by a unit in so many windows, or by so many rows where the unit is a row.
@@ -83,32 +102,10 @@ class PersonView:
         sentences.append("a row whose date is corrected between two releases counts in both windows")
         return tuple(sentences)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON documents say of it."""
-        in_a_window, in_a_year, in_all = self.allowed
-        return {
-            "so_far": {
-                "without_window": format_epsilon(self.loss.of_all),
-                "in_a_window": format_epsilon(self.loss.in_windows(1)),
-                "in_a_year": format_epsilon(self.loss.in_a_year),
-                "in_every_window": format_epsilon(self.loss.in_every_window),
-            },
-            "granted": {
-                "in_a_window": format_epsilon(in_a_window),
-                "in_a_year": format_epsilon(in_a_year),
-                "in_every_window": None if in_all is None else format_epsilon(in_all),
-            },
-            "windows": {grid: len(windows) for grid, windows in sorted(self.loss.windows.items())},
-            "units_disjoint": self.account.units_disjoint,
-            "max_windows": self.account.max_windows,
-            "assumptions": list(self.assumptions),
-        }
-
     @property
     def lines(self) -> tuple[str, ...]:
         """Say it as people read it: so far, and under the grant."""
-        document = self.to_dict()
-        so_far, granted = document["so_far"], document["granted"]
+        so_far, granted = document(self.loss), document(self.granted)
         total = granted["in_every_window"]
         limit = f"at most {total} in all" if total is not None else "without limit over all windows"
         if self.account.max_windows is not None and self.account.per_window is not None:

@@ -11,10 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from suffice.errors import ChargeInProgressError, ChargeLostError, SpoolError, SufficeError, WrongStoreError
 from suffice.pipeline.spec.windows_and_amendments import edition
+from suffice.pipeline.terms.declaration.documents import Count, LongId, ShortId, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import LIVE, ChargeState, is_held, label
@@ -45,6 +46,10 @@ class Action(StrEnum):
     """Left as it is, because of a problem."""
 
 
+@printed(
+    "charge_id dataset name window amendment attempt release_id store=store_uri action before after epsilon "
+    "returned spent removed problem"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
     """One charge that was not final, or had left files.
@@ -65,14 +70,14 @@ class Recovered:
         Why it is left, or why its files are; empty where nothing is left to do, or a live run will.
     """
 
-    charge_id: str
-    release_id: str
+    charge_id: LongId
+    release_id: ShortId
     dataset: str
     name: str
     window: str
-    amendment: int
+    amendment: Count
     store_uri: str
-    attempt: int
+    attempt: Count
     epsilon: Fraction
     action: Action
     before: ChargeState
@@ -91,27 +96,6 @@ class Recovered:
     def spent(self) -> Fraction:
         """Epsilon of this charge that is spent for good."""
         return self.epsilon if self.drew else Fraction(0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice ledger recover --json`` prints of it."""
-        return {
-            "charge_id": self.charge_id,
-            "dataset": self.dataset,
-            "name": self.name,
-            "window": self.window,
-            "amendment": self.amendment,
-            "attempt": self.attempt,
-            "release_id": self.release_id,
-            "store": self.store_uri,
-            "action": str(self.action),
-            "before": str(self.before),
-            "after": str(self.after),
-            "epsilon": format_epsilon(self.epsilon),
-            "returned": format_epsilon(self.returned),
-            "spent": format_epsilon(self.spent),
-            "removed": list(self.removed),
-            "problem": self.problem,
-        }
 
     def __str__(self) -> str:
         key = label(self.name, edition(self.window, self.amendment))
@@ -132,6 +116,7 @@ class Recovered:
         return head + text + (f"; left: {self.problem}" if self.problem else "")
 
 
+@printed("ok charges leftovers")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """What a recovery did; printable.
@@ -153,14 +138,6 @@ class Report:
     def ok(self) -> bool:
         """Whether every charge is final now, or held by a live run, and no file is left over."""
         return not any(charge.problem for charge in self.charges)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice ledger recover --json`` prints."""
-        return {
-            "ok": self.ok,
-            "charges": [charge.to_dict() for charge in self.charges],
-            "leftovers": list(self.leftovers),
-        }
 
     def __str__(self) -> str:
         lines = [*map(str, self.charges)] or ["nothing to recover: every charge is final"]

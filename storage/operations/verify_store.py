@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import NameTakenError, PublicationCorruptError, ReleaseCorruptError, SignatureError
 from suffice.pipeline.spec.windows_and_amendments import edition
+from suffice.pipeline.terms.declaration.documents import Compared, Count, printed
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.replay import sha256
@@ -334,6 +335,7 @@ MOST_PROBLEMS = 1000
 """How many are kept: a store that is damaged all over needs no more."""
 
 
+@printed("ok problems releases files tombstones markers withdrawn publications left_files leftovers ledger")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreVerification:
     """What a verification of a store found.
@@ -358,15 +360,20 @@ class StoreVerification:
     """
 
     problems: tuple[str, ...]
-    releases: int
-    files: int
-    tombstones: int
-    markers: int
-    withdrawn: int
-    publications: int
-    left_files: int
+    releases: Count
+    files: Count
+    tombstones: Count
+    markers: Count
+    withdrawn: Count
+    publications: Count
+    left_files: Count
     leftovers: tuple[str, ...]
     ledger_checked: bool
+
+    @property
+    def ledger(self) -> Compared:
+        """``checked``, or ``not_checked`` where none was given."""
+        return "checked" if self.ledger_checked else "not_checked"
 
     @property
     def ok(self) -> bool:

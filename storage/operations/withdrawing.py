@@ -16,6 +16,7 @@ from suffice.errors import (
     StorageError,
     StoreError,
 )
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.storage.objects.address import read_address
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _LABEL = re.compile(r"([a-z0-9][a-z0-9_.-]{0,62})@([A-Za-z0-9][A-Za-z0-9.-]{0,35})", re.ASCII)
 
 
+@printed("release=label release_id state")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestingRelease:
     """A release that a publication rests on, as it stands today.
@@ -60,10 +62,6 @@ class RestingRelease:
     release_id: str
     state: Standing
     withdrawal: Withdrawal | None = None
-
-    def to_dict(self) -> dict[str, str]:
-        """Return what JSON documents say of it."""
-        return {"release": self.label, "release_id": self.release_id, "state": self.state}
 
     def __str__(self) -> str:
         return {

@@ -13,6 +13,7 @@ from suffice.auditing.hostile_rows import implied_schema
 from suffice.auditing.scratch_sources import implied_contract
 from suffice.cli import app
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.storage.operations.audits import encode_audit
 from suffice.storage.releases.manifest import software_versions
 from support.audited import SPECS
@@ -144,7 +145,7 @@ def test_a_release_states_the_audit_of_its_own_plan(workspace: Workspace, suffic
         seconds=1.0,
     )
     path = workspace.data.parent / "audit.json"
-    path.write_bytes(encode_audit(done.to_dict(), None))
+    path.write_bytes(encode_audit(document(done), None))
     grant = ("ledger", "grant", planned["dataset"], "--epsilon", "10", "--reason", "x", "--unwitnessed")
     audit = suffice.json(*grant, "--audited", str(path))["audit"]
     assert suffice.json(*grant[:4], "20", *grant[5:])["audit"] == audit

@@ -24,7 +24,8 @@ from suffice.errors import (
     UsageError,
 )
 from suffice.pipeline.ask.pooling.pool import Relation, relation_of
-from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.plan import compile_plan, plan_document
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.releasing import release as releasing
 from suffice.releasing.gap_report import AmendmentState
 from suffice.storage.ledger.opening import open_ledger
@@ -143,8 +144,8 @@ def test_the_calendar_is_no_part_of_what_is_charged(workspace: Workspace) -> Non
     with_them, without = monthly(workspace), monthly(workspace, amend=["1 day"])
     assert with_them.plan_hash() == without.plan_hash()
     plan = compile_plan(with_them)
-    assert plan.to_dict()["amend"] == ["7 days", "28 days"]
-    assert plan.to_dict()["epsilon_per_window"] == "3"
+    assert plan_document(plan)["amend"] == ["7 days", "28 days"]
+    assert plan_document(plan)["epsilon_per_window"] == "3"
     assert "amended 7 days and 28 days after a window is complete, each for epsilon 1 again: 3 a" in str(plan)
 
 
@@ -234,7 +235,7 @@ def test_a_report_names_amendments_that_are_due_and_overdue(
         assert f"{due.due:%Y-%m-%d %H}" == "2013-02-11 00"
         assert found.ok == (due.state is AmendmentState.DUE)
         assert (found.covered, found.further) == (1, 8)
-        assert found.to_dict()["amendments"][0]["state"] == state
+        assert document(found)["amendments"][0]["state"] == state
     at(monkeypatch, "2013-02-14T01:00:00+00:00")
     amended = release(workspace, 1)
     after = report(as_of="2013-02-15T00:00Z")

@@ -16,6 +16,7 @@ from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from support.making import Workspace, make_workspace
 
@@ -241,5 +242,5 @@ def test_a_wanted_width_says_what_counting_costs(workspace: Workspace) -> None:
     )
     assert "the spec has none" in str(plain)
     assert "the spec has 0.0625" in str(counted)
-    assert counted.to_dict()["count_clipped"]["stated"] == "0.0625"
-    assert float(counted.to_dict()["count_clipped"]["epsilon_without"]) < float(counted.epsilon)
+    assert document(counted)["count_clipped"]["stated"] == "0.0625"
+    assert float(document(counted)["count_clipped"]["epsilon_without"]) < float(counted.epsilon)

@@ -16,6 +16,7 @@ import suffice
 from suffice.errors import ReleaseMissingError, SpecError, StageFailedError, SufficeError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.operations.verify_store import verify_release, verify_store
@@ -172,7 +173,7 @@ def test_it_fails_as_the_release_would(
     with pytest.raises(SufficeError) as raised:
         workspace.run(**changes)
     assert type(done.failure) is type(raised.value)
-    assert done.to_dict()["error"]["exit_status"] == raised.value.exit_status
+    assert document(done)["error"]["exit_status"] == raised.value.exit_status
     if stage != "store":  # whose texts hold ids of the moment
         assert str(done.failure) == str(raised.value)
 

@@ -28,6 +28,7 @@ from suffice.pipeline.rows.chunk.partition import chunk_job, sum_batches
 from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import first_window
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.domains import Every, period_labels
 from suffice.releasing import backfill as backfilling
 from suffice.releasing import release as releasing
@@ -137,7 +138,7 @@ def test_a_backfill_stops_at_the_budget_and_says_what_it_takes_to_go_on(
     assert [one.status for one in done.windows] == ["published"] * reached + ["left"] * (4 - reached)
     assert "asks for 1" in str(done.refusal)
     assert done.needed == (1 if per_window else 4)
-    assert done.to_dict()["needed_grant"] == ("1" if per_window else "4")
+    assert document(done)["needed_grant"] == ("1" if per_window else "4")
     with open_ledger(workspace.ledger) as ledger:
         ledger.grant("passengers", epsilon=done.needed, reason="as told")
     again = suffice.backfill(spec, "2013-01", "2013-04", **where(workspace))
@@ -232,7 +233,7 @@ def test_a_backfill_whose_window_fails_says_what_was_done_before(
     assert [one.status for one in done.windows] == ["published", "failed", others]
     assert isinstance(done.failure, StageFailedError)
     assert (done.refusal, done.needed) == (None, None)
-    assert done.to_dict()["error"] == {
+    assert document(done)["error"] == {
         "type": "StageFailedError",
         "message": str(done.failure),
         "exit_status": 1,

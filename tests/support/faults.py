@@ -17,6 +17,8 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.terms.declaration.documents import document
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
@@ -197,7 +199,8 @@ def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
     if point:
         install(RECOVERY_POINTS[point], signal.SIGKILL)
     with open_ledger(ledger, lease=timedelta(0)) as opened:
-        return recover(opened, open_store, spool=find_spool(Path(spool))).to_dict()
+        recovered: dict[str, Any] = document(recover(opened, open_store, spool=find_spool(Path(spool))))
+        return recovered
 
 
 def install(where: Where, number: int) -> None:

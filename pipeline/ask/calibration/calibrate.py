@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from suffice.pipeline.ask.calibration.verdict import (
     MISS,
     NOT_CALIBRATED,
     TOLERANCE,
+    Coverages,
+    Intervals,
     Verdict,
     coverage_column,
     in_points,
@@ -43,6 +45,7 @@ from suffice.pipeline.ask.calibration.verdict import (
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, NOISE_AWARE, PLUG_IN, PosteriorTerms
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.math.parameters.parameter_posterior import generator
+from suffice.pipeline.terms.declaration.documents import Count, Family, Method, document, one_of, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import text_table
 
@@ -80,6 +83,7 @@ SEEN = {NOT_CALIBRATED: "can be seen", CALIBRATED: "cannot be seen", CANNOT_TELL
 """What the verdict on the posterior that ignores the noise says about the noise."""
 
 
+@printed("conclusion variance_ratio parameter ignored=coverages")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSeen:
     """Whether simulations of this release can tell a posterior that ignores its noise from one that does not.
@@ -101,18 +105,9 @@ class NoiseSeen:
     parameter: str
 
     @property
-    def conclusion(self) -> str:
+    def conclusion(self) -> Annotated[str, one_of(*SEEN.values())]:
         """``can be seen``, ``cannot be seen`` or ``cannot tell``."""
         return SEEN[judge(self.ignored).conclusion]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the field ``noise`` of ``suffice calibrate --json``."""
-        return {
-            "conclusion": self.conclusion,
-            "variance_ratio": self.variance_ratio,
-            "parameter": self.parameter,
-            "ignored": self._worst.coverages,
-        }
 
     def __str__(self) -> str:
         several = f" ({self._worst.name})" if len(self.ignored) > 1 else ""
@@ -125,10 +120,42 @@ class NoiseSeen:
         return f"noise: {self.conclusion} ({ratio}{ignoring})"
 
     @property
+    def coverages(self) -> Coverages:
+        """Of the posterior that ignores the noise, where it covers worst."""
+        return self._worst.coverages
+
+    @property
     def _worst(self) -> Ranks:
         return min(self.ignored, key=lambda ranks: ranks.coverage(0.95))
 
 
+COLUMNS = (
+    "parameter=ranks.parameter category?=ranks.category clipping *coverages=ranks.coverages "
+    "rank_p_value=ranks.rank_p_value"
+)
+"""Of a table of a calibration."""
+
+
+@printed(f"{COLUMNS} intervals histogram=ranks.histogram")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRanks:
+    """The ranks of a parameter, with or without clipping, and the chance that an interval may miss with."""
+
+    ranks: Ranks
+    clipping: bool
+    level: float
+
+    @property
+    def intervals(self) -> Intervals:
+        """Of coverages."""
+        return self.ranks.intervals(self.level)
+
+
+@printed(
+    "statistic family method prior n_prior predictor_prior predictors epsilon simulations draws "
+    "clipped_share leaves_out_units conclusion reason simulations_needed false_alarm tolerance noise "
+    "remedies worlds rows=shown"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """A calibration's conditions and findings; made by ``calibrate``.
@@ -165,14 +192,14 @@ class Calibration:
     """
 
     statistic: str
-    family: str
-    method: str
+    family: Family
+    method: Method
     prior: str
     n_prior: str
     predictor_prior: str | None
     predictors: str | None
     epsilon: Fraction
-    simulations: int
+    simulations: Count
     seconds: float = field(compare=False)
     clipped_share: float
     clipped: tuple[Ranks, ...] = field(repr=False)
@@ -181,9 +208,11 @@ class Calibration:
     remedies: tuple[Remedy, ...] = ()
     worlds: tuple[simulation.WorldCoverage, ...] = field(default=(), repr=False)
     leaves_out_units: bool = False
+    draws: ClassVar[Count] = DRAWS
+    false_alarm: ClassVar[float] = FALSE_ALARM
 
     @property
-    def conclusion(self) -> str:
+    def conclusion(self) -> Annotated[str, one_of(CALIBRATED, NOT_CALIBRATED, CANNOT_TELL)]:
         """``calibrated``, ``not calibrated`` or ``cannot tell``."""
         return self._verdict.conclusion
 
@@ -193,7 +222,7 @@ class Calibration:
         return f"{self._verdict.reason}{self._due_to_clipping}"
 
     @property
-    def simulations_needed(self) -> int:
+    def simulations_needed(self) -> Count:
         """How many simulations it takes for a calibrated posterior to be called so; see ``Verdict``."""
         return self._verdict.simulations_needed
 
@@ -203,61 +232,23 @@ class Calibration:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for every parameter, category and run: coverage, and the chance of such ranks."""
-        return [
-            {
-                "parameter": ranks.parameter,
-                **({"category": ranks.category} if ranks.category is not None else {}),
-                "clipping": clipping,
-                **ranks.coverages,
-                "rank_p_value": ranks.rank_p_value,
-            }
-            for ranks, clipping in self._shown()
-        ]
+        return [document(row, COLUMNS) for row in self.shown]
 
-    def _shown(self) -> list[tuple[Ranks, bool]]:
+    @property
+    def shown(self) -> list[ShownRanks]:
         """Every parameter with clipping, and without where any record was clipped."""
+        level = level_of(len(self.clipped))
         return [
-            (ranks, clipping)
+            ShownRanks(ranks=ranks, clipping=clipping, level=level)
             for pair in zip(self.clipped, self.unclipped, strict=True)
             for ranks, clipping in zip(pair, (True, False), strict=True)
             if clipping or self.clipped_share > 0.0
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice calibrate --json`` prints; it does not tell how long it took."""
-        level = level_of(len(self.clipped))
-        return {
-            "statistic": self.statistic,
-            "family": self.family,
-            "method": self.method,
-            "prior": self.prior,
-            "n_prior": self.n_prior,
-            "predictor_prior": self.predictor_prior,
-            "predictors": self.predictors,
-            "epsilon": format_epsilon(self.epsilon),
-            "simulations": self.simulations,
-            "draws": DRAWS,
-            "clipped_share": self.clipped_share,
-            "leaves_out_units": self.leaves_out_units,
-            "conclusion": self.conclusion,
-            "reason": self.reason,
-            "simulations_needed": self.simulations_needed,
-            "false_alarm": FALSE_ALARM,
-            "tolerance": {coverage_column(mass): tolerance for mass, tolerance in TOLERANCE.items()},
-            "noise": self.noise.to_dict(),
-            "remedies": [remedy.to_dict() for remedy in self.remedies],
-            "worlds": [each.to_dict() for each in self.worlds],
-            "rows": [
-                {
-                    **row,
-                    "intervals": {
-                        coverage_column(mass): ranks.coverage_interval(mass, level) for mass in LEFT_OUT
-                    },
-                    "histogram": list(ranks.histogram),
-                }
-                for row, (ranks, _) in zip(self.rows(), self._shown(), strict=True)
-            ],
-        }
+    @property
+    def tolerance(self) -> Coverages:
+        """How far from nominal a coverage may be, by its column in tables."""
+        return {coverage_column(mass): tolerance for mass, tolerance in TOLERANCE.items()}
 
     def __str__(self) -> str:
         heading = (

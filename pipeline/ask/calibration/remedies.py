@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
+    from suffice.pipeline.terms.declaration.documents import Count
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.typing import Counts, Floats
@@ -71,11 +72,7 @@ class Remedy:
     before_within: float | None
     after_within: float | None
     helps: bool
-    simulations: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return an entry of ``remedies`` of ``suffice calibrate --json``."""
-        return dataclasses.asdict(self)
+    simulations: Count
 
 
 def tried_remedies(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -20,15 +20,16 @@ from suffice.pipeline.ask.calibration.simulated_release import require_drawable
 from suffice.pipeline.ask.calibration.verdict import (
     LEFT_OUT,
     TOLERANCE,
+    Intervals,
     Ranks,
     batch_of,
-    coverage_column,
     level_of,
     ranks_of,
     simulations_needed,
 )
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, PLUG_IN
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.terms.declaration.documents import one_of, printed
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.measure import RowCounts, TransitionCounts
 
@@ -158,6 +159,10 @@ _MOST_FLOAT = 2.0**62
 """Sums of a data set above which they are asked for with fewer records."""
 
 
+@printed(
+    "world records=says parameter=ranks.parameter category?=ranks.category simulations=ranks.simulations "
+    "*coverages=ranks.coverages intervals answer without_noise=without_noise.coverages"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldCoverage:
     """Coverage of one question in one world.
@@ -180,7 +185,7 @@ class WorldCoverage:
     level: float
 
     @property
-    def answer(self) -> str:
+    def answer(self) -> Annotated[str, one_of(HONEST, NOT_HONEST, CANNOT_TELL)]:
         """``honest``: no coverage is below nominal by more than the tolerance; wider intervals may be."""
         within = outside = 0
         for mass, tolerance in TOLERANCE.items():
@@ -191,22 +196,10 @@ class WorldCoverage:
             return NOT_HONEST
         return HONEST if within == len(TOLERANCE) else CANNOT_TELL
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return an entry of ``worlds`` of ``suffice calibrate --json``."""
-        ranks = self.ranks
-        return {
-            "world": self.world,
-            "records": self.says,
-            "parameter": ranks.parameter,
-            **({} if ranks.category is None else {"category": ranks.category}),
-            "simulations": ranks.simulations,
-            **ranks.coverages,
-            "intervals": {
-                coverage_column(mass): ranks.coverage_interval(mass, self.level) for mass in LEFT_OUT
-            },
-            "answer": self.answer,
-            "without_noise": self.without_noise.coverages,
-        }
+    @property
+    def intervals(self) -> Intervals:
+        """Of coverages, with the chance to miss that is stated."""
+        return self.ranks.intervals(self.level)
 
 
 def world_coverages(

@@ -13,11 +13,12 @@ import dataclasses
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 
 from suffice.pipeline.math.distributions.within_limits import unrestricted
+from suffice.pipeline.terms.declaration.documents import Count, each_of
 from suffice.pipeline.terms.statistics.measure import MomentSums
 
 if TYPE_CHECKING:
@@ -97,6 +98,17 @@ BINS = 20
 """Of the histogram: 10 ranks each."""
 
 
+def coverage_column(mass: float) -> str:
+    """Name the column that holds coverages of intervals of this mass, as ``coverage_95``."""
+    return f"coverage_{100 * mass:.0f}"
+
+
+_COLUMNS = [coverage_column(mass) for mass in LEFT_OUT]
+_BETWEEN = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+Coverages = Annotated[dict[str, float], each_of(_COLUMNS, {"type": "number"})]
+Intervals = Annotated[dict[str, tuple[float, float]], each_of(_COLUMNS, _BETWEEN)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
     """How often the truth had each rank among the draws of its posterior.
@@ -126,12 +138,12 @@ class Ranks:
         return self.parameter if self.category is None else f"{self.parameter} of {self.category}"
 
     @property
-    def simulations(self) -> int:
+    def simulations(self) -> Count:
         """How many truths were ranked."""
         return int(sum(self.counts))
 
     @property
-    def histogram(self) -> tuple[int, ...]:
+    def histogram(self) -> tuple[Count, ...]:
         """Counts in ``BINS`` bins of equally many ranks."""
         return tuple(int(count) for count in np.reshape(self.counts, (BINS, -1)).sum(axis=1))
 
@@ -145,7 +157,7 @@ class Ranks:
         return self.covered(mass) / self.simulations
 
     @property
-    def coverages(self) -> dict[str, float]:
+    def coverages(self) -> Coverages:
         """The coverage of every mass, by its column in tables."""
         return {coverage_column(mass): self.coverage(mass) for mass in LEFT_OUT}
 
@@ -153,6 +165,10 @@ class Ranks:
         """How many truths lay below and above their central intervals of this mass."""
         out = LEFT_OUT[mass]
         return int(sum(self.counts[:out])), int(sum(self.counts[DRAWS + 1 - out :]))
+
+    def intervals(self, level: float) -> Intervals:
+        """The interval of the coverage of every mass, by its column in tables."""
+        return {coverage_column(mass): self.coverage_interval(mass, level) for mass in LEFT_OUT}
 
     def coverage_interval(self, mass: float, level: float) -> tuple[float, float]:
         """The Clopper-Pearson interval of the coverage; it misses it with a chance of at most `level`."""
@@ -185,11 +201,6 @@ class Ranks:
     def p_values(self) -> list[float]:
         """The chances under a calibrated posterior: one of each coverage, one of the ranks."""
         return [*(self.coverage_p_value(mass) for mass in LEFT_OUT), self.rank_p_value]
-
-
-def coverage_column(mass: float) -> str:
-    """Name the column that holds coverages of intervals of this mass, as ``coverage_95``."""
-    return f"coverage_{100 * mass:.0f}"
 
 
 def at_most(count: np.ndarray, trials: int, probability: float) -> Floats:

@@ -18,6 +18,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.release import Release
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.domains import Every, next_period, period_label, period_start
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -75,6 +76,7 @@ class Feature:
     categories: tuple[str, ...]
 
 
+@printed("releases statistics=feature_names chain=chain_columns time=time_columns")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainTable:
     """Released counts over chains and time steps, and what all of them are called.
@@ -111,14 +113,20 @@ class ChainTable:
         """What each chain is called: its keys, joined."""
         return names_of(self.chain_keys, self.n_chains)
 
-    def to_dict(self) -> dict[str, list[str]]:
-        """Return what was fitted, as JSON has it."""
-        return {
-            "releases": list(self.releases),
-            "statistics": [feature.name for feature in self.features],
-            "chain": list(self.chain_keys),
-            "time": list(self.time_keys),
-        }
+    @property
+    def chain_columns(self) -> list[str]:
+        """The group columns that tell chains apart."""
+        return list(self.chain_keys)
+
+    @property
+    def time_columns(self) -> list[str]:
+        """The group columns that are time."""
+        return list(self.time_keys)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The statistics that were fitted."""
+        return [feature.name for feature in self.features]
 
     @property
     def cell_keys(self) -> dict[str, list[str | int]]:

@@ -40,6 +40,7 @@ from suffice.pipeline.ask.models.chain_tables import CountsOverTime, chain_table
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit, align_states
 from suffice.pipeline.ask.models.noise_aware_states import CellEmissions
 from suffice.pipeline.math.parameters.parameter_posterior import generator
+from suffice.pipeline.terms.declaration.documents import Count, Measured, printed
 from suffice.pipeline.terms.statistics.statistic_plan import discrete_laplace_sd
 
 if TYPE_CHECKING:
@@ -206,6 +207,23 @@ SCORED_DRAWS = 25
 """Of each restart: to score a draw takes as long as some sweeps."""
 
 
+class StateScore(TypedDict):
+    """How well a number of states predicts."""
+
+    states: Count
+    score: float
+    difference: float
+    sd: Measured | None
+    r_hat: Measured
+    poorer_restarts: float
+
+
+@printed(
+    "*table method=choices.method project?=choices.project sampler?=choices.sampler "
+    "restarts=choices.n_restarts sweeps=choices.n_sweeps until_settled=choices.until_settled "
+    "draws=choices.n_draws alpha=choices.priors.transitions beta=choices.priors.emissions "
+    "rate=choices.priors.rate holdout splits=n_splits best rows"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateComparison:
     """Numbers of states, and how well each predicts the noisy counts of cells that were held out.
@@ -234,7 +252,7 @@ class StateComparison:
     n_poorer: np.ndarray[Any, np.dtype[np.int64]] = field(repr=False)
 
     @property
-    def n_splits(self) -> int:
+    def n_splits(self) -> Count:
         """How often other cells were held out."""
         return len(self.scores.T)
 
@@ -244,11 +262,11 @@ class StateComparison:
         return self.scores - self.scores[:1]
 
     @property
-    def best(self) -> int:
+    def best(self) -> Count:
         """The number of states with the highest mean score."""
         return self.settings[int(np.argmax(self.scores.mean(axis=1)))].n_states
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[StateScore]:
         """One row a number of states, one state first.
 
         Columns are ``states``; ``score``, the mean log likelihood of a held-out cell; ``difference`` from one
@@ -268,18 +286,10 @@ class StateComparison:
             for number, setting in enumerate(self.settings)
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, as JSON has it."""
-        choices = self.settings[0].to_dict()
-        del choices["states"]
-        return {
-            **self.table.to_dict(),
-            **choices,
-            "holdout": self.holdout,
-            "splits": self.n_splits,
-            "best": self.best,
-            "rows": self.rows(),
-        }
+    @property
+    def choices(self) -> state_sampling.FitSettings:
+        """What all fits have in common."""
+        return self.settings[0]
 
 
 def compare_states(

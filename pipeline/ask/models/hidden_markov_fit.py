@@ -24,12 +24,13 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from suffice.pipeline.ask.posterior.arviz import container, write_container
 from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
+from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
 
 if TYPE_CHECKING:
     import os
@@ -250,7 +251,7 @@ class HiddenMarkovFit:
                 rows.append({**label, "mean": mean, "sd": sd, "lower": lower, "upper": upper})
         return rows
 
-    def cells(self) -> list[dict[str, Any]]:
+    def cells(self) -> Annotated[list[dict[str, Any]], Rows(is_observed=bool, state=Count)]:
         """One row a cell: keys, whether it was observed, its state on the most probable path, probabilities.
 
         Columns are those of chains and time, ``is_observed``, ``state`` (1..K), ``p_1`` to ``p_K``, and under
@@ -266,23 +267,6 @@ class HiddenMarkovFit:
         if self.draws.expected_rows is not None:
             columns["expected_rows"] = self.draws.expected_rows.mean(axis=(0, 1)).ravel().tolist()
         return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-    def to_dict(self, mass: float = MASS) -> dict[str, Any]:
-        """Return everything but the draws, as JSON has it."""
-        diagnostics = self.diagnostics
-        return {
-            **self.table.to_dict(),
-            **self.settings.to_dict(),
-            "mass": mass,
-            "diagnostics": {
-                "log_joint": list(diagnostics.log_joint),
-                "poorer_restarts": [number + 1 for number in diagnostics.poorer],
-                "r_hat": dict(diagnostics.r_hat),
-                "effective_draws": dict(diagnostics.effective_draws),
-            },
-            "rows": self.rows(mass),
-            "cells": self.cells(),
-        }
 
     def draw_columns(self) -> dict[str, NDArray[Any]]:
         """Return draws of parameters as tidy columns: restart, draw, parameter, its labels, value."""
@@ -337,7 +321,7 @@ class HiddenMarkovFit:
             data["expected_rows"] = ([*lead, "cell"], draws.expected_rows.reshape(n_restarts, n_draws, -1))
         for column, keys in self.table.cell_keys.items():
             coordinates[f"{column}_" if column in _TAKEN else column] = ("cell", keys)
-        attributes = {name: str(value) for name, value in self.settings.to_dict().items()}
+        attributes = {name: str(value) for name, value in document(self.settings).items()}
         attributes["releases"] = ", ".join(self.table.releases)
         statistics = {"lp": (lead, draws.log_joint)}
         return container(
@@ -375,6 +359,25 @@ class HiddenMarkovFit:
     def _flat(values: Floats) -> Floats:
         """Join restarts and draws."""
         return values.reshape(-1, *values.shape[2:])
+
+
+@printed("*table=fit.table *settings=fit.settings mass diagnostics=fit.diagnostics rows cells=fit.cells")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitSummary:
+    """Everything but the draws of a fit, with intervals of one mass."""
+
+    fit: HiddenMarkovFit
+    mass: float = MASS
+
+    @property
+    def rows(
+        self,
+    ) -> Annotated[
+        list[dict[str, Any]],
+        Rows(parameter=str, mean=Measured, sd=Measured, lower=Measured, upper=Measured),
+    ]:
+        """Its numbers."""
+        return self.fit.rows(self.mass)
 
 
 def _label(parameter: str, **known: object) -> dict[str, Any]:

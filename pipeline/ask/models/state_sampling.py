@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from suffice.pipeline.ask.inference.posterior_terms import METHODS, NOISE_AWARE,
 from suffice.pipeline.ask.models.noise_aware_states import noise_aware_draws
 from suffice.pipeline.ask.models.state_draws import StatePriors, plug_in_draws
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, split_r_hat
+from suffice.pipeline.terms.declaration.documents import Count, Measured, Method, one_of, printed
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ MOST_STATES = 100
 _MOST = 1_000_000
 
 
+@printed(
+    "method project? sampler? states=n_states restarts=n_restarts sweeps=n_sweeps until_settled "
+    "draws=n_draws alpha=priors.transitions beta=priors.emissions rate=priors.rate"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitSettings:
     """How one model is fitted.
@@ -65,31 +70,15 @@ class FitSettings:
     priors : StatePriors
     """
 
-    method: str
-    project: str | None
-    sampler: str | None
-    n_states: int
-    n_restarts: int
-    n_sweeps: int
+    method: Method
+    project: Annotated[str | None, one_of(*PROJECTIONS)]
+    sampler: Annotated[str | None, one_of(*SAMPLERS)]
+    n_states: Count
+    n_restarts: Count
+    n_sweeps: Count
     until_settled: bool
-    n_draws: int
+    n_draws: Count
     priors: StatePriors
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return every choice as JSON has it."""
-        plug_in = {"project": self.project, "sampler": self.sampler} if self.method == PLUG_IN else {}
-        return {
-            "method": self.method,
-            **plug_in,
-            "states": self.n_states,
-            "restarts": self.n_restarts,
-            "sweeps": self.n_sweeps,
-            "until_settled": self.until_settled,
-            "draws": self.n_draws,
-            "alpha": self.priors.transitions,
-            "beta": self.priors.emissions,
-            "rate": self.priors.rate,
-        }
 
     @property
     def lines(self) -> list[str]:
@@ -194,6 +183,7 @@ LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 100
 _TAIL = 0.05
 
 
+@printed("log_joint poorer_restarts r_hat effective_draws")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartDiagnostics:
     """What the draws rest on.
@@ -211,8 +201,13 @@ class RestartDiagnostics:
 
     kept: tuple[int, ...]
     log_joint: tuple[float, ...]
-    r_hat: Mapping[str, float]
+    r_hat: Mapping[str, Measured]
     effective_draws: Mapping[str, int]
+
+    @property
+    def poorer_restarts(self) -> tuple[Count, ...]:
+        """The same, counted from 1."""
+        return tuple(number + 1 for number in self.poorer)
 
     @property
     def poorer(self) -> tuple[int, ...]:

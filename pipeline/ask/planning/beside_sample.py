@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -33,6 +33,7 @@ from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.plan import compile_plan, score_tables
+from suffice.pipeline.terms.declaration.documents import Count, Measured, Method, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.declaration.fields import canonical, sample_entry
 from suffice.pipeline.terms.declaration.wording import text_table
@@ -66,8 +67,8 @@ class MeanError:
         Its Monte Carlo error.
     """
 
-    value: float
-    standard_error: float
+    value: Measured
+    standard_error: Measured
 
     @classmethod
     def of(cls, errors: Floats) -> Self:
@@ -93,7 +94,7 @@ class ComparedErrors:
         Of one draw of the sample, and of the mean of its draws.
     """
 
-    n: int
+    n: Count
     laplace_mean: MeanError
     laplace_draw: MeanError
     sample_draw: MeanError
@@ -108,6 +109,10 @@ _ERRORS = {
 }
 
 
+@printed(
+    "statistic parameter truth epsilon method prior n_prior=prior_of_n draws temperature within simulations "
+    "errors"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorComparison:
     """One statistic by either mechanism, at equal epsilon; made by ``beside_sample``.
@@ -141,34 +146,19 @@ class ErrorComparison:
     parameter: str
     truth: float
     epsilon: Fraction
-    method: str
+    method: Method
     prior: str
     n_prior: str
-    draws: int
+    draws: Count
     temperature: float
     within: tuple[Fraction, Fraction]
-    simulations: int
+    simulations: Count
     errors: tuple[ComparedErrors, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice plan --beside sample --json`` prints of each statistic."""
-        return {
-            "statistic": self.statistic,
-            "parameter": self.parameter,
-            "truth": self.truth,
-            "epsilon": format_epsilon(self.epsilon),
-            "method": self.method,
-            "prior": self.prior,
-            "n_prior": self.n_prior or None,
-            "draws": self.draws,
-            "temperature": self.temperature,
-            "within": [format_number(end) for end in self.within],
-            "simulations": self.simulations,
-            "errors": [
-                {"n": errors.n, **{name: _written(getattr(errors, name)) for name in _ERRORS}}
-                for errors in self.errors
-            ],
-        }
+    @property
+    def prior_of_n(self) -> str | None:
+        """The prior of N; None where the posterior has no use for one."""
+        return self.n_prior or None
 
     def __str__(self) -> str:
         rows = [[str(errors.n), *(str(getattr(errors, name)) for name in _ERRORS)] for errors in self.errors]
@@ -188,12 +178,6 @@ class ErrorComparison:
             f"mean absolute error (its standard error), {self.simulations} simulations\n\n"
             + text_table(["n", *_ERRORS.values()], rows)
         )
-
-
-def _written(error: MeanError) -> dict[str, float | None]:
-    """Write an error; what is not finite as nothing."""
-    numbers = {field.name: getattr(error, field.name) for field in fields(error)}
-    return {name: number if math.isfinite(number) else None for name, number in numbers.items()}
 
 
 _ENTRIES = 1 << 22

@@ -18,13 +18,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO, format_epsilon
 from suffice.pipeline.terms.declaration.fields import DEFAULT_COUNT_WEIGHT, CountClipped, RowsOf
 from suffice.pipeline.terms.declaration.wording import text_table
@@ -60,6 +61,7 @@ class CountedPrice:
     noise_sd: float
 
 
+@printed("stated epsilon_without weights=prices")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountsBeside:
     """The epsilons at which a target is reached without counts of moved records, and with them.
@@ -79,21 +81,6 @@ class CountsBeside:
     stated: Fraction | None
     epsilon_without: Fraction
     prices: tuple[CountedPrice, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice plan --target --json`` prints as ``count_clipped``."""
-        return {
-            "stated": None if self.stated is None else format_epsilon(self.stated),
-            "epsilon_without": format_epsilon(self.epsilon_without),
-            "weights": [
-                {
-                    "weight": format_epsilon(price.weight),
-                    "epsilon": format_epsilon(price.epsilon),
-                    "noise_sd": price.noise_sd,
-                }
-                for price in self.prices
-            ],
-        }
 
     def __str__(self) -> str:
         stated = "none" if self.stated is None else format_epsilon(self.stated)

@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.exact_numbers import (
     LARGEST_SCALE,
     MICRO,
@@ -86,6 +87,12 @@ class WantedWidth:
         return f"{self.statistic} {self.parameter}{category} width {self.width:g}"
 
 
+@printed(
+    "statistic=target.statistic parameter=target.parameter category?=target.category width=target.width mass "
+    "n prior n_prior simulations epsilon epsilon_standard_error statistic_epsilon median_width=width "
+    "median_width_standard_error=width_standard_error median_width_without_noise=width_without_noise "
+    "count_clipped?=counts"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeededEpsilon:
     """The smallest epsilon that reaches a target; made by ``smallest_epsilon``.
@@ -116,35 +123,15 @@ class NeededEpsilon:
     epsilon: Fraction
     epsilon_standard_error: float
     statistic_epsilon: Fraction
-    n: int
+    n: Count
     prior: str
     n_prior: str
     width: float
     width_standard_error: float
     width_without_noise: float
-    simulations: int
+    simulations: Count
     counts: epsilon_search.CountsBeside | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice plan --target --json`` prints as ``target``."""
-        return {
-            "statistic": self.target.statistic,
-            "parameter": self.target.parameter,
-            **({} if self.target.category is None else {"category": self.target.category}),
-            "width": self.target.width,
-            "mass": MASS,
-            "n": self.n,
-            "prior": self.prior,
-            "n_prior": self.n_prior,
-            "simulations": self.simulations,
-            "epsilon": format_epsilon(self.epsilon),
-            "epsilon_standard_error": self.epsilon_standard_error,
-            "statistic_epsilon": format_epsilon(self.statistic_epsilon),
-            "median_width": self.width,
-            "median_width_standard_error": self.width_standard_error,
-            "median_width_without_noise": self.width_without_noise,
-            **({} if self.counts is None else {"count_clipped": self.counts.to_dict()}),
-        }
+    mass: ClassVar[float] = MASS
 
     def __str__(self) -> str:
         return (

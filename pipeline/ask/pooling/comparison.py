@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from suffice.pipeline.ask.posterior.choice_of_engine import noise_aware, plug_in
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters import contrasts
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, generator
+from suffice.pipeline.terms.declaration.documents import Rows, printed
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
@@ -55,6 +56,15 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
+class Evidence(TypedDict):
+    """Of a prior: the log evidence of all cells, and its difference from that of the first prior."""
+
+    prior: str
+    log_evidence: float
+    log_bayes_factor: float
+
+
+@printed("statistic priors n_prior totals rows")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorComparison:
     """Log evidence of a release's statistic under several priors.
@@ -88,7 +98,9 @@ class PriorComparison:
         """The same of all cells together, (n_priors,)."""
         return np.asarray(np.sum(self.log_bayes_factors, axis=0))
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(
+        self,
+    ) -> Annotated[list[dict[str, Any]], Rows(prior=str, log_evidence=float, log_bayes_factor=float)]:
         """One row a cell and prior: keys, prior, log_evidence, log_bayes_factor against the first."""
         factors = self.log_bayes_factors
         return [
@@ -102,23 +114,13 @@ class PriorComparison:
             for position, prior in enumerate(self.priors)
         ]
 
-    def totals(self) -> list[dict[str, Any]]:
+    def totals(self) -> list[Evidence]:
         """One row a prior, of all cells together: prior, log_evidence, log_bayes_factor."""
         sums = np.sum(self.log_evidence, axis=0)
         return [
             {"prior": prior, "log_evidence": float(total), "log_bayes_factor": float(total - sums[0])}
             for prior, total in zip(self.priors, sums, strict=True)
         ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON states it."""
-        return {
-            "statistic": self.statistic,
-            "priors": list(self.priors),
-            "n_prior": self.n_prior,
-            "totals": self.totals(),
-            "rows": self.rows(),
-        }
 
     def __str__(self) -> str:
         """Return the totals as a text table."""

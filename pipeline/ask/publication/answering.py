@@ -149,7 +149,7 @@ def _hidden_markov(question: Question, terms: HiddenMarkov, streams: Streams) ->
         return Answer(
             name="hidden_markov",
             statistics=names,
-            rows=fit.rows(),
+            rows=[dict(row) for row in fit.rows()],
             rng=streams.summaries,
             diagnostics={f"R-hat, {row['states']} states": f"{row['r_hat']:.4g}" for row in fit.rows()},
             notes=(f"highest score: {fit.best} states", *fit.settings[0].lines),

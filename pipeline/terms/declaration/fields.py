@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from suffice.pipeline.terms.declaration.documents import Form
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, Every
 from suffice.pipeline.terms.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
@@ -293,7 +294,12 @@ ReleaseName = Annotated[str, PlainValidator(_release_name)]
 Integer = Annotated[int, PlainValidator(read_integer), AfterValidator(_below_2_53)]
 Bound = Annotated[Fraction, PlainValidator(read_bound)]
 Positive = Annotated[Fraction, PlainValidator(read_bound), AfterValidator(_positive)]
-Count = Annotated[int, PlainValidator(read_integer), _lies_in(1, LARGEST_COUNT)]
+Count = Annotated[
+    int,
+    PlainValidator(read_integer),
+    _lies_in(1, LARGEST_COUNT),
+    Form({"type": "integer", "minimum": 1, "maximum": LARGEST_COUNT}),
+]
 LatticeBits = Annotated[int, PlainValidator(read_integer), _lies_in(FEWEST_BITS, MOST_BITS, "lattice_bits ")]
 MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
 CountWeight = Annotated[Fraction, PlainValidator(_count_weight)]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.declaration.documents import Hour, ShortId, SignatureState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +27,9 @@ class Withdrawal:
     """
 
     reason: str
-    created: str
-    signed_by: str | None
-    signature: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what JSON documents and files say of it."""
-        return dataclasses.asdict(self)
+    created: Hour
+    signed_by: ShortId | None
+    signature: SignatureState
 
     def __str__(self) -> str:
         who = {

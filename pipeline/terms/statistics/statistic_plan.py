@@ -17,8 +17,9 @@ import decimal
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
+from suffice.pipeline.terms.declaration.documents import Family, Positive, Rows, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
@@ -37,6 +38,12 @@ INT64 = "int64"
 DECIMAL = "decimal128(38, 0)"
 NOISE_REACH = 64
 """Noise beyond 64 scales has probability under e^-64 a draw; values saturate there."""
+
+
+class NamedComponent(TypedDict):
+    """A released component, as a plan lists it."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +90,12 @@ class StatisticPlan:
     """
 
     name: str
-    family: str
+    family: Family
     columns: tuple[str, ...]
     design: Design
     components: tuple[str, ...]
     epsilon: Fraction
-    l1_sensitivity: int
+    l1_sensitivity: Positive
     scale: float
     partition_total: int | None
     value_type: str
@@ -115,6 +122,30 @@ class StatisticPlan:
     def component_noise_sd(self) -> float:
         """Standard deviation of the noise on one component, in lattice units."""
         return discrete_laplace_sd(self.scale)
+
+    @property
+    def exact_scale(self) -> Fraction:
+        """The scale as a fraction."""
+        return Fraction(self.scale)
+
+    @property
+    def named_components(self) -> list[NamedComponent]:
+        """The components, as a plan lists them."""
+        return [{"name": component} for component in self.components]
+
+    @property
+    def derived(self) -> Annotated[list[dict[str, Any]], Rows(quantity=str, noise_sd=float)]:
+        """What is worked out of the components, and how noisy it is: a row for every quantity."""
+        return [
+            {
+                "quantity": quantity.name,
+                **({} if quantity.category is None else {"category": quantity.category}),
+                **({} if quantity.component is None else {"component": quantity.component}),
+                **dict(quantity.labels),
+                "noise_sd": self.quantity_noise_sd(quantity),
+            }
+            for quantity in self.quantities
+        ]
 
     def quantity_noise_sd(self, quantity: Quantity) -> float:
         """Return the standard deviation of the noise on a quantity, in the column's unit.
@@ -260,6 +291,7 @@ LARGEST_RANGE = 1 << 62
 """OpenDP's map takes its double in 64 bits."""
 
 
+@printed("parameter draws grid within prior range_sensitivity scale temperature")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplePlan:
     """Draws of one parameter's posterior, tempered as far as epsilon asks for.
@@ -284,12 +316,12 @@ class SamplePlan:
     """
 
     parameter: str
-    draws: int
-    grid: int
+    draws: Positive
+    grid: Positive
     within: tuple[Fraction, Fraction]
     prior: str
-    range_sensitivity: int
-    scale: int
+    range_sensitivity: Positive
+    scale: Positive
 
     @property
     def temperature(self) -> Fraction:
@@ -401,47 +433,16 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
 
 
-def statistic_dict(statistic: StatisticPlan, n_cells: int) -> dict[str, Any]:
+HEADING = "name family columns rows_of design epsilon"
+NOISY = f"{HEADING} l1_sensitivity scale=exact_scale moment_weight? components=named_components derived"
+"""The keys of a statistic, of which a sample is drawn or noisy components are released."""
+
+
+def statistic_dict(statistic: StatisticPlan, n_cells: int) -> Any:
     """Return a statistic's entry in what ``suffice plan --json`` prints."""
-    heading = {
-        "name": statistic.name,
-        "family": statistic.family,
-        "columns": list(statistic.columns),
-        "rows_of": statistic.rows_of,
-        "design": str(statistic.design),
-        "epsilon": format_epsilon(statistic.epsilon),
-    }
-    sample, weight = statistic.sample, statistic.moment_weight
-    if sample is not None:
-        return {
-            **heading,
-            "sample": {
-                "parameter": sample.parameter,
-                "draws": sample.draws,
-                "grid": sample.grid,
-                "within": [format_number(end) for end in sample.within],
-                "prior": sample.prior,
-                "range_sensitivity": sample.range_sensitivity,
-                "scale": sample.scale,
-                "temperature": format_number(sample.temperature),
-                "epsilon_unused": format_number(statistic.epsilon - sample.privacy_loss),
-                "candidates": sample.candidates(n_cells),
-            },
-        }
-    return {
-        **heading,
-        "l1_sensitivity": statistic.l1_sensitivity,
-        "scale": format_number(Fraction(statistic.scale)),
-        **({} if weight is None else {"moment_weight": format_number(weight)}),
-        "components": [{"name": component} for component in statistic.components],
-        "derived": [
-            {
-                "quantity": quantity.name,
-                **({} if quantity.category is None else {"category": quantity.category}),
-                **({} if quantity.component is None else {"component": quantity.component}),
-                **dict(quantity.labels),
-                "noise_sd": statistic.quantity_noise_sd(quantity),
-            }
-            for quantity in statistic.quantities
-        ],
-    }
+    sample = statistic.sample
+    if sample is None:
+        return document(statistic, NOISY)
+    unused = format_number(statistic.epsilon - sample.privacy_loss)
+    drawn = {**document(sample), "epsilon_unused": unused, "candidates": sample.candidates(n_cells)}
+    return {**document(statistic, HEADING), "sample": drawn}

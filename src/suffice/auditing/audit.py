@@ -18,10 +18,10 @@ import stat
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
 from suffice.errors import StageFailedError, UsageError
@@ -29,6 +29,7 @@ from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import require_spec
 from suffice.pipeline.terms.declaration.data_contract import read_contract
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.storage.releases.manifest import software_versions
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Flaw:
         return f"{self.level}: {self.check}: {self.what}"
 
 
+@printed("name trials of largest_loss_over_declared=largest_or_none power=power_as_text said")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
     """What one level tried.
@@ -97,16 +99,15 @@ class Level:
     power: float | None = None
     said: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `audit.json` holds."""
-        return {
-            "name": self.name,
-            "trials": self.trials,
-            "of": self.of,
-            "largest_loss_over_declared": self.largest or None,
-            "power": self.power if self.power is None else f"{self.power:.6f}",
-            "said": self.said,
-        }
+    @property
+    def largest_or_none(self) -> str | None:
+        """The largest loss; None where none is measured."""
+        return self.largest or None
+
+    @property
+    def power_as_text(self) -> str | None:
+        """The power with six digits."""
+        return None if self.power is None else f"{self.power:.6f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,11 @@ class AssumedContract:
         return f"{self.sha256[:16]}, {whose}: it holds for an account with one"
 
 
+@printed(
+    "audit format_version ok verdict name dataset plan_hash window source cluster contract levels findings "
+    "mutants false_alarm=false_alarm_as_text not_tried not_seen versions created seconds=seconds_as_text "
+    "signature"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """The result of an audit. It holds for one plan and one set of versions.
@@ -180,6 +186,10 @@ class Audit:
     versions: dict[str, str]
     created: str
     seconds: float
+    audit: ClassVar[Literal[True]] = True
+    format_version: ClassVar[int] = FORMAT_VERSION
+    not_seen: ClassVar[tuple[str, ...]] = NOT_SEEN
+    signature: ClassVar[None] = None
 
     @property
     def survivors(self) -> tuple[str, ...]:
@@ -202,33 +212,15 @@ class Audit:
             return f"no result: the tests miss {len(self.survivors)} of {len(self.mutants)} mutants"
         return f"nothing found by tests that catch these {len(self.mutants)} mutants"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `audit.json` holds, unsigned."""
-        return {
-            "audit": True,
-            "format_version": FORMAT_VERSION,
-            "ok": self.ok,
-            "verdict": self.verdict,
-            "name": self.name,
-            "dataset": self.dataset,
-            "plan_hash": self.plan_hash,
-            "window": self.window,
-            "source": self.source,
-            "cluster": self.cluster,
-            "contract": None if self.contract is None else asdict(self.contract),
-            "levels": [level.to_dict() for level in self.levels],
-            "findings": [
-                {"level": each.level, "check": each.check, "what": each.what} for each in self.findings
-            ],
-            "mutants": [{"name": each.name, "caught_by": each.caught_by} for each in self.mutants],
-            "false_alarm": f"{self.false_alarm:.3g}",
-            "not_tried": list(self.not_tried),
-            "not_seen": list(NOT_SEEN),
-            "versions": self.versions,
-            "created": self.created,
-            "seconds": f"{self.seconds:.1f}",
-            "signature": None,
-        }
+    @property
+    def false_alarm_as_text(self) -> str:
+        """The chance of a false alarm with three digits."""
+        return f"{self.false_alarm:.3g}"
+
+    @property
+    def seconds_as_text(self) -> str:
+        """The seconds to a tenth."""
+        return f"{self.seconds:.1f}"
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.verdict}", ""]

@@ -21,6 +21,7 @@ from suffice.pages.release_page import Banner, Link, release_page
 from suffice.pages.site_pages import SiteEntry, series_path
 from suffice.pages.statistic_view import sample_view, statistic_view
 from suffice.pipeline.spec.windows_and_amendments import Window, edition, window_times
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.releases.descriptions import DESCRIPTIONS
 from suffice.storage.releases.location import MANIFEST
@@ -80,7 +81,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "audit": content.get("audit"),
         "signed_by": signature["key_id"] if signature else None,
         "plan_hash": content["plan_hash"],
-        "withdrawn": release.withdrawn.to_dict() if release.withdrawn else None,
+        "withdrawn": document(release.withdrawn),
         "versions": dict(content["versions"]),
         "window_of": _window(release),
         "groups": {column: len(dict.fromkeys(keys)) for column, keys in _groups(release).items()},

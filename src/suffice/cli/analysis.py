@@ -12,6 +12,7 @@ from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
+from suffice.pipeline.terms.declaration.documents import document
 
 
 def other_method(
@@ -286,7 +287,7 @@ def compare_priors(
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_prior_comparison(comparison, written, title=title, footer=footer_of(source, [opened]))
     if as_json:
-        output.print_json({"source": source.document(), "release": opened.label, **comparison.to_dict()})
+        output.print_json({"source": source.document(), "release": opened.label, **document(comparison)})
         return
     if len(comparison.log_evidence) > 1:
         output.print_rows(comparison.rows())

@@ -11,6 +11,7 @@ from suffice.cli import output
 from suffice.cli.files import check_file, new_file
 from suffice.cli.options import JsonOption, SpecArgument  # noqa: TC001 - Typer reads them
 from suffice.cli.output import say
+from suffice.pipeline.terms.declaration.documents import document
 
 
 def audit(
@@ -64,9 +65,9 @@ def audit(
     )
     if out is not None:
         with new_file("--out", out, overwrite=False) as path:
-            path.write_bytes(encode_audit(done.to_dict(), signer))
+            path.write_bytes(encode_audit(document(done), signer))
     if as_json:
-        output.print_json(done.to_dict())
+        output.print_json(document(done))
     else:
         say(done)
     if not done.ok:

@@ -10,6 +10,7 @@ import typer
 from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
+from suffice.pipeline.terms.declaration.documents import document
 
 
 @options.with_terms(without=("prior", "n_prior", "within_unit"))
@@ -91,7 +92,7 @@ def calibrate(
             plot_calibration(calibration, written, title=title, footer=footer)
     if as_json:
         basis = {"source": source.document(), "release": opened.label}
-        output.print_json({**basis, **calibration.to_dict(), "seed": seed})
+        output.print_json({**basis, **document(calibration), "seed": seed})
     else:
         say(calibration)
         output.print_written(plot)

@@ -12,6 +12,7 @@ from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.errors import UsageError
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def hidden_markov(
         )
         return
     from suffice.pipeline.ask.models.hidden_markov import hidden_markov as fit_model
-    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.ask.models.hidden_markov_fit import FitSummary, HiddenMarkovFit
     from suffice.pipeline.math.parameters.parameter_posterior import ends_of
 
     ends_of(mass)
@@ -176,7 +177,8 @@ def hidden_markov(
         _write_pictures(fit, pictures, opened[0].name, source, overwrite=overwrite)
     if as_json:
         source = fit_source("hidden Markov model", opened, fit, seed=seed)
-        output.print_json({"source": source.document(), **fit.to_dict(mass), "seed": seed})
+        summary = document(FitSummary(fit=fit, mass=mass))
+        output.print_json({"source": source.document(), **summary, "seed": seed})
         return
     _print_fit(fit)
     _print_basis(opened, fit)
@@ -251,7 +253,7 @@ def _show_comparison(
         from suffice.data_files.source import fit_source  # pydantic is slow to import
 
         source = fit_source("held-out scores of numbers of states", opened, comparison, seed=seed)
-        output.print_json({"source": source.document(), **comparison.to_dict(), "seed": seed})
+        output.print_json({"source": source.document(), **document(comparison), "seed": seed})
         return
     from suffice.pipeline.ask.models.state_sampling import LARGEST_R_HAT
 

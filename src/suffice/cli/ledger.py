@@ -13,6 +13,7 @@ from suffice.cli import messages, output, trust
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, WitnessOption
 from suffice.cli.output import say
 from suffice.errors import LedgerError, UsageError
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -42,18 +43,18 @@ def reconcile_ledger(
 
     with open_ledger(ledger) as opened:
         done = reconcile(opened, stores=stores or (), witness=witness, reason=reason)
+    charges = [document(charge, RECONCILED) for charge in done.charges]
     if as_json:
         output.print_json(
             {
-                "charges": [_document(charge) for charge in done.charges],
+                "charges": charges,
                 "skipped": done.skipped,
                 "witness": None if done.witness is None else done.witness.head.sequence,
             }
         )
         return
-    for charge in done.charges:
-        spent = _document(charge)["spent"]
-        say(f"{charge.dataset}: {charge.label}: {charge.state}; epsilon {spent} is spent")
+    for charge, written in zip(done.charges, charges, strict=True):
+        say(f"{charge.dataset}: {charge.label}: {charge.state}; epsilon {written['spent']} is spent")
     lost = counted(done.skipped, "lost entry", "lost entries")
     say(
         f"{counted(len(done.charges), 'charge')} taken up, numbers of {lost} skipped"
@@ -62,22 +63,9 @@ def reconcile_ledger(
     )
 
 
-def _document(charge: Charge) -> dict[str, object]:
-    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-
-    return {
-        "charge_id": charge.charge_id,
-        "dataset": charge.dataset,
-        "name": charge.name,
-        "window": charge.window,
-        "amendment": charge.amendment,
-        "release_id": charge.release_id,
-        "store": charge.store_uri,
-        "state": str(charge.state),
-        "spent": format_epsilon(charge.epsilon),
-    }
-
-
+KEY = "charge_id dataset name window amendment"
+RECONCILED = f"{KEY} release_id store=store_uri state spent=epsilon"
+"""What is printed of a charge that a ledger lacked."""
 SHOWN = 20
 """How many charges of an account ``ledger show`` prints as text, unless it is told."""
 
@@ -195,7 +183,7 @@ def grant(
     as_json: JsonOption = False,
 ) -> None:
     """Set an account's total budget; repeating a grant changes nothing."""
-    from suffice.cli.ledger_show import account_document, print_account
+    from suffice.cli.ledger_show import print_account
     from suffice.storage.ledger.account import UNGUARDED, overlapping
     from suffice.storage.ledger.opening import create_ledger, open_ledger
     from suffice.storage.objects.address import read_address
@@ -238,13 +226,13 @@ def grant(
         warnings = list(overlapping(opened.allowed_sources(), dataset))
     if not account.is_guarded and not unwitnessed:
         warnings.append(f"{UNGUARDED.format(dataset)}; --unwitnessed says that it is meant so")
-    document = {**account_document(account), "warnings": warnings}
+    granted = {**document(account), "warnings": warnings}
     for warning in warnings:
         messages.show_warning(warning)
     if as_json:
-        output.print_json(document)
+        output.print_json(granted)
     else:
-        print_account(document)
+        print_account(granted)
 
 
 @app.command()
@@ -320,7 +308,7 @@ def recover_command(
             opened, lambda uri: open_store(store or uri, ledger_id=opened.ledger_id), spool=_spool(ledger)
         )
     if as_json:
-        output.print_json(report.to_dict())
+        output.print_json(document(report))
     else:
         say(report)
     if not report.ok:
@@ -360,22 +348,18 @@ def abandon_command(
             lost,
             spool=_spool(ledger),
         )
-    document = {
-        "charge_id": ended.charge_id,
-        "dataset": ended.dataset,
-        "name": ended.name,
-        "window": ended.window,
-        "amendment": ended.amendment,
+    abandoned = {
+        **document(ended, KEY),
         "before": str(lost.state),
         "after": str(ended.state),
         "spent": format_epsilon(ended.epsilon),
     }
     if as_json:
-        output.print_json(document)
+        output.print_json(abandoned)
     else:
         say(
             f"{ended.dataset}: {ended.label}: {lost.state}, now {ended.state}; "
-            f"epsilon {document['spent']} is spent"
+            f"epsilon {abandoned['spent']} is spent"
         )
 
 

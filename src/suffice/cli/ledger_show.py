@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.cli import output
 from suffice.cli.output import say
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.account import counts_by_window
@@ -20,34 +20,10 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.account import Account
     from suffice.storage.ledger.ledger import Ledger
 
+CHARGE = "charge_id name window amendment attempt epsilon state held counts_as"
+"""What is shown of a charge, before what it counts on."""
 _JSON_ONLY = frozenset({"held", "counts_on"})
 """What a table leaves out, to fit a terminal: it follows from the other columns and the grant."""
-
-
-def account_document(account: Account) -> dict[str, Any]:
-    """Return what ``ledger grant --json`` prints, and the head of what ``ledger show`` does."""
-    return {
-        "dataset": account.dataset,
-        "neighboring": account.neighboring,
-        "unit": account.unit,
-        "granted": format_epsilon(account.granted),
-        "spent": format_epsilon(account.spent),
-        "reserved": format_epsilon(account.reserved),
-        "remaining": format_epsilon(account.remaining),
-        "sources": list(account.sources),
-        "checksums": account.checksums,
-        "stores": list(account.stores),
-        "witness": account.witness,
-        "guarded": account.is_guarded,
-        "contract": None
-        if account.contract is None
-        else {"sha256": account.contract.sha256, **account.contract.document()},
-        "audit": None if account.audit is None else asdict(account.audit),
-        "per_window": account.per_window,
-        "units_disjoint": account.units_disjoint,
-        "failed_readings_allowed": account.failed_readings,
-        "max_windows": account.max_windows,
-    }
 
 
 def print_account(document: dict[str, Any]) -> None:
@@ -102,7 +78,7 @@ def show_person(
                 "unit": account.unit,
                 "neighboring": account.neighboring,
                 "per_window": account.per_window,
-                **view.to_dict(),
+                **document(view),
                 "asked": {"rows": rows, "windows": windows, "loss": loss},
             }
         )
@@ -140,14 +116,14 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
     if not accounts:
         say("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
     for account in accounts:
-        document = _document(ledger, account)
-        print_account(document)
+        shown = _document(ledger, account)
+        print_account(shown)
         view = person_view(ledger, account)
         for line in view.lines:
             say(f"  {line}")
         for assumption in view.assumptions:
             say(f"    {assumption}")
-        windows = document["windows"]
+        windows = shown["windows"]
         if len(windows) > last:
             earlier = counted(len(windows) - last, "earlier window")
             say(f"  and {earlier}: --last {len(windows)} shows all, and --json")
@@ -183,23 +159,13 @@ def _document(ledger: Ledger, account: Account) -> dict[str, Any]:
         Fraction(0),
     )
     return {
-        **account_document(account),
+        **document(account),
         "returned": format_epsilon(returned_to_grant),
-        "person": person_view(ledger, account).to_dict(),
-        "failed_readings": [
-            {
-                "name": failed.name,
-                "window": failed.window,
-                "amendment": failed.amendment,
-                "count": failed.count,
-            }
-            for failed in ledger.failed_readings(account.dataset)
-        ],
+        "person": document(person_view(ledger, account)),
+        "failed_readings": document(ledger.failed_readings(account.dataset)),
         "windows": [
             {
-                "window": window.window,
-                "spent": format_epsilon(window.spent),
-                "reserved": format_epsilon(window.reserved),
+                **document(window, "window spent reserved"),
                 "returned": format_epsilon(returned.get(window.window, Fraction(0))),
                 "remaining": format_epsilon(window.remaining),
             }
@@ -211,15 +177,7 @@ def _document(ledger: Ledger, account: Account) -> dict[str, Any]:
 def _charges(ledger: Ledger, account: Account, last: int | None) -> Iterator[dict[str, Any]]:
     for charge in ledger.charges(account.dataset, last=last):
         yield {
-            "charge_id": charge.charge_id,
-            "name": charge.name,
-            "window": charge.window,
-            "amendment": charge.amendment,
-            "attempt": charge.attempt,
-            "epsilon": format_epsilon(charge.epsilon),
-            "state": str(charge.state),
-            "held": format_epsilon(charge.held),
-            "counts_as": charge.counts_as,
+            **document(charge, CHARGE),
             "counts_on": charge.window if counts_by_window(account.per_window, charge.window) else "account",
             "release_id": charge.release_id,
         }

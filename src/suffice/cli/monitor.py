@@ -12,6 +12,7 @@ from suffice.cli import options, output
 from suffice.cli.files import check_local
 from suffice.cli.output import in_line, say
 from suffice.errors import UsageError
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def metrics(
     if out is not None and is_new:
         write_textfile(out, text)
     if as_json:
-        document = {"out": None if out is None else str(out), "written": out is not None and is_new}
-        output.print_json({**document, "standing": current.to_dict()})
+        written = {"out": None if out is None else str(out), "written": out is not None and is_new}
+        output.print_json({**written, "standing": document(current)})
     elif out is None:
         say(text, end="")
     else:
@@ -75,7 +76,7 @@ def show_standing(*, store: str, ledger: str, as_of: str | None, as_json: bool) 
 
     current = standing(pinned_specs(), store=store, ledger=ledger, as_of=as_of)
     if as_json:
-        output.print_json(current.to_dict())
+        output.print_json(document(current))
     else:
         _print(current)
     _end(current, overdue=OVERDUE)
@@ -91,7 +92,7 @@ def _end(current: Standing, *, overdue: int) -> None:
 
 
 def _print(current: Standing) -> None:
-    document = current.to_dict()
+    shown = document(current)
     rows = [
         {
             "dataset": series["dataset"],
@@ -101,7 +102,7 @@ def _print(current: Standing) -> None:
             "due amendments": sum(series["amendments"].values()),
             "covered": "all" if series["covered"] is None else series["covered"],
         }
-        for series in document["series"]
+        for series in shown["series"]
     ]
     if rows:
         output.print_rows(rows, limit=len(rows))
@@ -110,19 +111,19 @@ def _print(current: Standing) -> None:
     for unreadable in current.unreadable:
         place = "" if unreadable.message.startswith(unreadable.spec) else f"{in_line(unreadable.spec)}: "
         say(f"\n{place}{unreadable.message}")
-    if document["accounts"]:
+    if shown["accounts"]:
         say("")
         accounts = [
             {**account, "per_window": "yes" if account["per_window"] else "no"}
-            for account in document["accounts"]
+            for account in shown["accounts"]
         ]
         output.print_rows(accounts, limit=len(accounts))
         if any(account["per_window"] == "yes" for account in accounts):
             say("\nof a grant for each window: granted, spent and remaining in one that was never charged")
     say(f"\ncharges in a spool: {current.in_spool}")
-    if document["refusals"] is not None:
-        said = ", ".join(f"{kind} {number}" for kind, number in document["refusals"].items())
-        audit = document["audit"]
+    if shown["refusals"] is not None:
+        said = ", ".join(f"{kind} {number}" for kind, number in shown["refusals"].items())
+        audit = shown["audit"]
         last = "none yet" if audit is None else f"{'ok' if audit['ok'] else 'problems'}, {audit['hour']}"
         say(f"refusals: {said}; last audit: {last}")
 
@@ -144,13 +145,12 @@ def doctor(
     from suffice.doctor.examination import examine
 
     examination = examine(place)
-    document = examination.to_dict()
     if as_json:
-        output.print_json(document)
+        output.print_json(document(examination))
     else:
-        for finding in document["findings"]:
-            say(f"{finding['state']:<8} {finding['check']:<14} {finding['found']}")
-            if finding["remedy"]:
-                say(f"{'':<8} {'':<14} -> {finding['remedy']}")
+        for finding in examination.findings:
+            say(f"{finding.state:<8} {finding.check:<14} {finding.observed}")
+            if finding.remedy:
+                say(f"{'':<8} {'':<14} -> {finding.remedy}")
     if not examination.ok:
         raise typer.Exit(UNWELL)

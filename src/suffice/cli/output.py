@@ -19,6 +19,7 @@ from suffice.cli.files import check_file, check_local, new_file
 from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
 from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.posterior import notes
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.wording import escaped, text_table
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def note_resting(releases: Iterable[RestingRelease]) -> None:
 
 def _note(label: str, release_id: str, withdrawal: Withdrawal) -> bool:
     """Remember a withdrawn release; return whether it is named for the first time."""
-    named = {"release": label, "release_id": release_id, **withdrawal.to_dict()}
+    named = {"release": label, "release_id": release_id, **document(withdrawal)}
     is_new = named not in _OPENED.get()
     if is_new:
         _OPENED.set((*_OPENED.get(), named))

@@ -14,6 +14,7 @@ from suffice.cli import output
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
 from suffice.cli.output import say
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
+from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Sha256, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def plan(
 ) -> None:
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
     from suffice.pipeline.spec.expected import ExpectPlan
-    from suffice.pipeline.spec.plan import compile_plan
+    from suffice.pipeline.spec.plan import compile_plan, plan_document
     from suffice.pipeline.spec.spec import load_spec
     from suffice.storage.releases.manifest import require_manifest
 
@@ -125,8 +126,8 @@ def plan(
         sizes, method = _sizes(n, "--beside", _MOST_SIZES), method or "noise-aware"
         _compare(read, compiled, as_json=as_json, n=sizes, truth=_truths(truth), method=method, **simulating)
     elif as_json:
-        further = {"expect": expected and expected.to_dict(), "person": year and year.to_dict()}
-        output.print_json({**compiled.to_dict(), **further, **(contracted.document() if contracted else {})})
+        further = {"expect": document(expected), "person": document(year)}
+        output.print_json({**plan_document(compiled), **further, **(document(contracted) or {})})
     else:
         say("\n".join(map(str, filter(None, (compiled, _reading(read), expected, year)))))
         if contracted is not None:
@@ -149,16 +150,12 @@ def _reading(spec: Spec) -> str:
 class _Contracted:
     """What the ledger says of the contract of a spec's account, which the spec fits."""
 
-    contract: str | None
+    contract: Sha256 | None
 
     def __str__(self) -> str:
         if self.contract is None:
             return "contract: none: how files are typed, and which there are, may decide a status"
         return f"contract: {self.contract[:16]}, which the spec fits"
-
-    def document(self) -> dict[str, str | None]:
-        """Return what the plan's JSON says of it."""
-        return {"contract": self.contract}
 
 
 def _contracted(spec: Spec, ledger: str) -> _Contracted | None:
@@ -188,23 +185,25 @@ def _contracted(spec: Spec, ledger: str) -> _Contracted | None:
 
 def _find_epsilon(read: Spec, compiled: Plan, target: str, *, as_json: bool, **asked: Any) -> None:
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
+    from suffice.pipeline.spec.plan import plan_document
 
     progress = None if as_json else output.Progress("planning", "posteriors")
     needed = smallest_epsilon(read, target, **asked, progress=progress)
     if as_json:
-        output.print_json({**compiled.to_dict(), "target": {**needed.to_dict(), "seed": asked["rng"]}})
+        output.print_json({**plan_document(compiled), "target": {**document(needed), "seed": asked["rng"]}})
     else:
         say(f"{compiled}\n\n{needed}")
 
 
 def _compare(read: Spec, compiled: Plan, *, as_json: bool, **asked: Any) -> None:
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
+    from suffice.pipeline.spec.plan import plan_document
 
     progress = None if as_json else output.Progress("comparing", "sizes")
     comparisons = beside_sample(read, **asked, progress=progress)
     if as_json:
-        document = [comparison.to_dict() for comparison in comparisons]
-        output.print_json({**compiled.to_dict(), "beside": {"seed": asked["rng"], "statistics": document}})
+        beside = {"seed": asked["rng"], "statistics": document(comparisons)}
+        output.print_json({**plan_document(compiled), "beside": beside})
     else:
         say("\n\n".join(map(str, (compiled, *comparisons))))
 
@@ -294,6 +293,7 @@ def _warn_of_units(spec: Spec) -> None:
         warnings.warn(text, SufficeWarning, stacklevel=2)
 
 
+@printed("in_a_window in_a_year windows_in_a_year max_windows per_year epsilon")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YearOfPerson:
     """What one unit loses in twelve months of a series, and which epsilon would keep it to a number.
@@ -310,9 +310,9 @@ class YearOfPerson:
         What a unit may lose in twelve months, and the epsilon of a release for it, where that is asked.
     """
 
-    windows_in_a_year: int
+    windows_in_a_year: Count
     in_a_window: Fraction
-    max_windows: int | None
+    max_windows: CountOrNone
     per_year: Fraction | None
     epsilon: Fraction | None
 
@@ -321,19 +321,13 @@ class YearOfPerson:
         """In how many windows of twelve months a unit is taken to have rows."""
         return self.max_windows or self.windows_in_a_year
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice plan --json`` prints."""
-        return {
-            "in_a_window": format_epsilon(self.in_a_window),
-            "in_a_year": format_epsilon(self.in_a_window * self.windows),
-            "windows_in_a_year": self.windows_in_a_year,
-            "max_windows": self.max_windows,
-            "per_year": None if self.per_year is None else format_epsilon(self.per_year),
-            "epsilon": None if self.epsilon is None else format_epsilon(self.epsilon),
-        }
+    @property
+    def in_a_year(self) -> Fraction:
+        """What a unit loses in so many windows, in nats."""
+        return self.in_a_window * self.windows
 
     def __str__(self) -> str:
-        year = format_epsilon(self.in_a_window * self.windows)
+        year = format_epsilon(self.in_a_year)
         window = f"{format_epsilon(self.in_a_window)} in a window, with all that the calendar charges"
         lines = [f"one unit: {window}; {year} in twelve months with rows in {self.windows} windows"]
         if self.epsilon is not None and self.per_year is not None:

@@ -16,6 +16,7 @@ from suffice.cli.output import in_line, note_resting, say
 from suffice.cli.publication_output import print_publication, publication_document
 from suffice.cli.trust import print_resting, verify_publication_of
 from suffice.errors import StorageError, StoreError, UsageError
+from suffice.pipeline.terms.declaration.documents import document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,11 +83,11 @@ def show(
     shown = _opened(publication, store, publication_keys)
     resting = resting_releases([shown], [store])
     note_resting(resting.values())
-    document = publication_document(shown)
+    written = publication_document(shown)
     if as_json:
-        output.print_json({**document, "releases": [release.to_dict() for release in resting.values()]})
+        output.print_json({**written, "releases": document(tuple(resting.values()))})
     else:
-        print_publication(document)
+        print_publication(written)
         print_resting(resting.values())
 
 

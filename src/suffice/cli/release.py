@@ -10,6 +10,7 @@ import typer
 from suffice.cli import messages, options, output, trust, windows
 from suffice.cli.output import note_withdrawn, say
 from suffice.monitoring.records import counting_refusals
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def rehearse(
         keep=keep,
     )
     if as_json:
-        output.print_json(done.to_dict())
+        output.print_json(document(done))
     else:
         output.print_rows(
             [

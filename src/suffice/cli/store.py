@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from suffice.cli import options, output
 from suffice.cli.output import say
 from suffice.errors import StorageError, UsageError
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -49,23 +49,8 @@ def verify(
             checked = verify_store(
                 opened_store, ledger=opened, public_keys=public_keys, publication_keys=publication_keys
             )
-    compared = "checked" if checked.ledger_checked else "not_checked"
     if as_json:
-        output.print_json(
-            {
-                "ok": checked.ok,
-                "problems": list(checked.problems),
-                "releases": checked.releases,
-                "files": checked.files,
-                "tombstones": checked.tombstones,
-                "markers": checked.markers,
-                "withdrawn": checked.withdrawn,
-                "publications": checked.publications,
-                "left_files": checked.left_files,
-                "leftovers": list(checked.leftovers),
-                "ledger": compared,
-            }
-        )
+        output.print_json(document(checked))
     else:
         for problem in checked.problems:
             say(problem)
@@ -76,7 +61,7 @@ def verify(
             f"{counted(checked.files, 'file')}, {counted(checked.tombstones, 'tombstone')}, "
             f"{counted(checked.markers, 'marker')}, {counted(checked.publications, 'publication')}; "
             f"{checked.withdrawn} withdrawn, {counted(checked.left_files, 'file')} left over; "
-            f"ledger {compared.replace('_', ' ')}"
+            f"ledger {checked.ledger.replace('_', ' ')}"
         )
     if not checked.ok:
         raise typer.Exit(StorageError.exit_status)
@@ -96,7 +81,7 @@ def adopt(
     with open_ledger(ledger) as opened:
         adoption = adopt_store(opened, place)
     if as_json:
-        output.print_json(asdict(adoption))
+        output.print_json(document(adoption))
         return
     say(f"the store {adoption.store_id} is at {adoption.uri}")
     if adoption.moved_from:
@@ -125,9 +110,9 @@ def retire(
     with open_ledger(ledger) as opened:
         chosen = _choose(opened.stores(), named)
         opened.retire_store(chosen.store_id, reason=reason)
-        document = _document(next(known for known in opened.stores() if known.store_id == chosen.store_id))
+        retired = next(known for known in opened.stores() if known.store_id == chosen.store_id)
     if as_json:
-        output.print_json(document)
+        output.print_json(document(retired))
     else:
         say(f"the store {chosen.store_id} at {chosen.uri} is retired")
 
@@ -140,13 +125,11 @@ def list_stores(
     from suffice.storage.ledger.opening import open_ledger
 
     with open_ledger(ledger) as opened:
-        documents = [_document(known) for known in opened.stores()]
+        stores = document(opened.stores())
     if as_json:
-        output.print_json({"stores": documents})
-    elif documents:
-        output.print_rows(
-            [{**document, "retired": "yes" if document["retired"] else "no"} for document in documents]
-        )
+        output.print_json({"stores": stores})
+    elif stores:
+        output.print_rows([{**known, "retired": "yes" if known["retired"] else "no"} for known in stores])
     else:
         say("no stores: nothing was ever charged")
 
@@ -163,13 +146,3 @@ def _choose(stores: Sequence[KnownStore], named: str) -> KnownStore:
         message = f"{problem} by that name: `suffice store list` gives their ids"
         raise UsageError(message)
     return matches[0]
-
-
-def _document(known: KnownStore) -> dict[str, object]:
-    return {
-        "store_id": known.store_id,
-        "uri": known.uri,
-        "first_sequence": known.first_sequence,
-        "last_marker": known.last_marker,
-        "retired": known.retired,
-    }

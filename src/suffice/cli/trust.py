@@ -13,6 +13,7 @@ from suffice.cli.files import check_file, write_new
 from suffice.cli.output import in_line, note_resting, say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
 from suffice.monitoring.records import note_audit
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -57,15 +58,7 @@ def verify(
         with open_ledger(ledger, reading_only=True) as opened:
             verification = verify_release(release, store=store, ledger=opened, public_keys=public_keys)
     if as_json:
-        output.print_json(
-            {
-                "ok": verification.ok,
-                "problems": list(verification.problems),
-                "ledger": verification.ledger,
-                "signature": verification.signature,
-                "withdrawn": None if verification.withdrawn is None else verification.withdrawn.to_dict(),
-            }
-        )
+        output.print_json(document(verification))
     else:
         for problem in verification.problems:
             say(problem)
@@ -98,7 +91,7 @@ def verify_publication_of(
                 "signature": verification.signature,
                 "files": verification.files,
                 "left_files": verification.left,
-                "releases": [release.to_dict() for release in resting],
+                "releases": document(resting),
             }
         )
     else:

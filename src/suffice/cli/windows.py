@@ -14,6 +14,7 @@ from suffice.cli.monitor import OVERDUE, AllSpecsOption, show_standing
 from suffice.cli.output import say
 from suffice.errors import BudgetExceededError, ExpectationNotMetError, UsageError
 from suffice.monitoring.records import count_end, counting_refusals
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def backfill(
     count_end(done.failure, stopped_at_budget=done.refusal is not None)
     messages.note_backfill(loaded, done, ledger=ledger)
     if as_json:
-        output.print_json(done.to_dict())
+        output.print_json(document(done))
     else:
         _print_backfill(done)
     if done.failure is not None:
@@ -109,7 +110,7 @@ def status(
 
     report = report_on(load_spec(spec), first, store=store, ledger=ledger, as_of=as_of)
     if as_json:
-        output.print_json(report.to_dict())
+        output.print_json(document(report))
     else:
         _print_status(report)
     if not report.ok:
@@ -140,7 +141,7 @@ def window_fields(release: Release) -> dict[str, Any]:
 
 
 def _print_backfill(done: Backfill) -> None:
-    document = done.to_dict()
+    written = document(done)
     output.print_rows([{"window": window.edition, "status": window.status} for window in done.windows])
     counted = {status: len(done.named(status)) for status in _STATUSES}
     counts = [
@@ -148,34 +149,34 @@ def _print_backfill(done: Backfill) -> None:
         for status, count in counted.items()
         if count or status != "stopped"  # only a spec that expects something has such windows
     ]
-    say(f"\n{', '.join(counts)}; epsilon {document['epsilon']} each")
+    say(f"\n{', '.join(counts)}; epsilon {written['epsilon']} each")
     if done.stopped is not None:
         say(done.stopped)
     if done.refusal is not None:
         say(done.refusal)
-        say(f"to go on: a grant of epsilon {document['needed_grant']} in all, then the same command again")
+        say(f"to go on: a grant of epsilon {written['needed_grant']} in all, then the same command again")
 
 
 def _print_status(report: GapReport) -> None:
     from suffice.releasing.gap_report import GAPS
 
-    document = report.to_dict()
-    if not document["windows"]:
+    shown = document(report)
+    if not shown["windows"]:
         say("no window has ended yet that is expected")
         return
-    output.print_rows(document["windows"])
-    counts = {state: sum(window["state"] == state for window in document["windows"]) for state in _STATES}
+    output.print_rows(shown["windows"])
+    counts = {state: sum(window["state"] == state for window in shown["windows"]) for state in _STATES}
     said = {state: count for state, count in counts.items() if count or state != "stopped"}
     say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in said.items()))
     if report.amendments:
         say("")
-        output.print_rows(document["amendments"])
+        output.print_rows(shown["amendments"])
     gaps = sum(counts[state] for state in GAPS) + len(report.amendments)
     further = "every further one" if report.further is None else f"{report.further} further ones"
     where = " in a window without charges" if report.per_window else ""
-    counting = f" and {document['expect_epsilon']} for the count before" if report.expect_epsilon else ""
+    counting = f" and {shown['expect_epsilon']} for the count before" if report.expect_epsilon else ""
     say(
-        f"epsilon {document['epsilon']} each{counting}, {document['remaining_epsilon']} left{where}: "
+        f"epsilon {shown['epsilon']} each{counting}, {shown['remaining_epsilon']} left{where}: "
         f"covers {report.covered} of {gaps} to come, and {further}"
     )
 

@@ -13,6 +13,7 @@ from suffice.cli.files import check_file, new_file
 from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicKeyOption, ReleaseArgument, StoreOption
 from suffice.cli.output import say
 from suffice.errors import UsageError
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.profile.settings import pinned_profile, setting
 
 
@@ -42,7 +43,7 @@ def withdraw(
                 "release_id": done.release_id,
                 "uri": done.uri,
                 "status": done.status,
-                "withdrawal": done.withdrawal.to_dict(),
+                "withdrawal": document(done.withdrawal),
             }
         )
     elif done.status == "withdrawn":

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from suffice.errors import bounded_message
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.wording import escaped
 
 if TYPE_CHECKING:
@@ -41,20 +42,17 @@ class Fact:
     remedy: str = ""
 
 
+@printed("check state found=observed remedy")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding(Fact):
     """A fact, and the name of its check."""
 
     check: str
 
-    def to_dict(self) -> dict[str, str]:
-        """Return what ``suffice doctor --json`` prints."""
-        return {
-            "check": self.check,
-            "state": str(self.state),
-            "found": _line(self.observed),
-            "remedy": _line(self.remedy),
-        }
+    @classmethod
+    def of(cls, check: str, fact: Fact) -> Self:
+        """Return what a check saw, in lines that can be printed."""
+        return cls(check=check, state=fact.state, observed=_line(fact.observed), remedy=_line(fact.remedy))
 
 
 def ok(observed: str) -> Fact:

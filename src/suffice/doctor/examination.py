@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from suffice.doctor.configuration import examine_configuration
 from suffice.doctor.contract import Finding, State, problem
@@ -12,6 +12,7 @@ from suffice.doctor.permissions import examine_permissions
 from suffice.doctor.places import examine_clock, examine_cluster, examine_ledger, examine_stores
 from suffice.errors import SufficeError
 from suffice.pipeline.cluster.connection import check_cluster
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.storage.ledger.opening import check_ledger_url
 from suffice.storage.objects.address import read_address
 
@@ -35,6 +36,7 @@ CHECKS: Mapping[str, Check] = {
 """By name, in the order in which they are made."""
 
 
+@printed("ok findings")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """What all checks found."""
@@ -45,10 +47,6 @@ class Diagnosis:
     def ok(self) -> bool:
         """Whether there is no problem; warnings are none."""
         return all(finding.state is not State.PROBLEM for finding in self.findings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice doctor --json`` prints."""
-        return {"ok": self.ok, "findings": [finding.to_dict() for finding in self.findings]}
 
 
 def examine(place: Settings) -> Diagnosis:
@@ -66,9 +64,7 @@ def examine(place: Settings) -> Diagnosis:
         read_address(place.witness)
     return Diagnosis(
         findings=tuple(
-            Finding(check=name, state=fact.state, observed=fact.observed, remedy=fact.remedy)
-            for name, check in CHECKS.items()
-            for fact in _facts(check, place)
+            Finding.of(name, fact) for name, check in CHECKS.items() for fact in _facts(check, place)
         )
     )
 

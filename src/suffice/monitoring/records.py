@@ -21,9 +21,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from suffice import errors
+from suffice.pipeline.terms.declaration.documents import Hour, counts_by, printed
 from suffice.pipeline.terms.declaration.wording import escaped
 from suffice.profile.settings import log_format
 from suffice.storage.objects.object_store import of_system_error
@@ -187,6 +188,7 @@ _AUDIT = "audit.json"
 _LARGEST_AUDIT = 4096
 
 
+@printed("ok hour=utc_hour")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastAudit:
     """What the last audit found.
@@ -202,6 +204,11 @@ class LastAudit:
     ok: bool
     hour: datetime
 
+    @property
+    def utc_hour(self) -> Hour:
+        """The hour as text."""
+        return f"{self.hour:%Y-%m-%dT%HZ}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
@@ -215,7 +222,7 @@ class Counted:
         None where there was none yet.
     """
 
-    refusals: dict[str, int]
+    refusals: Annotated[dict[str, int], counts_by(KINDS)]
     audit: LastAudit | None
 
 

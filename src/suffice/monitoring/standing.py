@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping  # noqa: TC003 - schemas are made of the annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from suffice.data_files.documents import Count, CountOrNone, Epsilon, counts_by, document
 from suffice.errors import SpecError, SufficeError, UsageError
 from suffice.monitoring.records import Counted, read_counts
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import moment
+from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, counts_by, printed
 from suffice.profile.settings import pinned_profile, settings
 from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, status
 from suffice.storage.ledger.charge import ChargeState, is_held
@@ -27,7 +26,8 @@ from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from fractions import Fraction
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.storage.ledger.account import Account
@@ -94,9 +94,9 @@ class AccountStanding:
 
     dataset: str
     per_window: bool
-    granted: Epsilon
-    spent: Epsilon
-    remaining: Epsilon
+    granted: Fraction
+    spent: Fraction
+    remaining: Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +144,7 @@ class Unreadable:
     exit_status: Count
 
 
+@printed("as_of=minute ok accounts series unreadable in_spool refusals=counted.refusals audit=counted.audit")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """How an installation stands.
@@ -165,7 +166,7 @@ class Standing:
     accounts: tuple[AccountStanding, ...]
     series: tuple[SeriesStanding, ...]
     unreadable: tuple[Unreadable, ...]
-    in_spool: int
+    in_spool: Count
     counted: Counted | None
 
     @property
@@ -173,20 +174,10 @@ class Standing:
         """Whether every series could be judged, and is well."""
         return not self.unreadable and all(series.ok for series in self.series)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice status --all --json`` prints."""
-        counted = self.counted
-        audit = None if counted is None else counted.audit
-        return {
-            "as_of": f"{self.as_of:%Y-%m-%dT%H:%MZ}",
-            "ok": self.ok,
-            "accounts": document(self.accounts),
-            "series": document(self.series),
-            "unreadable": document(self.unreadable),
-            "in_spool": self.in_spool,
-            "refusals": None if counted is None else counted.refusals,
-            "audit": None if audit is None else {"ok": audit.ok, "hour": f"{audit.hour:%Y-%m-%dT%HZ}"},
-        }
+    @property
+    def minute(self) -> str:
+        """The moment it is of, to the minute."""
+        return f"{self.as_of:%Y-%m-%dT%H:%MZ}"
 
 
 def standing(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.tables import columns_of, parquet_bytes, table_of
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
+from suffice.pipeline.ask.models.hidden_markov_fit import FitSummary, HiddenMarkovFit
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.storage.publications.publication_store import holds_store
 from suffice.storage.releases.location import MANIFEST
 
@@ -70,7 +71,7 @@ def write_model(
             _write_fit(model, hidden, title, source)
         else:
             _write_rows(model.rows(), hidden / "comparison.parquet", source)
-            _write_json(model.to_dict(), hidden / SUMMARY, source)
+            _write_json(document(model), hidden / SUMMARY, source)
         hidden.rename(folder)
     except OSError:
         message = f"{folder}: the folder cannot be written"
@@ -83,10 +84,10 @@ def _write_fit(fit: HiddenMarkovFit, folder: Path, title: str, source: Provenanc
     from suffice.plots.states import state_figures  # matplotlib is slow to import
     from suffice.plots.style import footer_of, save_figure
 
-    document = fit.to_dict()
-    _write_rows(document.pop("cells"), folder / "cells.parquet", source)
-    _write_rows(document["rows"], folder / "parameters.parquet", source)
-    _write_json(document, folder / SUMMARY, source)
+    written = document(FitSummary(fit=fit))
+    _write_rows(written.pop("cells"), folder / "cells.parquet", source)
+    _write_rows(written["rows"], folder / "parameters.parquet", source)
+    _write_json(written, folder / SUMMARY, source)
     for name, figure in state_figures(fit, title, footer_of(source)).items():
         save_figure(figure, folder / f"{name}.png")
 

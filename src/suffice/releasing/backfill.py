@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from suffice import errors
-from suffice.data_files.documents import Count, document, one_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.windows_and_amendments import (
@@ -22,7 +21,7 @@ from suffice.pipeline.spec.windows_and_amendments import (
     window_times,
     windows_between,
 )
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.documents import Count, one_of, printed
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.release import PUBLISH_TIMEOUT, carry_out
@@ -75,6 +74,7 @@ class BackfilledWindow:
         return edition(self.window, self.amendment)
 
 
+@printed("windows epsilon stopped=stopped_because refusal needed_grant=needed error=failure")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
     """What became of every window.
@@ -102,20 +102,14 @@ class Backfill:
     needed: Fraction | None
     failure: errors.SufficeError | None
 
+    @property
+    def stopped_because(self) -> str | None:
+        """Why the last window that is stopped is, in words."""
+        return None if self.stopped is None else str(self.stopped)
+
     def named(self, status: str) -> tuple[str, ...]:
         """Return the editions with a status."""
         return tuple(window.edition for window in self.windows if window.status == status)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice backfill --json`` prints."""
-        return {
-            "windows": document(self.windows),
-            "epsilon": format_epsilon(self.epsilon),
-            "stopped": None if self.stopped is None else str(self.stopped),
-            "refusal": self.refusal,
-            "needed_grant": None if self.needed is None else format_epsilon(self.needed),
-            "error": None if self.failure is None else _error_fields(self.failure),
-        }
 
 
 def backfill(
@@ -383,7 +377,3 @@ def _state(charge: Charge | None) -> str:
     if charge.state is ChargeState.ABANDONED:
         return "is spent, not published" if charge.drew else "was charged nothing"
     return f"is {charge.state}"
-
-
-def _error_fields(error: errors.SufficeError) -> dict[str, Any]:
-    return {"type": type(error).__name__, "message": str(error), "exit_status": error.exit_status}

@@ -9,13 +9,8 @@ import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
-from suffice.data_files.documents import (  # in types, from which schemas are generated
-    Count,
-    Instant,
-    document,
-)
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.windows_and_amendments import (
@@ -27,7 +22,7 @@ from suffice.pipeline.spec.windows_and_amendments import (
     window_times,
     windows_between,
 )
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Instant, one_of, printed
 from suffice.pipeline.terms.declaration.fields import SUFFIX
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import stopped_windows
@@ -120,6 +115,10 @@ class AmendmentStatus:
     charge: str | None
 
 
+@printed(
+    "name dataset as_of first_from ok windows amendments epsilon expect_epsilon remaining_epsilon=remaining "
+    "per_window covered further"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapReport:
     """The windows of a spec from the first that is expected to the last that has ended.
@@ -153,40 +152,22 @@ class GapReport:
 
     name: str
     dataset: str
-    as_of: datetime
-    first_from: str
+    as_of: Instant
+    first_from: Annotated[str, one_of("parameter", "spec", "ledger", "calendar")]
     windows: tuple[WindowStatus, ...]
     amendments: tuple[AmendmentStatus, ...]
     epsilon: Fraction
     expect_epsilon: Fraction | None
     remaining: Fraction
     per_window: bool
-    covered: int
-    further: int | None
+    covered: Count
+    further: CountOrNone
 
     @property
     def ok(self) -> bool:
         """Whether nothing is overdue or stopped, and no release gone from the store."""
         late = any(amendment.state is AmendmentState.OVERDUE for amendment in self.amendments)
         return not late and not any(window.state in ALARMING for window in self.windows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice status --json`` prints."""
-        return {
-            "name": self.name,
-            "dataset": self.dataset,
-            "as_of": document(self.as_of),
-            "first_from": self.first_from,
-            "ok": self.ok,
-            "windows": document(self.windows),
-            "amendments": document(self.amendments),
-            "epsilon": format_epsilon(self.epsilon),
-            "expect_epsilon": None if self.expect_epsilon is None else format_epsilon(self.expect_epsilon),
-            "remaining_epsilon": format_epsilon(self.remaining),
-            "per_window": self.per_window,
-            "covered": self.covered,
-            "further": self.further,
-        }
 
 
 def status(

@@ -14,13 +14,14 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from suffice.errors import StageFailedError, SufficeError, SufficeWarning
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.windows_and_amendments import ALL, moment, resolve_window
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
@@ -60,6 +61,7 @@ _WITHHELD = (
 )
 
 
+@printed("stage=name seconds tried")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One stage of a rehearsal.
@@ -78,6 +80,16 @@ class Stage:
     seconds: float
 
 
+@printed("stage *error")
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The stage that failed, and what with."""
+
+    stage: str
+    error: SufficeError
+
+
+@printed("rehearsal ok name dataset window stages kept error?")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
     """What a rehearsal tried, and what it failed at.
@@ -100,33 +112,17 @@ class Rehearsal:
     stages: tuple[Stage, ...]
     failure: SufficeError | None
     kept: str | None
+    rehearsal: ClassVar[Literal[True]] = True
 
     @property
     def ok(self) -> bool:
         """Whether every stage worked."""
         return self.failure is None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``suffice rehearse --json`` prints."""
-        document: dict[str, Any] = {
-            "rehearsal": True,
-            "ok": self.ok,
-            "name": self.name,
-            "dataset": self.dataset,
-            "window": self.window,
-            "stages": [
-                {"stage": stage.name, "seconds": stage.seconds, "tried": stage.tried} for stage in self.stages
-            ],
-            "kept": self.kept,
-        }
-        if self.failure is not None:
-            document["error"] = {
-                "stage": self.stages[-1].name,
-                "type": type(self.failure).__name__,
-                "message": str(self.failure),
-                "exit_status": self.failure.exit_status,
-            }
-        return document
+    @property
+    def error(self) -> Failure | None:
+        """What it failed at, as it is printed."""
+        return None if self.failure is None else Failure(stage=self.stages[-1].name, error=self.failure)
 
 
 def rehearse(

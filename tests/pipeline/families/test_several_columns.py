@@ -12,7 +12,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.plan import compile_plan, plan_document
 from suffice.pipeline.terms.statistics.measure import MomentSums
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from support.several import ENTRIES, W, X, Y, lattice_sums, plan_of, spec_of, with_nulls
@@ -89,7 +89,7 @@ def test_the_weight_of_moments_moves_the_sensitivity(weight: Any, component: str
     (statistic,) = plan.statistics
     assert statistic.components[0] == f"{component} sum(X)"
     assert statistic.l1_sensitivity == sensitivity
-    (document,) = plan.to_dict()["statistics"]
+    (document,) = plan_document(plan)["statistics"]
     assert Fraction(document["moment_weight"]) == Fraction(weight or 2)
     assert f"second moments weigh {weight or 2} beside first ones" in str(plan)
     total, squares = statistic.quantities[1:]

@@ -9,7 +9,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.rows.sources.contract import spec_columns
-from suffice.pipeline.spec.plan import Plan, compile_plan
+from suffice.pipeline.spec.plan import Plan, compile_plan, plan_document
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 
@@ -63,7 +63,7 @@ def test_every_kind_stands_in_the_plan_and_is_read_back() -> None:
     assert read.assemble(list(read.statistics())) == plan
     for name in EVERY:
         assert f"\n{name}: " in str(plan)
-    assert plan.to_dict()["derived"]["hour"] == "hour of time in America/New_York"
+    assert plan_document(plan)["derived"]["hour"] == "hour of time in America/New_York"
 
 
 def test_the_order_of_derived_columns_is_not_part_of_a_release() -> None:

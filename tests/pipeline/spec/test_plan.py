@@ -11,7 +11,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.spec.plan import Plan, compile_plan
+from suffice.pipeline.spec.plan import Plan, compile_plan, plan_document
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.statistic_plan import discrete_laplace_sd
@@ -141,7 +141,7 @@ def test_epsilon_is_split_by_shares_exactly() -> None:
         Fraction(1, 3),
         Fraction(1, 2),
     ]
-    document = plan.to_dict()
+    document = plan_document(plan)
     assert [entry["epsilon"] for entry in document["statistics"]] == ["1/6", "1/3", "0.5"]
     for statistic, entry in zip(plan.statistics, document["statistics"], strict=True):
         assert Fraction(entry["scale"]) == Fraction(statistic.scale)
@@ -248,7 +248,7 @@ def test_value_types_follow_public_bounds_only() -> None:
 
 def test_the_plan_prints_and_its_json_has_the_promised_fields() -> None:
     _, plan = make(*FAMILY_ENTRIES, groups={"g": ["a", "b"], "h": {"range": [1, 3]}})
-    document = plan.to_dict()
+    document = plan_document(plan)
     assert {"name", "dataset", "epsilon", "neighboring", "cells", "statistics"} <= set(document)
     assert document["cells"] == 6
     for entry in document["statistics"]:
@@ -276,7 +276,7 @@ def test_a_column_unit_is_stated_with_its_bound() -> None:
     privacy = {"epsilon": "1", "neighboring": "replace_one", "unit": unit}
     spec, plan = make("bernoulli", privacy=privacy)
     assert (plan.unit, plan.column_unit) == ("column:customer_id", spec.privacy.column_unit)
-    document = plan.to_dict()
+    document = plan_document(plan)
     assert (document["unit"], document["max_rows"], document["unit_nulls"]) == (
         "column:customer_id",
         20,
@@ -291,4 +291,4 @@ def test_a_column_unit_is_stated_with_its_bound() -> None:
     assert "rows without one enter nothing" in str(dropping)
     _, row = make("bernoulli")
     assert (row.unit, row.column_unit) == ("row", None)
-    assert not {"max_rows", "unit_nulls"} & row.to_dict().keys()
+    assert not {"max_rows", "unit_nulls"} & plan_document(row).keys()

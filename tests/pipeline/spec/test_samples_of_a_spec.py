@@ -10,7 +10,7 @@ import pytest
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.plan import compile_plan, plan_document
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from support.making import mapping
@@ -182,7 +182,7 @@ def test_what_a_temperature_of_1_leaves_unused_is_said() -> None:
     sample = sample_of(plan)
     assert sample.temperature == 1
     unused = 100 - 2 * Fraction(sample.range_sensitivity, 2**20)
-    (entry,) = plan.to_dict()["statistics"]
+    (entry,) = plan_document(plan)["statistics"]
     assert Fraction(entry["sample"]["epsilon_unused"]) == unused
     assert f"{float(unused):.6g} of its epsilon are unused" in str(plan)
     assert "charged all the same" in str(plan)
@@ -203,7 +203,7 @@ def test_a_plan_says_what_takes_long_before_it_is_charged(
     cells: int, grid: str, draws: str, said: str | None
 ) -> None:
     plan = plan_of(drawn(grid=grid, draws=draws), groups={"g": {"range": ["1", str(cells)]}})
-    (entry,) = plan.to_dict()["statistics"]
+    (entry,) = plan_document(plan)["statistics"]
     assert entry["sample"]["candidates"] == cells * int(grid) * int(draws)
     assert (said or "nothing") in f"{plan} nothing"
     assert ("candidates" in str(plan)) == (said is not None)

@@ -12,6 +12,7 @@ from suffice.auditing.audit import FALSE_ALARM, PACKAGES, AssumedContract, Audit
 from suffice.errors import SignatureError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.storage.operations.audits import encode_audit, fitting_audit, read_audit
 from suffice.storage.releases.manifest import software_versions
 from suffice.storage.signatures.signing import load_public_keys, load_signer, new_keys
@@ -45,7 +46,8 @@ def an_audit(**changes: Any) -> dict[str, Any]:
         "seconds": 1.0,
         **changes,
     }
-    return Audit(**fields).to_dict()
+    written: dict[str, Any] = document(Audit(**fields))
+    return written
 
 
 def test_a_grant_names_the_audit_by_its_hash(tmp_path: Path) -> None:

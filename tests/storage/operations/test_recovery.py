@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.errors import ChargeLostError, LedgerCorruptError, StoreError
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.storage.ledger.charge import Charge, ChargeState
 from suffice.storage.operations.publishing import publish
 from suffice.storage.operations.recovery import Action, Report, recover
@@ -348,14 +349,14 @@ def test_a_report_can_be_printed_and_read_by_programs(
         f"flights: drawing, attempt 1: drawing, now abandoned; {drew}; removed 2 files of it",
         "flights: staged, attempt 1: staged, now published; epsilon 1 is spent",
     ]
-    document = report.to_dict()
-    assert document["ok"] is True
-    assert [(entry["returned"], entry["spent"]) for entry in document["charges"]] == [
+    written = document(report)
+    assert written["ok"] is True
+    assert [(entry["returned"], entry["spent"]) for entry in written["charges"]] == [
         ("1", "0"),
         ("0", "1"),
         ("0", "1"),
     ]
-    assert [len(entry["removed"]) for entry in document["charges"]] == [0, 2, 0]
+    assert [len(entry["removed"]) for entry in written["charges"]] == [0, 2, 0]
     assert str(generative_model.recover()) == "nothing to recover: every charge is final"
     gone: dict[str, Any] = {"store_id": "f" * 32, "store_uri": str(tmp_path / "gone")}
     generative_model.run("drawing", "late", epsilon=Fraction(1, 2), **gone)

@@ -16,6 +16,7 @@ from suffice.pipeline.ask.calibration.simulation import default_simulations, sim
 from suffice.pipeline.ask.calibration.verdict import CANNOT_TELL, NOT_CALIBRATED, judge, simulations_needed
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, IGNORED, MODELLED
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
+from suffice.pipeline.terms.declaration.documents import document
 from support.generative_models import generative_model_for
 from support.noisy import noisy_statistic, statistic_plan
 from support.releases import make_plan, public_n_plan, publish
@@ -123,8 +124,8 @@ def test_a_release_is_calibrated_from_its_manifest(tmp_path: Path) -> None:
     assert (found.n_prior, found.prior, found.method) == ("Uniform(0, 1000)", "Beta(1, 1)", "noise-aware")
     assert seen == [(250, 300), (300, 300)]
     again = calibrate(release, "cancelled", simulations=300, rng=7)
-    assert again.to_dict() == found.to_dict()
-    assert calibrate(release, "cancelled", simulations=300, rng=8).to_dict() != found.to_dict()
+    assert document(again) == document(found)
+    assert document(calibrate(release, "cancelled", simulations=300, rng=8)) != document(found)
     jfk = calibrate(release, "cancelled", where={"origin": "JFK"}, simulations=1)
     ewr = calibrate(release, "cancelled", where={"origin": "EWR"}, simulations=1)
     assert (ewr.n_prior, jfk.n_prior) == ("Uniform(0, 200)", "Uniform(0, 1000)")
@@ -135,7 +136,7 @@ def test_a_release_is_calibrated_from_its_manifest(tmp_path: Path) -> None:
         plug_in = calibrate(release, name, method="plug-in", simulations=20, n_prior="Reciprocal(500)")
         assert [ranks.parameter for ranks in plug_in.clipped] == parameters
         assert plug_in.clipped_share > 0
-        rows = plug_in.to_dict()["rows"]
+        rows = document(plug_in)["rows"]
         assert [row["clipping"] for row in rows] == [True, False] * len(parameters)
         assert all(sum(row["histogram"]) == 20 for row in rows)
         assert str(plug_in).count("%") > 6

@@ -26,6 +26,7 @@ from suffice.pipeline.ask.calibration.simulation import (
 from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, Ranks
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.terms.declaration.documents import document
 from support.generative_models import generative_model_for
 
 
@@ -68,7 +69,7 @@ def test_records_that_hang_together_make_intervals_too_narrow() -> None:
     assert found.answer == NOT_HONEST
     assert found.ranks.coverage(0.95) < 0.87
     assert "too narrow" in worlds_table([found])
-    assert found.to_dict()["answer"] == NOT_HONEST
+    assert document(found)["answer"] == NOT_HONEST
 
 
 def test_wide_intervals_are_honest_and_few_tell_nothing() -> None:

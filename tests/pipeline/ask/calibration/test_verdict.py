@@ -27,6 +27,7 @@ from suffice.pipeline.ask.calibration.verdict import (
     passing_chance,
     simulations_needed,
 )
+from suffice.pipeline.terms.declaration.documents import document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,12 +207,12 @@ def test_everything_is_said() -> None:
     assert "(about 3 minutes)" in text
     assert "noise: cannot tell" in text
     assert "about" not in str(calibration(few, few, seconds=0.1))
-    document = calibration(few, good).to_dict()
-    assert {key: document[key] for key in ("conclusion", "simulations_needed", "false_alarm")} == {
+    written = document(calibration(few, good))
+    assert {key: written[key] for key in ("conclusion", "simulations_needed", "false_alarm")} == {
         "conclusion": CANNOT_TELL,
         "simulations_needed": 5000,
         "false_alarm": FALSE_ALARM,
     }
-    assert document["noise"]["conclusion"] == "cannot be seen"
-    low, high = document["rows"][0]["intervals"]["coverage_95"]
-    assert low < document["rows"][0]["coverage_95"] < high
+    assert written["noise"]["conclusion"] == "cannot be seen"
+    low, high = written["rows"][0]["intervals"]["coverage_95"]
+    assert low < written["rows"][0]["coverage_95"] < high

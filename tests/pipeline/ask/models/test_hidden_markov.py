@@ -14,6 +14,7 @@ from suffice.models import HiddenMarkovFit, StateComparison
 from suffice.pipeline.ask.models import state_sampling
 from suffice.pipeline.ask.models.chain_tables import chain_table
 from suffice.pipeline.ask.models.state_sampling import read_settings, sampled_states
+from suffice.pipeline.terms.declaration.documents import document
 from support.hidden_states import DRUNK, MANNER, STATES, TRANSITIONS, publish_crashes, publish_series
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def test_two_states_predict_held_out_cells_better_than_one(
     assert two["difference"] > 2.0  # nats a cell
     assert (found.difference[1] > 0.0).all()
     assert found.best == 2
-    assert found.to_dict()["holdout"] == 0.1
+    assert document(found)["holdout"] == 0.1
 
 
 def test_held_out_cells_take_no_part_in_the_fit(

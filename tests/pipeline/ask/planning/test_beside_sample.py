@@ -17,6 +17,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.one_sum import OneSum
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.documents import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,9 +162,9 @@ def test_what_it_says_is_fit_for_json_and_repeatable() -> None:
     first, second = (suffice.beside_sample(spec, **ask) for _ in range(2))
     assert first == second
     assert [found.statistic for found in first] == ["a", "b"]
-    document = json.loads(json.dumps([found.to_dict() for found in first], allow_nan=False))
-    assert document[0]["prior"] == "Beta(2, 2)"
-    assert document[1]["errors"][1]["n"] == 40
+    written = json.loads(json.dumps(document(first), allow_nan=False))
+    assert written[0]["prior"] == "Beta(2, 2)"
+    assert written[1]["errors"][1]["n"] == 40
     assert "a: probability 0.2" in str(first[0])
     assert "draws 3, temperature" in str(first[0])
 

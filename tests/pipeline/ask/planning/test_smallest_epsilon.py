@@ -20,6 +20,7 @@ from suffice.pipeline.ask.planning.smallest_epsilon import (
 )
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.documents import document
 from support.entries import entry_of
 from support.honest_populations import MODEL, populations
 from support.noisy import noisy_statistic, statistic_plan
@@ -206,8 +207,8 @@ def test_a_seed_makes_the_answer_repeatable_and_shares_count() -> None:
     assert (flag.n_prior, flag.prior) == ("300", "Beta(1, 1)")
     kind = found("1", "kind probability[U A] width 0.2", "add_or_remove_one")
     assert (kind.n_prior, kind.prior) == ("Uniform(0, 600)", "Dirichlet(1)")
-    document = kind.to_dict()
-    assert (document["category"], document["width"], document["n"]) == ("U A", 0.2, 300)
+    written = document(kind)
+    assert (written["category"], written["width"], written["n"]) == ("U A", 0.2, 300)
     assert "standard error" in str(kind)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import suffice
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.terms.declaration.documents import document
 from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
@@ -44,11 +45,11 @@ def test_bayes_factors_are_ratios_of_evidence(release: Release) -> None:
     assert found.total_log_bayes_factors == pytest.approx(np.sum(evidence - evidence[:, :1], axis=0))
     # About a tenth of all records is true.
     assert found.total_log_bayes_factors[1] > 0 > found.total_log_bayes_factors[2]
-    document = found.to_dict()
-    assert [row["prior"] for row in document["totals"]] == PRIORS
-    assert len(document["rows"]) == 3 * len(evidence)
+    written = document(found)
+    assert [row["prior"] for row in written["totals"]] == PRIORS
+    assert len(written["rows"]) == 3 * len(evidence)
     assert "Beta(10, 90)" in str(found)
-    assert document["n_prior"].startswith("Reciprocal")
+    assert written["n_prior"].startswith("Reciprocal")
 
 
 def test_the_order_turns_the_sign_and_a_default_is_named(release: Release) -> None:

@@ -15,7 +15,7 @@ from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.rows.chunk.accumulators import rounded_ratio
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.contribution.records import UnitKey
-from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.plan import compile_plan, plan_document
 from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -204,7 +204,7 @@ def test_plan_manifest_and_posterior_say_what_parameters_are_of(
     (statistic,) = plan.statistics
     said = statistic.rows_of
     assert said is None if sentence is None else str(said).startswith(sentence)
-    assert plan.to_dict()["statistics"][0]["rows_of"] == said
+    assert plan_document(plan)["statistics"][0]["rows_of"] == said
     assert (f"s: {said}" in str(plan)) is (said is not None)
     assert statistic_fields(statistic)["rows_of"] == said
     values = np.full((1, len(statistic.components)), 40, dtype=object)
