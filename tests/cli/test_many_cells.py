@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.posterior import infer
+from suffice.pipeline.ask.posterior import choice_of_engine
 from suffice.storage.releases import location
 from suffice.storage.releases.release_store import open_release
 from support.many_cells import STATISTIC, publish_many_cells
@@ -45,7 +45,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         cells.append(len(statistic.values))
         return in_blocks(statistic, posterior, progress)
 
-    monkeypatch.setattr(infer, "in_blocks", counted)
+    monkeypatch.setattr(choice_of_engine, "in_blocks", counted)
     return cells
 
 
