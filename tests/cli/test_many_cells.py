@@ -37,7 +37,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets how many cells each posterior was worked out of."""
     cells: list[int] = []
-    in_blocks = infer.in_blocks
+    in_blocks = choice_of_engine.in_blocks
 
     def counted(
         statistic: NoisyStatistic, posterior: Callable[[NoisyStatistic], Posterior], progress: Any = None
