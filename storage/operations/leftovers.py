@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import StoreError
 from suffice.storage.objects.object_store import LEFT_FOR, has_name_of_probe, is_left_probe
-from suffice.storage.publications.publication_store import PUBLICATIONS
+from suffice.storage.publications.publication import PUBLICATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

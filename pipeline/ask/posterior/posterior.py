@@ -214,7 +214,8 @@ class Posterior(ParameterPosterior):
         """
         from suffice.pipeline.ask.judging.conflict import conflict_of  # few ask
 
-        return self._once("conflict", conflict_of)
+        judged: Conflict = self._once("conflict", conflict_of)
+        return judged
 
     @property
     def decided_by_default(self) -> dict[str, NDArray[np.bool_]]:

@@ -233,7 +233,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = MOST_ROWS, dig
     """Print rows as a text table; past `limit` rows, say how many are left out."""
     say(rows_text(rows[:limit], digits=digits))
     if len(rows) > limit:
-        say(f"... and {len(rows) - limit} more rows: use --where, --all, --json or --out")
+        say(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
 
 
 def print_written(*files: Path | None) -> None:

@@ -99,7 +99,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         drawn_from = _posterior(opened, opened.chosen(statistic, terms["where"]), terms, is_drawn=True)
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
-    stated = {"mass": mass, "interval": kind, "draws": draws, "seed": seed}
+    stated: dict[str, Any] = {"mass": mass, "interval": kind, "draws": draws, "seed": seed}
     if out is not None:
         source = posterior_source(SUMMARIES, [opened], drawn_from, **stated)
         drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)

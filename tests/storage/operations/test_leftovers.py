@@ -130,9 +130,12 @@ def test_a_store_that_stands_is_asked_without_anything_left(
         monkeypatch.setattr(LocalFiles, "delete", refuse)
     put: list[str] = []
     put_new = LocalFiles.put_new
-    monkeypatch.setattr(
-        LocalFiles, "put_new", lambda self, key, data: (put.append(key), put_new(self, key, data))[1]
-    )
+
+    def noted(self: LocalFiles, key: str, data: bytes) -> None:
+        put.append(key)
+        put_new(self, key, data)
+
+    monkeypatch.setattr(LocalFiles, "put_new", noted)
     books.store.check_create_only()
     open_store(books.store.uri, ledger_id=books.ledger.ledger_id)
     assert put == ["suffice.json"] * 2
