@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import StoreError
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.local_files import LocalFiles
 from suffice.storage.objects.object_store import LEFT_FOR
@@ -112,7 +113,7 @@ def test_recovery_removes_what_killed_runs_left_and_says_so(books: Books) -> Non
     report = recover(books.ledger, opened)  # type: ignore[arg-type]
     assert report.leftovers == tuple(f"{books.store.uri}/{key}" for key in PROBES)
     assert str(report).endswith("removed 2 files that killed runs left")
-    assert report.to_dict()["leftovers"] == list(report.leftovers)
+    assert document(report)["leftovers"] == list(report.leftovers)
     assert verify_store(books.store).leftovers == (f"probe-{'2' * 32}",)
 
 
