@@ -189,9 +189,10 @@ def test_statistics_of_several_columns_and_of_tables_are_calibrated(tmp_path: Pa
     pair = calibrate(
         release,
         "pair",
-        prior="NormalInverseWishart([3, 0.5], 1, 9, [[0.001, 0], [0, 0.001]])",  # every a is above 1
+        # About four of ten a are above 1.
+        prior="NormalInverseWishart([0.97, 0.5], 9, 9, [[0.12, 0], [0, 0.001]])",
         simulations=2,
-        n_prior="Uniform(0, 9)",
+        n_prior="Uniform(100, 200)",
         progress=lambda *done: seen.append(done),
     )
     assert [ranks.parameter for ranks in pair.clipped] == [
