@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
 from suffice.pipeline.cluster import workers
+from suffice.pipeline.cluster.quiet_client import quiet_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -387,44 +388,12 @@ def import_distributed() -> Any:
     return distributed
 
 
-_CLIENTS_LOGGERS = (
-    "distributed",
-    "distributed.client",
-    "distributed.gc",
-    "tornado",
-    "tornado.application",
-    "asyncio",
-)
-"""Of what a client runs on. The last says of tasks that nobody waits for when they are collected, late."""
-
-
-@contextmanager
-def _quiet_client() -> Iterator[None]:
-    """Let a client write no log: one error of ours says that a scheduler is lost, and no traceback before it.
-
-    Of a lost one tasks end later, so that the loggers stay silent then.
-    """
-    loggers = [logging.getLogger(name) for name in _CLIENTS_LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    is_lost = False
-    try:
-        yield
-    except ClusterError:
-        is_lost = True
-        raise
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(logging.CRITICAL + 1 if is_lost else level)
-
-
 @contextmanager
 def _local_client() -> Iterator[Any]:
     import dask.config
 
     distributed = import_distributed()
-    with tempfile.TemporaryDirectory(prefix="suffice-") as directory, _quiet_client():  # mode 0700
+    with tempfile.TemporaryDirectory(prefix="suffice-") as directory, quiet_client():  # mode 0700
         security = distributed.Security.temporary()
         try:
             with dask.config.set(_LOCAL_SETTINGS):
@@ -453,7 +422,7 @@ def _remote_client(address: str, certificates: str | None) -> Iterator[Any]:
         raise ClusterError(_NOT_ENCRYPTED)
     tls = _client_tls(certificates) if scheme == "tls" and certificates is not None else {}
     distributed = import_distributed()
-    with _quiet_client(), _connected(distributed, address, scheme, tls) as client:
+    with quiet_client(), _connected(distributed, address, scheme, tls) as client:
         yield client
 
 

@@ -3,6 +3,7 @@
 A release exists when its manifest does. Exact numbers are text, as :func:`format_number` writes them;
 JSON integers are counts, sizes and sequences; there are no floats. Blocks are stated, for whoever reads
 releases without this code; this code believes none of them, and compares them with the plan.
+``operations/publishing.py`` puts its bytes into the store, last.
 """
 
 from __future__ import annotations

@@ -19,14 +19,16 @@ concentration a + 1 / 2 and scale s + kappa (m - mu)^2 / 2, and m given v normal
 Symbols:
 
 - l, u: ``limits``, in the parameter's unit; F: by ``_level``, of each component of a mixture
-- c, h: ``centre`` and ``half_range``, in the column's unit
+- c, h: ``centre`` and ``half_range``, in the unit of the mean (of a lognormal its logarithm's)
+- V(m): ``room``, the bound of Bhatia and Davis; (3) of ``within_limits.py``
 - m, v: ``mean`` and ``variance``
 
 Method. F is worked out from quantiles, to 1e-9. P(A) of a mean and a variance is a midpoint rule of 4,096
 points in the probability of m; densities of other joint priors are those of draws within the region, as those
-of cut posteriors are. P(A | y) of them is a share of 20,000 draws: its logarithm errs by
-:math:`\sqrt{(1 - P) / 20{,}000 \, P}`, .007 where half lies outside and .07 where all but a hundredth does.
-Where less than that lies within, there is no evidence.
+of cut posteriors are. P(A | y) is ``share`` of ``WithinLimits``: of one parameter by its distribution
+function, to some thousandths; of a mean and a variance a share P of 20,000 draws or more, whose logarithm
+errs by :math:`\sqrt{(1 - P) / (20{,}000 \, P)}`, .007 where half lies outside and .07 where all but a hundredth
+does. Where less than that lies within, there is no evidence.
 """
 
 from __future__ import annotations
@@ -111,7 +113,8 @@ def _density_within(
 def prior_quantiles_of(posterior: Judged, levels: Floats, rng: np.random.Generator) -> list[Floats] | None:
     """Return quantiles of each parameter under its prior; None where that has no form.
 
-    Each is (n_levels,), or (n_categories, n_levels).
+    Each is (n_levels,), or (n_categories, n_levels). It is asked of default priors, of which a good part lies
+    within A; of a mean and a variance they are those of 20,000 draws.
     """
     prior = prior_distribution_of(posterior)
     if prior is None:

@@ -2,7 +2,8 @@
 
 Of files below folders such as ``year=1993/month=06`` a release reads those it needs.
 Folders are public by the spec that declares them: which of them are listed follows from their names, the
-window and the declared keys alone. A folder that is not there is one without rows.
+window and the declared keys alone. A folder that is not there is one without rows. The rows of a file are
+read in ``parquet_files.py``, for tables of files too.
 """
 
 from __future__ import annotations

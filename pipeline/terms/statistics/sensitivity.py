@@ -2,7 +2,8 @@
 
 A function returns the largest L1 change of one statistic's vector of totals between neighbouring data sets.
 The comments ``proof: LABEL`` name claims of ``sensitivity.md``, where their proofs are. A block shares one
-lattice and one draw of noise: :meth:`Block.l1_sensitivity` is that of a statistic.
+lattice and one draw of noise: :meth:`Block.l1_sensitivity` is that of a statistic. A family's file in
+``families/`` says which function is its own.
 """
 
 from __future__ import annotations

@@ -39,6 +39,9 @@ S            ``total``           sum of T                        (n_nodes,)     
 W            ``weight``          posterior weight of a pair      (n_nodes,)      none
 b_j          ``rates``           rates of the prior's components (n_components,) that of T
 w_j          ``weights``         their weights                   (n_components,) none
+a            ``concentration``   that of all components, above 2 ()              none
+k, w         ``shape, share``    of T: of a row, in the update   ()              none
+theta        by ``update``       the parameter                   (n_nodes,)      parameter
 c            ``centre``          mean of near pairs              (n_cells,)      parameter
 ============ =================== =============================== =============== ============
 """
@@ -194,7 +197,12 @@ def _about(
 
 
 def _left_out(sums: NoisySums, update: Update, near: NearMoments) -> Floats:
-    """Return logs of bounds on what of variances, over themselves, is where sums are next to 0."""
+    """Return logs of bounds on what of variances, over themselves, is where sums are next to 0.
+
+    There a rate is large. Of an inverse gamma large parameters go with large sums, whose weight falls
+    exponentially in S while squares rise as S^2: far pairs hold nothing, and this number only says whether
+    they are resolved all the same.
+    """
     none = np.zeros(sums.n_cells)
     _, second = moments_about(update(near.most, none), none)
     # Of no N is the noise of a sum of 0 likelier than that of the sums alone.
