@@ -27,7 +27,7 @@ Method. F is worked out from quantiles, to 1e-9. P(A) of a mean and a variance i
 points in the probability of m; densities of other joint priors are those of draws within the region, as those
 of cut posteriors are. P(A | y) is ``share`` of ``WithinLimits``: of one parameter by its distribution
 function, to some thousandths; of a mean and a variance a share P of 20,000 draws or more, whose logarithm
-errs by :math:`\sqrt{(1 - P) / (20{,}000 \, P)}`, .007 where half lies outside and .07 where all but a hundredth
+errs by :math:`\sqrt{(1 - P) / (20{,}000 \, P)}`, .007 where half lies outside, .07 where all but a hundredth
 does. Where less than that lies within, there is no evidence.
 """
 
