@@ -68,8 +68,8 @@ GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;
 GRANT INSERT ON windows, names, stores, plans, charges TO suffice_publisher;
 GRANT UPDATE (last_marker) ON stores TO suffice_publisher;
 GRANT UPDATE (micro_spent, micro_reserved) ON windows TO suffice_publisher;
-GRANT UPDATE (state, marked, drew, epoch, holder, lease_expires, holder_process, spool_id, spool_host,
-    drawing_sequence, drawing_hash, manifest_sha256)
+GRANT UPDATE (state, marked, drew, draw_returned, epoch, holder, lease_expires, holder_process, spool_id, spool_host,
+    drawing_sequence, drawing_hash, drawing_epoch, manifest_sha256)
     ON charges TO suffice_publisher;
 -- Triggers let the bytes to publish in and out with the charge's state, and with their hash.
 GRANT INSERT, DELETE ON staged_manifests TO suffice_publisher;

@@ -81,6 +81,7 @@ COMMANDS: dict[str, Schema] = {
                         "returned": EXACT,
                         "person": closed(PERSON),
                         "failed_readings": listed(closed({"name": TEXT, **EDITION, "count": COUNT})),
+                        "returned_draws": listed(closed({"name": TEXT, **EDITION, "count": COUNT})),
                         "windows": listed(closed({"window": TEXT, "returned": EXACT, **BALANCE})),
                         "charges": listed(
                             closed(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Charge,
         ChargeRequest,
         ChargeSummary,
-        FailedReadings,
+        KeyCount,
         LostCharge,
         Reconciled,
         SpoolName,
@@ -182,15 +182,26 @@ class Ledger(ABC):
 
     @abstractmethod
     def returned(self, dataset: str) -> Mapping[str, Fraction]:
-        """Return by window, or ``all``, the epsilon of charges that were abandoned before they drew."""
+        """Return by window, or ``all``, the epsilon of charges that was returned."""
 
     @abstractmethod
     def held_by_window(self, dataset: str) -> Mapping[tuple[str, str], Fraction]:
         """Return the epsilon that charges of each window, or of ``all``, hold, by window and plan hash."""
 
     @abstractmethod
-    def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:
-        """Return the keys of an account with attempts that did not come to their draw, and how many."""
+    def failed_readings(self, dataset: str) -> tuple[KeyCount, ...]:
+        """Return the keys of an account with attempts that did not come to their draw, and how many.
+
+        Attempts that gave their epsilon back, and take-overs of charges whose run was gone before its draw.
+        """
+
+    @abstractmethod
+    def returned_draws(self, dataset: str) -> tuple[KeyCount, ...]:
+        """Return the keys of an account with draws that were returned, and how many."""
+
+    @abstractmethod
+    def is_returnable(self, charge: Charge) -> bool:
+        """Tell whether the numbers of a key let :meth:`return_draw` return another draw."""
 
     @abstractmethod
     def zone_data(self, dataset: str) -> str | None:
@@ -328,7 +339,9 @@ class Ledger(ABC):
     def enter_drawing(
         self, charge: Charge, *, spool: SpoolName | None = None, zone_data: str | None = None
     ) -> Charge:
-        """Move from ``reserved`` to ``drawing``: from here on its epsilon is spent, come what may.
+        """Move from ``reserved`` to ``drawing``: from here on noise may meet totals.
+
+        Its epsilon stays reserved, until the charge is staged or ends.
 
         Durable when it returns. The charge returned names this entry (`drawing_sequence`,
         `drawing_hash`).
@@ -351,6 +364,7 @@ class Ledger(ABC):
     def stage(self, charge: Charge, manifest: bytes) -> Charge:
         """Move from ``drawing`` to ``staged``, keeping the exact bytes that will be published.
 
+        Its epsilon is spent: nothing drawn may leave the host before this returns.
         Their hash stays for good; the bytes themselves go when the charge is published or abandoned.
 
         Raises
@@ -386,6 +400,29 @@ class Ledger(ABC):
         ReadingsExhaustedError
             Where its epsilon would return, and as many attempts of its key returned theirs as the owner
             allows: it stays reserved, to be spent.
+        """
+
+    @abstractmethod
+    def return_draw(self, charge: Charge, *, reason: str) -> Charge:
+        """End a charge that its run left in its draw, and give its epsilon back.
+
+        Parameters
+        ----------
+        charge : Charge
+            In state ``drawing``, and taken over since by this ledger object. Its tombstone stands in the
+            store, alone, and it is proved that nobody saw what was drawn: the ledger cannot know that.
+        reason : str
+            A fixed text; goes into the chain.
+
+        Raises
+        ------
+        ChargeLostError
+        LedgerError
+            Where nobody took it over since it drew.
+        DrawsExhaustedError
+            Where `MOST_RETURNED_DRAWS` draws of its key were returned before.
+        ReadingsExhaustedError
+            Where its key has as many failed attempts as the owner allows: then it is to be spent.
         """
 
     @abstractmethod

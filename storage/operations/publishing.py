@@ -1,7 +1,9 @@
 """How a staged charge is published: its files into the store, then the very manifest that was staged.
 
-A manifest is put only after every file that it names stands in the store with its hash, whoever put it
-there. What may pass is tried again, for as long as the operator says: the files are durable in the spool.
+Before the first file is put, the charge's witness moves on: a copy of the ledger that has the charge as
+``drawing`` can then no longer return its epsilon. A manifest is put only after every file that it names
+stands in the store with its hash, whoever put it there. What may pass is tried again, for as long as the
+operator says: the files are durable in the spool.
 Descriptions are put beside a manifest, create-only; no release depends on them.
 """
 
@@ -23,6 +25,7 @@ from suffice.errors import (
 )
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.objects.object_store import patiently
+from suffice.storage.operations.witness import move_witness
 from suffice.storage.releases.descriptions import describe
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
@@ -165,7 +168,9 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
     SpoolElsewhereError
         Where files are missing in the store, and another host's spool has them.
     StoreError
-        Where other bytes stand there, or the store fails: then the charge stays staged.
+        Where other bytes stand there, or the store or the witness fails: then the charge stays staged.
+    LedgerCorruptError
+        Where the witness has an entry that this ledger lacks: nothing was put.
     ChargeLostError
         Where the charge ended otherwise meanwhile.
     """
@@ -174,6 +179,8 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
         raise LedgerError(message)
     standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
     if standing is None:
+        if charge.witness is not None:
+            move_witness(ledger, charge.witness)
         try:
             put_files(store, spool, charge)
         except SpoolError:  # also where another run has published it, and removed what the spool kept

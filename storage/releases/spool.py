@@ -5,11 +5,15 @@
     SPOOL/spool.json                          the spool's id
     SPOOL/CHARGE_ID.EPOCH/<statistic>.parquet
     SPOOL/CHARGE_ID.EPOCH/manifest.json
-    SPOOL/CHARGE_ID.EPOCH/complete.json       the marker: only with it are the files a release
+    SPOOL/CHARGE_ID.EPOCH/complete.json       the marker: only with it are the files a release; until it is
+                                              written, its second half names the process that began them
 
 It is on a disk of the host that draws, so that no network and no store stands between noise and its being
 kept; files get their room before the draw. What is in it is as private as exact data until its manifest
 stands in the store.
+
+An entry that was begun on this machine since it started, and is not complete, proves that what was drawn into
+it was never staged. That there is no entry proves nothing: a release that was published leaves none.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from suffice.errors import ReleaseCorruptError, SpoolError, StorageError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.ledger.charge import SpoolName
+from suffice.storage.ledger.charge import SpoolName, is_of_this_boot, this_process
 from suffice.storage.objects.local_files import network_file_system
 from suffice.storage.objects.object_store import of_system_error
 from suffice.storage.releases.location import MANIFEST
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
 
 _MARKER = "complete.json"
 _MARKER_SIZE = 4096
+_BEGUN = _MARKER_SIZE // 2
+"""Where the marker's file names the process that began the files; a marker is shorter."""
 _PIECE = 1 << 20
 
 
@@ -70,6 +76,8 @@ class SpoolEntry:
                 descriptor = os.open(self.path / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
                 try:
                     _allocate(descriptor, size)
+                    if name == _MARKER:
+                        os.pwrite(descriptor, this_process().encode(), _BEGUN)
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
@@ -107,6 +115,33 @@ class SpoolEntry:
         }
         with self.writing(_MARKER) as file:
             write_all(file, canonical_json.encode(marker))
+
+    def is_begun_here(self) -> bool:
+        """Tell whether the files were begun on this machine since it started, and never completed.
+
+        Raises
+        ------
+        SpoolError
+            Where it cannot be read.
+        """
+        if not (self.path / _MARKER).exists():
+            return False
+        data = self._read(_MARKER, _MARKER_SIZE + 1)  # a marker that was written to its end is shorter
+        process = data[_BEGUN:].rstrip(b"\0").decode(errors="replace")
+        return len(data) == _MARKER_SIZE and is_of_this_boot(process)
+
+    def empty(self) -> None:
+        """Remove all but what says who began it, which is no marker; durable when it returns.
+
+        Raises
+        ------
+        SpoolError
+        """
+        with spool_errors(self.path, "emptied"):
+            for path in self.path.iterdir():
+                if path.name != _MARKER:
+                    path.unlink()
+            synchronise(self.path)
 
     def unmark(self) -> None:
         """Take the marker away, so that a removal that stops half way leaves nothing complete."""
@@ -284,6 +319,28 @@ class Spool:
     def keeping(self, charge: Charge, files: Sequence[FileEntry]) -> SpoolEntry | None:
         """Return where all of a staged charge's files are, as the ledger's manifest states them."""
         return next((entry for _, entry in self._entries(charge.charge_id) if entry.has(files)), None)
+
+    def take_back(self, charge: Charge, epoch: int) -> bool:
+        """Empty the files that a charge was drawn into in an epoch, if they prove that none was ever staged.
+
+        They do where they are all that is kept for it, were begun on this machine since it started, and are
+        not complete. The entry itself stays until the charge has ended: whoever is killed in between can
+        prove it once more.
+
+        Returns
+        -------
+        bool
+            Whether they prove it; they are durably gone then.
+
+        Raises
+        ------
+        SpoolError
+        """
+        entries = self._entries(charge.charge_id)
+        if [number for number, _ in entries] != [epoch] or not entries[0][1].is_begun_here():
+            return False
+        entries[0][1].empty()
+        return True
 
     def remove(self, charge_id: str) -> None:
         """Remove whatever is kept for a charge.

@@ -12,6 +12,7 @@ from suffice.cli.output import say
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.account import counts_by_window
+from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS
 from suffice.storage.ledger.person import person_view
 
 if TYPE_CHECKING:
@@ -156,11 +157,7 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
                 f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
                 f"remaining {window['remaining']} (returned {window['returned']})"
             )
-        for failed in ledger.failed_readings(account.dataset):
-            say(
-                f"  {failed.label}: {counted(failed.count, 'attempt')} ended before the draw, "
-                f"{account.failed_readings} may give their epsilon back"
-            )
+        _show_keys(ledger, account)
         count = ledger.count_charges(account.dataset)
         if count > last:
             earlier = counted(count - last, "earlier charge")
@@ -169,6 +166,17 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
         rows = [{key: value for key, value in row.items() if key not in _JSON_ONLY} for row in charges]
         if rows:
             output.print_rows(rows, limit=len(rows))
+
+
+def _show_keys(ledger: Ledger, account: Account) -> None:
+    """Print how many attempts of each key gave their epsilon back, before their draw and in it."""
+    for failed in ledger.failed_readings(account.dataset):
+        say(
+            f"  {failed.label}: {counted(failed.count, 'attempt')} ended before the draw, "
+            f"{account.failed_readings} may give their epsilon back"
+        )
+    for returned in ledger.returned_draws(account.dataset):
+        say(f"  {returned.label}: {counted(returned.count, 'draw')} returned, {MOST_RETURNED_DRAWS} may be")
 
 
 def _one_line(document: dict[str, Any]) -> str:
@@ -186,15 +194,8 @@ def _document(ledger: Ledger, account: Account) -> dict[str, Any]:
         **account_document(account),
         "returned": format_epsilon(returned_to_grant),
         "person": person_view(ledger, account).to_dict(),
-        "failed_readings": [
-            {
-                "name": failed.name,
-                "window": failed.window,
-                "amendment": failed.amendment,
-                "count": failed.count,
-            }
-            for failed in ledger.failed_readings(account.dataset)
-        ],
+        "failed_readings": [asdict(failed) for failed in ledger.failed_readings(account.dataset)],
+        "returned_draws": [asdict(returned) for returned in ledger.returned_draws(account.dataset)],
         "windows": [
             {
                 "window": window.window,

@@ -48,11 +48,13 @@ from suffice.storage.ledger.sql.granting import (
 )
 from suffice.storage.ledger.sql.moves import (
     claim,
+    is_returnable,
     let_go,
     move,
     read_editions,
     read_failed,
     read_reconciled,
+    read_returned_draws,
     reconcile,
 )
 from suffice.storage.ledger.sql.rows import (
@@ -93,7 +95,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, KnownStore, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Examination, Head
-    from suffice.storage.ledger.charge import ChargeSummary, FailedReadings, LostCharge, Reconciled
+    from suffice.storage.ledger.charge import ChargeSummary, KeyCount, LostCharge, Reconciled
     from suffice.storage.ledger.sql.transactions import Turn
 
 Result = TypeVar("Result")
@@ -271,9 +273,17 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return read_held(connection, dataset)
 
-    def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:
+    def failed_readings(self, dataset: str) -> tuple[KeyCount, ...]:
         with self._read() as connection:
             return read_failed(connection, dataset)
+
+    def returned_draws(self, dataset: str) -> tuple[KeyCount, ...]:
+        with self._read() as connection:
+            return read_returned_draws(connection, dataset)
+
+    def is_returnable(self, charge: Charge) -> bool:
+        with self._read() as connection:
+            return is_returnable(connection, charge)
 
     def zone_data(self, dataset: str) -> str | None:
         with self._read() as connection:
@@ -470,6 +480,9 @@ class SqlLedger(Ledger):
 
     def abandon(self, charge: Charge, *, reason: str) -> Charge:
         return self._change(lambda connection: moves.abandon(connection, self._holder, charge, reason))
+
+    def return_draw(self, charge: Charge, *, reason: str) -> Charge:
+        return self._change(lambda connection: moves.return_draw(connection, self._holder, charge, reason))
 
     def reconcile(self, lost: Sequence[LostCharge], *, beyond: int, reason: str) -> tuple[Charge, ...]:
         def work(connection: Connection) -> tuple[Charge, ...]:

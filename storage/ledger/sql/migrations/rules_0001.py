@@ -15,18 +15,36 @@ def function(name: str, body: str, rights: str = "SECURITY INVOKER") -> str:
 
 
 _TOO_MANY = "no more failed readings of a key give epsilon back than its owner allows"
-_FAILED = """
-    SELECT coalesce(sum(epoch - 1 + CASE WHEN state = 'abandoned' THEN 1 ELSE 0 END), 0) FROM charges
-    WHERE dataset = NEW.dataset AND name = NEW.name AND "window" = NEW."window"
-      AND amendment = NEW.amendment AND NOT drew
-"""
+_SAME_KEY = """dataset = NEW.dataset AND name = NEW.name AND "window" = NEW."window"
+      AND amendment = NEW.amendment"""
+_FAILED = f"""
+    SELECT coalesce(sum(CASE WHEN draw_returned THEN drawing_epoch - 1 WHEN drew THEN 0
+      WHEN state = 'abandoned' THEN epoch ELSE epoch - 1 END), 0) FROM charges
+    WHERE {_SAME_KEY}
+"""  # noqa: S608 - of texts in this file
 _ALLOWED = "SELECT failed_readings FROM accounts WHERE dataset = NEW.dataset"
 _RETURNS = "OLD.state = 'reserved' AND NEW.state = 'abandoned'"
+
+_MOST_DRAWS = 3
+_TOO_MANY_DRAWS = f"no more than {_MOST_DRAWS} draws of a key are returned"
+_DRAWS = f"SELECT count(*) FROM charges WHERE {_SAME_KEY} AND draw_returned"  # noqa: S608
+_RETURNS_A_DRAW = "NEW.draw_returned AND NOT OLD.draw_returned"
 
 _FAILED_ON_SQLITE = (
     f"""
     CREATE TRIGGER failed_readings_are_limited BEFORE UPDATE ON charges
     WHEN {_RETURNS} AND ({_FAILED}) >= ({_ALLOWED})
+    BEGIN SELECT RAISE(ABORT, '{_TOO_MANY}'); END
+    """,
+    f"""
+    CREATE TRIGGER returned_draws_are_limited BEFORE UPDATE ON charges
+    WHEN {_RETURNS_A_DRAW} AND ({_DRAWS}) >= {_MOST_DRAWS}
+    BEGIN SELECT RAISE(ABORT, '{_TOO_MANY_DRAWS}'); END
+    """,
+    # What came to its draw by too many attempts was to be spent: its death does not change that.
+    f"""
+    CREATE TRIGGER returned_draws_came_in_time BEFORE UPDATE ON charges
+    WHEN {_RETURNS_A_DRAW} AND ({_FAILED}) + OLD.drawing_epoch - 1 >= ({_ALLOWED})
     BEGIN SELECT RAISE(ABORT, '{_TOO_MANY}'); END
     """,
 )
@@ -49,6 +67,27 @@ _FAILED_ON_POSTGRES = (
     f"""
     CREATE TRIGGER failed_readings_are_limited BEFORE UPDATE ON charges FOR EACH ROW
     WHEN ({_RETURNS}) EXECUTE FUNCTION failed_readings_are_limited()
+    """,
+    function(
+        "returned_draws_are_limited",
+        f"""
+        DECLARE allowed integer; failed bigint; draws bigint;
+        BEGIN
+            {_ALLOWED.replace("FROM", "INTO allowed FROM")} FOR UPDATE;
+            {_FAILED.replace("FROM charges", "INTO failed FROM charges")};
+            {_DRAWS.replace("FROM charges", "INTO draws FROM charges")};
+            IF draws >= {_MOST_DRAWS} THEN
+                RAISE integrity_constraint_violation USING MESSAGE = '{_TOO_MANY_DRAWS}';
+            ELSIF failed + OLD.drawing_epoch - 1 >= allowed THEN
+                RAISE integrity_constraint_violation USING MESSAGE = '{_TOO_MANY}';
+            END IF;
+            RETURN NEW;
+        END
+        """,
+    ),
+    f"""
+    CREATE TRIGGER returned_draws_are_limited BEFORE UPDATE ON charges FOR EACH ROW
+    WHEN ({_RETURNS_A_DRAW}) EXECUTE FUNCTION returned_draws_are_limited()
     """,
 )
 
@@ -123,11 +162,17 @@ _ACROSS_ROWS = (
                 SELECT per_window INTO grid FROM accounts WHERE dataset = NEW.dataset;
                 moved = CASE WHEN grid IS NULL OR NEW."window" = 'all' THEN 'account ' || NEW.dataset
                     ELSE 'window ' || NEW.dataset || ' ' || NEW."window" END;
-                IF NEW.drew THEN spent_now = NEW.micro_epsilon; END IF;
-                IF NEW.state = 'reserved' THEN reserved_now = NEW.micro_epsilon; END IF;
+                IF NEW.state IN ('reserved', 'drawing') THEN
+                    reserved_now = NEW.micro_epsilon;
+                ELSIF NEW.drew AND NOT NEW.draw_returned THEN
+                    spent_now = NEW.micro_epsilon;
+                END IF;
                 IF TG_OP = 'UPDATE' THEN
-                    IF OLD.drew THEN spent_now = spent_now - OLD.micro_epsilon; END IF;
-                    IF OLD.state = 'reserved' THEN reserved_now = reserved_now - OLD.micro_epsilon; END IF;
+                    IF OLD.state IN ('reserved', 'drawing') THEN
+                        reserved_now = reserved_now - OLD.micro_epsilon;
+                    ELSIF OLD.drew AND NOT OLD.draw_returned THEN
+                        spent_now = spent_now - OLD.micro_epsilon;
+                    END IF;
                 END IF;
             ELSE
                 moved = 'account ' || NEW.dataset;
@@ -157,10 +202,10 @@ _ACROSS_ROWS = (
     CREATE TRIGGER balances_follow_charges AFTER INSERT ON charges
     FOR EACH ROW EXECUTE FUNCTION balances_follow_charges()
     """,
-    # Not on every update: a charge that is staged or published locks its row, not its account's.
+    # Not on every update: a charge that draws or is published locks its row, not its account's.
     """
     CREATE TRIGGER moves_follow_balances AFTER UPDATE ON charges FOR EACH ROW
-    WHEN (OLD.drew <> NEW.drew OR (OLD.state = 'reserved') <> (NEW.state = 'reserved'))
+    WHEN ((OLD.state IN ('reserved', 'drawing')) <> (NEW.state IN ('reserved', 'drawing')))
     EXECUTE FUNCTION balances_follow_charges()
     """,
     function(
@@ -268,7 +313,14 @@ _KEPT = (
     "reserved_sequence",
     "created_at",
 )
-_WRITTEN_ONCE = ("drawing_sequence", "drawing_hash", "manifest_sha256", "spool_id", "spool_host")
+_WRITTEN_ONCE = (
+    "drawing_sequence",
+    "drawing_hash",
+    "drawing_epoch",
+    "manifest_sha256",
+    "spool_id",
+    "spool_host",
+)
 _LINK = ("amends", "amended_sha256")
 _WINDOW_KEY = ("dataset", '"window"')
 _TERMS = ("dataset", "neighboring", "unit", "units_disjoint")
@@ -375,7 +427,10 @@ _ROWS = (
         "charges",
         "UPDATE",
         "charges_keep_their_key",
-        f"{_changed(*_KEPT)} OR {_rewritten(*_LINK)}",
+        (
+            f"{_changed(*_KEPT)} OR {_rewritten(*_LINK)} "
+            "OR coalesce(NEW.witness, '') <> coalesce(OLD.witness, '')"
+        ),
         "a charge keeps what it states",
     ),
     (
@@ -401,6 +456,26 @@ _ROWS = (
             "OR (NEW.drew AND NOT OLD.drew AND NEW.state <> 'drawing')"
         ),
         "what was marked or drawn stays so",
+    ),
+    (
+        "charges",
+        "UPDATE",
+        "charges_draw_in_their_epoch",
+        (
+            "(NEW.drew AND NOT OLD.drew AND coalesce(NEW.drawing_epoch, 0) <> NEW.epoch) "
+            "OR (NEW.drawing_epoch IS NOT NULL AND NOT NEW.drew)"
+        ),
+        "a charge states the epoch in which it draws",
+    ),
+    (
+        "charges",
+        "UPDATE",
+        "draws_return_after_a_take_over",
+        (
+            f"{_RETURNS_A_DRAW} AND (OLD.state <> 'drawing' OR NEW.epoch <> OLD.epoch "
+            "OR OLD.epoch <= coalesce(OLD.drawing_epoch, OLD.epoch))"
+        ),
+        "a draw is returned by whoever took it over",
     ),
     (
         "charges",

@@ -61,6 +61,9 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("UPDATE charges SET micro_epsilon = 1", PRIVILEGE),
         ("UPDATE charges SET state = 'reserved', drew = false WHERE state = 'drawing'", RULE),
         ("UPDATE charges SET state = 'abandoned', drew = false WHERE state = 'drawing'", RULE),
+        ("UPDATE charges SET state = 'abandoned', draw_returned = true WHERE state = 'drawing'", RULE),
+        ("UPDATE charges SET drawing_epoch = 0 WHERE state = 'drawing'", RULE),
+        ("UPDATE charges SET witness = 'mine'", PRIVILEGE),
         ("UPDATE charges SET state = 'abandoned' WHERE state = 'published'", RULE),
         ("UPDATE charges SET manifest_sha256 = NULL WHERE state = 'published'", RULE),
         ("DELETE FROM staged_manifests", RULE),
@@ -166,6 +169,8 @@ def test_each_role_does_its_work(urls: dict[str, str], make_request: MakeRequest
         publisher.abandon(publisher.reserve(make_request(name="c")), reason="x")
         zombie = publisher.reserve(make_request(name="d"))
         rescuer.abandon(rescuer.enter_drawing(rescuer.take_over(zombie)), reason="x")
+        left = publisher.enter_drawing(publisher.reserve(make_request(name="d2", epsilon=Fraction(1, 2))))
+        rescuer.return_draw(rescuer.take_over(left), reason="x")
         auditor.check(make_request(name="e"))
         assert [account.remaining for account in auditor.accounts()] == [1, 1, 2]
         assert auditor.find("flights", "a", "all") is not None
