@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Ledger(ABC):
 
     ledger_id: str
     """32 hex digits, drawn when the ledger was made."""
+    most_kept: int
+    """Bytes of a staged charge's data files that it keeps; 0 where it is on the machine of its runs."""
 
     @abstractmethod
     def now(self) -> datetime:
@@ -361,16 +364,37 @@ class Ledger(ABC):
         """
 
     @abstractmethod
-    def stage(self, charge: Charge, manifest: bytes) -> Charge:
+    def stage(
+        self, charge: Charge, manifest: bytes, *, files: Mapping[str, bytes] = MappingProxyType({})
+    ) -> Charge:
         """Move from ``drawing`` to ``staged``, keeping the exact bytes that will be published.
 
         Its epsilon is spent: nothing drawn may leave the host before this returns.
         Their hash stays for good; the bytes themselves go when the charge is published or abandoned.
 
+        Parameters
+        ----------
+        charge : Charge
+        manifest : bytes
+        files : mapping, optional
+            The data files by name, for a ledger that keeps them: at most `most_kept` bytes in all. They are
+            paid for, and never returned.
+
         Raises
         ------
         ChargeLostError
         """
+
+    @abstractmethod
+    def staged_file(self, charge: Charge, name: str) -> bytes | None:
+        """Return a data file that the ledger keeps of a staged charge, if it does.
+
+        Whoever publishes it holds it against the manifest.
+        """
+
+    @abstractmethod
+    def staged_names(self, charge: Charge) -> frozenset[str]:
+        """Return the names of the data files that the ledger keeps of a staged charge."""
 
     @abstractmethod
     def publish(self, charge: Charge) -> Charge:

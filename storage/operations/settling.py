@@ -49,7 +49,8 @@ from suffice.storage.operations.publishing import (
     kept_files,
     mark_published,
     publish_patiently,
-    put_files,
+    require_files,
+    stage_files,
 )
 from suffice.storage.operations.witness import move_witness
 from suffice.storage.releases.location import MANIFEST
@@ -226,7 +227,7 @@ def settle(
     # Neither a manifest nor a tombstone stands at the charge's key.
     if not here and store.read_manifest(charge.name, charge.edition, charge.release_id) is None:
         if charge.state is ChargeState.STAGED:
-            put_files(store, None, charge)  # none is put: all of them stand there, or another host has them
+            require_files(ledger, store, spool, charge)  # else another host has them
         elif charge.witness is None or not ledger.is_returnable(charge):
             raise elsewhere(spool, charge)
     found, charge = charge, ledger.take_over(charge)  # it may have moved on since it was found
@@ -253,7 +254,7 @@ def _end(
     if charge.state is ChargeState.DRAWING and spool is not None:
         entry = spool.complete(charge)
         if entry is not None:
-            charge = ledger.stage(charge, entry.manifest())
+            charge = stage_files(ledger, charge, entry, entry.manifest())
     if charge.state is ChargeState.STAGED:
         return publish_patiently(ledger, store, spool, charge, patience)
     if charge.drew and charge.witness is not None:
@@ -366,8 +367,8 @@ def abandon_lost(ledger: Ledger, store: ReleaseStore, charge: Charge, *, spool: 
             f"{charge.label} is {charge.state}: only a charge that is drawing or staged can lose its files"
         )
         raise UsageError(message)
-    if kept_files(spool, charge) is not None:
-        message = f"the files of {charge.label} are in this spool: `suffice ledger recover` publishes them"
+    if kept_files(spool, charge) is not None or ledger.staged_names(charge):
+        message = f"the files of {charge.label} are at hand: `suffice ledger recover` publishes them"
         raise UsageError(message)
     now = ledger.now()
     if is_held(charge, now):

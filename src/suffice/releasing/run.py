@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.object_store import Patience
 from suffice.storage.operations.markers import may_have_drawn, put_marker
-from suffice.storage.operations.publishing import publish_patiently
+from suffice.storage.operations.publishing import publish_patiently, stage_files
 from suffice.storage.operations.settling import clean_up, give_back, published_by_another, settle, spend
 from suffice.storage.operations.spooling import spool_files, spool_sizes
 from suffice.storage.operations.witness import move_witness
@@ -254,13 +255,13 @@ class ReleaseRun:
         with deferred_interrupts() as interrupts:
             stage = "drawing"
             try:
-                zone_data = self.plan.zone_data
-                charge = self.ledger.enter_drawing(charge, spool=spool.name, zone_data=zone_data)
+                charge = self._enter_drawing(charge, spool)
+                entry = replace(entry, patience=self._patience(interrupts))  # what it lacks is in memory
                 files = self._draw(totals, noise, entry)
                 stage = "staging"
                 manifest = self._manifest(charge, files, public_n)
                 entry.finish(charge, manifest)
-                charge = self.ledger.stage(charge, manifest)
+                charge = stage_files(self.ledger, charge, entry, manifest)
                 stage = "publishing"
                 charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
@@ -279,6 +280,9 @@ class ReleaseRun:
         if failure is not None:
             raise failure
         return charge
+
+    def _enter_drawing(self, charge: Charge, spool: Spool) -> Charge:
+        return self.ledger.enter_drawing(charge, spool=spool.name, zone_data=self.plan.zone_data)
 
     def _warn_of_zone_data(self) -> None:
         """Warn where time zone data are others than those of the account's last release."""

@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Integer, case, delete, func, insert, literal, select, update
@@ -57,7 +58,7 @@ from suffice.storage.ledger.sql.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Connection
 
@@ -222,13 +223,22 @@ def draw(
     return read_charge(connection, holder.ledger_id, charge.charge_id)
 
 
-def stage(connection: Connection, holder: Holder, charge: Charge, manifest: bytes) -> Charge:
+def stage(
+    connection: Connection,
+    holder: Holder,
+    charge: Charge,
+    manifest: bytes,
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> Charge:
     """Spend the epsilon of a charge that has drawn, and keep the bytes to publish."""
     micro, named = check_epsilon(charge.epsilon), {"manifest_sha256": sha256(manifest)}
     row = read_account_row(connection, charge.dataset, lock=True)
     move(connection, holder, charge, (ChargeState.DRAWING,), state=ChargeState.STAGED, **named)
     shift(connection, row, charge.window, reserved=-micro, spent=micro)
     connection.execute(insert(tables.staged_manifests).values(charge_id=charge.charge_id, content=manifest))
+    for name, content in files.items():
+        row_of_file = {"charge_id": charge.charge_id, "name": name, "content": content}
+        connection.execute(insert(tables.staged_files).values(**row_of_file))
     append_entry(connection, EntryKind.STAGED, holder.clock(), {**_step(charge), **named})
     return read_charge(connection, holder.ledger_id, charge.charge_id)
 
@@ -312,8 +322,22 @@ def _abandoned(
 
 def _forget_manifest(connection: Connection, charge: Charge) -> None:
     """Let the bytes go of a charge that ends in the same transaction."""
-    staged = tables.staged_manifests
-    connection.execute(delete(staged).where(staged.c.charge_id == charge.charge_id))
+    for staged in (tables.staged_manifests, tables.staged_files):
+        connection.execute(delete(staged).where(staged.c.charge_id == charge.charge_id))
+
+
+def read_staged_file(connection: Connection, charge: Charge, name: str) -> bytes | None:
+    """Return a data file that the ledger keeps of a staged charge, if it does."""
+    columns = tables.staged_files.c
+    query = select(columns.content).where(columns.charge_id == charge.charge_id, columns.name == name)
+    content: bytes | None = connection.scalar(query)
+    return content
+
+
+def read_staged_names(connection: Connection, charge: Charge) -> frozenset[str]:
+    """Return the names of the data files that the ledger keeps of a staged charge."""
+    columns = tables.staged_files.c
+    return frozenset(connection.scalars(select(columns.name).where(columns.charge_id == charge.charge_id)))
 
 
 def _step(charge: Charge) -> dict[str, object]:

@@ -12,6 +12,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import func, select
@@ -85,7 +86,7 @@ from suffice.storage.ledger.sql.rows import (
 from suffice.storage.ledger.sql.transactions import PATIENCE, TransactionPatience, change, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime, timedelta
     from fractions import Fraction
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MOST_WINDOWS = 366
+_NONE: Mapping[str, bytes] = MappingProxyType({})
 _MOST_EXAMINATIONS = 20
 """How often an examination is repeated because of entries that others append meanwhile."""
 
@@ -128,6 +130,8 @@ class SqlLedger(Ledger):
         How long to go on where the database ends transactions or cannot be reached.
     turn : callable
         Gives the context in which a transaction that writes has its turn, where the database has no order.
+    most_kept : int
+        See :class:`suffice.storage.ledger.ledger.Ledger`.
     """
 
     def __init__(
@@ -139,7 +143,9 @@ class SqlLedger(Ledger):
         lease: timedelta = LEASE,
         patience: TransactionPatience = PATIENCE,
         turn: Turn = nullcontext,
+        most_kept: int = 0,
     ) -> None:
+        self.most_kept = most_kept
         self._engine = engine
         self._reading = reading
         self._clock = clock
@@ -472,8 +478,16 @@ class SqlLedger(Ledger):
             lambda connection: moves.draw(connection, self._holder, charge, spool, zone_data=zone_data)
         )
 
-    def stage(self, charge: Charge, manifest: bytes) -> Charge:
-        return self._change(lambda connection: moves.stage(connection, self._holder, charge, manifest))
+    def stage(self, charge: Charge, manifest: bytes, *, files: Mapping[str, bytes] = _NONE) -> Charge:
+        return self._change(lambda connection: moves.stage(connection, self._holder, charge, manifest, files))
+
+    def staged_file(self, charge: Charge, name: str) -> bytes | None:
+        with self._read() as connection:
+            return moves.read_staged_file(connection, charge, name)
+
+    def staged_names(self, charge: Charge) -> frozenset[str]:
+        with self._read() as connection:
+            return moves.read_staged_names(connection, charge)
 
     def publish(self, charge: Charge) -> Charge:
         return self._change(lambda connection: moves.publish(connection, self._holder, charge))

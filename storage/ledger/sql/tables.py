@@ -144,3 +144,12 @@ staged_manifests = Table(
     Column("content", LargeBinary, nullable=False),
 )
 """The bytes to publish, while a charge is ``staged``; a store has them afterwards."""
+
+staged_files = Table(
+    "staged_files",
+    metadata,
+    Column("charge_id", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+"""The data files of a charge while it is ``staged``, of a ledger on a server: any host publishes them."""

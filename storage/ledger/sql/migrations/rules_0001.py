@@ -295,6 +295,37 @@ _ACROSS_ROWS = (
     CREATE TRIGGER staged_manifests_never_go BEFORE TRUNCATE ON staged_manifests
     FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuses('staged_manifests are append-only')
     """,
+    # What is in a file, its manifest states: whoever publishes it holds it against that.
+    function(
+        "files_are_staged",
+        """
+        DECLARE state_now text;
+        BEGIN
+            IF TG_OP = 'DELETE' THEN
+                SELECT state INTO state_now FROM charges WHERE charge_id = OLD.charge_id;
+                IF state_now NOT IN ('published', 'abandoned') THEN
+                    RAISE integrity_constraint_violation
+                    USING MESSAGE = 'bytes are kept while a charge is staged';
+                END IF;
+                RETURN OLD;
+            END IF;
+            SELECT state INTO state_now FROM charges WHERE charge_id = NEW.charge_id;
+            IF state_now IS DISTINCT FROM 'staged' THEN
+                RAISE integrity_constraint_violation
+                USING MESSAGE = 'bytes are kept while a charge is staged';
+            END IF;
+            RETURN NEW;
+        END
+        """,
+    ),
+    """
+    CREATE TRIGGER files_are_staged BEFORE INSERT OR DELETE ON staged_files
+    FOR EACH ROW EXECUTE FUNCTION files_are_staged()
+    """,
+    """
+    CREATE TRIGGER staged_files_never_go BEFORE TRUNCATE ON staged_files
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuses('staged_files are append-only')
+    """,
 )
 
 
@@ -353,6 +384,7 @@ _ROWS = (
     ("names", "UPDATE", "names_never_change", "1 = 1", "a release name belongs to one dataset for good"),
     ("plans", "UPDATE", "plans_never_change", "1 = 1", "a plan is what its hash says"),
     ("staged_manifests", "UPDATE", "staged_manifests_never_change", "1 = 1", "staged bytes are fixed once"),
+    ("staged_files", "UPDATE", "staged_files_never_change", "1 = 1", "staged bytes are fixed once"),
     (
         "ledger",
         "UPDATE",
@@ -521,6 +553,10 @@ _SQLITE_ACROSS = (
     CREATE TRIGGER manifests_stay_while_staged BEFORE DELETE ON staged_manifests
     WHEN (SELECT state FROM charges WHERE charge_id = OLD.charge_id) NOT IN ('published', 'abandoned')
     BEGIN SELECT RAISE(ABORT, 'bytes are kept while a charge is staged'); END
+    """,
+    """
+    CREATE TRIGGER files_are_staged BEFORE INSERT ON staged_files
+    BEGIN SELECT RAISE(ABORT, 'the files of a release stay in the spool of this machine'); END
     """,
 )
 

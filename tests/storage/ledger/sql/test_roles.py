@@ -69,6 +69,9 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("DELETE FROM staged_manifests", RULE),
         ("UPDATE staged_manifests SET content = 'x'", PRIVILEGE),
         ("INSERT INTO staged_manifests SELECT charge_id, 'x' FROM charges", RULE),
+        ("DELETE FROM staged_files", RULE),
+        ("UPDATE staged_files SET content = 'x'", PRIVILEGE),
+        ("INSERT INTO staged_files SELECT charge_id, 'x', 'x' FROM charges WHERE state <> 'staged'", RULE),
         ("UPDATE plans SET content = 'x'", PRIVILEGE),
         ("DELETE FROM plans", PRIVILEGE),
         ("INSERT INTO movements VALUES ('account flights', 1, 0)", PRIVILEGE),
@@ -164,7 +167,7 @@ def test_each_role_does_its_work(urls: dict[str, str], make_request: MakeRequest
             charge = publisher.reserve(make_request(**fields))
             publisher.renew(charge)
             charge = publisher.mark(charge)
-            charge = publisher.stage(publisher.enter_drawing(charge), MANIFEST)
+            charge = publisher.stage(publisher.enter_drawing(charge), MANIFEST, files={"n.parquet": b"n"})
             assert publisher.publish(charge).state == "published"
         publisher.abandon(publisher.reserve(make_request(name="c")), reason="x")
         zombie = publisher.reserve(make_request(name="d"))
@@ -217,7 +220,7 @@ def test_direct_sql_gets_no_role_further(
                 ledger.reserve(make_request(dataset=dataset, name=f"{dataset}-{name}", window=window))
                 for name in "abcd"
             )
-            ledger.stage(ledger.enter_drawing(d), MANIFEST)
+            ledger.stage(ledger.enter_drawing(d), MANIFEST, files={"n.parquet": b"n"})
             ledger.publish(ledger.stage(ledger.enter_drawing(a), MANIFEST))
             ledger.enter_drawing(b)
         before = ledger.accounts()

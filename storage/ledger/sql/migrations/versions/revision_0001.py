@@ -152,6 +152,12 @@ def upgrade() -> None:
         sa.Column("charge_id", sa.Text, sa.ForeignKey("charges.charge_id"), primary_key=True),
         sa.Column("content", sa.LargeBinary, nullable=False),
     )
+    op.create_table(
+        "staged_files",
+        sa.Column("charge_id", sa.Text, sa.ForeignKey("charges.charge_id"), primary_key=True),
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("content", sa.LargeBinary, nullable=False),
+    )
     op.create_index(
         "one_live_charge_a_key",
         "charges",
