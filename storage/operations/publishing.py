@@ -215,7 +215,7 @@ def stage_files(ledger: Ledger, charge: Charge, entry: SpoolEntry, manifest: byt
     if sum(file.size for file in files) <= ledger.most_kept:
         with suppress(SpoolError):
             data = {file.path: entry.data(file.path, file.size) for file in files}
-    return ledger.stage(charge, manifest, files=data)
+    return ledger.stage(charge, manifest, files=data) if data else ledger.stage(charge, manifest)
 
 
 def require_files(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge) -> None:

@@ -142,7 +142,7 @@ def _fate(
 ) -> str:
     """Do what has to be done about a charge that may have drawn, and say what becomes of it."""
     again = "nothing is lost: run the same command again, or `suffice ledger recover`, on this host"
-    rerun = "the charge keeps its epsilon until a rerun on this host settles it"
+    rerun = "the charge counts as spent until a rerun on this host settles it"
     if stage == "publishing":
         return f"staged, not published: {again}"
     if isinstance(error, ChargeLostError):
