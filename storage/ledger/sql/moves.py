@@ -2,7 +2,7 @@
 
 Each is within the transaction that `connection` is in. It locks the charge's row after its account's and
 before the chain's head. Failed attempts of a key are counted here, and by a trigger of
-``migrations.rules_0001`` as well. Charges that a restored ledger lacks go through the states of any charge,
+``migrations.limits_0001`` as well. Charges that a restored ledger lacks go through the states of any charge,
 so that every rule holds for them.
 """
 

@@ -17,7 +17,7 @@ from suffice.errors import (
 )
 from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS, Charge, ChargeState, release_id
 from suffice.storage.ledger.replay import export_lines, read_export, replay
-from suffice.storage.ledger.sql.migrations import rules_0001
+from suffice.storage.ledger.sql.migrations import limits_0001
 from support.charging import MANIFEST, drawn
 from support.ledger_sql import REFUSALS, execute
 
@@ -151,7 +151,7 @@ def test_the_fourth_draw_of_a_key_is_spent(
     ledger: Ledger, ledger_url: str, make_request: MakeRequest
 ) -> None:
     request = make_request()
-    assert rules_0001._MOST_DRAWS == MOST_RETURNED_DRAWS == 3
+    assert limits_0001.MOST_DRAWS == MOST_RETURNED_DRAWS == 3
     return_draws(ledger, request, 3)
     return_draws(ledger, replace(request, name="other"), 1)
     charge = taken_over(ledger, request)
