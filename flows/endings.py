@@ -161,7 +161,7 @@ AFTER_THE_DRAW = (INTERRUPTED_PUBLISHED.name, SPENT.name, BACKFILL_INTERRUPTED.n
 
 def release_ending(error: errors.SufficeError, charge: Charge | None) -> Ending:
     """Return how a release ended that raised `error`, and whose key the ledger now has `charge` for."""
-    drew = charge is not None and charge.drew
+    drew = charge is not None and _may_be_spent(charge)
     if isinstance(error, errors.ReleaseInterruptedError):
         published = charge is not None and charge.state is ChargeState.PUBLISHED
         drawn = INTERRUPTED_PUBLISHED if published else INTERRUPTED_SPENT
@@ -174,6 +174,11 @@ def release_ending(error: errors.SufficeError, charge: Charge | None) -> Ending:
     return NOT_RELEASED if kind is None else _REFUSED[kind]
 
 
+def _may_be_spent(charge: Charge) -> bool:
+    """Tell whether a charge came to its draw and was not returned: what is drawing may be spent or not."""
+    return charge.drew and charge.counts_as != "returned"
+
+
 def refused_kind(ending: Ending) -> str | None:
     """Return the kind of refusal that an ending is, of a release or a backfill; None where it is none."""
     return _OF_NAMES.get(ending.name)
@@ -184,7 +189,7 @@ def backfill_ending(error: BaseException, charge: Charge | None) -> Ending:
 
     What it published before stays so.
     """
-    if isinstance(error, errors.StageFailedError) and charge is not None and charge.drew:
+    if isinstance(error, errors.StageFailedError) and charge is not None and _may_be_spent(charge):
         return BACKFILL_SPENT
     for kinds, ending in _OF_A_BACKFILL:
         if isinstance(error, kinds):
@@ -203,9 +208,10 @@ def charge_text(ending: Ending, charge: Charge | None, *, unless_in: str) -> str
 
     Empty where the run took nothing.
     """
-    if charge is None or not charge.drew or ending in _REFUSED.values():
+    if charge is None or not _may_be_spent(charge) or ending in _REFUSED.values():
         return ""
-    facts = (f"the charge is {charge.state}", f"epsilon {format_epsilon(charge.epsilon)} is spent")
+    epsilon = f"epsilon {format_epsilon(charge.epsilon)} is {charge.counts_as}"
+    facts = (f"the charge is {charge.state}", epsilon)
     return ", and ".join(fact for fact in facts if fact not in unless_in)
 
 

@@ -48,9 +48,9 @@ REVOKE ALL ON SCHEMA public FROM PUBLIC, suffice_owner, suffice_publisher, suffi
 GRANT USAGE ON SCHEMA public TO suffice_owner, suffice_publisher, suffice_auditor;
 
 REVOKE ALL ON alembic_version, ledger, entries, checkpoints, accounts, windows, names, stores, plans, charges,
-    staged_manifests, movements FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
+    staged_manifests, staged_files, movements FROM PUBLIC, suffice_owner, suffice_publisher, suffice_auditor;
 GRANT SELECT ON alembic_version, ledger, entries, checkpoints, accounts, windows, names, stores, plans, charges,
-    staged_manifests
+    staged_manifests, staged_files
     TO suffice_owner, suffice_publisher, suffice_auditor;
 
 -- Both append to the chain; a trigger keeps grants for whoever may set totals, the rest for whoever charges.
@@ -68,10 +68,10 @@ GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;
 GRANT INSERT ON windows, names, stores, plans, charges TO suffice_publisher;
 GRANT UPDATE (last_marker) ON stores TO suffice_publisher;
 GRANT UPDATE (micro_spent, micro_reserved) ON windows TO suffice_publisher;
-GRANT UPDATE (state, marked, drew, epoch, holder, lease_expires, holder_process, spool_id, spool_host,
-    drawing_sequence, drawing_hash, manifest_sha256)
+GRANT UPDATE (state, marked, drew, draw_returned, epoch, holder, lease_expires, holder_process, spool_id, spool_host,
+    drawing_sequence, drawing_hash, drawing_epoch, manifest_sha256)
     ON charges TO suffice_publisher;
--- Triggers let the bytes to publish in and out with the charge's state, and with their hash.
-GRANT INSERT, DELETE ON staged_manifests TO suffice_publisher;
+-- Triggers let the bytes to publish in and out with the charge's state, and those of a manifest with their hash.
+GRANT INSERT, DELETE ON staged_manifests, staged_files TO suffice_publisher;
 
 COMMIT;

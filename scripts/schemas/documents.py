@@ -172,7 +172,7 @@ ENTRIES: dict[EntryKind, Schema] = {
     EntryKind.DRAWING: {**STEP, "zone_data": TEXT_OR_NULL},
     EntryKind.STAGED: {**STEP, "manifest_sha256": HASH},
     EntryKind.PUBLISHED: STEP,
-    EntryKind.ABANDONED: {**STEP, "micro_returned": COUNT},
+    EntryKind.ABANDONED: {**STEP, "micro_returned": COUNT, "draw_returned": BOOLEAN},
     EntryKind.STORE_ADOPTED: {"store_id": digits(32)},
     EntryKind.STORE_RETIRED: {"store_id": digits(32)},
     EntryKind.CHECKPOINT: {},

@@ -26,7 +26,7 @@ from suffice.cli.ledger import KEY, RECONCILED
 from suffice.cli.ledger_show import CHARGE
 from suffice.pipeline.terms.declaration.data_contract import DataContract
 from suffice.storage.ledger.account import Account, KnownStore, WindowBalance
-from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, FailedReadings
+from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, KeyCount
 from suffice.storage.ledger.person import PersonView
 from suffice.storage.operations.reconciliation import Adoption
 from suffice.storage.operations.recovery import Report
@@ -50,7 +50,8 @@ COMMANDS: dict[str, Schema] = {
                         **ACCOUNT,
                         "returned": EXACT,
                         "person": schema_of(PersonView),
-                        "failed_readings": listed(schema_of(FailedReadings)),
+                        "failed_readings": listed(schema_of(KeyCount)),
+                        "returned_draws": listed(schema_of(KeyCount)),
                         "windows": listed(closed({**fields_of(WindowBalance), "returned": EXACT})),
                         "charges": listed(
                             closed(

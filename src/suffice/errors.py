@@ -23,6 +23,7 @@
     │   │   ├── LedgerMissingError        5   no ledger there; says how to make one
     │   │   ├── ChargeInProgressError     5   another run holds the charge
     │   │   ├── ChargeSpentError          5   abandoned after noise may have existed
+    │   │   ├── DrawsExhaustedError       5   so many draws were returned that this one may not
     │   │   ├── ReadingsExhaustedError    5   so many attempts returned their epsilon that this one may not
     │   │   ├── ChargeLostError           5   this run no longer holds its charge
     │   │   ├── CommitUnknownError        5   the commit may have landed: counted as spent
@@ -254,6 +255,13 @@ class ReadingsExhaustedError(LedgerError):
             "epsilon of this one is spent; once the cause is mended, `suffice ledger grant "
             "--failed-readings N` allows more"
         )
+
+
+class DrawsExhaustedError(LedgerError):
+    """So many draws of a key were returned that another one is not: it is to be spent."""
+
+    def __init__(self, label: str, most: int) -> None:
+        super().__init__(f"{most} draws of {label} were returned, which is the most: this one is spent")
 
 
 class ChargeLostError(LedgerError):

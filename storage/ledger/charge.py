@@ -8,6 +8,10 @@ A process id counts within one namespace only: containers of a machine share its
 from one. A holder is therefore called gone only where machine, boot and namespace are ours and the process
 has ended, or another has its number. Of any other holder nothing is known: its lease decides.
 
+While a charge is ``drawing`` its epsilon stays reserved. It is spent once the charge is ``staged``, or ends
+without proof that nobody saw what was drawn. With such proof a draw is returned, at most
+`MOST_RETURNED_DRAWS` times for each key.
+
 A ledger that was restored from an older copy lacks charges, and is told of them as `LostCharge`.
 """
 
@@ -112,6 +116,17 @@ def is_gone(process: str) -> bool:
     return status is not None and (status[_START] != start or status[_STATE] in {"Z", "X"})
 
 
+def is_of_this_boot(process: str) -> bool:
+    """Tell whether the process that :func:`this_process` described ran on this machine since it started."""
+    try:
+        stated = json.loads(process)
+        there = (stated["machine"], stated["boot"])
+    except (ValueError, KeyError, TypeError):
+        return False
+    place = _place()
+    return place is not None and there == (place["machine"], place["boot"])
+
+
 def is_held(charge: Charge, now: datetime) -> bool:
     """Tell whether a charge's lease holds: it has not passed, and its holder is not known to be dead."""
     return charge.lease_expires > now and not is_gone(charge.holder_process)
@@ -143,18 +158,19 @@ def _stat(pid: int) -> list[str] | None:
 DEFAULT_ALLOWED = 10
 """Attempts of a key that may give their epsilon back, where the owner states no other number."""
 MOST_ALLOWED = 10_000
+MOST_RETURNED_DRAWS = 3
+"""Draws of a key that are returned; the ledger's database enforces it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailedReadings:
-    """How many attempts of one key did not come to their draw.
+class KeyCount:
+    """How many attempts of one key ended in one way.
 
     Attributes
     ----------
     name, window : str
     amendment : int
     count : int
-        Attempts that gave their epsilon back, and take-overs of charges whose run was gone before its draw.
     """
 
     name: str
@@ -189,7 +205,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}", re.ASCII)
 
 
 class ChargeState(StrEnum):
-    """How far a charge has come; from `DRAWING` on, noise may exist and its epsilon stays spent."""
+    """How far a charge has come; from `DRAWING` on, noise may have met totals."""
 
     RESERVED = "reserved"
     DRAWING = "drawing"
@@ -224,6 +240,8 @@ class ChargeRequest:
         The canonical plan and its SHA-256 in hex.
     store_id, store_uri : str
         The release store.
+    witness : str or None
+        The URI of the witness that this run asks, where the account has none of its own.
     contract : str or None
         The SHA-256 of the contract by which the data are read; it has to be the account's. Not stored.
 
@@ -245,6 +263,7 @@ class ChargeRequest:
     plan_hash: str
     store_id: str
     store_uri: str
+    witness: str | None = None
     contract: str | None = None
     amendment: int = 0
 
@@ -308,7 +327,9 @@ class Charge:
     marked : bool
         Whether a run that this ledger knows of began to put its marker into the store.
     drew : bool
-        Whether it ever entered ``drawing``: if so, its epsilon is spent for good.
+        Whether it ever entered ``drawing``.
+    draw_returned : bool
+        Whether it was abandoned then, with proof that nobody saw what it drew: its epsilon came back.
     epoch : int
         Counts from 1; every take-over adds one, and transitions with an older one are refused.
     lease_expires : datetime, UTC
@@ -319,10 +340,14 @@ class Charge:
         Where its drawn files are, from ``drawing`` on.
     plan_hash, store_id, store_uri : str
         :meth:`suffice.storage.ledger.ledger.Ledger.plan` gives the plan itself.
+    witness : str or None
+        The URI of the witness that moves on before anything of it leaves its host; fixed at reservation.
     reserved_sequence : int
         The ledger's entry for ``reserved``; its marker stands in the store before anything is drawn.
     drawing_sequence : int or None
         With `drawing_hash`: the ledger's entry for ``drawing``, which the manifest names.
+    drawing_epoch : int or None
+        The epoch in which it entered ``drawing``: a draw is returned in a later one only.
     manifest_sha256 : str or None
         The hash of the bytes to publish, from ``staged`` on.
     manifest : bytes or None
@@ -344,6 +369,7 @@ class Charge:
     state: ChargeState
     marked: bool
     drew: bool
+    draw_returned: bool = False
     epoch: int
     lease_expires: datetime
     holder_process: str
@@ -351,9 +377,11 @@ class Charge:
     plan_hash: str
     store_id: str
     store_uri: str
+    witness: str | None = None
     reserved_sequence: int
     drawing_sequence: int | None
     drawing_hash: str | None
+    drawing_epoch: int | None = None
     manifest_sha256: str | None
     manifest: bytes | None
     created: datetime
@@ -367,6 +395,11 @@ class Charge:
     def label(self) -> str:
         """The key as people read it."""
         return label(self.name, self.edition)
+
+    @property
+    def counts_as(self) -> str:
+        """As of a :class:`ChargeSummary`."""
+        return _counts_as(self)
 
 
 CountsAs = Literal["spent", "reserved", "returned"]
@@ -386,6 +419,7 @@ class ChargeSummary:
     epsilon: Fraction
     state: ChargeState
     drew: bool
+    draw_returned: bool = False
     store_uri: str
     created: datetime
 
@@ -397,14 +431,18 @@ class ChargeSummary:
     @property
     def counts_as(self) -> CountsAs:
         """What its epsilon is to the account: ``spent``, ``reserved``, or ``returned`` to it."""
-        if self.drew:
-            return "spent"
-        return "returned" if self.state is ChargeState.ABANDONED else "reserved"
+        return _counts_as(self)
 
     @property
     def held(self) -> Fraction:
         """Epsilon that it takes from the account now."""
         return self.epsilon * (self.counts_as != "returned")
+
+
+def _counts_as(charge: Charge | ChargeSummary) -> str:
+    if charge.state in {ChargeState.RESERVED, ChargeState.DRAWING}:
+        return "reserved"
+    return "spent" if charge.drew and not charge.draw_returned else "returned"
 
 
 def newest_published(charges: Iterable[ChargeSummary]) -> ChargeSummary | None:

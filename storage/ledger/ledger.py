@@ -6,24 +6,25 @@ noise is drawn. Implementations are opened by URL; their database libraries load
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
+
+from suffice.storage.ledger.accounts_read import AccountsRead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from fractions import Fraction
     from types import TracebackType
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.storage.ledger.account import Account, KnownStore, NamedAudit, WindowBalance
+    from suffice.storage.ledger.account import Account, KnownStore, NamedAudit
     from suffice.storage.ledger.chain import Entry, Examination, Head
     from suffice.storage.ledger.charge import (
         Charge,
         ChargeRequest,
         ChargeSummary,
-        FailedReadings,
         LostCharge,
         Reconciled,
         SpoolName,
@@ -38,7 +39,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Ledger(ABC):
+class Ledger(AccountsRead):
     """Accounts, charges and the chain of entries behind them.
 
     A charge moves ``reserved -> drawing -> staged -> published``, or to ``abandoned``. Each move is a
@@ -48,6 +49,8 @@ class Ledger(ABC):
 
     ledger_id: str
     """32 hex digits, drawn when the ledger was made."""
+    most_kept: int
+    """Bytes of a staged charge's data files that it keeps; 0 where it is on the machine of its runs."""
 
     @abstractmethod
     def now(self) -> datetime:
@@ -119,116 +122,6 @@ class Ledger(ABC):
         UsageError
             Where an argument breaks its rule, the contract is not of the account's unit and windows, or
             nothing guards an account with a contract and `unwitnessed` is false.
-        """
-
-    @abstractmethod
-    def account(self, dataset: str) -> Account:
-        """Return one account.
-
-        Raises
-        ------
-        AccountMissingError
-            Where nothing was ever granted for `dataset`.
-        """
-
-    @abstractmethod
-    def accounts(self, dataset: str | None = None) -> tuple[Account, ...]:
-        """Return all accounts in the order of their names, or the one of `dataset`."""
-
-    @abstractmethod
-    def checksums(self, dataset: str) -> str | None:
-        """Return the list of checksums that an account's input must fit, if it demands one.
-
-        Raises
-        ------
-        AccountMissingError
-        """
-
-    @abstractmethod
-    def contract(self, dataset: str) -> DataContract | None:
-        """Return what the owner says that the data are; None also where there is no account."""
-
-    @abstractmethod
-    def audit(self, dataset: str) -> NamedAudit | None:
-        """Return the audit that the account's grant names; None also where there is no account."""
-
-    @abstractmethod
-    def witness(self, dataset: str) -> str | None:
-        """Return the URI of the witness that runs have to ask; None also where there is no account."""
-
-    @abstractmethod
-    def remaining(self, dataset: str, window: str) -> Fraction:
-        """Return the epsilon that a release of a window, or of ``all``, could still take.
-
-        Raises
-        ------
-        AccountMissingError
-        """
-
-    @abstractmethod
-    def windows(self, dataset: str) -> Iterator[WindowBalance]:
-        """Give the windows that were ever charged, in order; none unless the grant is per window."""
-
-    @abstractmethod
-    def charges(self, dataset: str, *, last: int | None = None) -> Iterator[ChargeSummary]:
-        """Give an account's charges in the order of their reservation, or the `last` of them.
-
-        They are read while they are asked for, a few at a time: an account may have 100,000.
-        """
-
-    @abstractmethod
-    def charge(self, charge_id: str) -> Charge | None:
-        """Return a charge by its id, if the ledger has it."""
-
-    @abstractmethod
-    def returned(self, dataset: str) -> Mapping[str, Fraction]:
-        """Return by window, or ``all``, the epsilon of charges that were abandoned before they drew."""
-
-    @abstractmethod
-    def held_by_window(self, dataset: str) -> Mapping[tuple[str, str], Fraction]:
-        """Return the epsilon that charges of each window, or of ``all``, hold, by window and plan hash."""
-
-    @abstractmethod
-    def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:
-        """Return the keys of an account with attempts that did not come to their draw, and how many."""
-
-    @abstractmethod
-    def zone_data(self, dataset: str) -> str | None:
-        """Return the version of time zone data that the last of an account's charges states that needed some.
-
-        Of many charges the newest hundred are looked at.
-        """
-
-    @abstractmethod
-    def count_charges(self, dataset: str) -> int:
-        """Return how many charges :meth:`charges` gives."""
-
-    @abstractmethod
-    def unsettled(self) -> tuple[ChargeSummary, ...]:
-        """Return the charges that recovery has to look at, by account, in the order of their reservation.
-
-        Those that have not ended, and those that were abandoned after a draw: files may be left of them.
-        """
-
-    @abstractmethod
-    def at_one_moment(self) -> AbstractContextManager[None]:
-        """Let all that this thread reads until the context ends be of one moment."""
-
-    @abstractmethod
-    def find(self, dataset: str, name: str, window: str, *, amendment: int = 0) -> Charge | None:
-        """Return the newest attempt of a key, if there is any; of a window's first release, unless said.
-
-        Raises
-        ------
-        NameTakenError
-            Where `name` belongs to another dataset.
-        """
-
-    @abstractmethod
-    def editions(self, dataset: str, name: str) -> dict[str, list[ChargeSummary]]:
-        """Return of each window of a name the newest charge of its first release and of each amendment.
-
-        Each in the order of amendments.
         """
 
     @abstractmethod
@@ -328,7 +221,9 @@ class Ledger(ABC):
     def enter_drawing(
         self, charge: Charge, *, spool: SpoolName | None = None, zone_data: str | None = None
     ) -> Charge:
-        """Move from ``reserved`` to ``drawing``: from here on its epsilon is spent, come what may.
+        """Move from ``reserved`` to ``drawing``: from here on noise may meet totals.
+
+        Its epsilon stays reserved, until the charge is staged or ends.
 
         Durable when it returns. The charge returned names this entry (`drawing_sequence`,
         `drawing_hash`).
@@ -348,15 +243,37 @@ class Ledger(ABC):
         """
 
     @abstractmethod
-    def stage(self, charge: Charge, manifest: bytes) -> Charge:
+    def stage(
+        self, charge: Charge, manifest: bytes, *, files: Mapping[str, bytes] = MappingProxyType({})
+    ) -> Charge:
         """Move from ``drawing`` to ``staged``, keeping the exact bytes that will be published.
 
+        Its epsilon is spent: nothing drawn may leave the host before this returns.
         Their hash stays for good; the bytes themselves go when the charge is published or abandoned.
+
+        Parameters
+        ----------
+        charge : Charge
+        manifest : bytes
+        files : mapping, optional
+            The data files by name, for a ledger that keeps them: at most `most_kept` bytes in all. They are
+            paid for, and never returned.
 
         Raises
         ------
         ChargeLostError
         """
+
+    @abstractmethod
+    def staged_file(self, charge: Charge, name: str) -> bytes | None:
+        """Return a data file that the ledger keeps of a staged charge, if it does.
+
+        Whoever publishes it holds it against the manifest.
+        """
+
+    @abstractmethod
+    def staged_names(self, charge: Charge) -> frozenset[str]:
+        """Return the names of the data files that the ledger keeps of a staged charge."""
 
     @abstractmethod
     def publish(self, charge: Charge) -> Charge:
@@ -386,6 +303,29 @@ class Ledger(ABC):
         ReadingsExhaustedError
             Where its epsilon would return, and as many attempts of its key returned theirs as the owner
             allows: it stays reserved, to be spent.
+        """
+
+    @abstractmethod
+    def return_draw(self, charge: Charge, *, reason: str) -> Charge:
+        """End a charge that its run left in its draw, and give its epsilon back.
+
+        Parameters
+        ----------
+        charge : Charge
+            In state ``drawing``, and taken over since by this ledger object. Its tombstone stands in the
+            store, alone, and it is proved that nobody saw what was drawn: the ledger cannot know that.
+        reason : str
+            A fixed text; goes into the chain.
+
+        Raises
+        ------
+        ChargeLostError
+        LedgerError
+            Where nobody took it over since it drew.
+        DrawsExhaustedError
+            Where `MOST_RETURNED_DRAWS` draws of its key were returned before.
+        ReadingsExhaustedError
+            Where its key has as many failed attempts as the owner allows: then it is to be spent.
         """
 
     @abstractmethod

@@ -28,7 +28,7 @@ from suffice.storage.ledger.chain import (
     public_entry,
     read_payload,
 )
-from suffice.storage.ledger.charge import ChargeState, release_id
+from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS, ChargeState, release_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -186,6 +186,8 @@ class Books:
         self.n_charges = 0
         self.failed: dict[str, int] = {}
         """By key, as JSON, attempts that did not come to their draw."""
+        self.returned: dict[str, int] = {}
+        """By key, as JSON, draws that were returned."""
         self._on_end = on_end
         self._fullest: defaultdict[str, _Fullest] = defaultdict(_Fullest)
 
@@ -223,6 +225,7 @@ class Books:
                 "created_at": self.created_at,
                 "n_charges": self.n_charges,
                 "failed": self.failed,
+                "returned": self.returned,
                 "accounts": _in_order(self.accounts.values(), "dataset"),
                 "windows": _in_order(self.windows.values(), "dataset", "window"),
                 "stores": _in_order(self.stores.values(), "store_id"),
@@ -242,6 +245,7 @@ class Books:
         self.ledger_id, self.created_at = content["ledger_id"], content["created_at"]
         self.n_charges = content["n_charges"]
         self.failed = content["failed"]
+        self.returned = content["returned"]
         self.accounts = {(row["dataset"],): row for row in content["accounts"]}
         self.windows = {(row["dataset"], row["window"]): row for row in content["windows"]}
         self.stores = {(row["store_id"],): row for row in content["stores"]}
@@ -284,11 +288,14 @@ class Books:
         self.charges[content["charge_id"],] = {
             **{name: content[name] for name in content if name != SALT},
             "state": ChargeState.RESERVED.value,
+            "witness": content.get("witness"),
             "drew": False,
+            "draw_returned": False,
             "epoch": 1,
             "reserved_sequence": entry.sequence,
             "drawing_sequence": None,
             "drawing_hash": None,
+            "drawing_epoch": None,
             "spool_id": None,
             "spool_host": None,
             "manifest_sha256": None,
@@ -342,29 +349,46 @@ class Books:
         if kind is EntryKind.DRAWING:
             self._forgive(charge)
             charge.update(drew=True, drawing_sequence=entry.sequence, drawing_hash=entry.hash)
+            charge["drawing_epoch"] = charge["epoch"]
             charge.update({name: content.get(name) for name in ("spool_id", "spool_host")})
-            self._shift(charge, reserved=-charge["micro_epsilon"], spent=charge["micro_epsilon"])
             store = self.stores[charge["store_id"],]
             store["last_marker"] = max(store["last_marker"], charge["reserved_sequence"])
         elif kind is EntryKind.STAGED:
             charge["manifest_sha256"] = content["manifest_sha256"]
+            self._shift(charge, reserved=-charge["micro_epsilon"], spent=charge["micro_epsilon"])
 
     def _abandon(self, charge: Row, content: Row) -> None:
         _require(charge["state"] not in {ChargeState.PUBLISHED, ChargeState.ABANDONED}, "an end is an end")
-        returned = 0 if charge["drew"] else charge["micro_epsilon"]
-        _require(content["micro_returned"] == returned, "epsilon returns if and only if nothing was drawn")
+        if content["draw_returned"]:
+            self._return_draw(charge)
+        returned = 0 if charge["drew"] and not charge["draw_returned"] else charge["micro_epsilon"]
+        _require(content["micro_returned"] == returned, "epsilon returns if and only if nobody saw a draw")
         if not charge["drew"]:
             allowed = self.accounts[charge["dataset"],]["failed_readings"]
             _require(self.failed.get(_key(charge), 0) < allowed, "no more failed readings than are allowed")
             self._fail(charge)
+        if charge["state"] != ChargeState.STAGED:
+            micro = charge["micro_epsilon"]
+            self._shift(charge, reserved=-micro, spent=micro - returned)
         charge["state"] = ChargeState.ABANDONED.value
-        self._shift(charge, reserved=-returned, spent=0)
+
+    def _return_draw(self, charge: Row) -> None:
+        key, before = _key(charge), (charge["drawing_epoch"] or 1) - 1
+        _require(charge["state"] == ChargeState.DRAWING, "only a draw is returned")
+        _require(charge["epoch"] > charge["drawing_epoch"], "a draw is returned by whoever took it over")
+        _require(self.returned.get(key, 0) < MOST_RETURNED_DRAWS, "no more draws are returned than may be")
+        allowed = self.accounts[charge["dataset"],]["failed_readings"]
+        _require(self.failed.get(key, 0) + before < allowed, "no more failed readings than are allowed")
+        self.returned[key] = self.returned.get(key, 0) + 1
+        if before:
+            self.failed[key] = self.failed.get(key, 0) + before
+        charge["draw_returned"] = True
 
     def _fail(self, charge: Row) -> None:
         self.failed[_key(charge)] = self.failed.get(_key(charge), 0) + 1
 
     def _forgive(self, charge: Row) -> None:
-        """Count a charge's take-overs no longer: it has come to its draw."""
+        """Count a charge's take-overs no longer: it has come to its draw, which pays for them."""
         left = self.failed.pop(_key(charge), 0) - (charge["epoch"] - 1)
         if left:
             self.failed[_key(charge)] = left

@@ -41,7 +41,7 @@ class Decision(Enum):
     ALREADY_PUBLISHED = auto()
     """Nothing to do: the release stands."""
     ABANDON_AND_REFUSE = auto()
-    """Take over, put the tombstone, abandon, and raise :func:`spent_error`."""
+    """Take over, put the tombstone, abandon; raise :func:`spent_error` unless the draw was returned."""
     ABANDON_AND_START = auto()
     """Take over, put the tombstone, abandon, and reserve a new attempt."""
 
@@ -82,7 +82,8 @@ def decide_rerun(
     ChargeInProgressError
         Where a live run holds the charge.
     ChargeSpentError
-        Where the last attempt was abandoned after ``drawing`` and `new_attempt` is false.
+        Where the last attempt was abandoned after ``drawing``, its epsilon was not returned, and
+        `new_attempt` is false.
     """
     if charge is None:
         return Decision.START
@@ -93,7 +94,7 @@ def decide_rerun(
     if charge.state is ChargeState.STAGED:
         return Decision.PUBLISH_STAGED
     if charge.state is ChargeState.ABANDONED:
-        if charge.drew and not new_attempt:
+        if charge.counts_as == "spent" and not new_attempt:
             raise spent_error(charge)
         return Decision.START
     if is_held(charge, now):
@@ -158,8 +159,14 @@ def spent_error(charge: Charge) -> ChargeSpentError:
     """Return the error for a charge that was abandoned after noise may have existed."""
     return ChargeSpentError(
         f"epsilon {format_epsilon(charge.epsilon)} is spent on attempt {charge.attempt} of {charge.label}, "
-        "which stopped while noise was drawn; --new-attempt draws again and is charged again"
+        f"which stopped while noise was drawn{without_a_witness(charge.witness)}; --new-attempt draws again "
+        "and is charged again"
     )
+
+
+def without_a_witness(witness: str | None) -> str:
+    """Return what a message about a draw that is spent says where its charge has no witness."""
+    return "" if witness else ", as the ledger has no witness to show that nobody saw it"
 
 
 def in_progress_error(charge: Charge, now: datetime) -> ChargeInProgressError:

@@ -1,7 +1,9 @@
 """How a staged charge is published: its files into the store, then the very manifest that was staged.
 
-A manifest is put only after every file that it names stands in the store with its hash, whoever put it
-there. What may pass is tried again, for as long as the operator says: the files are durable in the spool.
+Before the first file is put, the charge's witness moves on: a copy of the ledger that has the charge as
+``drawing`` can then no longer return its epsilon. A manifest is put only after every file that it names
+stands in the store with its hash, whoever put it there. What may pass is tried again, for as long as the
+operator says: the files are durable in the spool.
 Descriptions are put beside a manifest, create-only; no release depends on them.
 """
 
@@ -23,6 +25,7 @@ from suffice.errors import (
 )
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.objects.object_store import patiently
+from suffice.storage.operations.witness import move_witness
 from suffice.storage.releases.descriptions import describe
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
@@ -165,7 +168,9 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
     SpoolElsewhereError
         Where files are missing in the store, and another host's spool has them.
     StoreError
-        Where other bytes stand there, or the store fails: then the charge stays staged.
+        Where other bytes stand there, or the store or the witness fails: then the charge stays staged.
+    LedgerCorruptError
+        Where the witness has an entry that this ledger lacks: nothing was put.
     ChargeLostError
         Where the charge ended otherwise meanwhile.
     """
@@ -174,8 +179,10 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
         raise LedgerError(message)
     standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
     if standing is None:
+        if charge.witness is not None:
+            move_witness(ledger, charge.witness)
         try:
-            put_files(store, spool, charge)
+            put_files(ledger, store, spool, charge)
         except SpoolError:  # also where another run has published it, and removed what the spool kept
             standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
             if standing is None:
@@ -193,8 +200,39 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
     return charge
 
 
-def put_files(store: ReleaseStore, spool: Spool | None, charge: Charge) -> None:
-    """Have every file of a staged charge stand in the store, each with its hash.
+def stage_files(ledger: Ledger, charge: Charge, entry: SpoolEntry, manifest: bytes) -> Charge:
+    """Stage what is complete in a spool; a ledger on a server keeps the files too, where they are not many.
+
+    They are paid for from here on, so that they need no more secrecy than the release. Where they cannot be
+    read, perhaps because another run took the charge over and published them, the ledger keeps none.
+
+    Raises
+    ------
+    ChargeLostError, LedgerError
+    """
+    files = parse_manifest(manifest).files
+    data: dict[str, bytes] = {}
+    if sum(file.size for file in files) <= ledger.most_kept:
+        with suppress(SpoolError):
+            data = {file.path: entry.data(file.path, file.size) for file in files}
+    return ledger.stage(charge, manifest, files=data) if data else ledger.stage(charge, manifest)
+
+
+def require_files(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge) -> None:
+    """Refuse a staged charge whose files neither the store nor the ledger has.
+
+    Raises
+    ------
+    SpoolElsewhereError, StoreError, LedgerError
+    """
+    names = ledger.staged_names(charge)
+    for file in files_of(charge):
+        if file.path not in names and _standing(store, charge, file) is None:
+            raise elsewhere(spool, charge)
+
+
+def put_files(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge) -> None:
+    """Have every file of a staged charge stand in the store, each with its hash: from spool or ledger.
 
     Raises
     ------
@@ -203,19 +241,46 @@ def put_files(store: ReleaseStore, spool: Spool | None, charge: Charge) -> None:
     """
     entry = kept_files(spool, charge)
     for file in files_of(charge):
-        key = f"{charge.name}/{charge.edition}/{charge.release_id}/{file.path}"
-        if entry is not None:
+        data = _of_ledger(ledger, charge, file) if entry is None else entry.data(file.path, file.size)
+        if data is not None:
             with suppress(ObjectExistsError):  # then what stands there is read back
-                store.objects.put_new(key, entry.data(file.path, file.size))
+                store.objects.put_new(_key(charge, file), data)
                 continue
-        data = store.objects.get(key, at_most=file.size + 1)
-        if data is None:
+        if _standing(store, charge, file) is None:
             raise elsewhere(spool, charge)
-        if (len(data), hashlib.sha256(data).hexdigest()) != (file.size, file.sha256):
-            message = (
-                f"another file than that of {charge.label} stands at {store.uri}/{key}: it is left as it is"
-            )
-            raise StoreError(message)
+
+
+def _key(charge: Charge, file: FileEntry) -> str:
+    return f"{charge.name}/{charge.edition}/{charge.release_id}/{file.path}"
+
+
+def _is_whole(data: bytes, file: FileEntry) -> bool:
+    return (len(data), hashlib.sha256(data).hexdigest()) == (file.size, file.sha256)
+
+
+def _of_ledger(ledger: Ledger, charge: Charge, file: FileEntry) -> bytes | None:
+    """Return a file that the ledger keeps; one that is not what the manifest states is never put."""
+    data = ledger.staged_file(charge, file.path)
+    if data is None or _is_whole(data, file):
+        return data
+    message = f"the ledger's {file.path} of {charge.label} is damaged: it is not published"
+    raise LedgerError(message)
+
+
+def _standing(store: ReleaseStore, charge: Charge, file: FileEntry) -> bytes | None:
+    """Return what stands at a file's key, if anything does.
+
+    Raises
+    ------
+    StoreError
+        Where it is not the file that the manifest states.
+    """
+    key = _key(charge, file)
+    data = store.objects.get(key, at_most=file.size + 1)
+    if data is None or _is_whole(data, file):
+        return data
+    message = f"another file than that of {charge.label} stands at {store.uri}/{key}: it is left as it is"
+    raise StoreError(message)
 
 
 def kept_files(spool: Spool | None, charge: Charge) -> SpoolEntry | None:

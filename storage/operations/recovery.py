@@ -19,7 +19,7 @@ from suffice.pipeline.terms.declaration.documents import Count, LongId, ShortId,
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import LIVE, ChargeState, is_held, label
-from suffice.storage.ledger.rerun import in_progress_error
+from suffice.storage.ledger.rerun import in_progress_error, without_a_witness
 from suffice.storage.operations.leftovers import remove_leftovers
 from suffice.storage.operations.settling import remove_orphans, settle
 from suffice.storage.releases import release_store
@@ -62,8 +62,12 @@ class Recovered:
     action : Action
     before, after : ChargeState
         How it was found, and how it is now.
+    counts_as : str
+        What its epsilon is to the account now: ``spent``, ``reserved`` or ``returned``.
     drew : bool
-        Whether it ever entered ``drawing``: if so, its epsilon is spent.
+        Whether it ever entered ``drawing``.
+    witness : str or None
+        Of the charge.
     removed : tuple of str
         Keys of files removed from the store.
     problem : str
@@ -82,20 +86,22 @@ class Recovered:
     action: Action
     before: ChargeState
     after: ChargeState
+    counts_as: str
     drew: bool
+    witness: str | None = None
     removed: tuple[str, ...] = ()
     problem: str = ""
 
     @property
     def returned(self) -> Fraction:
         """Epsilon that this recovery gave back to the account."""
-        given_up = self.action is Action.ABANDONED and not self.drew
-        return self.epsilon if given_up else Fraction(0)
+        given_back = self.action is Action.ABANDONED and self.counts_as == "returned"
+        return self.epsilon if given_back else Fraction(0)
 
     @property
     def spent(self) -> Fraction:
         """Epsilon of this charge that is spent for good."""
-        return self.epsilon if self.drew else Fraction(0)
+        return self.epsilon if self.counts_as == "spent" else Fraction(0)
 
     def __str__(self) -> str:
         key = label(self.name, edition(self.window, self.amendment))
@@ -103,10 +109,12 @@ class Recovered:
         epsilon = format_epsilon(self.epsilon)
         if self.action is Action.PUBLISHED:
             text = f"{self.before}, now published; epsilon {epsilon} is spent"
-        elif self.action is Action.ABANDONED and self.drew:
+        elif self.action is Action.ABANDONED and self.counts_as == "spent":
             text = f"{self.before}, now abandoned; noise may have been drawn: epsilon {epsilon} is spent"
+            text += without_a_witness(self.witness)
         elif self.action is Action.ABANDONED:
-            text = f"{self.before}, now abandoned; nothing was drawn: epsilon {epsilon} is returned"
+            why = "nobody saw what was drawn" if self.drew else "nothing was drawn"
+            text = f"{self.before}, now abandoned; {why}: epsilon {epsilon} is returned"
         elif self.action is Action.IN_PROGRESS:
             text = f"{self.after}, left to the run that holds it"
         else:
@@ -152,7 +160,8 @@ def recover(
     """Carry every charge that its run has left to its end, and remove the files of abandoned ones.
 
     Publish what is staged, or complete in the spool; put the tombstone of what entered ``drawing``
-    otherwise, and abandon it; abandon what never drew, returning its epsilon. A live charge that is not
+    otherwise, and abandon it, returning its epsilon where it is proved that nobody saw the draw; abandon what
+    never drew, returning its epsilon. A live charge that is not
     staged is left alone. So is one whose files are in the spool of another host, or whose store cannot be
     opened, is not the store it was charged with, or holds something that does not belong there: the
     report says why, and a later recovery tries again. Probes and half-written files that killed runs left in
@@ -250,6 +259,7 @@ def _recover_one(
         action=Action.LEFT,
         before=summary.state,
         after=summary.state,
+        counts_as=summary.counts_as,
         drew=summary.drew,
     )
     try:
@@ -264,7 +274,14 @@ def _recover_one(
             if newest.state is not ChargeState.STAGED and is_held(newest, now):
                 raise in_progress_error(newest, now)
             ended = settle(ledger, stores.store_of(newest, summary.store_uri), newest, spool=spool)
-            recovered = replace(recovered, action=Action(ended.state), after=ended.state, drew=ended.drew)
+            recovered = replace(
+                recovered,
+                action=Action(ended.state),
+                after=ended.state,
+                counts_as=ended.counts_as,
+                drew=ended.drew,
+                witness=ended.witness,
+            )
         if recovered.after is ChargeState.ABANDONED and recovered.drew:
             store = stores.store_of(newest, summary.store_uri)
             recovered = replace(recovered, removed=remove_orphans(store, summary))

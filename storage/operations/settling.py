@@ -3,8 +3,17 @@
 Runs that go on, runs that come again and recovery all end charges here, so that the same thing is decided
 from the same evidence: what the ledger and the spool hold durably, and what stands at the manifest's key.
 
-Where a run fails before the draw, its epsilon is returned. From then on unknown means spent, and what is
-complete in the spool waits to be published.
+Where a run fails before the draw, its epsilon is returned. From then on what is complete in the spool waits
+to be published, and unknown means spent.
+
+What dies in its draw is returned where nobody saw what it drew. Nothing leaves a host before its charge is
+``staged`` and, with a witness, before the witness has moved on. So whoever takes a ``drawing`` charge over
+knows that its run stages no more. Only a copy of the ledger that stands at ``drawing`` while the original
+went on would be mistaken. Against that there are two proofs:
+
+- the charge's witness was moved on to the take-over: of two copies one fails;
+- without a witness, the spool still holds the files that the run began and did not complete, and the machine
+  has not been started since. That it holds none proves nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +24,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import (
     ChargeLostError,
     ClusterError,
+    DrawsExhaustedError,
     LedgerCorruptError,
     LedgerError,
     ObjectExistsError,
@@ -27,7 +37,7 @@ from suffice.errors import (
     WrongStoreError,
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.storage.ledger.charge import ChargeState, is_held
+from suffice.storage.ledger.charge import ChargeState, is_held, is_of_this_boot
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.objects.object_store import ONCE
 from suffice.storage.operations.markers import may_have_drawn, put_marker
@@ -39,12 +49,17 @@ from suffice.storage.operations.publishing import (
     kept_files,
     mark_published,
     publish_patiently,
-    put_files,
+    require_files,
+    stage_files,
 )
+from suffice.storage.operations.witness import move_witness
+from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.errors import SufficeError
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
@@ -163,9 +178,9 @@ def settle(
     """Take over a charge that its run has left, and carry it to its end.
 
     What is staged is published. What entered ``drawing`` and is complete in this host's spool is staged and
-    published. What entered ``drawing`` otherwise gets its tombstone and is abandoned, its epsilon spent; so
-    does what is reserved and has its marker in the store. What certainly never drew is abandoned, its
-    epsilon returned.
+    published. What entered ``drawing`` otherwise gets its tombstone and is abandoned, its epsilon returned
+    where it is proved that nobody saw what was drawn, and spent otherwise; so is what is reserved and has its
+    marker in the store. What certainly never drew is abandoned, its epsilon returned.
 
     Parameters
     ----------
@@ -193,13 +208,13 @@ def settle(
     ChargeLostError
         Where another run took it over first.
     LedgerCorruptError
-        Where the store has objects or the marker of a release that this ledger says was never drawn.
+        Where the store has objects or the marker of a release that this ledger says was never drawn, or the
+        charge's witness has an entry that this ledger lacks.
     StoreError
-        Where the store fails, or something stands at the manifest's key that is not of this charge: then
-        the charge is as it was.
+        Where the store or the charge's witness fails, or something stands at the manifest's key that is not
+        of this charge: then the charge is as it was.
     """
-    location = f"{charge.name}/{charge.edition}/{charge.release_id}/"
-    if charge.state is ChargeState.RESERVED and store.objects.keys(location):
+    if charge.state is ChargeState.RESERVED and store.objects.keys(_location(charge)):
         message = (
             f"the store has objects of {charge.label}, which this ledger says was never drawn: its epsilon "
             "is not returned; is this an older copy of the ledger?"
@@ -211,14 +226,16 @@ def settle(
     here = charge.spool is None or (spool is not None and spool.holds(charge))
     # Neither a manifest nor a tombstone stands at the charge's key.
     if not here and store.read_manifest(charge.name, charge.edition, charge.release_id) is None:
-        if charge.state is ChargeState.DRAWING:
+        if charge.state is ChargeState.STAGED:
+            require_files(ledger, store, spool, charge)  # else another host has them
+        elif charge.witness is None or not ledger.is_returnable(charge):
             raise elsewhere(spool, charge)
-        put_files(store, None, charge)  # none is put: all of them stand there, or another host has them
-    charge = ledger.take_over(charge)  # it may have moved on since it was found
+    found, charge = charge, ledger.take_over(charge)  # it may have moved on since it was found
     try:
         if charge.state is ChargeState.RESERVED and may_have_drawn(ledger, store, charge):
-            charge = ledger.enter_drawing(charge)
-        return _end(ledger, store, charge, spool if here else None, patience)
+            ledger.let_go(ledger.enter_drawing(charge))  # as its run would have: then it is taken over, too
+            charge = ledger.take_over(charge)
+        return _end(ledger, store, found, charge, spool if here else None, patience)
     except BaseException:
         with suppress(LedgerError):
             ledger.let_go(charge)
@@ -226,26 +243,67 @@ def settle(
 
 
 def _end(
-    ledger: Ledger, store: ReleaseStore, charge: Charge, spool: Spool | None, patience: Patience
+    ledger: Ledger,
+    store: ReleaseStore,
+    found: Charge,
+    charge: Charge,
+    spool: Spool | None,
+    patience: Patience,
 ) -> Charge:
     """Carry a charge that was taken over to its end, with the spool that its files would be in."""
     if charge.state is ChargeState.DRAWING and spool is not None:
         entry = spool.complete(charge)
         if entry is not None:
-            charge = ledger.stage(charge, entry.manifest())
+            charge = stage_files(ledger, charge, entry, entry.manifest())
     if charge.state is ChargeState.STAGED:
         return publish_patiently(ledger, store, spool, charge, patience)
+    if charge.drew and charge.witness is not None:
+        move_witness(ledger, charge.witness)  # before the tombstone: an older copy of the ledger puts none
     after = "after" if charge.drew else "before"
-    charge = abandon(ledger, store, charge, reason=f"its run ended {after} the draw began")
+    charge = abandon(
+        ledger,
+        store,
+        charge,
+        reason=f"its run ended {after} the draw began",
+        unseen=lambda: charge.witness is not None or _was_never_completed(spool, found, charge),
+    )
     forget(spool, charge)
     return charge
 
 
-def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str) -> Charge:
+def _was_never_completed(spool: Spool | None, found: Charge, charge: Charge) -> bool:
+    """Tell whether this spool proves that a charge's run never came to stage what it drew.
+
+    A charge without a spool entered ``drawing`` by a recovery, for a run of the epoch before.
+    """
+    if spool is None or charge.drawing_epoch is None:
+        return False
+    epoch = charge.drawing_epoch - (charge.spool is None)
+    if found.epoch == epoch and not is_of_this_boot(found.holder_process):
+        return False
+    return spool.take_back(charge, epoch)
+
+
+def _location(charge: Charge) -> str:
+    return f"{charge.name}/{charge.edition}/{charge.release_id}/"
+
+
+def _never() -> bool:
+    return False
+
+
+def abandon(
+    ledger: Ledger,
+    store: ReleaseStore,
+    charge: Charge,
+    *,
+    reason: str,
+    unseen: Callable[[], bool] = _never,
+) -> Charge:
     """End a charge without a release: first its tombstone, if it ever drew, so that none can follow.
 
     Of one that never drew the epsilon returns, unless as many attempts of its key failed before as the owner
-    allows: then it is spent, as if it had drawn.
+    allows: then it is spent, as if it had drawn. Of one that drew it returns where nobody saw that.
 
     Parameters
     ----------
@@ -255,6 +313,8 @@ def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str)
         In state ``reserved``, ``drawing`` or ``staged``, held by `ledger`.
     reason : str
         A fixed text; goes into the chain.
+    unseen : callable
+        Tells whether it is proved that nobody saw what was drawn; asked once the tombstone stands, alone.
 
     Returns
     -------
@@ -282,6 +342,10 @@ def abandon(ledger: Ledger, store: ReleaseStore, charge: Charge, *, reason: str)
             raise
         if not is_tombstone(standing):
             return _adopt(ledger, store, charge, standing)
+    alone = store.objects.keys(_location(charge)) == [_location(charge) + MANIFEST]
+    if alone and charge.state is ChargeState.DRAWING and ledger.is_returnable(charge) and unseen():
+        with suppress(DrawsExhaustedError, ReadingsExhaustedError):  # by other runs, just now
+            return ledger.return_draw(charge, reason=reason)
     return ledger.abandon(charge, reason=reason)
 
 
@@ -303,8 +367,8 @@ def abandon_lost(ledger: Ledger, store: ReleaseStore, charge: Charge, *, spool: 
             f"{charge.label} is {charge.state}: only a charge that is drawing or staged can lose its files"
         )
         raise UsageError(message)
-    if kept_files(spool, charge) is not None:
-        message = f"the files of {charge.label} are in this spool: `suffice ledger recover` publishes them"
+    if kept_files(spool, charge) is not None or ledger.staged_names(charge):
+        message = f"the files of {charge.label} are at hand: `suffice ledger recover` publishes them"
         raise UsageError(message)
     now = ledger.now()
     if is_held(charge, now):

@@ -13,7 +13,7 @@ import math
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -23,7 +23,6 @@ from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import DataFile, compose_manifest, rehearsal_manifest
 from suffice.storage.releases.release_parquet import StatisticWriter, encoded_size
 from suffice.storage.releases.release_store import open_release
-from suffice.storage.releases.spool import write_all
 from suffice.storage.releases.store_identity import REHEARSALS
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.ledger.charge import ChargeRequest
     from suffice.storage.objects.object_store import ObjectStore
-    from suffice.storage.releases.spool import SpoolEntry
+    from suffice.storage.releases.spool import SpoolEntry, SpoolFile
     from suffice.storage.signatures.signing import Signer
 
     Blocks = Iterable[tuple[str, NDArray[Any]]]
@@ -269,14 +268,14 @@ class _Sink:
 
     closed = False
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: SpoolFile) -> None:
         self._file = file
         self.size = 0
         self.digest = hashlib.sha256()
 
     def write(self, data: bytes) -> int:
         """Write all of the bytes."""
-        write_all(self._file, data)
+        self._file.write(data)
         self.digest.update(data)
         self.size += len(data)
         return len(data)

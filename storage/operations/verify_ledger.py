@@ -15,6 +15,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.replay import replay, sha256
 from suffice.storage.operations.markers import read_marker
+from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.store_identity import Place, marker_key, marker_sequence, read_place
@@ -87,6 +88,8 @@ def compare_with_store(chain: Chain, store: ReleaseStore) -> LedgerComparison:
             problems.append(f"{trace.key}: {_charged_elsewhere(charge, store)}")
         elif not charge["drew"]:
             problems.append(f"{trace.key}: data stand there, though its charge never drew: {_OLDER}")
+        elif charge["draw_returned"] and set(traces.files[trace]) != {MANIFEST}:
+            problems.append(f"{trace.key}: data stand there, though its draw was returned: {_UNPAID}")
     here = [charge for charge in charges.values() if charge["store_id"] == store.store_id]
     for charge in here:
         place = Place(charge["name"], _edition(charge), charge["release_id"])
@@ -101,6 +104,7 @@ def _edition(charge: Row) -> str:
 
 
 _OLDER = "this is an older copy of the ledger, or its end was cut off"
+_UNPAID = "nobody paid for it; withdraw it, and count its epsilon as spent"
 _REWRITTEN = "the ledger was rewritten, or goes on from an older copy"
 
 
@@ -203,7 +207,9 @@ def _compare_charge(store: ReleaseStore, charge: Row, books: Books, files: Seque
     state, stands = ChargeState(charge["state"]), data is not None and not is_tombstone(data)
     if state is ChargeState.ABANDONED:
         if stands:
-            return ["there is a release, although its charge was abandoned"]
+            returned = f"its draw was returned: {_UNPAID}"
+            why = returned if charge["draw_returned"] else "its charge was abandoned"
+            return [f"there is a release, although {why}"]
         lacks = charge["drew"] and data is None
         return ["its charge was abandoned after a draw, but there is no tombstone"] if lacks else []
     if state in {ChargeState.RESERVED, ChargeState.DRAWING}:

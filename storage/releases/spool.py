@@ -5,16 +5,22 @@
     SPOOL/spool.json                          the spool's id
     SPOOL/CHARGE_ID.EPOCH/<statistic>.parquet
     SPOOL/CHARGE_ID.EPOCH/manifest.json
-    SPOOL/CHARGE_ID.EPOCH/complete.json       the marker: only with it are the files a release
+    SPOOL/CHARGE_ID.EPOCH/complete.json       the marker: only with it are the files a release; until it is
+                                              written, its second half names the process that began them
 
 It is on a disk of the host that draws, so that no network and no store stands between noise and its being
-kept; files get their room before the draw. What is in it is as private as exact data until its manifest
-stands in the store.
+kept; files get their room before the draw. Where the disk fails nevertheless, what is to be written is still
+in memory, and is written again. What is in it is as private as exact data until its manifest stands in the
+store, or a ledger on a server keeps it beside what is staged.
+
+An entry that was begun on this machine since it started, and is not complete, proves that what was drawn into
+it was never staged. That there is no entry proves nothing: a release that was published leaves none.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -23,26 +29,97 @@ import shutil
 import socket
 import stat
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, TypeVar
 
-from suffice.errors import ReleaseCorruptError, SpoolError, StorageError, UsageError
+from suffice.errors import ReleaseCorruptError, SpoolError, StorageError, StoreError, UsageError
 from suffice.pipeline.terms.declaration import canonical_json
-from suffice.storage.ledger.charge import SpoolName
+from suffice.storage.ledger.charge import SpoolName, is_of_this_boot, this_process
 from suffice.storage.objects.local_files import network_file_system
-from suffice.storage.objects.object_store import of_system_error
+from suffice.storage.objects.object_store import ONCE, of_system_error, patiently
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from io import RawIOBase
 
     from suffice.storage.ledger.charge import Charge
+    from suffice.storage.objects.object_store import Patience
     from suffice.storage.releases.manifest_model import FileEntry
+
+Result = TypeVar("Result")
 
 _MARKER = "complete.json"
 _MARKER_SIZE = 4096
+_BEGUN = _MARKER_SIZE // 2
+"""Where the marker's file names the process that began the files; a marker is shorter."""
 _PIECE = 1 << 20
+
+
+class SpoolFile:
+    """A file that is written from its start to its end, each step again while its disk fails.
+
+    Parameters
+    ----------
+    file : RawIOBase
+        Open for reading and writing, without a buffer.
+    patience : Patience
+    """
+
+    def __init__(self, file: RawIOBase, patience: Patience) -> None:
+        self._file = file
+        self._patience = patience
+        self._digest = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        """Write all of the bytes, which the file may take in pieces."""
+        view = memoryview(data)
+        while view:
+            view = view[self._again(partial(self._write_some, view)) :]
+        self._digest.update(data)
+        return len(data)
+
+    def end(self) -> None:
+        """Cut what was longer, and make the file durable."""
+        self._again(self._file.truncate)
+        try:
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._again(self._write_anew)
+
+    def _write_some(self, view: memoryview) -> int:
+        return self._file.write(view) or 0
+
+    def _write_anew(self) -> None:
+        """Write once more what the file reads as: no other call brings to the disk what did not reach it."""
+        digest = hashlib.sha256()
+        self._file.seek(0)
+        while piece := self._file.read(_PIECE):
+            digest.update(piece)
+            self._file.seek(-len(piece), os.SEEK_CUR)
+            view = memoryview(piece)
+            while view:
+                view = view[self._write_some(view) :]
+        if digest.digest() != self._digest.digest():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        os.fsync(self._file.fileno())
+
+    def _again(self, step: Callable[[], Result]) -> Result:
+        def tried() -> Result:
+            try:
+                return step()
+            except OSError as error:
+                failures.append(error)
+                reason = of_system_error(error).text
+                raise StoreError(reason, reason=reason, may_pass=True) from None
+
+        failures: list[OSError] = []
+        try:
+            return patiently(tried, self._patience, "drawn, not in the spool yet")
+        except StoreError:
+            raise failures[-1] from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +129,12 @@ class SpoolEntry:
     Attributes
     ----------
     path : Path
+    patience : Patience
+        How long a write that fails is tried again.
     """
 
     path: Path
+    patience: Patience = ONCE
 
     def allocate(self, sizes: Mapping[str, int]) -> None:
         """Make every file at its full size, on blocks of its own; durable when it returns.
@@ -70,6 +150,8 @@ class SpoolEntry:
                 descriptor = os.open(self.path / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
                 try:
                     _allocate(descriptor, size)
+                    if name == _MARKER:
+                        os.pwrite(descriptor, this_process().encode(), _BEGUN)
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
@@ -77,17 +159,17 @@ class SpoolEntry:
             synchronise(self.path.parent)
 
     @contextlib.contextmanager
-    def writing(self, name: str) -> Iterator[BinaryIO]:
+    def writing(self, name: str) -> Iterator[SpoolFile]:
         """Open one of the files for writing from its start; when the block ends it is durable, and no longer.
 
         Raises
         ------
         SpoolError
         """
-        with spool_errors(self.path / name, "written"), (self.path / name).open("r+b", buffering=0) as file:
+        with spool_errors(self.path / name, "written"), (self.path / name).open("r+b", buffering=0) as opened:
+            file = SpoolFile(opened, self.patience)
             yield file
-            file.truncate()
-            os.fsync(file.fileno())
+            file.end()
 
     def finish(self, charge: Charge, manifest: bytes) -> None:
         """Write the manifest, and then the marker: from here on the files are a release to be published.
@@ -97,7 +179,7 @@ class SpoolEntry:
         SpoolError
         """
         with self.writing(MANIFEST) as file:
-            write_all(file, manifest)
+            file.write(manifest)
         marker = {
             "ledger_id": charge.ledger_id,
             "charge_id": charge.charge_id,
@@ -106,7 +188,34 @@ class SpoolEntry:
             "manifest_sha256": hashlib.sha256(manifest).hexdigest(),
         }
         with self.writing(_MARKER) as file:
-            write_all(file, canonical_json.encode(marker))
+            file.write(canonical_json.encode(marker))
+
+    def is_begun_here(self) -> bool:
+        """Tell whether the files were begun on this machine since it started, and never completed.
+
+        Raises
+        ------
+        SpoolError
+            Where it cannot be read.
+        """
+        if not (self.path / _MARKER).exists():
+            return False
+        data = self._read(_MARKER, _MARKER_SIZE + 1)  # a marker that was written to its end is shorter
+        process = data[_BEGUN:].rstrip(b"\0").decode(errors="replace")
+        return len(data) == _MARKER_SIZE and is_of_this_boot(process)
+
+    def empty(self) -> None:
+        """Remove all but what says who began it, which is no marker; durable when it returns.
+
+        Raises
+        ------
+        SpoolError
+        """
+        with spool_errors(self.path, "emptied"):
+            for path in self.path.iterdir():
+                if path.name != _MARKER:
+                    path.unlink()
+            synchronise(self.path)
 
     def unmark(self) -> None:
         """Take the marker away, so that a removal that stops half way leaves nothing complete."""
@@ -181,13 +290,6 @@ class SpoolEntry:
                 size += len(piece)
                 digest.update(piece)
         return size, digest.hexdigest()
-
-
-def write_all(file: BinaryIO, data: bytes) -> None:
-    """Write all bytes to a file without a buffer, which may take them in pieces."""
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
 
 
 def synchronise(directory: Path) -> None:
@@ -284,6 +386,28 @@ class Spool:
     def keeping(self, charge: Charge, files: Sequence[FileEntry]) -> SpoolEntry | None:
         """Return where all of a staged charge's files are, as the ledger's manifest states them."""
         return next((entry for _, entry in self._entries(charge.charge_id) if entry.has(files)), None)
+
+    def take_back(self, charge: Charge, epoch: int) -> bool:
+        """Empty the files that a charge was drawn into in an epoch, if they prove that none was ever staged.
+
+        They do where they are all that is kept for it, were begun on this machine since it started, and are
+        not complete. The entry itself stays until the charge has ended: whoever is killed in between can
+        prove it once more.
+
+        Returns
+        -------
+        bool
+            Whether they prove it; they are durably gone then.
+
+        Raises
+        ------
+        SpoolError
+        """
+        entries = self._entries(charge.charge_id)
+        if [number for number, _ in entries] != [epoch] or not entries[0][1].is_begun_here():
+            return False
+        entries[0][1].empty()
+        return True
 
     def remove(self, charge_id: str) -> None:
         """Remove whatever is kept for a charge.

@@ -97,7 +97,7 @@ def test_every_number_follows_from_the_charges(
     leave(workspace, "a", "reserved", epsilon="0.5")
     leave(workspace, "b", "staged")
     leave(workspace, "c", "returned", epsilon="0.25")
-    for name, state in (("d", "drawing"), ("e", "returned"), ("f", "reserved")):
+    for name, state in (("d", "staged"), ("e", "returned"), ("f", "reserved")):
         leave(workspace, name, state, window="2013-01", epsilon="0.125")
     leave(workspace, "g", "drawing", window="2013-02")
     (account,) = run(capsys, "ledger", "show", "passengers", "--json")["accounts"]
@@ -123,6 +123,16 @@ def test_every_number_follows_from_the_charges(
     assert "spent 1, reserved 0.5, remaining 2.5 (returned 0.25)" in text
     assert "window 2013-01: spent 0.125, reserved 0.125, remaining 3.25 (returned 0.125)" in text
     assert "earlier" not in text
+
+
+def test_returned_draws_are_shown(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    charge = leave(workspace, "a", "drawing")
+    with open_ledger(workspace.ledger) as ledger:
+        ledger.return_draw(ledger.take_over(charge), reason="its run died")
+    (account,) = run(capsys, "ledger", "show", "--json")["accounts"]
+    assert account["returned_draws"] == [{"name": "a", "window": "all", "amendment": 0, "count": 1}]
+    assert account["charges"][0]["counts_as"] == "returned"
+    assert "a: 1 draw returned, 3 may be" in run(capsys, "ledger", "show")
 
 
 def test_text_shows_the_last_charges_and_json_all(

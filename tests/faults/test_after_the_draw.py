@@ -6,6 +6,7 @@ more. The clock of publication runs `SCALE` times as fast as the operator's.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from dataclasses import dataclass, replace
@@ -358,7 +359,7 @@ def test_the_mutant_that_puts_a_manifest_before_its_files_shows(
 ) -> None:
     charge = staged_without_its_files(workspace, monkeypatch)
     monkeypatch.setattr(publishing, "put_files", lambda *_: None)
-    monkeypatch.setattr("suffice.storage.operations.settling.put_files", lambda *_: None)
+    monkeypatch.setattr("suffice.storage.operations.settling.require_files", lambda *_: None)
     publish_from_another_host(workspace, charge, tmp_path)
     with pytest.raises(StoreError, match="is missing"):
         open_release(open_store(workspace.store).release_uri("flights", "all", charge.release_id))
@@ -406,19 +407,32 @@ def test_the_mutant_that_completes_an_abandoned_charge_is_stopped_twice(
         assert store.releases() == ()
         tombstone = Path(store.release_uri("flights", "all", charge.release_id)) / "manifest.json"
         tombstone.unlink()
-        publishing.put_files(store, spool, charge)
+        publishing.put_files(ledger, store, spool, charge)
         assert charge.manifest is not None
         store.put_manifest("flights", "all", charge.release_id, charge.manifest)
         assert compare_with_store(ledger, store).problems != ()  # and so it is told
 
 
+def test_a_run_that_died_in_drawing_costs_nothing(sqlite_scene: Scene) -> None:
+    scene = sqlite_scene
+    assert scene.run("r", point="inside the files", number=signal.SIGKILL).signal == signal.SIGKILL
+    assert scene.run("r").result["status"] == "published"  # at once: the process is known to be dead
+    with open_ledger(scene.ledger) as ledger:
+        assert ledger.account("passengers").spent == EPSILON
+    assert problems(scene, "r") == []
+
+
 def test_a_run_that_died_in_drawing_says_first_what_is_spent(sqlite_scene: Scene) -> None:
     scene = sqlite_scene
     assert scene.run("r", point="inside the files", number=signal.SIGKILL).signal == signal.SIGKILL
-    ended = scene.run("r")  # at once: the process is known to be dead
+    for entry in scene.spool.glob("*.1"):
+        shutil.rmtree(entry)  # nothing shows any more that nobody saw what was drawn
+    ended = scene.run("r")
     assert ended.result["status"] == "ChargeSpentError"
     assert ended.result["message"].startswith("epsilon 0.01 is spent")
+    assert "no witness" in ended.result["message"]
     assert scene.run("r", new_attempt=True).result["status"] == "published"
+    assert problems(scene, "r") == []
 
 
 def test_a_staged_charge_needs_its_files_alone(sqlite_scene: Scene) -> None:

@@ -10,7 +10,7 @@ import pytest
 import suffice
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.recovery import Action
-from support.faults import FREE, POINTS, PUBLISHED, RETURNED, SPENT
+from support.faults import FREE, IN_THE_DRAW, POINTS, PUBLISHED, RETURNED
 from support.judging import EPSILON, Scene, problems
 
 if TYPE_CHECKING:
@@ -42,21 +42,19 @@ def kill_and_end(scene: Scene, name: str, point: str, ending: str, **edition: An
         assert [charge.returned for charge in report.charges if charge.returned] == (
             [EPSILON] if point in RETURNED else []
         )
-        assert spent(scene) - before == (EPSILON if point in (*SPENT, *PUBLISHED) else 0)
+        assert spent(scene) - before == (EPSILON if point in PUBLISHED else 0)
         assert str(scene.recover()) == "nothing to recover: every charge is final"
     else:
         ended = scene.run(name, **edition)
-        if point in SPENT:
-            assert ended.result["status"] == "ChargeSpentError"
-        elif point == "after published":
+        if point == "after published":
             assert ended.result["status"] == "already_published"
         else:
             assert ended.result["status"] == "published"
         assert spent(scene) - before == EPSILON
     assert problems(scene, name) == []
-    again = scene.run(name, new_attempt=True, **edition)
+    again = scene.run(name, **edition)  # a draw that was returned needs no new attempt
     assert again.result["status"] in {"published", "already_published"}
-    assert spent(scene) - before == EPSILON * (2 if point in SPENT else 1)
+    assert spent(scene) - before == EPSILON
     assert problems(scene, name) == []
 
 
@@ -103,7 +101,7 @@ def test_the_rules_find_noise_that_is_drawn_again(scene: Scene) -> None:
     right = scene.run("right", mutant="redraw on rerun")
     assert right.result["status"] == "published"
     assert problems(scene, "right") == []
-    for index, point in enumerate(SPENT):
+    for index, point in enumerate(IN_THE_DRAW):
         name = f"r{index}"
         scene.run(name, point=point, number=signal.SIGKILL, expired=True, mutant="redraw on rerun")
         again = scene.run(name, mutant="redraw on rerun")

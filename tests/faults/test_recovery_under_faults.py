@@ -10,7 +10,7 @@ import pytest
 
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.recovery import Action
-from support.faults import POINTS, PUBLISHED, RECOVERY_POINTS, RETURNED, SPENT
+from support.faults import POINTS, PUBLISHED, RECOVERY_POINTS, RETURNED
 from support.judging import EPSILON, Scene, problems
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ REACHED = {
         "inside tombstone or manifest",
         "after tombstone or manifest",
         "inside abandoned",
-        "after abandoned",
+        "after the files of the draw",
+        "after returned",
     ),
     "after staged": (
         "after taking over",
@@ -56,7 +57,7 @@ def check_ends(scene: Scene, left: dict[str, str], judged: Iterable[str]) -> Non
         name: "published" if point in PUBLISHED else "abandoned" for name, point in left.items()
     }
     assert account.reserved == 0
-    assert account.spent == EPSILON * sum(point in (*SPENT, *PUBLISHED) for point in left.values())
+    assert account.spent == EPSILON * sum(point in PUBLISHED for point in left.values())
     for name in judged:
         assert problems(scene, name) == []
 
@@ -114,7 +115,7 @@ def test_recoveries_at_once_settle_each_charge_once(scene: Scene) -> None:
     left = leave(scene, LEFTOVERS * 2)
     actions = recover_at_once(scene, 3)
     check_ends(scene, left, left)
-    assert actions.count(Action.ABANDONED) == sum(point in (*RETURNED, *SPENT) for point in left.values())
+    assert actions.count(Action.ABANDONED) == sum(point in RETURNED for point in left.values())
     assert Action.LEFT not in actions
     assert str(scene.recover()) == "nothing to recover: every charge is final"
 

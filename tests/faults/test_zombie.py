@@ -10,6 +10,7 @@ import pytest
 from suffice.storage.operations import recovery, settling
 from suffice.storage.operations.recovery import Action
 from suffice.storage.releases.release_store import ReleaseStore
+from suffice.storage.releases.spool import Spool
 from support.faults import POINTS, PUBLISHED
 from support.judging import Scene, problems
 
@@ -65,8 +66,14 @@ def test_a_hundred_zombies(scene: Scene) -> None:
         check_zombie(scene, f"r{number}", STOPS[number % len(STOPS)])
 
 
+def leave_the_spool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what a zombie wrote into the spool: else it finds no place there."""
+    monkeypatch.setattr(settling, "forget", lambda *_: None)
+    monkeypatch.setattr(Spool, "take_back", lambda *_: False)
+
+
 def test_the_tombstone_holds_where_the_ledger_does_not(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "forget", lambda *_: None)  # else the zombie finds no place in the spool
+    leave_the_spool(monkeypatch)
     assert not stop_and_go_on(scene, "r", "before the marker", mutant="no fence in the ledger")
 
 
@@ -74,5 +81,5 @@ def test_the_tombstone_holds_where_the_ledger_does_not(scene: Scene, monkeypatch
 def test_without_either_fence_a_zombie_publishes(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReleaseStore, "put_tombstone", lambda *_: None)
     monkeypatch.setattr(recovery, "remove_orphans", lambda *_: ())
-    monkeypatch.setattr(settling, "forget", lambda *_: None)
+    leave_the_spool(monkeypatch)
     assert stop_and_go_on(scene, "r", "before the marker", mutant="no fence in the ledger")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -387,10 +388,10 @@ def test_an_amendment_that_fails_at_a_step_is_finished_by_its_rerun(
         assert verify_store(open_store(workspace.store), ledger=ledger).problems == ()
 
 
-def test_an_amendment_that_fails_between_its_marker_and_its_draw_is_spent(
+def test_an_amendment_that_fails_between_its_marker_and_its_draw_is_returned(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it drew is unknown, so its rerun is refused; another attempt is charged again."""
+    """Whether it drew is unknown; its spool shows that nobody saw it."""
     first = release(workspace)
 
     def fail(*_: object, **__: object) -> None:
@@ -401,6 +402,30 @@ def test_an_amendment_that_fails_between_its_marker_and_its_draw_is_spent(
         broken.setattr(SqlLedger, "enter_drawing", fail)
         with pytest.raises(StageFailedError, match="counts as spent"):
             release(workspace, 1)
+    amended = release(workspace, 1)
+    assert amended.manifest["amends"]["release_id"] == first.release_id
+    assert workspace.account().spent == 2
+    with open_ledger(workspace.ledger) as ledger:
+        assert [key.count for key in ledger.returned_draws("passengers")] == [1]
+        assert ledger.verify() == ()
+
+
+def test_an_amendment_that_fails_between_its_marker_and_its_draw_is_spent(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its spool is lost its rerun is refused; another attempt is charged again."""
+    first = release(workspace)
+
+    def fail(*_: object, **__: object) -> None:
+        message = "the ledger is away"
+        raise LedgerError(message)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(SqlLedger, "enter_drawing", fail)
+        with pytest.raises(StageFailedError, match="counts as spent"):
+            release(workspace, 1)
+    for entry in (workspace.directory / "ledger.db.spool").glob("*.1"):
+        shutil.rmtree(entry)
     with pytest.raises(ChargeSpentError, match="new-attempt"):
         release(workspace, 1)
     assert workspace.account().spent == 2

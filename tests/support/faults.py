@@ -70,12 +70,14 @@ before its commit, a file written and not yet linked to its name)."""
 
 FREE = tuple(POINTS)[: tuple(POINTS).index("after reserve")]
 """Where nothing is charged yet."""
-RETURNED = ("after reserve", "between draws", "after the noise")
-"""Where a charge stands without a marker, and is returned: its noise, if there is any, has met no total."""
+BEFORE_THE_DRAW = ("after reserve", "between draws", "after the noise")
+"""Where a charge stands without a marker: its noise, if there is any, has met no total."""
 PUBLISHED = tuple(POINTS)[tuple(POINTS).index("after the files") :]
 """Where the release is fixed, in the spool or by the ledger too, and is published."""
-SPENT = tuple(point for point in POINTS if point not in {*FREE, *RETURNED, *PUBLISHED})
-"""Where noise may exist, and the charge is abandoned."""
+IN_THE_DRAW = tuple(point for point in POINTS if point not in {*FREE, *BEFORE_THE_DRAW, *PUBLISHED})
+"""Where noise may have met totals: returned where the spool proves that nobody saw it, else spent."""
+RETURNED = (*BEFORE_THE_DRAW, *IN_THE_DRAW)
+"""Where a charge is abandoned on the host of its run, and its epsilon comes back."""
 
 
 RECOVERY_POINTS: dict[str, Where] = {
@@ -84,6 +86,8 @@ RECOVERY_POINTS: dict[str, Where] = {
     "after tombstone or manifest": ("manifest", "", "after"),
     "inside abandoned": ("entry", "abandoned", "after"),
     "after abandoned": ("ledger", "abandon", "after"),
+    "after the files of the draw": ("emptied", "", "after"),
+    "after returned": ("ledger", "return_draw", "after"),
     "between removals": ("removal", "", "after"),
     "inside published": ("entry", "published", "after"),
     "after published": ("ledger", "publish", "after"),
@@ -234,6 +238,7 @@ def install(where: Where, number: int) -> None:
         "mechanism": (mechanism, "privatize", always),
         "spooled": (SpoolEntry, "writing", lambda _, name: name == which),
         "marker": (SpoolEntry, "finish", always),
+        "emptied": (SpoolEntry, "empty", always),
         "file": (LocalFiles, "put_new", lambda _, key, __: key.endswith(f"/{which}")),
         # The file is complete and synced under a hidden name.
         "link": (local_files, "_link", lambda _, path: path.name == which),

@@ -148,6 +148,7 @@ def _live(
         "state": "published",
         "marked": True,
         "drew": True,
+        "draw_returned": False,
         "epoch": 1,
         "holder": "0" * 32,
         "holder_process": "{}",
@@ -158,6 +159,7 @@ def _live(
         "reserved_sequence": entries[0].sequence,
         "drawing_sequence": entries[1].sequence,
         "drawing_hash": entries[1].hash,
+        "drawing_epoch": 1,
         "created_at": format_time(coarse(MOMENT)),
     }
     return Head(sequence=entries[-1].sequence, hash=entries[-1].hash), row

@@ -111,8 +111,9 @@ def problems(scene: Scene, name: str) -> list[str]:
         everything = list(ledger.charges("passengers"))
         charges = [charge for charge in everything if charge.name == name]
         found = list(ledger.verify())
-        if account.spent != sum((charge.epsilon for charge in everything if charge.drew), Fraction(0)):
-            found.append("what is spent is not what drew")
+        spent = (charge.epsilon for charge in everything if charge.counts_as == "spent")
+        if account.spent != sum(spent, Fraction(0)):
+            found.append("what is spent is not what its charges say")
         if scene.store.exists():
             store = open_store(str(scene.store))
             found += _about_releases(store, name, charges, ledger)
@@ -137,7 +138,7 @@ def _about_releases(
     releases = store.releases(name)
     if len(releases) > len({release.edition for release in releases}):
         found.append("two releases of one edition")
-    paid = {charge.release_id for charge in charges if charge.drew}
+    paid = {charge.release_id for charge in charges if charge.counts_as == "spent"}
     for release in releases:
         if release.release_id not in paid:
             found.append("a release without a charge")

@@ -26,6 +26,7 @@ _TABLES = (
     "stores",
     "charges",
     "staged_manifests",
+    "staged_files",
 )
 
 

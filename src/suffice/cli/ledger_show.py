@@ -12,6 +12,7 @@ from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.account import counts_by_window
+from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS
 from suffice.storage.ledger.person import person_view
 
 if TYPE_CHECKING:
@@ -132,11 +133,7 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
                 f"  window {window['window']}: spent {window['spent']}, reserved {window['reserved']}, "
                 f"remaining {window['remaining']} (returned {window['returned']})"
             )
-        for failed in ledger.failed_readings(account.dataset):
-            say(
-                f"  {failed.label}: {counted(failed.count, 'attempt')} ended before the draw, "
-                f"{account.failed_readings} may give their epsilon back"
-            )
+        _show_keys(ledger, account)
         count = ledger.count_charges(account.dataset)
         if count > last:
             earlier = counted(count - last, "earlier charge")
@@ -145,6 +142,17 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
         rows = [{key: value for key, value in row.items() if key not in _JSON_ONLY} for row in charges]
         if rows:
             output.print_rows(rows, limit=len(rows))
+
+
+def _show_keys(ledger: Ledger, account: Account) -> None:
+    """Print how many attempts of each key gave their epsilon back, before their draw and in it."""
+    for failed in ledger.failed_readings(account.dataset):
+        say(
+            f"  {failed.label}: {counted(failed.count, 'attempt')} ended before the draw, "
+            f"{account.failed_readings} may give their epsilon back"
+        )
+    for returned in ledger.returned_draws(account.dataset):
+        say(f"  {returned.label}: {counted(returned.count, 'draw')} returned, {MOST_RETURNED_DRAWS} may be")
 
 
 def _one_line(document: dict[str, Any]) -> str:
@@ -163,6 +171,7 @@ def _document(ledger: Ledger, account: Account) -> dict[str, Any]:
         "returned": format_epsilon(returned_to_grant),
         "person": document(person_view(ledger, account)),
         "failed_readings": document(ledger.failed_readings(account.dataset)),
+        "returned_draws": document(ledger.returned_draws(account.dataset)),
         "windows": [
             {
                 **document(window, "window spent reserved"),

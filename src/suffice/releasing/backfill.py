@@ -375,5 +375,5 @@ def _state(charge: Charge | None) -> str:
     if charge is None:
         return "was not charged"
     if charge.state is ChargeState.ABANDONED:
-        return "is spent, not published" if charge.drew else "was charged nothing"
+        return "is spent, not published" if charge.counts_as == "spent" else "was charged nothing"
     return f"is {charge.state}"

@@ -171,8 +171,6 @@ def stopped_windows(
 
 
 def _newest(charges: Sequence[ChargeSummary]) -> int:
-    """Return the number of the newest count that was not given up before it drew; 0 for the first."""
-    kept = [
-        charge.amendment for charge in charges if charge.drew or charge.state is not ChargeState.ABANDONED
-    ]
+    """Return the number of the newest count whose epsilon was not returned; 0 for the first."""
+    kept = [charge.amendment for charge in charges if charge.counts_as != "returned"]
     return max(kept, default=0)

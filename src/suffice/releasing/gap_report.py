@@ -351,4 +351,5 @@ def _stands(editions: Sequence[ChargeSummary], amendment: int) -> str | None:
     charge = next((summary for summary in editions if summary.amendment == amendment), None)
     if charge is None:
         return None
-    return "spent" if charge.state is ChargeState.ABANDONED and charge.drew else str(charge.state)
+    is_spent = charge.state is ChargeState.ABANDONED and charge.counts_as == "spent"
+    return "spent" if is_spent else str(charge.state)

@@ -5,6 +5,7 @@ What happens to a charge after a failure depends only on how far it came::
     reserved   fails -> abandoned, epsilon returned; noise that was drawn meanwhile is overwritten
     drawing    fails -> complete in the spool: published by the next run on this host
                         otherwise: tombstone in the store, abandoned, epsilon spent
+               dies  -> the same, but epsilon is returned where nobody saw the draw
     staged     fails -> stays staged; the same command again publishes the very same bytes
 
 So whatever can be known to fail is tried before ``drawing``: room in the spool, the store, the ledger. And
@@ -16,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,9 +27,10 @@ from suffice.profile.settings import pinned_certificates, stall_seconds
 from suffice.releasing.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
+from suffice.storage.objects.address import read_address
 from suffice.storage.objects.object_store import Patience
 from suffice.storage.operations.markers import may_have_drawn, put_marker
-from suffice.storage.operations.publishing import publish_patiently
+from suffice.storage.operations.publishing import publish_patiently, stage_files
 from suffice.storage.operations.settling import clean_up, give_back, published_by_another, settle, spend
 from suffice.storage.operations.spooling import spool_files, spool_sizes
 from suffice.storage.operations.witness import move_witness
@@ -102,6 +105,7 @@ class ReleaseRun:
             amendment=amendment,
             store_id=store.store_id,
             store_uri=store.uri,
+            witness=witness,
             contract=contract,
         )
 
@@ -153,12 +157,11 @@ class ReleaseRun:
             if charge.state is not ChargeState.RESERVED:  # another run of the same key came first
                 settled, status = self._settle(charge)
                 if settled is None:
-                    raise spent_error(charge)
+                    raise _left_just_now(charge)
                 return settled, status
             with held(self.ledger, charge):
                 if charge.epoch > 1 and may_have_drawn(self.ledger, self.store, charge):
-                    message = f"{charge.label} was begun and left by another run just now: run again"
-                    raise errors.ChargeInProgressError(message)
+                    raise _left_just_now(charge)
                 if charge.epoch > 1 and self._is_exhausted(charge):
                     ended = TimeoutError("so many runs of this key were gone before their draw")
                     raise give_back(self.ledger, self.store, spool, charge, "reading", ended)
@@ -206,7 +209,7 @@ class ReleaseRun:
         if charge.state is ChargeState.PUBLISHED:
             return charge, PUBLISHED
         clean_up(self.store, charge)
-        if charge.drew and not self.new_attempt:
+        if charge.counts_as == "spent" and not self.new_attempt:
             raise spent_error(charge)
         return None, ""
 
@@ -239,13 +242,13 @@ class ReleaseRun:
         with deferred_interrupts() as interrupts:
             stage = "drawing"
             try:
-                zone_data = self.plan.zone_data
-                charge = self.ledger.enter_drawing(charge, spool=spool.name, zone_data=zone_data)
+                charge = self._enter_drawing(charge, spool)
+                entry = replace(entry, patience=self._patience(interrupts))  # what it lacks is in memory
                 files = self._draw(totals, noise, entry)
                 stage = "staging"
                 manifest = self._manifest(charge, files, public_n)
                 entry.finish(charge, manifest)
-                charge = self.ledger.stage(charge, manifest)
+                charge = stage_files(self.ledger, charge, entry, manifest)
                 stage = "publishing"
                 charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
@@ -266,6 +269,9 @@ class ReleaseRun:
         if failure is not None:
             raise failure
         return charge
+
+    def _enter_drawing(self, charge: Charge, spool: Spool) -> Charge:
+        return self.ledger.enter_drawing(charge, spool=spool.name, zone_data=self.plan.zone_data)
 
     def _warn_of_zone_data(self) -> None:
         """Warn where time zone data are others than those of the account's last release."""
@@ -309,8 +315,8 @@ class ReleaseRun:
         hold. Marker and witness tell an older copy of the ledger, while epsilon can still be returned.
         """
         put_marker(self.ledger, self.store, charge)
-        if self.witness is not None:
-            move_witness(self.ledger, self.witness)
+        for witness in sorted({self.request.witness or "", charge.witness or ""} - {""}):
+            move_witness(self.ledger, witness)
 
     def _manifest(self, charge: Charge, files: Sequence[DataFile], public_n: int | None) -> bytes:
         """Return the manifest of the files that were drawn."""
@@ -339,6 +345,12 @@ class ReleaseRun:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
 
 
+def _left_just_now(charge: Charge) -> errors.ChargeInProgressError:
+    return errors.ChargeInProgressError(
+        f"{charge.label} was begun and left by another run just now: run again"
+    )
+
+
 def warn_of_unit(contract: DataContract) -> None:
     """Warn of units that are floating-point numbers: by the contract alone, not by a file."""
     text = floating_unit_warning(contract)
@@ -354,6 +366,7 @@ def charge_request(
     store_id: str,
     store_uri: str,
     amendment: int = 0,
+    witness: str | None = None,
     contract: DataContract | None = None,
 ) -> ChargeRequest:
     """Return what a release of a window, or an amendment of it, asks of its account."""
@@ -371,6 +384,7 @@ def charge_request(
         plan_hash=plan.plan_hash,
         store_id=store_id,
         store_uri=store_uri,
+        witness=None if witness is None else read_address(witness).uri,  # any host has to find it
         contract=None if contract is None else contract.sha256,
     )
 

@@ -176,6 +176,7 @@ def start(
         "plan_hash": request.plan_hash,
         "store_id": request.store_id,
         "store_uri": request.store_uri,
+        "witness": row.witness or request.witness,
     }
     return begin(connection, holder, payload, request.plan_json)
 
@@ -199,6 +200,7 @@ def begin(connection: Connection, holder: Holder, payload: Mapping[str, Any], pl
             state=ChargeState.RESERVED,
             marked=False,
             drew=False,
+            draw_returned=False,
             epoch=1,
             holder=holder.token,
             holder_process=holder.process,

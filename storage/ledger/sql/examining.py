@@ -272,6 +272,12 @@ class Examiner:
             for key, charge in books.charges.items()
             if charge["state"] == "staged"
         }
+        columns = tables.staged_files.c
+        self._differ(
+            f"staged_files {ascii(key)[1:-1]:.80}: the table has it, and its charge is not staged"
+            for key in sorted(connection.scalars(select(columns.charge_id).distinct()))
+            if (key,) not in staged
+        )
         kept = stream(connection, select(tables.staged_manifests))
         self._differ(
             compare("staged_manifests", staged, {(r.charge_id,): {"sha256": sha256(r.content)} for r in kept})

@@ -2,7 +2,7 @@
 
 Each is within the transaction that `connection` is in. It locks the charge's row after its account's and
 before the chain's head. Failed attempts of a key are counted here, and by a trigger of
-``migrations.rules_0001`` as well. Charges that a restored ledger lacks go through the states of any charge,
+``migrations.limits_0001`` as well. Charges that a restored ledger lacks go through the states of any charge,
 so that every rule holds for them.
 """
 
@@ -10,25 +10,30 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Integer, case, delete, func, insert, select, update
+from sqlalchemy import Integer, case, delete, func, insert, literal, select, update
 
 from suffice.errors import (
     BudgetExceededError,
     ChargeInProgressError,
     ChargeLostError,
+    DrawsExhaustedError,
     LedgerCorruptError,
+    LedgerError,
     ReadingsExhaustedError,
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.chain import SALT, EntryKind, format_time
 from suffice.storage.ledger.charge import (
     LIVE,
+    MOST_RETURNED_DRAWS,
     Charge,
     ChargeState,
-    FailedReadings,
+    KeyCount,
     Reconciled,
     SpoolName,
     check_epsilon,
@@ -53,7 +58,7 @@ from suffice.storage.ledger.sql.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Connection
 
@@ -135,40 +140,67 @@ def _begin(connection: Connection, holder: Holder, lost: LostCharge) -> Charge:
 
 def count_failed(connection: Connection, charge: Charge) -> int:
     """Return how many attempts of a charge's key did not come to their draw, up to now."""
+    query = select(func.coalesce(func.sum(_failed()), 0)).where(*_of_key(charge))
+    return int(connection.execute(query).scalar_one())
+
+
+def count_returned(connection: Connection, charge: Charge) -> int:
+    """Return how many draws of a charge's key were returned."""
+    query = select(func.count()).where(*_of_key(charge), tables.charges.c.draw_returned)
+    return int(connection.execute(query).scalar_one())
+
+
+def _of_key(charge: Charge) -> tuple[ColumnElement[bool], ...]:
     columns = tables.charges.c
-    query = select(func.coalesce(func.sum(_failed()), 0)).where(
+    return (
         columns.dataset == charge.dataset,
         columns.name == charge.name,
         columns.window == charge.window,
         columns.amendment == charge.amendment,
-        columns.drew.is_(False),
     )
-    return int(connection.execute(query).scalar_one())
 
 
-def read_failed(connection: Connection, dataset: str) -> tuple[FailedReadings, ...]:
+def read_failed(connection: Connection, dataset: str) -> tuple[KeyCount, ...]:
     """Return the keys of an account with attempts that did not come to their draw, in their order."""
     columns = tables.charges.c
-    query = select(columns.name, columns.window, columns.amendment, _failed()).where(
-        columns.dataset == dataset, columns.drew.is_(False)
-    )
+    return _counted(connection, _failed(), columns.dataset == dataset, ~columns.drew | columns.draw_returned)
+
+
+def read_returned_draws(connection: Connection, dataset: str) -> tuple[KeyCount, ...]:
+    """Return the keys of an account with draws that were returned, in their order."""
+    columns = tables.charges.c
+    return _counted(connection, literal(1), columns.dataset == dataset, columns.draw_returned)
+
+
+def _counted(
+    connection: Connection, counted: ColumnElement[int], *which: ColumnElement[bool]
+) -> tuple[KeyCount, ...]:
+    columns = tables.charges.c
+    query = select(columns.name, columns.window, columns.amendment, counted).where(*which)
     counts: Counter[tuple[str, str, int]] = (
         Counter()
     )  # added here: nothing is sorted on a disk that may be full
-    for name, window, amendment, failed in connection.execute(query):
-        counts[name, window, amendment] += failed
+    for name, window, amendment, count in connection.execute(query):
+        counts[name, window, amendment] += count
     return tuple(
-        FailedReadings(name=name, window=window, amendment=amendment, count=count)
+        KeyCount(name=name, window=window, amendment=amendment, count=count)
         for (name, window, amendment), count in sorted(counts.items())
         if count
     )
 
 
 def _failed() -> ColumnElement[int]:
-    """Return what one charge that never drew counts: each take-over, and its end."""
+    """Return what one charge counts: each take-over before its draw, and its end where it came to none.
+
+    A draw that is spent pays for all of its attempts, one that is returned for none.
+    """
     columns = tables.charges.c
-    ended = case((columns.state == ChargeState.ABANDONED, 1), else_=0)
-    return (columns.epoch - 1 + ended).cast(Integer)
+    return case(
+        (columns.draw_returned, columns.drawing_epoch - 1),
+        (columns.drew, 0),
+        (columns.state == ChargeState.ABANDONED, columns.epoch),
+        else_=columns.epoch - 1,
+    ).cast(Integer)
 
 
 def draw(
@@ -179,13 +211,10 @@ def draw(
     *,
     zone_data: str | None = None,
 ) -> Charge:
-    """Spend a reserved charge's epsilon: from here on noise may exist."""
-    micro = check_epsilon(charge.epsilon)
+    """Let a reserved charge draw: from here on noise may meet totals. Its epsilon stays reserved."""
     kept = {"spool_id": spool.spool_id, "spool_host": spool.host} if spool else {}
-    row = read_account_row(connection, charge.dataset, lock=True)
-    before = (ChargeState.RESERVED,)
-    move(connection, holder, charge, before, state=ChargeState.DRAWING, drew=True, **kept)
-    shift(connection, row, charge.window, reserved=-micro, spent=micro)
+    drawing = {"state": ChargeState.DRAWING, "drew": True, "drawing_epoch": charge.epoch}
+    move(connection, holder, charge, (ChargeState.RESERVED,), **drawing, **kept)
     payload = {**_step(charge), **kept, "zone_data": zone_data}
     entry = append_entry(connection, EntryKind.DRAWING, holder.clock(), payload)
     follow_marker(connection, charge)
@@ -194,11 +223,22 @@ def draw(
     return read_charge(connection, holder.ledger_id, charge.charge_id)
 
 
-def stage(connection: Connection, holder: Holder, charge: Charge, manifest: bytes) -> Charge:
-    """Keep the bytes to publish of a charge that has drawn."""
-    named = {"manifest_sha256": sha256(manifest)}
+def stage(
+    connection: Connection,
+    holder: Holder,
+    charge: Charge,
+    manifest: bytes,
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> Charge:
+    """Spend the epsilon of a charge that has drawn, and keep the bytes to publish."""
+    micro, named = check_epsilon(charge.epsilon), {"manifest_sha256": sha256(manifest)}
+    row = read_account_row(connection, charge.dataset, lock=True)
     move(connection, holder, charge, (ChargeState.DRAWING,), state=ChargeState.STAGED, **named)
+    shift(connection, row, charge.window, reserved=-micro, spent=micro)
     connection.execute(insert(tables.staged_manifests).values(charge_id=charge.charge_id, content=manifest))
+    for name, content in files.items():
+        row_of_file = {"charge_id": charge.charge_id, "name": name, "content": content}
+        connection.execute(insert(tables.staged_files).values(**row_of_file))
     append_entry(connection, EntryKind.STAGED, holder.clock(), {**_step(charge), **named})
     return read_charge(connection, holder.ledger_id, charge.charge_id)
 
@@ -222,18 +262,82 @@ def abandon(connection: Connection, holder: Holder, charge: Charge, reason: str)
         raise ReadingsExhaustedError(current.label, row.failed_readings)
     move(connection, holder, charge, LIVE, state=ChargeState.ABANDONED)
     _forget_manifest(connection, charge)
-    returned = 0 if current.drew else check_epsilon(current.epsilon)
-    if returned:
-        shift(connection, row, charge.window, reserved=-returned, spent=0)
-    payload = {**_step(charge), "micro_returned": returned, "reason": reason}
-    append_entry(connection, EntryKind.ABANDONED, holder.clock(), payload)
+    reserved = check_epsilon(current.epsilon) if current.state is not ChargeState.STAGED else 0
+    spent = reserved if current.drew else 0
+    if reserved:
+        shift(connection, row, charge.window, reserved=-reserved, spent=spent)
+    return _abandoned(connection, holder, charge, returned=reserved - spent, reason=reason)
+
+
+def return_draw(connection: Connection, holder: Holder, charge: Charge, reason: str) -> Charge:
+    """End a charge that was taken over in its draw, and give its epsilon back.
+
+    Raises
+    ------
+    ChargeLostError, DrawsExhaustedError, ReadingsExhaustedError
+        As :meth:`suffice.storage.ledger.ledger.Ledger.return_draw`.
+    """
+    row = read_account_row(connection, charge.dataset, lock=True)
+    current = read_charge(connection, holder.ledger_id, charge.charge_id, lock=True)
+    if current.drawing_epoch is None or current.epoch <= current.drawing_epoch:
+        message = f"the draw of {current.label} is not returned: nobody took it over"
+        raise LedgerError(message)
+    _check_returnable(connection, current, row.failed_readings)
+    before = (ChargeState.DRAWING,)
+    move(connection, holder, charge, before, state=ChargeState.ABANDONED, draw_returned=True)
+    micro = check_epsilon(current.epsilon)
+    shift(connection, row, charge.window, reserved=-micro, spent=0)
+    return _abandoned(connection, holder, charge, returned=micro, reason=reason, draw_returned=True)
+
+
+def is_returnable(connection: Connection, charge: Charge) -> bool:
+    """Tell whether the number of draws and of failed attempts of a key lets another draw be returned."""
+    row = read_account_row(connection, charge.dataset)
+    with suppress(DrawsExhaustedError, ReadingsExhaustedError):
+        _check_returnable(connection, charge, row.failed_readings)
+        return True
+    return False
+
+
+def _check_returnable(connection: Connection, charge: Charge, allowed: int) -> None:
+    if count_returned(connection, charge) >= MOST_RETURNED_DRAWS:
+        raise DrawsExhaustedError(charge.label, MOST_RETURNED_DRAWS)
+    if count_failed(connection, charge) + (charge.drawing_epoch or 1) - 1 >= allowed:
+        raise ReadingsExhaustedError(charge.label, allowed)
+
+
+def _abandoned(
+    connection: Connection,
+    holder: Holder,
+    charge: Charge,
+    *,
+    returned: int,
+    reason: str,
+    draw_returned: bool = False,
+) -> Charge:
+    stated = {"micro_returned": returned, "draw_returned": draw_returned, "reason": reason}
+    append_entry(connection, EntryKind.ABANDONED, holder.clock(), {**_step(charge), **stated})
     return read_charge(connection, holder.ledger_id, charge.charge_id)
 
 
 def _forget_manifest(connection: Connection, charge: Charge) -> None:
     """Let the bytes go of a charge that ends in the same transaction."""
-    staged = tables.staged_manifests
-    connection.execute(delete(staged).where(staged.c.charge_id == charge.charge_id))
+    for staged in (tables.staged_manifests, tables.staged_files):
+        connection.execute(delete(staged).where(staged.c.charge_id == charge.charge_id))
+
+
+def read_staged_file(connection: Connection, charge: Charge, name: str) -> bytes | None:
+    """Return a data file that the ledger keeps of a staged charge, if it does."""
+    columns = tables.staged_files.c
+    query = select(columns.content).where(columns.charge_id == charge.charge_id, columns.name == name)
+    content: bytes | None = connection.scalar(query)
+    return content
+
+
+def read_staged_names(connection: Connection, charge: Charge) -> frozenset[str]:
+    """Return the names of the data files that the ledger keeps of a staged charge."""
+    columns = tables.staged_files.c
+    return frozenset(connection.scalars(select(columns.name).where(columns.charge_id == charge.charge_id)))
 
 
 def _step(charge: Charge) -> dict[str, object]:

@@ -48,6 +48,8 @@ _SESSION = (
     ("lock_timeout", "60s"),
     ("idle_in_transaction_session_timeout", "30s"),  # a run that was stopped must not stop all others
 )
+_MOST_KEPT = 64 * 2**20
+"""Bytes of a staged charge's files that the ledger keeps, so that any host can publish them."""
 _NEEDED = (("fsync", "on"), ("full_page_writes", "on"), ("server_encoding", "UTF8"))
 
 
@@ -63,7 +65,7 @@ def open_postgres_ledger(
             _require_ledger(connection, _place(address))
             clock = clock or server_clock(connection)
         turn = no_turn if reading_only else nullcontext
-        return SqlLedger(engine, reading=reading, clock=clock, lease=lease, turn=turn)
+        return SqlLedger(engine, reading=reading, clock=clock, lease=lease, turn=turn, most_kept=_MOST_KEPT)
     except BaseException:
         engine.dispose()
         raise

@@ -100,6 +100,7 @@ _SUMMARY = tuple(
         "micro_epsilon",
         "state",
         "drew",
+        "draw_returned",
         "store_uri",
         "created_at",
     )
@@ -259,7 +260,8 @@ def read_held(connection: Connection, dataset: str) -> dict[tuple[str, str], Fra
     """Return the epsilon that charges of each window hold, by the window and the hash of their plan."""
     columns = tables.charges.c
     query = select(columns.window, columns.plan_hash, columns.micro_epsilon).where(
-        columns.dataset == dataset, (columns.state != ChargeState.ABANDONED) | columns.drew
+        columns.dataset == dataset,
+        (columns.state != ChargeState.ABANDONED) | (columns.drew & ~columns.draw_returned),
     )
     held: Counter[tuple[str, str]] = Counter()  # added here: nothing is sorted on a disk that may be full
     for window, plan_hash, micro in stream(connection, query):
@@ -271,7 +273,9 @@ def read_returned(connection: Connection, dataset: str) -> dict[str, Fraction]:
     """Return the epsilon that charges of each window gave back."""
     columns = tables.charges.c
     query = select(columns.window, func.sum(columns.micro_epsilon)).where(
-        columns.dataset == dataset, columns.state == ChargeState.ABANDONED, columns.drew.is_(False)
+        columns.dataset == dataset,
+        columns.state == ChargeState.ABANDONED,
+        ~columns.drew | columns.draw_returned,
     )
     return {
         window: epsilon_of(int(micro)) for window, micro in connection.execute(query.group_by(columns.window))
@@ -328,6 +332,7 @@ def summary_of(row: Row[Any]) -> ChargeSummary:
         epsilon=epsilon_of(row.micro_epsilon),
         state=ChargeState(row.state),
         drew=row.drew,
+        draw_returned=row.draw_returned,
         store_uri=row.store_uri,
         created=parse_time(row.created_at),
     )
@@ -438,6 +443,7 @@ def charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         state=ChargeState(row.state),
         marked=row.marked,
         drew=row.drew,
+        draw_returned=row.draw_returned,
         epoch=row.epoch,
         lease_expires=parse_time(row.lease_expires),
         holder_process=row.holder_process,
@@ -445,9 +451,11 @@ def charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         plan_hash=row.plan_hash,
         store_id=row.store_id,
         store_uri=row.store_uri,
+        witness=row.witness,
         reserved_sequence=row.reserved_sequence,
         drawing_sequence=row.drawing_sequence,
         drawing_hash=row.drawing_hash,
+        drawing_epoch=row.drawing_epoch,
         manifest_sha256=row.manifest_sha256,
         manifest=manifest,
         created=parse_time(row.created_at),

@@ -12,6 +12,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import func, select
@@ -48,11 +49,13 @@ from suffice.storage.ledger.sql.granting import (
 )
 from suffice.storage.ledger.sql.moves import (
     claim,
+    is_returnable,
     let_go,
     move,
     read_editions,
     read_failed,
     read_reconciled,
+    read_returned_draws,
     reconcile,
 )
 from suffice.storage.ledger.sql.rows import (
@@ -83,7 +86,7 @@ from suffice.storage.ledger.sql.rows import (
 from suffice.storage.ledger.sql.transactions import PATIENCE, TransactionPatience, change, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime, timedelta
     from fractions import Fraction
@@ -93,12 +96,13 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, KnownStore, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Examination, Head
-    from suffice.storage.ledger.charge import ChargeSummary, FailedReadings, LostCharge, Reconciled
+    from suffice.storage.ledger.charge import ChargeSummary, KeyCount, LostCharge, Reconciled
     from suffice.storage.ledger.sql.transactions import Turn
 
 Result = TypeVar("Result")
 
 MOST_WINDOWS = 366
+_NONE: Mapping[str, bytes] = MappingProxyType({})
 _MOST_EXAMINATIONS = 20
 """How often an examination is repeated because of entries that others append meanwhile."""
 
@@ -126,6 +130,8 @@ class SqlLedger(Ledger):
         How long to go on where the database ends transactions or cannot be reached.
     turn : callable
         Gives the context in which a transaction that writes has its turn, where the database has no order.
+    most_kept : int
+        See :class:`suffice.storage.ledger.ledger.Ledger`.
     """
 
     def __init__(
@@ -137,7 +143,9 @@ class SqlLedger(Ledger):
         lease: timedelta = LEASE,
         patience: TransactionPatience = PATIENCE,
         turn: Turn = nullcontext,
+        most_kept: int = 0,
     ) -> None:
+        self.most_kept = most_kept
         self._engine = engine
         self._reading = reading
         self._clock = clock
@@ -271,9 +279,17 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return read_held(connection, dataset)
 
-    def failed_readings(self, dataset: str) -> tuple[FailedReadings, ...]:
+    def failed_readings(self, dataset: str) -> tuple[KeyCount, ...]:
         with self._read() as connection:
             return read_failed(connection, dataset)
+
+    def returned_draws(self, dataset: str) -> tuple[KeyCount, ...]:
+        with self._read() as connection:
+            return read_returned_draws(connection, dataset)
+
+    def is_returnable(self, charge: Charge) -> bool:
+        with self._read() as connection:
+            return is_returnable(connection, charge)
 
     def zone_data(self, dataset: str) -> str | None:
         with self._read() as connection:
@@ -462,14 +478,25 @@ class SqlLedger(Ledger):
             lambda connection: moves.draw(connection, self._holder, charge, spool, zone_data=zone_data)
         )
 
-    def stage(self, charge: Charge, manifest: bytes) -> Charge:
-        return self._change(lambda connection: moves.stage(connection, self._holder, charge, manifest))
+    def stage(self, charge: Charge, manifest: bytes, *, files: Mapping[str, bytes] = _NONE) -> Charge:
+        return self._change(lambda connection: moves.stage(connection, self._holder, charge, manifest, files))
+
+    def staged_file(self, charge: Charge, name: str) -> bytes | None:
+        with self._read() as connection:
+            return moves.read_staged_file(connection, charge, name)
+
+    def staged_names(self, charge: Charge) -> frozenset[str]:
+        with self._read() as connection:
+            return moves.read_staged_names(connection, charge)
 
     def publish(self, charge: Charge) -> Charge:
         return self._change(lambda connection: moves.publish(connection, self._holder, charge))
 
     def abandon(self, charge: Charge, *, reason: str) -> Charge:
         return self._change(lambda connection: moves.abandon(connection, self._holder, charge, reason))
+
+    def return_draw(self, charge: Charge, *, reason: str) -> Charge:
+        return self._change(lambda connection: moves.return_draw(connection, self._holder, charge, reason))
 
     def reconcile(self, lost: Sequence[LostCharge], *, beyond: int, reason: str) -> tuple[Charge, ...]:
         def work(connection: Connection) -> tuple[Charge, ...]:

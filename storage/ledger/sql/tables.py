@@ -118,6 +118,7 @@ charges = Table(
     Column("state", Text, nullable=False),
     Column("marked", Boolean, nullable=False),
     Column("drew", Boolean, nullable=False),
+    Column("draw_returned", Boolean, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("holder", Text, nullable=False),
     Column("lease_expires", Text, nullable=False),
@@ -127,9 +128,11 @@ charges = Table(
     Column("plan_hash", Text, nullable=False),
     Column("store_id", Text, nullable=False),
     Column("store_uri", Text, nullable=False),
+    Column("witness", Text),
     Column("reserved_sequence", BigInteger, nullable=False),
     Column("drawing_sequence", BigInteger),
     Column("drawing_hash", Text),
+    Column("drawing_epoch", Integer),
     Column("manifest_sha256", Text),
     Column("created_at", Text, nullable=False),
 )
@@ -141,3 +144,12 @@ staged_manifests = Table(
     Column("content", LargeBinary, nullable=False),
 )
 """The bytes to publish, while a charge is ``staged``; a store has them afterwards."""
+
+staged_files = Table(
+    "staged_files",
+    metadata,
+    Column("charge_id", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+"""The data files of a charge while it is ``staged``, of a ledger on a server: any host publishes them."""

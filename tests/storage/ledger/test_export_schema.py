@@ -94,7 +94,7 @@ def _may_be(path: tuple[str | int, ...], value: object) -> bool:
     """Return whether a value has the form of what a line has at a place."""
     if path == ("payload",):
         return value == {}  # of a checkpoint, and of what was skipped
-    if path[-1] == "units_disjoint":
+    if path[-1] in {"units_disjoint", "draw_returned"}:
         return value is True
     texts = {"dataset", "name", "window", "unit", "per_window", "zone_data"}
     nulls = {"per_window", "amends", "amended_sha256", "drawing_sequence", "drawing_hash"}

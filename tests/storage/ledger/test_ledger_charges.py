@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The life of a charge
 
 
-def test_a_charge_moves_to_published_and_is_spent_from_drawing_on(
+def test_a_charge_moves_to_published_and_is_spent_once_it_is_staged(
     ledger: Ledger, make_request: MakeRequest
 ) -> None:
     request = make_request()
@@ -46,9 +46,11 @@ def test_a_charge_moves_to_published_and_is_spent_from_drawing_on(
     assert charge.drawing_sequence is not None
     assert charge.drawing_hash == ledger.entry_hash(charge.drawing_sequence)
     account = ledger.account("flights")
-    assert shown(account.reserved, account.spent, account.remaining) == "0 1 2"
+    assert shown(account.reserved, account.spent, account.remaining) == "1 0 2"
 
     charge = ledger.stage(charge, MANIFEST)
+    account = ledger.account("flights")
+    assert shown(account.reserved, account.spent, account.remaining) == "0 1 2"
     assert (charge.state, charge.manifest) == ("staged", MANIFEST)
     charge = ledger.publish(charge)
     assert charge.state is ChargeState.PUBLISHED

@@ -126,7 +126,6 @@ FALSE_BALANCES = [
     "UPDATE accounts SET micro_spent = micro_spent + 1",
     "UPDATE windows SET micro_spent = micro_spent + 1",
     "UPDATE charges SET state = 'abandoned' WHERE name = 'd'",
-    "UPDATE charges SET state = 'drawing', drew = true WHERE name = 'd'",
 ]
 
 

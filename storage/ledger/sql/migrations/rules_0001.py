@@ -7,51 +7,12 @@ ledger's own order of locks does not cover at that moment.
 
 from __future__ import annotations
 
-
-def function(name: str, body: str, rights: str = "SECURITY INVOKER") -> str:
-    """Return a trigger function that reads the ledger's tables, never temporary ones of their names."""
-    setting = "SET search_path = pg_catalog, public, pg_temp"
-    return f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql {rights} {setting} AS $${body}$$"
-
-
-_TOO_MANY = "no more failed readings of a key give epsilon back than its owner allows"
-_FAILED = """
-    SELECT coalesce(sum(epoch - 1 + CASE WHEN state = 'abandoned' THEN 1 ELSE 0 END), 0) FROM charges
-    WHERE dataset = NEW.dataset AND name = NEW.name AND "window" = NEW."window"
-      AND amendment = NEW.amendment AND NOT drew
-"""
-_ALLOWED = "SELECT failed_readings FROM accounts WHERE dataset = NEW.dataset"
-_RETURNS = "OLD.state = 'reserved' AND NEW.state = 'abandoned'"
-
-_FAILED_ON_SQLITE = (
-    f"""
-    CREATE TRIGGER failed_readings_are_limited BEFORE UPDATE ON charges
-    WHEN {_RETURNS} AND ({_FAILED}) >= ({_ALLOWED})
-    BEGIN SELECT RAISE(ABORT, '{_TOO_MANY}'); END
-    """,
+from suffice.storage.ledger.sql.migrations.limits_0001 import (
+    LIMITS_ON_POSTGRES,
+    LIMITS_ON_SQLITE,
+    RETURNS_A_DRAW,
+    function,
 )
-_FAILED_ON_POSTGRES = (
-    # Whoever returns epsilon holds the account's lock: the attempts of a key are counted one after another.
-    function(
-        "failed_readings_are_limited",
-        f"""
-        DECLARE allowed integer; failed bigint;
-        BEGIN
-            {_ALLOWED.replace("FROM", "INTO allowed FROM")} FOR UPDATE;
-            {_FAILED.replace("FROM charges", "INTO failed FROM charges")};
-            IF failed >= allowed THEN
-                RAISE integrity_constraint_violation USING MESSAGE = '{_TOO_MANY}';
-            END IF;
-            RETURN NEW;
-        END
-        """,
-    ),
-    f"""
-    CREATE TRIGGER failed_readings_are_limited BEFORE UPDATE ON charges FOR EACH ROW
-    WHEN ({_RETURNS}) EXECUTE FUNCTION failed_readings_are_limited()
-    """,
-)
-
 
 _ACROSS_ROWS = (
     # Who may not grant writes no grant into the chain, and who may not charge no charge.
@@ -123,11 +84,17 @@ _ACROSS_ROWS = (
                 SELECT per_window INTO grid FROM accounts WHERE dataset = NEW.dataset;
                 moved = CASE WHEN grid IS NULL OR NEW."window" = 'all' THEN 'account ' || NEW.dataset
                     ELSE 'window ' || NEW.dataset || ' ' || NEW."window" END;
-                IF NEW.drew THEN spent_now = NEW.micro_epsilon; END IF;
-                IF NEW.state = 'reserved' THEN reserved_now = NEW.micro_epsilon; END IF;
+                IF NEW.state IN ('reserved', 'drawing') THEN
+                    reserved_now = NEW.micro_epsilon;
+                ELSIF NEW.drew AND NOT NEW.draw_returned THEN
+                    spent_now = NEW.micro_epsilon;
+                END IF;
                 IF TG_OP = 'UPDATE' THEN
-                    IF OLD.drew THEN spent_now = spent_now - OLD.micro_epsilon; END IF;
-                    IF OLD.state = 'reserved' THEN reserved_now = reserved_now - OLD.micro_epsilon; END IF;
+                    IF OLD.state IN ('reserved', 'drawing') THEN
+                        reserved_now = reserved_now - OLD.micro_epsilon;
+                    ELSIF OLD.drew AND NOT OLD.draw_returned THEN
+                        spent_now = spent_now - OLD.micro_epsilon;
+                    END IF;
                 END IF;
             ELSE
                 moved = 'account ' || NEW.dataset;
@@ -157,10 +124,10 @@ _ACROSS_ROWS = (
     CREATE TRIGGER balances_follow_charges AFTER INSERT ON charges
     FOR EACH ROW EXECUTE FUNCTION balances_follow_charges()
     """,
-    # Not on every update: a charge that is staged or published locks its row, not its account's.
+    # Not on every update: a charge that draws or is published locks its row, not its account's.
     """
     CREATE TRIGGER moves_follow_balances AFTER UPDATE ON charges FOR EACH ROW
-    WHEN (OLD.drew <> NEW.drew OR (OLD.state = 'reserved') <> (NEW.state = 'reserved'))
+    WHEN ((OLD.state IN ('reserved', 'drawing')) <> (NEW.state IN ('reserved', 'drawing')))
     EXECUTE FUNCTION balances_follow_charges()
     """,
     function(
@@ -250,6 +217,37 @@ _ACROSS_ROWS = (
     CREATE TRIGGER staged_manifests_never_go BEFORE TRUNCATE ON staged_manifests
     FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuses('staged_manifests are append-only')
     """,
+    # What is in a file, its manifest states: whoever publishes it holds it against that.
+    function(
+        "files_are_staged",
+        """
+        DECLARE state_now text;
+        BEGIN
+            IF TG_OP = 'DELETE' THEN
+                SELECT state INTO state_now FROM charges WHERE charge_id = OLD.charge_id;
+                IF state_now NOT IN ('published', 'abandoned') THEN
+                    RAISE integrity_constraint_violation
+                    USING MESSAGE = 'bytes are kept while a charge is staged';
+                END IF;
+                RETURN OLD;
+            END IF;
+            SELECT state INTO state_now FROM charges WHERE charge_id = NEW.charge_id;
+            IF state_now IS DISTINCT FROM 'staged' THEN
+                RAISE integrity_constraint_violation
+                USING MESSAGE = 'bytes are kept while a charge is staged';
+            END IF;
+            RETURN NEW;
+        END
+        """,
+    ),
+    """
+    CREATE TRIGGER files_are_staged BEFORE INSERT OR DELETE ON staged_files
+    FOR EACH ROW EXECUTE FUNCTION files_are_staged()
+    """,
+    """
+    CREATE TRIGGER staged_files_never_go BEFORE TRUNCATE ON staged_files
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuses('staged_files are append-only')
+    """,
 )
 
 
@@ -268,7 +266,14 @@ _KEPT = (
     "reserved_sequence",
     "created_at",
 )
-_WRITTEN_ONCE = ("drawing_sequence", "drawing_hash", "manifest_sha256", "spool_id", "spool_host")
+_WRITTEN_ONCE = (
+    "drawing_sequence",
+    "drawing_hash",
+    "drawing_epoch",
+    "manifest_sha256",
+    "spool_id",
+    "spool_host",
+)
 _LINK = ("amends", "amended_sha256")
 _WINDOW_KEY = ("dataset", '"window"')
 _TERMS = ("dataset", "neighboring", "unit", "units_disjoint")
@@ -301,6 +306,7 @@ _ROWS = (
     ("names", "UPDATE", "names_never_change", "1 = 1", "a release name belongs to one dataset for good"),
     ("plans", "UPDATE", "plans_never_change", "1 = 1", "a plan is what its hash says"),
     ("staged_manifests", "UPDATE", "staged_manifests_never_change", "1 = 1", "staged bytes are fixed once"),
+    ("staged_files", "UPDATE", "staged_files_never_change", "1 = 1", "staged bytes are fixed once"),
     (
         "ledger",
         "UPDATE",
@@ -375,7 +381,10 @@ _ROWS = (
         "charges",
         "UPDATE",
         "charges_keep_their_key",
-        f"{_changed(*_KEPT)} OR {_rewritten(*_LINK)}",
+        (
+            f"{_changed(*_KEPT)} OR {_rewritten(*_LINK)} "
+            "OR coalesce(NEW.witness, '') <> coalesce(OLD.witness, '')"
+        ),
         "a charge keeps what it states",
     ),
     (
@@ -401,6 +410,26 @@ _ROWS = (
             "OR (NEW.drew AND NOT OLD.drew AND NEW.state <> 'drawing')"
         ),
         "what was marked or drawn stays so",
+    ),
+    (
+        "charges",
+        "UPDATE",
+        "charges_draw_in_their_epoch",
+        (
+            "(NEW.drew AND NOT OLD.drew AND coalesce(NEW.drawing_epoch, 0) <> NEW.epoch) "
+            "OR (NEW.drawing_epoch IS NOT NULL AND NOT NEW.drew)"
+        ),
+        "a charge states the epoch in which it draws",
+    ),
+    (
+        "charges",
+        "UPDATE",
+        "draws_return_after_a_take_over",
+        (
+            f"{RETURNS_A_DRAW} AND (OLD.state <> 'drawing' OR NEW.epoch <> OLD.epoch "
+            "OR OLD.epoch <= coalesce(OLD.drawing_epoch, OLD.epoch))"
+        ),
+        "a draw is returned by whoever took it over",
     ),
     (
         "charges",
@@ -447,6 +476,10 @@ _SQLITE_ACROSS = (
     WHEN (SELECT state FROM charges WHERE charge_id = OLD.charge_id) NOT IN ('published', 'abandoned')
     BEGIN SELECT RAISE(ABORT, 'bytes are kept while a charge is staged'); END
     """,
+    """
+    CREATE TRIGGER files_are_staged BEFORE INSERT ON staged_files
+    BEGIN SELECT RAISE(ABORT, 'the files of a release stay in the spool of this machine'); END
+    """,
 )
 
 
@@ -463,7 +496,7 @@ def rules(dialect: str) -> list[str]:
             f"BEGIN SELECT RAISE(ABORT, '{table} are append-only'); END"
             for table in _TABLES
         ]
-        return [*rows, *kept, *_SQLITE_ACROSS, *_FAILED_ON_SQLITE]
+        return [*rows, *kept, *_SQLITE_ACROSS, *LIMITS_ON_SQLITE]
     rows = [
         f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW WHEN ({refused}) "
         f"EXECUTE FUNCTION ledger_refuses('{message}')"
@@ -475,4 +508,4 @@ def rules(dialect: str) -> list[str]:
         for table in _TABLES
     ]
     body = "BEGIN RAISE integrity_constraint_violation USING MESSAGE = TG_ARGV[0]; END"
-    return [function("ledger_refuses", body), *rows, *kept, *_ACROSS_ROWS, *_FAILED_ON_POSTGRES]
+    return [function("ledger_refuses", body), *rows, *kept, *_ACROSS_ROWS, *LIMITS_ON_POSTGRES]

@@ -61,11 +61,17 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("UPDATE charges SET micro_epsilon = 1", PRIVILEGE),
         ("UPDATE charges SET state = 'reserved', drew = false WHERE state = 'drawing'", RULE),
         ("UPDATE charges SET state = 'abandoned', drew = false WHERE state = 'drawing'", RULE),
+        ("UPDATE charges SET state = 'abandoned', draw_returned = true WHERE state = 'drawing'", RULE),
+        ("UPDATE charges SET drawing_epoch = 0 WHERE state = 'drawing'", RULE),
+        ("UPDATE charges SET witness = 'mine'", PRIVILEGE),
         ("UPDATE charges SET state = 'abandoned' WHERE state = 'published'", RULE),
         ("UPDATE charges SET manifest_sha256 = NULL WHERE state = 'published'", RULE),
         ("DELETE FROM staged_manifests", RULE),
         ("UPDATE staged_manifests SET content = 'x'", PRIVILEGE),
         ("INSERT INTO staged_manifests SELECT charge_id, 'x' FROM charges", RULE),
+        ("DELETE FROM staged_files", RULE),
+        ("UPDATE staged_files SET content = 'x'", PRIVILEGE),
+        ("INSERT INTO staged_files SELECT charge_id, 'x', 'x' FROM charges WHERE state <> 'staged'", RULE),
         ("UPDATE plans SET content = 'x'", PRIVILEGE),
         ("DELETE FROM plans", PRIVILEGE),
         ("INSERT INTO movements VALUES ('account flights', 1, 0)", PRIVILEGE),
@@ -161,11 +167,13 @@ def test_each_role_does_its_work(urls: dict[str, str], make_request: MakeRequest
             charge = publisher.reserve(make_request(**fields))
             publisher.renew(charge)
             charge = publisher.mark(charge)
-            charge = publisher.stage(publisher.enter_drawing(charge), MANIFEST)
+            charge = publisher.stage(publisher.enter_drawing(charge), MANIFEST, files={"n.parquet": b"n"})
             assert publisher.publish(charge).state == "published"
         publisher.abandon(publisher.reserve(make_request(name="c")), reason="x")
         zombie = publisher.reserve(make_request(name="d"))
         rescuer.abandon(rescuer.enter_drawing(rescuer.take_over(zombie)), reason="x")
+        left = publisher.enter_drawing(publisher.reserve(make_request(name="d2", epsilon=Fraction(1, 2))))
+        rescuer.return_draw(rescuer.take_over(left), reason="x")
         auditor.check(make_request(name="e"))
         assert [account.remaining for account in auditor.accounts()] == [1, 1, 2]
         assert auditor.find("flights", "a", "all") is not None
@@ -212,7 +220,7 @@ def test_direct_sql_gets_no_role_further(
                 ledger.reserve(make_request(dataset=dataset, name=f"{dataset}-{name}", window=window))
                 for name in "abcd"
             )
-            ledger.stage(ledger.enter_drawing(d), MANIFEST)
+            ledger.stage(ledger.enter_drawing(d), MANIFEST, files={"n.parquet": b"n"})
             ledger.publish(ledger.stage(ledger.enter_drawing(a), MANIFEST))
             ledger.enter_drawing(b)
         before = ledger.accounts()

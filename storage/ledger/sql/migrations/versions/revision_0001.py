@@ -110,6 +110,7 @@ def upgrade() -> None:
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("marked", sa.Boolean, nullable=False),
         sa.Column("drew", sa.Boolean, nullable=False),
+        sa.Column("draw_returned", sa.Boolean, nullable=False, server_default=sa.false()),
         sa.Column("epoch", sa.Integer, nullable=False),
         sa.Column("holder", sa.Text, nullable=False),
         sa.Column("lease_expires", sa.Text, nullable=False),
@@ -119,9 +120,11 @@ def upgrade() -> None:
         sa.Column("plan_hash", sa.Text, sa.ForeignKey("plans.sha256"), nullable=False),
         sa.Column("store_id", sa.Text, nullable=False),
         sa.Column("store_uri", sa.Text, nullable=False),
+        sa.Column("witness", sa.Text),
         sa.Column("reserved_sequence", sa.BigInteger, sa.ForeignKey("entries.sequence"), nullable=False),
         sa.Column("drawing_sequence", sa.BigInteger, sa.ForeignKey("entries.sequence")),
         sa.Column("drawing_hash", sa.Text),
+        sa.Column("drawing_epoch", sa.Integer),
         sa.Column("manifest_sha256", sa.Text),
         sa.Column("created_at", sa.Text, nullable=False),
         sa.ForeignKeyConstraint(["name", "dataset"], ["names.name", "names.dataset"]),
@@ -139,6 +142,7 @@ def upgrade() -> None:
             "OR state = 'abandoned'",
             name="states",
         ),
+        sa.CheckConstraint("NOT draw_returned OR (state = 'abandoned' AND drew)", name="returned_draws"),
         sa.CheckConstraint(
             "state NOT IN ('staged', 'published') OR manifest_sha256 IS NOT NULL", name="staged_bytes"
         ),
@@ -146,6 +150,12 @@ def upgrade() -> None:
     op.create_table(
         "staged_manifests",
         sa.Column("charge_id", sa.Text, sa.ForeignKey("charges.charge_id"), primary_key=True),
+        sa.Column("content", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "staged_files",
+        sa.Column("charge_id", sa.Text, sa.ForeignKey("charges.charge_id"), primary_key=True),
+        sa.Column("name", sa.Text, primary_key=True),
         sa.Column("content", sa.LargeBinary, nullable=False),
     )
     op.create_index(
