@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from suffice.errors import (
     ChargeLostError,
+    LedgerCorruptError,
     LedgerError,
     ObjectExistsError,
     ReleaseCorruptError,
@@ -170,7 +171,8 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
     StoreError
         Where other bytes stand there, or the store or the witness fails: then the charge stays staged.
     LedgerCorruptError
-        Where the witness has an entry that this ledger lacks: nothing was put.
+        Where the witness has an entry that this ledger lacks, or this ledger lacks what it staged: nothing
+        was put.
     ChargeLostError
         Where the charge ended otherwise meanwhile.
     """
@@ -181,6 +183,7 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
     if standing is None:
         if charge.witness is not None:
             move_witness(ledger, charge.witness)
+        _require_staged(ledger, charge)  # after the move: no older copy than this one is let in from here on
         try:
             put_files(ledger, store, spool, charge)
         except SpoolError:  # also where another run has published it, and removed what the spool kept
@@ -198,6 +201,22 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
         charge = mark_published(ledger, charge)
     forget(spool, charge)
     return charge
+
+
+def _require_staged(ledger: Ledger, charge: Charge) -> None:
+    """Refuse a ledger that was replaced by an older copy of it, under a run that staged a charge.
+
+    Its recovery would return the draw whose files are put here.
+    """
+    drew = charge.drawing_sequence is not None and (
+        ledger.entry_hash(charge.drawing_sequence) == charge.drawing_hash
+    )
+    if not drew or any(left.charge_id == charge.charge_id for left in ledger.unfinished(charge.store_id)):
+        message = (
+            f"{charge.label} was staged, and the ledger does not have that: it was replaced by an older copy "
+            "while this run went on. Nothing was put into the store; restore the newest copy"
+        )
+        raise LedgerCorruptError(message)
 
 
 def stage_files(ledger: Ledger, charge: Charge, entry: SpoolEntry, manifest: bytes) -> Charge:

@@ -236,6 +236,8 @@ class SpoolEntry:
             charge.attempt,
         ) or self.path.name != f"{charge.charge_id}.{marker.get('epoch')}":
             return False
+        if not (self.path / MANIFEST).exists():  # emptied by a recovery, and marked by a run that woke up
+            return False
         data = self.manifest()
         if hashlib.sha256(data).hexdigest() != marker.get("manifest_sha256"):
             return False

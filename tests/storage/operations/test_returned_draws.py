@@ -391,6 +391,39 @@ def test_nothing_is_put_before_the_witness_moved_on(witnessed: Host, monkeypatch
         assert store.objects.keys(f"{charge.name}/") == []
 
 
+@pytest.mark.parametrize("has_witness", [True, False])
+def test_a_ledger_that_went_back_under_a_run_is_noticed_before_anything_is_put(
+    host: Host, witnessed: Host, *, has_witness: bool
+) -> None:
+    run = witnessed if has_witness else host
+    with run.open() as ledger:
+        charge = run.run(ledger)
+        run.copy("older.db")
+        manifest = _completed(run, charge, run.spool.path / f"{charge.charge_id}.{charge.epoch}")
+        staged = ledger.stage(charge, manifest)
+    for suffix in ("-wal", "-shm", ""):
+        (run.root / f"{run.database}{suffix}").unlink(missing_ok=True)
+    copy_database(run.root / "older.db", run.root / run.database)
+    with run.open() as ledger:
+        store = run.store(ledger)
+        with pytest.raises(LedgerCorruptError, match="replaced by an older copy"):
+            publish(ledger, store, run.spool, staged)
+        assert store.objects.keys(f"{charge.name}/") == []
+
+
+def test_a_run_that_wakes_up_after_its_files_were_emptied_stops_no_recovery(host: Host) -> None:
+    charge = left(host)
+    path = host.spool.path / f"{charge.charge_id}.1"
+    _completed(host, charge, path)
+    marker = (path / "complete.json").read_bytes()
+    for file in path.iterdir():
+        file.unlink()
+    (path / "complete.json").write_bytes(marker)
+    ended = host.recover()
+    assert ended.action is Action.ABANDONED
+    assert ended.spent == 1  # nothing proves that it was never staged
+
+
 def test_something_that_stands_there_is_spent(host: Host) -> None:
     """Nothing is put before `staged`: whatever stands there came from elsewhere."""
     charge = left(host)
