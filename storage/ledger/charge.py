@@ -397,7 +397,7 @@ class Charge:
         return label(self.name, self.edition)
 
     @property
-    def counts_as(self) -> str:
+    def counts_as(self) -> CountsAs:
         """As of a :class:`ChargeSummary`."""
         return _counts_as(self)
 
@@ -439,7 +439,7 @@ class ChargeSummary:
         return self.epsilon * (self.counts_as != "returned")
 
 
-def _counts_as(charge: Charge | ChargeSummary) -> str:
+def _counts_as(charge: Charge | ChargeSummary) -> CountsAs:
     if charge.state in {ChargeState.RESERVED, ChargeState.DRAWING}:
         return "reserved"
     return "spent" if charge.drew and not charge.draw_returned else "returned"
