@@ -175,7 +175,7 @@ def release_ending(error: errors.SufficeError, charge: Charge | None) -> Ending:
 
 
 def _may_be_spent(charge: Charge) -> bool:
-    """Tell whether a charge came to its draw and was not returned: what is drawing may be spent or not."""
+    """Tell whether a charge came to its draw and was not returned: until it is settled it counts as spent."""
     return charge.drew and charge.counts_as != "returned"
 
 
@@ -210,8 +210,7 @@ def charge_text(ending: Ending, charge: Charge | None, *, unless_in: str) -> str
     """
     if charge is None or not _may_be_spent(charge) or ending in _REFUSED.values():
         return ""
-    epsilon = f"epsilon {format_epsilon(charge.epsilon)} is {charge.counts_as}"
-    facts = (f"the charge is {charge.state}", epsilon)
+    facts = (f"the charge is {charge.state}", f"epsilon {format_epsilon(charge.epsilon)} is spent")
     return ", and ".join(fact for fact in facts if fact not in unless_in)
 
 
