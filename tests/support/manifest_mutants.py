@@ -44,7 +44,16 @@ OTHERS: tuple[Any, ...] = (
     [str(number) for number in range(70_000)],
 )
 
-UNDERIVED = {"created", "drawing_hash", "drawing_sequence", "ledger_id", "n", "release_id", "versions"}
+UNDERIVED = {
+    "created",
+    "drawing_hash",
+    "drawing_sequence",
+    "input_verified",
+    "ledger_id",
+    "n",
+    "release_id",
+    "versions",
+}
 """Fields that only a signature and a ledger vouch for: other values of the right form are read."""
 
 

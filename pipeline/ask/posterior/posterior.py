@@ -303,7 +303,8 @@ class Posterior(ParameterPosterior):
         ndarray of shape (n_points,), float64, or None
             In one over the parameter's unit; (n_categories, n_points) where there are categories. None of
             regressions and of several columns, and of a prior that lies beyond what the posterior is
-            restricted to, but for less than a millionth.
+            restricted to, but for less than a millionth. Of an ``Independent`` or a ``JointDensity`` prior
+            that is restricted it is a kernel density of 8,000 draws.
 
         Raises
         ------
