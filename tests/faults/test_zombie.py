@@ -82,4 +82,6 @@ def test_without_either_fence_a_zombie_publishes(scene: Scene, monkeypatch: pyte
     monkeypatch.setattr(ReleaseStore, "put_tombstone", lambda *_: None)
     monkeypatch.setattr(recovery, "remove_orphans", lambda *_: ())
     leave_the_spool(monkeypatch)
-    assert stop_and_go_on(scene, "r", "before the marker", mutant="no fence in the ledger")
+    published = stop_and_go_on(scene, "r", "before the marker", mutant="no fence in the ledger")
+    # PostgreSQL has a third: an epsilon that was returned is not among those reserved.
+    assert published == scene.ledger.startswith("sqlite")

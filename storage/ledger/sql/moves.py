@@ -214,6 +214,8 @@ def draw(
     """Let a reserved charge draw: from here on noise may meet totals. Its epsilon stays reserved."""
     kept = {"spool_id": spool.spool_id, "spool_host": spool.host} if spool else {}
     drawing = {"state": ChargeState.DRAWING, "drew": True, "drawing_epoch": charge.epoch}
+    # A row that is changed twice has its foreign keys checked, which locks its account's row after the head.
+    read_account_row(connection, charge.dataset, lock=True)
     move(connection, holder, charge, (ChargeState.RESERVED,), **drawing, **kept)
     payload = {**_step(charge), **kept, "zone_data": zone_data}
     entry = append_entry(connection, EntryKind.DRAWING, holder.clock(), payload)

@@ -184,8 +184,9 @@ def test_counts_of_categories_add_up_in_every_draw() -> None:
     drawn = posterior.sample(100, rng)
     assert drawn["share"].sum(axis=2) == pytest.approx(1.0)
     assert drawn["count"].min() >= 0.0
-    # An interval of a category that nobody is in reaches 0.
-    assert posterior.credible_interval("count")[:, 2, 0] == pytest.approx(0.0, abs=3.0)
+    # Intervals of a category that nobody is in reach 0 in 95 % of states: that 9 of 20 do not has a chance
+    # of 2e-7.
+    assert np.sum(posterior.credible_interval("count")[:, 2, 0] > 3.0) <= 8
     for call in (lambda: posterior.log_evidence, posterior.check):
         with pytest.raises(UsageError, match="no model of rows"):
             call()
