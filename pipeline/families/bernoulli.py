@@ -243,6 +243,7 @@ FAMILY = contract.Family(
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda _parameters: (PROBABILITY,),
     jax_likelihood=jax_likelihood,
+    mean="probability",
     example=contract.Example(entry={"column": "x"}, columns={"x": contract.ColumnType.BOOLEAN}),
     generative_case=contract.GenerativeCase(entry={"column": "x"}),
 )

@@ -91,6 +91,7 @@ FAMILY = one_sum.one_sum_family(
         interval=HIGHEST_DENSITY,
     ),
     draw=lambda spec, probability, rng: rng.binomial(spec.trials, probability).astype(np.float64),
+    mean="trials * probability",
     example={"trials": "12"},
     generative_case={"trials": "5"},
 )

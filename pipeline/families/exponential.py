@@ -28,6 +28,7 @@ FAMILY = one_sum_family(
     clipping_bounds=lambda spec: (Fraction(0), spec.upper),
     model=rate_of_gamma_sums(),
     draw=lambda _spec, rate, rng: rng.standard_exponential(rate.shape) / rate,
+    mean="1 / rate",
     example={"upper": "100"},
     generative_case={"upper": "60"},
     generative_prior="Gamma(8, 8)",

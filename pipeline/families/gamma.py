@@ -217,6 +217,7 @@ FAMILY = one_sum.one_sum_family(
     constants=lambda spec: {"shape": spec.shape},
     model=rate_of_gamma_sums(shape="shape"),
     draw=lambda spec, rate, rng: rng.standard_gamma(float(spec.shape), rate.shape) / rate,
+    mean="shape / rate",
     example={"shape": "2", "upper": "100"},
     generative_case={"shape": "2", "upper": "80"},
     generative_prior="Gamma(8, 8)",

@@ -27,6 +27,7 @@ FAMILY = one_sum_family(
     clipping_bounds=lambda spec: (Fraction(0), Fraction(spec.upper)),
     model=failures_before_successes(1.0),
     draw=lambda _spec, probability, rng: failures_before(1.0, probability, rng),
+    mean="(1 - probability) / probability",
     example={"upper": "12"},
     generative_case={"upper": "60"},
     generative_prior="Beta(8, 4)",

@@ -114,6 +114,7 @@ FAMILY = Family(
     noise_aware=noise_aware,
     simulate=simulate,
     takes_mixtures=True,
+    mean="exp(log_mean + log_variance / 2)",
     parameter_spaces=lambda _parameters: normal.mean_and_variance(*NAMES),
     jax_likelihood=normal.jax_likelihood,
     n_latent=n_moments,

@@ -116,6 +116,7 @@ FAMILY = one_sum.one_sum_family(
     constants=lambda spec: {"successes": spec.successes},
     model=failures_before_successes("successes"),
     draw=lambda spec, probability, rng: failures_before(float(spec.successes), probability, rng),
+    mean="successes * (1 - probability) / probability",
     example={"successes": "2.5", "upper": "12"},
     generative_case={"successes": "2.5", "upper": "100"},
     generative_prior="Beta(8, 4)",

@@ -65,6 +65,7 @@ FAMILY = one_sum_family(
     clipping_bounds=lambda spec: (spec.minimum, spec.upper),
     model=rate_of_gamma_sums("shape"),
     draw=lambda spec, shape, rng: float(spec.minimum) * np.exp(rng.standard_exponential(shape.shape) / shape),
+    mean="minimum * shape / (shape - 1) of a shape above 1",
     example={"minimum": "0.7", "upper": "90"},
     generative_case={"minimum": "2", "upper": "2e26"},
     generative_prior="Gamma(8, 8)",

@@ -100,6 +100,7 @@ FAMILY = one_sum.one_sum_family(
         interval=HIGHEST_DENSITY,
     ),
     draw=lambda _spec, rate, rng: rng.poisson(np.minimum(rate, one_sum.LARGEST_RATE)).astype(np.float64),
+    mean="rate",
     example={"upper": "1000"},
     generative_case={"upper": "40"},
     generative_prior="Gamma(4, 1)",

@@ -53,6 +53,7 @@ FAMILY = one_sum_family(
     clipping_bounds=lambda spec: (Fraction(0), spec.upper),
     model=rate_of_gamma_sums(),
     draw=lambda spec, rate, rng: (rng.standard_exponential(rate.shape) / rate) ** (1.0 / float(spec.shape)),
+    mean="gamma_function(1 + 1 / shape) / rate^(1 / shape)",
     example={"shape": "1.7", "upper": "60"},
     generative_case={"shape": "1.7", "upper": "11"},
     generative_prior="Gamma(8, 8)",

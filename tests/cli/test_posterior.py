@@ -122,7 +122,7 @@ MANY = 2500
 
 def test_outputs_say_where_a_default_prior_decides(suffice: Runner, tmp_path: Path) -> None:
     release = str(Path(__file__).parents[1] / "vectors" / "valid" / "negative" / "release")
-    said = "the release says little of probability in 3 of 3 cells: the default prior by itself gives"
+    said = "the default prior decides 95 % intervals, or their far ends, of probability in 3 of 3 cells: the"
     card = tmp_path / "card.html"
     assert said in suffice.text("posterior", release, "cancelled", "--card", str(card))
     assert f"T{said[1:]}" in card.read_text(encoding="utf-8")

@@ -73,3 +73,15 @@ def weighted_law(noise_scale: float, weight: int) -> np.ndarray[tuple[int], np.d
     law = np.zeros(2 * reach * weight + 1)
     law[::weight] = math.tanh(0.5 / noise_scale) * np.exp(-steps / noise_scale)
     return law
+
+
+@given(st.floats(1e-12, 1e12), st.floats(101.0, 1e12))
+def test_a_logarithmic_scale_puts_equal_ratios_equally_far_apart(low: float, ratio: float) -> None:
+    scale = Scale.logarithmic(low, low * ratio, 0.0, 100.0)
+    middle = low * math.sqrt(ratio)
+    assert scale.at(low) == 0.0
+    assert scale.at(low * ratio) == 100.0
+    assert math.isclose(scale.at(middle), 50.0, abs_tol=1e-6)
+    assert 1 <= len(scale.ticks) <= 8
+    assert all(low * (1.0 - 1e-6) <= tick <= low * ratio * (1.0 + 1e-6) for tick in scale.ticks)
+    assert len(set(scale.labels())) == len(scale.ticks)

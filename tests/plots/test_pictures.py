@@ -247,3 +247,20 @@ def test_a_band_is_in_the_order_of_the_medians() -> None:
     middle = np.array([3.0, 1.0, 2.0])
     rows.draw_ranked(axis, [rows.Intervals(lower=middle - 1.0, middle=middle, upper=middle + 1.0)], "x")
     assert list(np.asarray(axis.lines[0].get_ydata())) == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("kind", ["density", "forest"])
+def test_a_rate_over_decades_is_drawn_in_logarithms(kind: str, tmp_path: Path, figures: list[Figure]) -> None:
+    statistics = {"wait": {"family": "exponential", "column": "w", "upper": 100}}
+    plan = make_plan(groups={"o": ["a", "b"]}, statistics=statistics, name="waits")
+    unit = plan.statistics[0].partition_total or 1
+    values = {"wait": np.array([[2 * unit, 2998 * unit], [900 * unit, 2100 * unit]]).astype(object)}
+    posterior = suffice.open_release(str(publish(tmp_path, plan, values))).posterior("wait")
+    plot_posterior(posterior, tmp_path / "p.svg", **TERMS, rng=generator(), kind=kind)
+    (axis,) = figures[0].axes
+    assert axis.get_xscale() == "log"
+    assert axis.get_xlabel() == "rate of w (logarithmic axis)"
+    lower, upper = posterior.credible_interval("rate").T
+    assert upper[0] > 100 * lower[0]
+    shown = axis.get_xlim()
+    assert shown[0] < lower.min() < upper.max() < shown[1]

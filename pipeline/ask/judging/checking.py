@@ -23,11 +23,21 @@ and needs no moments, which priors spread over scales owe to far tails. Where th
 the interval's mass, .95. Of normal priors and posteriors about the same middle it is :math:`2 \Phi(1.96 \, r)
 - 1` with r the ratio of their standard deviations, and falls below 2/3 where r is below about half.
 
+A default may also decide the far end of an interval alone: noise that hides a scale leaves its rate no upper
+end but the prior's. With m the posterior's median, the half above it is judged against the prior above it,
+
+.. math:: \frac{F_0(u) - F_0(m)}{1 - F_0(m)} \ge \tfrac 2 3 \quad\text{where}\quad
+    u - m \ge \tfrac 2 3 (u - l), \qquad (3)
+
+and the half below likewise. Where the likelihood is flat above m the left side is .95; of normal ones about
+the same middle it is that of (2). A half that is a small part of the interval is not judged: a probability
+near 0 has no lower end but the prior's, which moves the interval by little.
+
 A prior of categories may also draw a large share towards the others though its interval is not the prior's:
 it gives every small share something that noise does not rule out. Under the posterior, with the concentration
 a of every category and the categories j of a distribution,
 
-.. math:: \frac{d}{da} E[p_k] = \mathrm{Cov}\Bigl(p_k, \sum_j \log p_j\Bigr), \qquad (3)
+.. math:: \frac{d}{da} E[p_k] = \mathrm{Cov}\Bigl(p_k, \sum_j \log p_j\Bigr), \qquad (4)
 
 for a enters the log density as :math:`(a - 1) \sum_j \log p_j` and a normaliser. So half the concentration
 moves the mean by about a / 2 times that.
@@ -35,13 +45,13 @@ moves the mean by about a / 2 times that.
 Symbols:
 
 - T: ``released``, (n_cells, n_quantities); T_d: ``replicated``, (draws, n_cells, n_quantities)
-- l, u: ``intervals``, (n_cells, ..., 2)
+- l, m, u: ``quantiles``, (n_cells, ..., 3)
 - F_0: by ``levels``, 200 quantiles of the prior
 - p: ``shares``, (n_draws, n_cells, n_categories)
 - a / 2: ``halved``
 
-Method. Tails are shares of draws, and none is below 2 / (D + 1). (2) is right to 1/200; (3) is a covariance
-over 1000 draws.
+Method. Tails are shares of draws, and none is below 2 / (D + 1). (2) is right to 1/200, and (3) to 1/200 over
+what the prior has beyond m; (4) is a covariance over 1000 draws.
 
 References
 ----------
@@ -55,7 +65,7 @@ import dataclasses
 import itertools
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -81,7 +91,7 @@ if TYPE_CHECKING:
 
 
 MOSTLY = 2.0 / 3.0
-"""The least prior probability of a 95 % interval that is mostly the prior's."""
+"""The least prior probability of a 95 % interval, or of its far half, that is mostly the prior's."""
 MOVES = 0.4
 """The least that half the concentration moves a mean by for it to be said, in posterior standard deviations.
 Without noise it moves a share of m records by 1 / 2 over the root of m + 1: by less, but where m is 0."""
@@ -219,16 +229,16 @@ def decided_by_default(posterior: Judged) -> dict[str, Mask]:
     if not _is_under_default(posterior):
         return {}
     rng = np.random.default_rng(0)
-    ends = ((1.0 - MASS) / 2.0, (1.0 + MASS) / 2.0)
-    intervals = {
-        name: posterior.distribution.quantiles(name, ends, _DRAWS, rng) for name in posterior.parameters
+    marks = ((1.0 - MASS) / 2.0, 0.5, (1.0 + MASS) / 2.0)
+    quantiles = {
+        name: posterior.distribution.quantiles(name, marks, _DRAWS, rng) for name in posterior.parameters
     }
     levels = prior_quantiles_of(posterior, _LEVELS, rng)
     if levels is None:
-        levels = _levels_of_draws(posterior, [each.shape[1:-1] for each in intervals.values()], rng)
+        levels = _levels_of_draws(posterior, [each.shape[1:-1] for each in quantiles.values()], rng)
     return {
-        name: _prior_probability(of_prior, each) >= MOSTLY
-        for of_prior, (name, each) in zip(levels, intervals.items(), strict=True)
+        name: _is_mostly_prior(of_prior, each)
+        for of_prior, (name, each) in zip(levels, quantiles.items(), strict=True)
     }
 
 
@@ -251,7 +261,7 @@ def moved_by_default(posterior: Judged) -> dict[str, Mask]:
 
 def _moved(shares: Floats, halved: Floats, starts: tuple[int, ...]) -> Mask:
     """Return which means (n_cells, n_categories) are moved, by draws of shares (n_draws, ...)."""
-    # (3) times a / 2: the covariance over draws with the sum over a distribution's categories.
+    # (4) times a / 2: the covariance over draws with the sum over a distribution's categories.
     logs = np.log(np.maximum(shares, np.finfo(np.float64).tiny)) * halved
     # Only p_k is centred: a covariance needs no more.
     away = shares - np.mean(shares, axis=0)
@@ -273,16 +283,31 @@ def _is_under_default(posterior: Judged) -> bool:
     return bool(posterior.prior == default)
 
 
-def _prior_probability(levels: Floats, intervals: Floats) -> Floats:
-    """Return shares of the prior's quantiles inside of intervals, (n_cells,) or (n_cells, n_categories)."""
-    inside = np.empty(intervals.shape[:-1])
-    for entry in np.ndindex(intervals.shape[1:-1]):
+def _is_mostly_prior(levels: Floats, quantiles: Floats) -> Mask:
+    """Return which intervals, (n_cells,) or (n_cells, n_categories), or far halves are mostly the prior's."""
+    lower, middle, upper = np.moveaxis(quantiles, -1, 0)
+    # F_0(l), F_0(m), F_0(u): shares of the prior's 200 quantiles.
+    below_lower = _shares_below(levels, lower, "left")
+    below_middle = _shares_below(levels, middle, "left")
+    below_upper = _shares_below(levels, upper, "right")
+    # (2)
+    whole = below_upper - below_lower >= MOSTLY
+    # (3): where the prior has nothing beyond the median, its far half is not the prior's.
+    above, below = below_upper - below_middle, below_middle - below_lower
+    is_far_above = (upper - middle >= MOSTLY * (upper - lower)) & (above > 0.0)
+    is_far_below = (middle - lower >= MOSTLY * (upper - lower)) & (below > 0.0)
+    above_is_prior = is_far_above & (above >= MOSTLY * (1.0 - below_middle))
+    below_is_prior = is_far_below & (below >= MOSTLY * below_middle)
+    return np.asarray(whole | above_is_prior | below_is_prior)
+
+
+def _shares_below(levels: Floats, points: Floats, side: Literal["left", "right"]) -> Floats:
+    """Return the shares of the prior's quantiles below points, (n_cells,) or (n_cells, n_categories)."""
+    below = np.empty(points.shape)
+    for entry in np.ndindex(points.shape[1:]):
         of_entry = (slice(None), *entry)
-        lower, upper = np.moveaxis(intervals[of_entry], -1, 0)
-        # (2): how many of the prior's 200 quantiles lie within.
-        below = np.searchsorted(levels[entry], lower, side="left")
-        inside[of_entry] = np.searchsorted(levels[entry], upper, side="right") - below
-    shares: Floats = inside / len(_LEVELS)
+        below[of_entry] = np.searchsorted(levels[entry], points[of_entry], side=side)
+    shares: Floats = below / len(_LEVELS)
     return shares
 
 

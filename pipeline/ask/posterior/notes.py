@@ -67,12 +67,12 @@ def default_lines(posterior: Posterior) -> list[str]:
     from suffice.pipeline.math.parameters.parameter_posterior import MASS  # numpy is slow to import
 
     lines = []
-    decided, moved = _places(posterior.decided_by_default), _places(posterior.moved_by_default)
+    decided = _places(posterior, posterior.decided_by_default)
+    moved = _places(posterior, posterior.moved_by_default)
     if decided:
         lines.append(
-            f"the release says little of {decided}: the default prior by itself gives two thirds "
-            f"or more to their {100 * MASS:g} % intervals, which are mostly its own; a stated prior may say "
-            "more"
+            f"the default prior decides {100 * MASS:g} % intervals, or their far ends, of {decided}: the "
+            "release says little there, and a stated prior may say more"
         )
     if moved:
         lines.append(
@@ -83,13 +83,30 @@ def default_lines(posterior: Posterior) -> list[str]:
     return lines
 
 
-def _places(masks: Mapping[str, Mask]) -> str:
-    """Return in how many cells or entries of which parameters; empty where in none."""
+_NAMED = 4
+"""Cells that a sentence names, of more."""
+
+
+def _places(posterior: Posterior, masks: Mapping[str, Mask]) -> str:
+    """Return in which cells or entries of which parameters; empty where in none."""
     return ", ".join(
         f"{name} in {int(mask.sum())} of {mask.size} {'cells' if mask.ndim == 1 else 'entries'}"
+        + _names(posterior, name, mask)
         for name, mask in masks.items()
         if mask.any()
     )
+
+
+def _names(posterior: Posterior, parameter: str, mask: Mask) -> str:
+    """Return the first few names in brackets; nothing where all are meant, or there are none."""
+    from suffice.pipeline.ask.posterior.curves import entry_labels  # numpy is slow to import
+
+    labels = entry_labels(posterior, parameter)
+    names = [label for label, is_meant in zip(labels, mask.ravel(), strict=True) if is_meant and label]
+    if mask.all() or not names:
+        return ""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f" ({'; '.join(names[:_NAMED])}{more})"
 
 
 def unsettled_warning(posterior: Posterior) -> str:

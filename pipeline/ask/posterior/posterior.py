@@ -171,6 +171,19 @@ class Posterior(ParameterPosterior):
             self._judgements[name] = judge(self)
         return self._judgements[name]
 
+    def _known(self, parameter: str) -> str:
+        """Refuse an unknown parameter; of a mean that is no parameter, say how it follows from them."""
+        from suffice.pipeline.families import FAMILIES  # numpy is slow to import
+
+        try:
+            return ParameterPosterior._known(self, parameter)  # a class with slots is made twice
+        except UsageError as error:
+            mean = FAMILIES[self.family].mean
+            if parameter != "mean" or not mean:
+                raise
+            message = f"{error}; the column's mean is {mean}"
+            raise UsageError(message) from None
+
     @property
     def clipping(self) -> Clipping | None:
         """What the model says of records beyond the bounds, in cells that model clipping: no data are read.
@@ -222,7 +235,9 @@ class Posterior(ParameterPosterior):
         """Where the default prior, and not the release, decides intervals: by parameter, shaped as ``mean``.
 
         True where the family's default prior by itself gives two thirds or more to the posterior's central
-        interval of 95 %; of regressions and of several columns by draws of it. Empty under any other prior
+        interval of 95 %; and where it gives as much of what it has beyond the posterior's median to the
+        interval's far half, one of two thirds of its length or more. Of regressions and of several columns
+        by draws of it. Empty under any other prior
         and under ``plug-in``.
         """
         from suffice.pipeline.ask.judging.checking import decided_by_default  # few ask

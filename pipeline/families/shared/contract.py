@@ -263,6 +263,8 @@ class Family:
         Its one parameter, where draws of a posterior on a grid can be released instead of noisy components.
     interval : {"central", "highest-density"}
         The kind of its posteriors' intervals where none is asked for.
+    mean : str
+        The column's mean in its parameters and constants, as text, where it is none of them; else empty.
     n_categories : callable
         The spec's entry -> how many declared categories it counts in every cell; 1 where it counts none.
     tables : callable
@@ -320,6 +322,7 @@ class Family:
     refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
     sampled: SampledParameter | None = None
     interval: str = CENTRAL
+    mean: str = ""
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
     tables: Callable[[Any], tuple[CountTable, ...]] = field(default=lambda _spec: ())
     labels: Callable[[Constants], Mapping[str, tuple[str | None, ...]]] = field(

@@ -195,11 +195,13 @@ def one_sum_family(
     constants: Callable[[SpecType], Mapping[str, Fraction]] = lambda _spec: {},
     of_units: OfUnits | None = None,
     clipping_bounds: Callable[[SpecType], tuple[Fraction, Fraction]] | None = None,
+    mean: str = "",
 ) -> Family:
     """Return the family with this lattice of T and this model of T's total.
 
     `draw` gives a value of the column for every value of the parameter, `constants` what the model knows of
-    an entry; `example`, and the generative case with its prior, state an entry's keys beside the column.
+    an entry; `example`, and the generative case with its prior, state an entry's keys beside the column;
+    `mean` is ``Family.mean``.
     """
 
     def measure(entry: SpecType) -> PowerSums:
@@ -272,6 +274,7 @@ def one_sum_family(
         clipped_record=model.clipped_record,
         limits=model.limits,
         interval=model.interval,
+        mean=mean,
         of_units=of_units,
         sampled=SampledParameter(
             natural=model.natural,

@@ -243,10 +243,19 @@ class Components:
         return average
 
     def density(
-        self, update: Callable[[Floats, Floats], Distribution], points: Floats, *, at_once: int = 1 << 22
+        self,
+        update: Callable[[Floats, Floats], Distribution],
+        points: Floats,
+        *,
+        resolved: float = 0.0,
+        at_once: int = 1 << 22,
     ) -> Floats:
-        """Densities at points (n_cells, n_points), the scatter of what was merged left out of account."""
+        """Densities at points (n_cells, n_points), the scatter of what was merged left out of account.
+
+        Components that are narrower than a share `resolved` of the cell's spread are taken for as wide.
+        """
         values = np.empty(points.shape)
+        least = resolved * self.about(update, len(points))[3]
         step = max(1, at_once // points.shape[1])
         line = coordinate_of(update(self.n[:1], self.total[:1])).line
         ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
@@ -257,6 +266,9 @@ class Components:
                 for start in range(first, last, step):
                     part = slice(start, min(start + step, last))
                     given = coordinate_of(update(self.n[part], self.total[part]))
+                    narrow = np.maximum(least[self.cell[part]] ** 2 - given.width**2, 0.0)
+                    if np.any(narrow > 0.0):
+                        given = widened(update(self.n[part], self.total[part]), narrow).coordinate()
                     # (1).
                     value += np.exp(given.log_density(position[:, None])) @ self.weight[part]
                 with np.errstate(divide="ignore"):

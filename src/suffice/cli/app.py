@@ -287,8 +287,8 @@ def _run(words: list[str]) -> NoReturn:
         _fail(type(error).__name__, f"internal error ({type(error).__name__})", 1, as_json=as_json)
     if status == ReleaseInterruptedError.exit_status:  # Typer returns it for an interrupt of its own
         text = (
-            "interrupted; `suffice ledger show` lists what was ever charged, and the same command again "
-            "settles what it left"
+            "interrupted; a command that only reads left nothing behind; of one that releases "
+            "`suffice ledger show` lists what was charged, and the same command again settles it"
         )
         _fail(ReleaseInterruptedError.__name__, text, ReleaseInterruptedError.exit_status, as_json=as_json)
     sys.exit(status if isinstance(status, int) else 0)

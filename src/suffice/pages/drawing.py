@@ -38,7 +38,9 @@ class Scale:
     start, stop : float
         Where these stand.
     step : float
-        Between ticks: 1, 2 or 5 times a power of ten.
+        Between ticks: 1, 2 or 5 times a power of ten; of a logarithmic scale the ratio of two.
+    is_logarithmic : bool
+        Whether equal ratios are equally far apart; its ticks are powers of ten.
     """
 
     low: float
@@ -46,6 +48,7 @@ class Scale:
     start: float
     stop: float
     step: float
+    is_logarithmic: bool = False
 
     @classmethod
     def over(
@@ -71,19 +74,42 @@ class Scale:
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
         return cls(low=step * first, high=step * max(last, first + 1), start=start, stop=stop, step=step)
 
+    @classmethod
+    def logarithmic(
+        cls, low: float, high: float, start: float = 0.0, stop: float = 1.0, *, about: float = 6.0
+    ) -> Scale:
+        """Return a scale of logarithms from a number above 0 to a greater one.
+
+        Examples
+        --------
+        >>> Scale.logarithmic(0.02, 3000.0).labels()
+        ['0.1', '1', '10', '100', '1,000']
+        """
+        decades = max(1, math.ceil(math.log10(high / low) / about))
+        return cls(low=low, high=high, start=start, stop=stop, step=10.0**decades, is_logarithmic=True)
+
     def at(self, number: float) -> float:
         """Return where a number stands; one beyond an end stands there."""
-        share = min(max((number - self.low) / (self.high - self.low), 0.0), 1.0)
+        inside = min(max(number, self.low), self.high)
+        if self.is_logarithmic:
+            share = math.log(inside / self.low) / math.log(self.high / self.low)
+        else:
+            share = (inside - self.low) / (self.high - self.low)
         return self.start + share * (self.stop - self.start)
 
     @property
     def ticks(self) -> list[float]:
-        """The multiples of the step from one end to the other."""
+        """The multiples of the step from one end to the other; of a logarithmic scale its powers."""
+        if self.is_logarithmic:
+            low, high = (math.log(end, self.step) for end in (self.low, self.high))
+            return [self.step**power for power in range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)]
         first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
         return [self.step * tick for tick in range(first, last + 1)]
 
     def labels(self) -> list[str]:
         """Return the ticks as texts; see :func:`written_alike`."""
+        if self.is_logarithmic:
+            return [number(tick) for tick in self.ticks]
         return written_alike(self.ticks)
 
 
@@ -255,14 +281,15 @@ class DrawnInterval:
         return all(map(math.isfinite, (self.low, self.lower_half, self.middle, self.upper_half, self.high)))
 
 
-def common_scale(intervals: Sequence[DrawnInterval | None], most: float = 5.0) -> Scale:
-    """Return the scale on which all intervals fit."""
+def common_scale(
+    intervals: Sequence[DrawnInterval | None], most: float = 5.0, *, in_logs: bool = False
+) -> Scale:
+    """Return the scale on which all intervals fit, logarithmic where they are above 0 and that is asked."""
     shown = [interval for interval in intervals if interval is not None and interval.is_finite]
     if not shown:
         return Scale.enclosing(0.0, 1.0, about=most)
-    return Scale.enclosing(
-        min(interval.low for interval in shown), max(interval.high for interval in shown), about=most
-    )
+    low, high = min(interval.low for interval in shown), max(interval.high for interval in shown)
+    return Scale.logarithmic(low, high, about=most) if in_logs else Scale.enclosing(low, high, about=most)
 
 
 def series(

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pages import drawing
-from suffice.pipeline.ask.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
+from suffice.pipeline.ask.posterior.curves import (
+    curve_points,
+    entry_labels,
+    in_words,
+    smoothing_of,
+    spans_decades,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,7 +83,7 @@ class Curve:
     ----------
     kind : {"noise-aware", "plug-in", "prior"}
     points, density : ndarray of shape (n_points,), float64
-        Ascending values of the parameter, and the density there.
+        Ascending values of the parameter, and the density there; of a logarithmic axis that of the logarithm.
     """
 
     kind: str
@@ -104,7 +110,9 @@ class Row:
     curves: tuple[Curve, ...] = ()
 
 
-def densities(rows: Sequence[Row], *, title: str, axis: str, mass: float, heading: str = "") -> str:
+def densities(
+    rows: Sequence[Row], *, title: str, axis: str, mass: float, heading: str = "", in_logs: bool = False
+) -> str:
     """Return smooth densities, a row a cell, over their intervals; each is drawn to its own height.
 
     Parameters
@@ -118,11 +126,14 @@ def densities(rows: Sequence[Row], *, title: str, axis: str, mass: float, headin
         Of the intervals.
     heading : str
         What the labels are: the names of the group columns.
+    in_logs : bool
+        Whether the axis is logarithmic; all that is shown is then above 0.
     """
     alone = len(rows) == 1
     tall, each = (150.0, 190.0) if alone else (44.0, 58.0)
     left = 8.0 if alone else drawing.label_width([heading, *(row.label for row in rows)], _LONGEST) + 14.0
-    scale = drawing.Scale.over(*_seen(rows), left, drawing.WIDTH - 12.0)
+    over = drawing.Scale.logarithmic if in_logs else drawing.Scale.over
+    scale = over(*_seen(rows, in_logs=in_logs), left, drawing.WIDTH - 12.0)
     top = LEGEND + (6.0 if alone else 22.0)
     bottom = top + each * len(rows)
     kinds = [kind for kind in (NOISE_AWARE, PLUG_IN, PRIOR) if any(_has(row, kind) for row in rows)]
@@ -142,12 +153,24 @@ def densities(rows: Sequence[Row], *, title: str, axis: str, mass: float, headin
 
 
 def forest(
-    rows: Sequence[Row], *, title: str, axis: str, mass: float, kind: str = NOISE_AWARE, heading: str = ""
+    rows: Sequence[Row],
+    *,
+    title: str,
+    axis: str,
+    mass: float,
+    kind: str = NOISE_AWARE,
+    heading: str = "",
+    in_logs: bool = False,
 ) -> str:
     """Return medians with middle halves and intervals, a line a cell; parameters as ``densities``."""
     left = drawing.label_width([heading, *(row.label for row in rows)], _LONGEST) + 16.0
     known = [value for row in rows for value in row.quantiles if math.isfinite(value)]
-    scale = drawing.Scale.over(*drawing.rounded_out(*extent(known)), left, drawing.WIDTH - 12.0)
+    places = left, drawing.WIDTH - 12.0
+    scale = (
+        drawing.Scale.logarithmic(*extent(known), *places)
+        if in_logs
+        else drawing.Scale.over(*drawing.rounded_out(*extent(known)), *places)
+    )
     top, each = 26.0 if heading else 10.0, 24.0
     bottom = top + each * len(rows) + 4.0
     parts = [drawing.numbers_below(scale, top, bottom, axis)]
@@ -174,6 +197,7 @@ def ranked(
     mass: float,
     cells: str = "cells",
     middles: str = "medians",
+    in_logs: bool = False,
 ) -> str:
     """Return intervals of very many cells in the order of their medians, as a band.
 
@@ -181,7 +205,7 @@ def ranked(
     ----------
     lower, middle, upper : ndarray of shape (n_cells,), float64
         Ends and medians; cells with one that is not finite are left out.
-    title, axis, mass
+    title, axis, mass, in_logs
         As in ``densities``.
     cells : str
         What is ranked, in the plural.
@@ -190,8 +214,12 @@ def ranked(
     """
     known = np.isfinite(lower) & np.isfinite(middle) & np.isfinite(upper)
     order = np.flatnonzero(known)[np.argsort(middle[known], kind="stable")]
-    ends = drawing.rounded_out(*extent([*lower[order].tolist(), *upper[order].tolist()]))
-    scale = drawing.Scale.over(*ends, 300.0, 34.0, about=5.0)
+    ends = extent([*lower[order].tolist(), *upper[order].tolist()])
+    scale = (
+        drawing.Scale.logarithmic(*ends, 300.0, 34.0, about=5.0)
+        if in_logs
+        else drawing.Scale.over(*drawing.rounded_out(*ends), 300.0, 34.0, about=5.0)
+    )
     left = beside(scale)
     across = drawing.Scale.over(1.0, float(max(len(order), 2)), left, drawing.WIDTH - 12.0)
     groups = np.array_split(order, min(len(order), 600)) if len(order) else []
@@ -229,14 +257,18 @@ def ranked(
     return drawing.figure("ranked", 346.0, title, description, *parts)
 
 
-def _seen(rows: Sequence[Row]) -> tuple[float, float]:
+def _seen(rows: Sequence[Row], *, in_logs: bool) -> tuple[float, float]:
     """Return the interval that densities are shown over: of their intervals, and some of their tails."""
     curves = [[curve.points[[0, -1]] for curve in row.curves if curve.kind != PRIOR] for row in rows]
     known = [value for row in rows for value in row.quantiles if math.isfinite(value)]
     whole = extent([float(end) for ends in curves for points in ends for end in points])
     if not known:
         return whole
-    reach = (0.35 if len(rows) == 1 else 0.12) * (max(known) - min(known))
+    share = 0.35 if len(rows) == 1 else 0.12
+    if in_logs:
+        beyond, room = (max(known) / min(known)) ** share, (whole[1] / whole[0]) ** 0.03
+        return max(whole[0] / room, min(known) / beyond), min(whole[1] * room, max(known) * beyond)
+    reach = share * (max(known) - min(known))
     return max(whole[0], min(known) - reach), min(whole[1], max(known) + reach)
 
 
@@ -325,8 +357,9 @@ def parameter_figure(
         Of quantiles, where they rest on draws.
     most_intervals : int
     """
-    axis = in_words(posterior, parameter)
     marks = posterior.five_numbers(parameter, mass, interval=interval, draws=draws, rng=rng)
+    in_logs = spans_decades(posterior, parameter, marks)
+    axis = in_words(posterior, parameter) + (" (logarithmic axis)" if in_logs else "")
     flat = marks.reshape(-1, 5)
     labels = entry_labels(posterior, parameter)
     kind = NOISE_AWARE if posterior.method == NOISE_AWARE else PLUG_IN
@@ -335,20 +368,31 @@ def parameter_figure(
     ends_text = f"{100 * mass:g} % {posterior.interval_kind(interval)} interval"
     if len(labels) > most_intervals:
         svg = ranked(
-            flat[:, 0], flat[:, 2], flat[:, 4], title=about, axis=axis, mass=mass, cells=_cells(posterior)
+            flat[:, 0],
+            flat[:, 2],
+            flat[:, 4],
+            title=about,
+            axis=axis,
+            mass=mass,
+            cells=_cells(posterior),
+            in_logs=in_logs,
         )
         return ParameterFigure(
             heading=about,
             svg=svg,
             caption=f"Medians in ascending order within their {ends_text}s; keys stand in the table.",
         )
-    curves = _curves(posterior, parameter, kind, draws, rng) if len(labels) <= MOST_DENSITIES else None
+    curves = (
+        _curves(posterior, parameter, kind, draws, rng, in_logs=in_logs)
+        if len(labels) <= MOST_DENSITIES
+        else None
+    )
     if curves is None:
         rows = [
             Row(label=label, quantiles=_five(quantiles))
             for label, quantiles in zip(labels, flat, strict=True)
         ]
-        svg = forest(rows, title=about, axis=axis, mass=mass, kind=kind, heading=heading)
+        svg = forest(rows, title=about, axis=axis, mass=mass, kind=kind, heading=heading, in_logs=in_logs)
         return ParameterFigure(
             heading=about, svg=svg, caption=f"Medians, middle halves (thick) and {ends_text}s (thin)."
         )
@@ -357,12 +401,14 @@ def parameter_figure(
         for label, quantiles, entry_curves in zip(labels, flat, curves, strict=True)
     ]
     smoothed = f", {said}" if (said := smoothing_of(posterior)) else ""
-    svg = densities(rows, title=about, axis=axis, mass=mass, heading=heading)
+    svg = densities(rows, title=about, axis=axis, mass=mass, heading=heading, in_logs=in_logs)
+    densities_of = "Densities of the logarithm" if in_logs else "Densities"
     return ParameterFigure(
         heading=about,
         svg=svg,
         caption=(
-            f"Densities, with the {ends_text} darker; below each its median, middle half and {ends_text}. "
+            f"{densities_of}, with the {ends_text} darker; below each its median, middle half and "
+            f"{ends_text}. "
             f"Curves are the posterior's own, not of draws{smoothed}; each is drawn to its own height."
         ),
         is_smooth=True,
@@ -370,19 +416,30 @@ def parameter_figure(
 
 
 def _curves(
-    posterior: Posterior, parameter: str, kind: str, draws: int, rng: np.random.Generator
+    posterior: Posterior,
+    parameter: str,
+    kind: str,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    in_logs: bool,
 ) -> list[tuple[Curve, ...]] | None:
     """The prior's and the posterior's density of every entry; None where draws alone are known."""
-    points = curve_points(posterior, parameter, _POINTS, draws=draws, rng=rng)
+    points = curve_points(posterior, parameter, _POINTS, in_logs=in_logs, draws=draws, rng=rng)
     if not np.isfinite(points).all():
         return None
     density = posterior.density(parameter, points)
     if density is None:
         return None
     flat_points, flat = points.reshape(-1, _POINTS), density.reshape(-1, _POINTS)
-    everywhere = np.linspace(float(np.min(points)), float(np.max(points)), _POINTS)
+    evenly = np.geomspace if in_logs else np.linspace
+    everywhere = evenly(float(np.min(points)), float(np.max(points)), _POINTS)
     prior = posterior.prior_density(parameter, everywhere)
     priors: Floats | None = None if prior is None else prior.reshape(-1, _POINTS)
+    if in_logs:
+        # The density of log x is x times that of x.
+        flat = flat * flat_points
+        priors = None if priors is None else priors * everywhere
     by_entry = []
     for entry, (entry_points, density) in enumerate(zip(flat_points, flat, strict=True)):
         curves = [Curve(kind=kind, points=entry_points, density=density)]

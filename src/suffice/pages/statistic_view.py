@@ -18,6 +18,7 @@ from suffice.pages.rendering import markup
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.ask.posterior.curves import spans_decades
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
 from suffice.pipeline.ask.posterior.posterior import summarise
 from suffice.pipeline.families import FAMILIES
@@ -78,6 +79,8 @@ class StatisticView:
         Whether a sample's draws are of a flatter law than the data's own posterior.
     densities : str
         Smooth densities as SVG, where few are shown and their law is known; else empty.
+    in_logs : bool
+        Whether the picture's axis is logarithmic.
     selection : str
         Which cells are shown, where they are not all; else empty.
     """
@@ -98,6 +101,7 @@ class StatisticView:
     within: tuple[float, float] = (0.0, 1.0)
     is_tempered: bool = False
     densities: str = field(default="", repr=False)
+    in_logs: bool = False
 
     def cell_label(self, cell: int) -> str:
         """Return the keys of a shown cell in words; empty where there are no groups."""
@@ -157,6 +161,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
         warnings=_warnings(posterior, statistic),
         selection=selection,
         densities=_densities(posterior, rng) if marks.shape[0] * marks.shape[1] <= MOST_DENSITIES else "",
+        in_logs=spans_decades(posterior, parameter, marks),
     )
 
 
@@ -379,7 +384,7 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
         if panels is not None:
             return Picture(panels=panels, caption=_caption(view, f" along {axis}"))
     if len(labelled) <= MOST_FOREST_ROWS:
-        x = common_scale([interval for _, _, interval in labelled])
+        x = common_scale([interval for _, _, interval in labelled], in_logs=view.in_logs)
         rows = tuple(
             ForestRow(
                 label=", ".join(filter(None, (view.cell_label(cell), entry))) or view.shown_of,
@@ -396,8 +401,9 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
     band = ranked(
         *ends.T,
         title=f"{view.name}: {len(intervals)} intervals of {view.shown_of}, ranked",
-        axis=view.shown_of.replace("_", " "),
+        axis=view.shown_of.replace("_", " ") + (" (logarithmic axis)" if view.in_logs else ""),
         mass=MASS,
+        in_logs=view.in_logs,
         cells="cells" if len(view.entries) == 1 else "entries",
         middles="medians" if view.kind == POSTERIOR else "estimates",
     )
@@ -446,11 +452,15 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | 
     if len(by_label) > MOST_PANELS:
         return None
     panels = {label: [by_place.get(place) for place in places] for label, by_place in by_label.items()}
-    return panels_of(panels, [str(place) for place in places], axis)
+    return panels_of(panels, [str(place) for place in places], axis, in_logs=view.in_logs)
 
 
 def panels_of(
-    by_label: Mapping[str, Sequence[DrawnInterval | None]], places: Sequence[str], axis: str
+    by_label: Mapping[str, Sequence[DrawnInterval | None]],
+    places: Sequence[str],
+    axis: str,
+    *,
+    in_logs: bool = False,
 ) -> tuple[tuple[str, Markup], ...]:
     """Return small panels that share their axes, one for each label.
 
@@ -461,8 +471,11 @@ def panels_of(
     places : sequence of str
     axis : str
         What the places are of.
+    in_logs : bool
+        Whether the numbers stand on a logarithmic scale.
     """
-    y = common_scale([interval for intervals in by_label.values() for interval in intervals], 3.0)
+    shown = [interval for intervals in by_label.values() for interval in intervals]
+    y = common_scale(shown, 3.0, in_logs=in_logs)
     return tuple(
         (
             label,
@@ -518,4 +531,5 @@ def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
         what = f"Circles are unbiased estimates; bars reach as far {noise} {caution}"
     shown = f" Shown: {view.selection}." if view.selection else ""
     of = view.shown_of.replace("_", " ")
+    along = f"{along}, on a logarithmic scale" if view.in_logs else along
     return f"{of[0].upper()}{of[1:]} of {view.name}{along}. {what}{shown}"

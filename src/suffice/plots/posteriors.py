@@ -9,9 +9,24 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
-from suffice.pipeline.ask.posterior.curves import curve_points, entry_labels, in_words, smoothing_of
+from suffice.pipeline.ask.posterior.curves import (
+    curve_points,
+    entry_labels,
+    in_words,
+    smoothing_of,
+    spans_decades,
+)
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
-from suffice.plots.rows import HEIGHT, TALL, Curves, Intervals, draw_curves, draw_intervals, draw_ranked
+from suffice.plots.rows import (
+    HEIGHT,
+    TALL,
+    Curves,
+    Intervals,
+    draw_curves,
+    draw_intervals,
+    draw_ranked,
+    put_in_logs,
+)
 from suffice.plots.style import BESIDE, POSTERIOR, QUIET, check_plot, finish, new_figure, save, styled
 
 if TYPE_CHECKING:
@@ -110,7 +125,11 @@ def plot_posterior(
                 else intervals_of(beside, parameter, mass, draws, rng, interval=interval)
             )
             kinds = [shown] if other is None else [shown, other]
-            axis_label = in_words(posterior, parameter)
+            marks = [np.stack([each.lower, each.upper], axis=-1) for each in kinds]
+            in_logs = spans_decades(posterior, parameter, np.concatenate(marks))
+            if in_logs:
+                put_in_logs(axis, upwards=is_ranked)
+            axis_label = in_words(posterior, parameter) + (" (logarithmic axis)" if in_logs else "")
             if is_ranked:
                 draw_ranked(axis, kinds, axis_label)
                 continue
@@ -118,7 +137,9 @@ def plot_posterior(
             if chosen == FOREST:
                 draw_intervals(axis, names, kinds)
                 continue
-            from_draws |= _draw_densities(axis, parameter, names, posterior, beside, shown, draws, rng)
+            from_draws |= _draw_densities(
+                axis, parameter, names, posterior, beside, shown, draws, rng, in_logs=in_logs
+            )
         about = f"{100 * mass:g} % {posterior.interval_kind(interval)} interval"
         finish(figure, title, _subtitle(posterior, chosen, about, is_ranked, from_draws), footer)
         save(figure, path)
@@ -155,18 +176,20 @@ def colour_of(posterior: Posterior) -> str:
 
 
 def curves_of(
-    posterior: Posterior, parameter: str, draws: int, rng: np.random.Generator
+    posterior: Posterior, parameter: str, draws: int, rng: np.random.Generator, *, in_logs: bool = False
 ) -> tuple[Curves, bool]:
-    """Return the densities of every entry of a parameter, and whether they are of draws."""
+    """Return densities of every entry of a parameter, or of its logarithm; and whether they are of draws."""
     dashed = "-" if posterior.method == NOISE_AWARE else "--"
-    points = curve_points(posterior, parameter, _POINTS, draws=draws, rng=rng)
+    points = curve_points(posterior, parameter, _POINTS, in_logs=in_logs, draws=draws, rng=rng)
     density = posterior.density(parameter, points)
     if density is not None:
+        # The density of log x is x times that of x.
+        density = density * points if in_logs else density
         flat = points.reshape(-1, _POINTS), density.reshape(-1, _POINTS)
         colour, name = colour_of(posterior), posterior.method
         return Curves(points=flat[0], density=flat[1], colour=colour, line=dashed, label=name), False
     drawn = posterior.sample(draws, rng)[parameter].reshape(draws, -1).T
-    histograms = [_histogram(entry_draws) for entry_draws in drawn]
+    histograms = [_histogram(entry_draws, in_logs=in_logs) for entry_draws in drawn]
     return (
         Curves(
             points=np.stack([edges for edges, _ in histograms]),
@@ -188,19 +211,22 @@ def _draw_densities(
     shown: Intervals,
     draws: int,
     rng: np.random.Generator,
+    *,
+    in_logs: bool,
 ) -> bool:
     """Draw the prior, the posterior beside and the posterior; say whether any is of draws."""
-    curves, from_draws = curves_of(posterior, parameter, draws, rng)
+    curves, from_draws = curves_of(posterior, parameter, draws, rng, in_logs=in_logs)
     kinds = [_filled(curves)]
     if beside is not None:
-        other, also = curves_of(beside, parameter, draws, rng)
+        other, also = curves_of(beside, parameter, draws, rng, in_logs=in_logs)
         kinds.append(other)
         from_draws |= also
-    everywhere = np.linspace(float(curves.points.min()), float(curves.points.max()), _POINTS)
+    evenly = np.geomspace if in_logs else np.linspace
+    everywhere = evenly(float(curves.points.min()), float(curves.points.max()), _POINTS)
     prior = posterior.prior_density(parameter, everywhere)
     if prior is not None:
         each = prior.reshape(-1, _POINTS)
-        density = each[np.arange(len(curves.points)) % len(each)]
+        density = each[np.arange(len(curves.points)) % len(each)] * (everywhere if in_logs else 1.0)
         points = np.broadcast_to(everywhere, density.shape)
         kinds.append(Curves(points=points, density=density, colour=QUIET, line=":", label="prior"))
     draw_curves(axis, names, kinds, shown)
@@ -211,12 +237,13 @@ def _filled(curves: Curves) -> Curves:
     return dataclasses.replace(curves, is_filled=True)
 
 
-def _histogram(sample: Floats) -> tuple[Floats, Floats]:
-    """The outline of a histogram: positions and heights, each twice."""
+def _histogram(sample: Floats, *, in_logs: bool) -> tuple[Floats, Floats]:
+    """The outline of a histogram, of logarithms where they are drawn: positions and heights, each twice."""
+    sample = np.log(sample) if in_logs else sample
     low, high = np.quantile(sample, [0.001, 0.999])
     reach = (float(low), float(max(high, np.nextafter(low, np.inf))))
     density, edges = np.histogram(sample, bins=_BINS, range=reach, density=True)
-    points = np.repeat(edges, 2)[1:-1]
+    points = np.repeat(np.exp(edges) if in_logs else edges, 2)[1:-1]
     return points, np.repeat(density.astype(np.float64), 2)
 
 

@@ -20,6 +20,8 @@ HEIGHT = 0.27
 """Inches of an interval's row."""
 TALL = 0.62
 """Inches of a density's."""
+_ROOM = 0.03
+"""Share of a logarithmic axis beyond what is drawn: few of its marks stand in the middle."""
 _MARK: dict[str, Any] = {"markersize": 4.6, "markerfacecolor": "white", "markeredgewidth": 1.3}
 
 
@@ -135,8 +137,20 @@ def draw_curves(axis: Axes, labels: Sequence[str], kinds: Sequence[Curves], belo
     axis.plot(below.middle, at, "o", color=below.colour, **_MARK)
     _name_rows(axis, labels)
     axis.set_ylim(len(labels) - 0.72, -0.95)
-    axis.set_xlim(*_seen(kinds, below))
+    low, high = _seen(kinds, below, in_logs=axis.get_xscale() == "log")
+    axis.set_xlim(low, high)
     _legend(axis, [kind.label for kind in kinds])
+
+
+def put_in_logs(axes: Axes, *, upwards: bool) -> None:
+    """Make the axis of numbers logarithmic, with powers of ten that are written as numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # the plot extra
+
+    (axes.set_yscale if upwards else axes.set_xscale)("log")
+    axis = axes.yaxis if upwards else axes.xaxis
+    axis.set_major_locator(LogLocator(numticks=8))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:,.6g}"))
 
 
 def draw_ranked(axis: Axes, kinds: Sequence[Intervals], label: str) -> None:
@@ -177,7 +191,7 @@ def draw_series(axis: Axes, keys: Sequence[str], kinds: Sequence[Intervals]) -> 
     _legend(axis, [kind.label for kind in kinds])
 
 
-def _seen(kinds: Sequence[Curves], below: Intervals) -> tuple[float, float]:
+def _seen(kinds: Sequence[Curves], below: Intervals, *, in_logs: bool) -> tuple[float, float]:
     """The numbers that are shown: intervals, and some of the tails."""
     ends = np.concatenate([below.lower, below.upper])
     ends = ends[np.isfinite(ends)]
@@ -185,8 +199,12 @@ def _seen(kinds: Sequence[Curves], below: Intervals) -> tuple[float, float]:
     whole = min(float(points.min()) for points in shown), max(float(points.max()) for points in shown)
     if not len(ends):
         return whole
-    reach = (0.35 if len(below.middle) == 1 else 0.14) * (float(ends.max() - ends.min()) or 1.0)
-    return max(whole[0], float(ends.min()) - reach), min(whole[1], float(ends.max()) + reach)
+    least, most, share = float(ends.min()), float(ends.max()), 0.35 if len(below.middle) == 1 else 0.14
+    if in_logs:
+        beyond, room = (most / least) ** share, (whole[1] / whole[0]) ** _ROOM
+        return max(whole[0] / room, least / beyond), min(whole[1] * room, most * beyond)
+    reach = share * ((most - least) or 1.0)
+    return max(whole[0], least - reach), min(whole[1], most + reach)
 
 
 def _name_rows(axis: Axes, labels: Sequence[str]) -> None:

@@ -77,6 +77,8 @@ _MOST_PARTS = 8
 _BULGE = 1.25
 """How much more log W may rise between the points where it is looked at than it does at them."""
 _SLACK = 1e-7
+_RESOLVED = 0.12
+"""Share of a spread up to which densities under spread priors are smoothed."""
 _INNER = np.array([0.0, 0.5, 1.0])
 
 
@@ -455,14 +457,19 @@ class LatentSumPosterior:
         return self.merged.cdf(self.update, points)
 
     def density(self, parameter: str, points: Floats) -> Floats:
-        """Densities at points (n_cells, n_points): of the latent pairs again, merged much less."""
+        """Densities at points (n_cells, n_points): of the latent pairs again, merged much less.
+
+        Under a prior that is spread over scales S is not known to a factor, and a node of it narrow where
+        records are many: such densities are smoothed over up to an eighth of their spread, on the line.
+        """
         values = np.empty(points.shape)
+        resolved = _RESOLVED if isinstance(self.sums.marginal, SpreadGammaGamma) else 0.0
         for batch in batches(self.sums):
             nodes = _resolved(self.sums.take(batch), self.update)
             fine = Components.of(nodes, self.update, len(batch), fineness=FINE, negligible=_NEXT_TO_NOTHING)
             if self.levels is not None:
                 fine = fine.tempered(self.levels[batch])
-            values[batch] = fine.density(self.update, points[batch])
+            values[batch] = fine.density(self.update, points[batch], resolved=resolved)
         return values
 
     def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:

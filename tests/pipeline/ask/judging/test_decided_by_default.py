@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from suffice.pipeline.ask.judging.bounded_prior import _components, density_of_b
 from suffice.pipeline.ask.judging.checking import MOVES, _moved
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.notes import default_lines
+from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
-from suffice.pipeline.math.priors.mixtures import ScaleMixture
+from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
 from support.correlated_predictors import fixed_release
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -35,7 +37,9 @@ def test_a_cell_that_noise_hides_is_told_from_one_that_it_does_not() -> None:
     posterior = shares("0.1", (20, 10), (2000, 1000))
     assert posterior.decided_by_default["probability"].tolist() == [True, False]
     (line,) = default_lines(posterior)
-    assert line.startswith("the release says little of probability in 1 of 2 cells: the default prior")
+    assert line.startswith(
+        "the default prior decides 95 % intervals, or their far ends, of probability in 1 of"
+    )
     assert line in posterior.notes
     assert default_lines(shares("0.1", (2000, 1000))) == []
 
@@ -81,13 +85,45 @@ def above(x: np.ndarray) -> np.ndarray:
 
 
 def test_a_total_behind_noise_leaves_a_spread_scale_to_its_prior() -> None:
-    """The end that data set of a spread scale is not the prior's, of ten records at least."""
+    """Of a rate whose total noise hides the upper end is the prior's, though the lower one is the data's."""
     plan = statistic_plan(EXPONENTIAL, epsilon="0.1", public_n=False)
     unit = 1 << (plan.parameters.lattice_bits or 0)
     hidden, plain = (0, 300 * unit), (100 * unit, 200 * unit)
     few = (0, 10 * unit)
     posterior = posterior_of(noisy_statistic(plan, np.array([hidden, plain, few])))
-    assert posterior.decided_by_default["rate"].tolist() == [False, False, True]
+    assert posterior.decided_by_default["rate"].tolist() == [True, False, True]
+
+
+def longer(upper: float) -> Mixture:
+    """The rule of the default with two decades of scales more: what is the prior's own moves by as much."""
+    scales = 10.0 ** (-0.6 * np.arange(14))
+    weights = 0.25 / len(scales) + 0.75 * np.sqrt(scales) / np.sqrt(scales).sum()
+    parts = (
+        (float(weight), Gamma(3, 2 * scale * upper)) for weight, scale in zip(weights, scales, strict=True)
+    )
+    return Mixture(*itertools.chain.from_iterable(parts))
+
+
+def test_a_far_end_that_is_said_to_be_the_priors_moves_with_it() -> None:
+    """Two decades more move it by two; other ends stay, though they may be as far from the middle."""
+    plan = statistic_plan(EXPONENTIAL, epsilon="1", public_n=False)
+    unit = 1 << (plan.parameters.lattice_bits or 0)
+    # Totals of 0 to 30 noise scales, of 10 to 1,000 records.
+    released = [(total * unit, (n - total) * unit) for n in (10, 100, 1000) for total in (0, 1, 3, 10, 30)]
+    statistic = noisy_statistic(plan, np.array(released))
+    posterior, moved = posterior_of(statistic), posterior_of(statistic, prior=longer(100.0))
+    decided = posterior.decided_by_default["rate"]
+    decades = np.log10(moved.quantile("rate", 0.975) / posterior.quantile("rate", 0.975))
+    assert 3 <= decided.sum() <= 12
+    assert np.all(decades[decided] > 1.0)
+    assert np.all(np.abs(decades[~decided]) < 0.5)
+
+
+def test_the_lower_end_of_a_small_share_is_not_judged() -> None:
+    """Of no successes in 2,000 it is the prior's in a ratio, and next to nothing in a difference."""
+    posterior = shares("1", (2000, 0))
+    assert posterior.quantile("probability", 0.5)[0] > 10 * posterior.quantile("probability", 0.025)[0]
+    assert not posterior.decided_by_default["probability"].any()
 
 
 @pytest.mark.slow
@@ -115,7 +151,7 @@ def test_a_share_of_almost_all_is_drawn_towards_others_that_noise_does_not_rule_
     assert posterior.moved_by_default["probability"].tolist() == moved
     assert not posterior.decided_by_default["probability"].any()
     (line,) = default_lines(posterior)
-    assert line.startswith("the default prior moves probability in 1 of 12 entries: half of it would change")
+    assert line.startswith("the default prior moves probability in 1 of 12 entries (0, a): half of it would")
     assert line in posterior.notes
 
 

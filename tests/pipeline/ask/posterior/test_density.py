@@ -13,7 +13,8 @@ from scipy import special, stats
 from suffice.errors import UsageError
 from suffice.pipeline.ask.batches.part_answer import posterior_of_alike
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
-from suffice.pipeline.ask.posterior.curves import curve_points
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.ask.posterior.curves import curve_points, spans_decades
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.generative_models import generative_model_for, noise_aware_families
@@ -264,3 +265,53 @@ def test_cells_that_are_alike_have_the_densities_of_each() -> None:
         assert found is not None
         assert expected is not None
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def hidden_rate() -> Posterior:
+    """Of 3,000 records and a total of two noise scales: its upper end is decades above its lower one."""
+    plan = statistic_plan({"family": "exponential", "column": "x", "upper": 100}, epsilon="1", public_n=False)
+    unit = 1 << (plan.parameters.lattice_bits or 0)
+    return posterior_of(noisy_statistic(plan, np.array([[2 * unit, 2998 * unit]])))
+
+
+def test_points_of_far_tails_lie_where_the_mass_does() -> None:
+    """On an even axis the tops of such densities lay between the first two points."""
+    posterior = hidden_rate()
+    for in_logs in (False, True):
+        points = curve_points(
+            posterior, "rate", 161, in_logs=in_logs, draws=DRAWS, rng=np.random.default_rng()
+        )[0]
+        assert np.all(np.diff(points) >= 0.0)
+        middle = posterior.quantile("rate", [0.25, 0.5])[0]
+        assert np.sum((points > middle[0]) & (points < middle[1])) >= 10
+
+
+def test_a_density_of_a_hidden_rate_does_not_ripple() -> None:
+    """On a logarithmic axis it rises once and falls once: nodes of the latent sum do not show."""
+    posterior = hidden_rate()
+    points = curve_points(posterior, "rate", 161, in_logs=True, draws=DRAWS, rng=np.random.default_rng())
+    density = posterior.density("rate", points)
+    assert density is not None
+    height = (density * points)[0]
+    assert np.sum(np.abs(np.diff(height))) < 2.2 * np.max(height)
+
+
+def test_an_axis_is_logarithmic_where_a_positive_interval_spans_two_decades() -> None:
+    posterior = hidden_rate()
+    assert spans_decades(posterior, "rate", posterior.credible_interval("rate"))
+    assert spans_decades(posterior, "rate", [[1.0, 100.0], [5.0, 6.0]])
+    assert not spans_decades(posterior, "rate", [[1.0, 99.0], [500.0, 600.0]])
+    assert not spans_decades(posterior, "rate", [[0.0, 100.0]])
+    shares = some_posterior("bernoulli", NOISE_AWARE)
+    assert not spans_decades(shares, "probability", [[0.001, 0.9]])
+
+
+def test_a_bounded_mean_is_shown_within_its_bounds() -> None:
+    plan = statistic_plan(
+        {"family": "normal", "column": "x", "lower": 0, "upper": 100}, epsilon="1", public_n=False
+    )
+    unit = 1 << 2 * (plan.parameters.lattice_bits or 0)
+    posterior = posterior_of(noisy_statistic(plan, np.array([[3 * unit, 3 * unit, unit]])))
+    points = curve_points(posterior, "mean", 161, draws=DRAWS, rng=np.random.default_rng())
+    assert points.min() >= 0.0
+    assert points.max() <= 100.0
