@@ -171,18 +171,12 @@ class Posterior(ParameterPosterior):
             self._judgements[name] = judge(self)
         return self._judgements[name]
 
-    def _known(self, parameter: str) -> str:
-        """Refuse an unknown parameter; of a mean that is no parameter, say how it follows from them."""
+    def _hint(self, parameter: str) -> str:
+        """Of a mean that is no parameter, how it follows from them."""
         from suffice.pipeline.families import FAMILIES  # numpy is slow to import
 
-        try:
-            return ParameterPosterior._known(self, parameter)  # a class with slots is made twice
-        except UsageError as error:
-            mean = FAMILIES[self.family].mean
-            if parameter != "mean" or not mean:
-                raise
-            message = f"{error}; the column's mean is {mean}"
-            raise UsageError(message) from None
+        mean = FAMILIES[self.family].mean
+        return f"; the column's mean is {mean}" if parameter == "mean" and mean else ""
 
     @property
     def clipping(self) -> Clipping | None:

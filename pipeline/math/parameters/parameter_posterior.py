@@ -363,9 +363,15 @@ class ParameterPosterior:
     def _known(self, parameter: str) -> str:
         if parameter not in self.parameters:
             known = ", ".join(self.parameters)
-            message = f"{self.statistic} has no parameter {parameter!r}: it has {known}"
+            message = (
+                f"{self.statistic} has no parameter {parameter!r}: it has {known}{self._hint(parameter)}"
+            )
             raise UsageError(message)
         return parameter
+
+    def _hint(self, _parameter: str) -> str:
+        """What else to say to who asks for a parameter that there is not."""
+        return ""
 
 
 def ends_of(mass: float) -> tuple[float, float]:
