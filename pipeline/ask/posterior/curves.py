@@ -95,15 +95,6 @@ def in_words(posterior: Posterior, parameter: str) -> str:
     return f"{name} of {columns[0]}" + (f", {unit}" if unit else "")
 
 
-def entry_labels(posterior: Posterior, parameter: str) -> list[str]:
-    """Return the keys of every cell, and the category or component of every entry, as one label each."""
-    cells = [
-        ", ".join(str(keys[cell]) for keys in posterior.groups.values()) for cell in range(posterior.n_groups)
-    ]
-    _, names = posterior.labels(parameter)
-    return [", ".join(filter(None, (cell, name))) for cell in cells for name in names] if names else cells
-
-
 def smoothing_of(posterior: Posterior) -> str:
     """Return what a picture has to say of the smoothing of its densities; empty where there is none."""
     if posterior.n_prior is None:

@@ -99,9 +99,7 @@ def _places(posterior: Posterior, masks: Mapping[str, Mask]) -> str:
 
 def _names(posterior: Posterior, parameter: str, mask: Mask) -> str:
     """Return the first few names in brackets; nothing where all are meant, or there are none."""
-    from suffice.pipeline.ask.posterior.curves import entry_labels  # numpy is slow to import
-
-    labels = entry_labels(posterior, parameter)
+    labels = posterior.entry_names(parameter)
     names = [label for label, is_meant in zip(labels, mask.ravel(), strict=True) if is_meant and label]
     if mask.all() or not names:
         return ""

@@ -360,6 +360,15 @@ class ParameterPosterior:
         """
         return contrasts.entry_labels(parameter, self.categories, self.components)
 
+    def entry_names(self, parameter: str) -> list[str]:
+        """Return a name for every entry of every cell in turn: its keys, and its category or component.
+
+        Empty texts where there is one cell without keys.
+        """
+        cells = [", ".join(str(keys[cell]) for keys in self.groups.values()) for cell in range(self.n_groups)]
+        _, names = self.labels(parameter)
+        return [", ".join(filter(None, (cell, name))) for cell in cells for name in names] if names else cells
+
     def _known(self, parameter: str) -> str:
         if parameter not in self.parameters:
             known = ", ".join(self.parameters)

@@ -16,7 +16,6 @@ import numpy as np
 from suffice.pages import drawing
 from suffice.pipeline.ask.posterior.curves import (
     curve_points,
-    entry_labels,
     in_words,
     smoothing_of,
     spans_decades,
@@ -361,7 +360,7 @@ def parameter_figure(
     in_logs = spans_decades(posterior, parameter, marks)
     axis = in_words(posterior, parameter) + (" (logarithmic axis)" if in_logs else "")
     flat = marks.reshape(-1, 5)
-    labels = entry_labels(posterior, parameter)
+    labels = posterior.entry_names(parameter)
     kind = NOISE_AWARE if posterior.method == NOISE_AWARE else PLUG_IN
     heading = ", ".join(posterior.groups)
     about = f"{axis[0].upper()}{axis[1:]}"

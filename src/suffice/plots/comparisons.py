@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.curves import entry_labels, in_words
+from suffice.pipeline.ask.posterior.curves import in_words
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.posteriors import intervals_of
@@ -122,7 +122,7 @@ def plot_comparison(
     """
     check_plot(path)
     parameters = comparison.before.parameters
-    labels = {parameter: entry_labels(comparison.before, parameter) for parameter in parameters}
+    labels = {parameter: comparison.before.entry_names(parameter) for parameter in parameters}
     most = max(map(len, labels.values()))
     _require_few(most)
     with styled():
@@ -180,7 +180,7 @@ def plot_pool(
         As ``plot_comparison``.
     """
     check_plot(path)
-    labels = {parameter: entry_labels(pooled, parameter) for parameter in pooled.parameters}
+    labels = {parameter: pooled.entry_names(parameter) for parameter in pooled.parameters}
     most = max(map(len, labels.values())) * (len(parts) + 1)
     _require_few(most)
     with styled():

@@ -11,7 +11,6 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.curves import (
     curve_points,
-    entry_labels,
     in_words,
     smoothing_of,
     spans_decades,
@@ -105,7 +104,7 @@ def plot_posterior(
     """
     check_plot(path)
     check_kind(kind)
-    labels = [entry_labels(posterior, parameter) for parameter in posterior.parameters]
+    labels = [posterior.entry_names(parameter) for parameter in posterior.parameters]
     most = max(map(len, labels))
     chosen = kind or (DENSITY if most <= MOST_DENSITIES else FOREST)
     if chosen == DENSITY and most > MOST_DENSITIES:

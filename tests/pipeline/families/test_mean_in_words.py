@@ -42,9 +42,7 @@ def test_every_mean_in_words_is_checked() -> None:
 def test_who_asks_for_a_mean_that_is_no_parameter_is_told_how_it_follows() -> None:
     plan = statistic_plan({"family": "gamma", "shape": 2, "upper": 100}, epsilon="1", public_n=False)
     posterior = posterior_of(noisy_statistic(plan, np.array([[200, 900]])))
-    with pytest.raises(
-        UsageError, match=r"no parameter 'mean': it has rate; the column's mean is shape / rate"
-    ):
+    with pytest.raises(UsageError, match=r"'mean': it has rate; the column's mean is shape / rate$"):
         posterior.probability("mean", below=4)
     with pytest.raises(UsageError, match=r"it has rate$"):
         posterior.probability("median", below=4)

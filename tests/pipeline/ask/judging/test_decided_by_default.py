@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.distribution import Prior
 
 SHARES = {"family": "bernoulli"}
 NORMAL = {"family": "normal", "lower": 0, "upper": 100}
@@ -98,10 +98,10 @@ def longer(upper: float) -> Mixture:
     """The rule of the default with two decades of scales more: what is the prior's own moves by as much."""
     scales = 10.0 ** (-0.6 * np.arange(14))
     weights = 0.25 / len(scales) + 0.75 * np.sqrt(scales) / np.sqrt(scales).sum()
-    parts = (
-        (float(weight), Gamma(3, 2 * scale * upper)) for weight, scale in zip(weights, scales, strict=True)
-    )
-    return Mixture(*itertools.chain.from_iterable(parts))
+    parts: list[float | Prior] = []
+    for weight, scale in zip(weights.tolist(), scales.tolist(), strict=True):
+        parts += [weight, Gamma(3, 2 * scale * upper)]
+    return Mixture(*parts)
 
 
 def test_a_far_end_that_is_said_to_be_the_priors_moves_with_it() -> None:

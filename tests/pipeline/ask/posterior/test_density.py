@@ -282,8 +282,8 @@ def test_points_of_far_tails_lie_where_the_mass_does() -> None:
             posterior, "rate", 161, in_logs=in_logs, draws=DRAWS, rng=np.random.default_rng()
         )[0]
         assert np.all(np.diff(points) >= 0.0)
-        middle = posterior.quantile("rate", [0.25, 0.5])[0]
-        assert np.sum((points > middle[0]) & (points < middle[1])) >= 10
+        quarter, half = (posterior.quantile("rate", level)[0] for level in (0.25, 0.5))
+        assert np.sum((points > quarter) & (points < half)) >= 10
 
 
 def test_a_density_of_a_hidden_rate_does_not_ripple() -> None:
