@@ -71,13 +71,15 @@ _MOVED = ("n_below", "n_above")
 
 
 def refuse_to_model(plan: StatisticPlan, clipping: str) -> None:
-    """Refuse to model the clipping of several columns: there is no such model.
+    """Refuse to model clipping where there is no model of clipped records: it would change nothing.
 
     Raises
     ------
     UsageError
     """
-    if clipping == MODELLED and FAMILIES[plan.family].region is not None:
+    family = FAMILIES[plan.family]
+    is_modelled = family.outside is not None or family.mean_and_variance is not None
+    if clipping == MODELLED and not is_modelled:
         message = (
             f"clipping of {plan.name} cannot be {MODELLED}: of {plan.family} there is no model of clipped "
             "records; leave clipping out, and parameters are of the records as the public bounds leave them"

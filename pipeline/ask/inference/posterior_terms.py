@@ -99,8 +99,8 @@ class PosteriorTerms:
         model is right about what lies beyond the bounds, in every cell in which that can matter (see
         ``clipped_cells``); of Poisson, geometric and negative binomial counts that is exact, of exponential,
         gamma, Weibull, Pareto and Laplace columns and of normal ones with a known mean as exact as a lattice
-        of 64 values a record is, of normal and lognormal columns as four moments of a clipped record are,
-        and of others it is not done; of several columns it is refused. ``by-evidence``: modelled in cells in
+        of 64 values a record is, of normal and lognormal columns as four moments of a clipped record are; of
+        others, and of several columns, it is refused. ``by-evidence``: modelled in cells in
         which the release counts records that clipping moved, beyond what its noise does alone, and ignored
         in all others.
     within_unit : {"modelled", "ignored"}

@@ -147,7 +147,19 @@ def posterior_of(
 def inferred(
     statistic: NoisyStatistic, terms: PosteriorTerms, progress: CellProgress | None = None
 ) -> Posterior:
-    """Compute the posterior of cells that are chosen already, by the method of the terms."""
+    """Compute the posterior of cells that are chosen already, by the method of the terms.
+
+    Raises
+    ------
+    UsageError
+        Where a term changes nothing, or as `posterior_of`.
+    """
+    if terms.within_unit == IGNORED and statistic.plan.within_unit is None:
+        message = (
+            f"{statistic.plan.name} was released without within_unit: its rows are taken for independent in "
+            "any case; leave within_unit out"
+        )
+        raise UsageError(message)
     of_cells = noise_aware if terms.method == NOISE_AWARE else plug_in
     return in_blocks(statistic, lambda cells: of_cells(cells, terms), progress)
 

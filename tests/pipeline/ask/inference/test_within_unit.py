@@ -171,6 +171,12 @@ def test_sums_behind_noise_between_the_integers() -> None:
     assert posterior.sd("probability")[0] == pytest.approx(np.sqrt(second - mean**2), rel=0.01)
 
 
+def test_rows_that_are_independent_in_any_case_are_not_asked_about() -> None:
+    statistic = noisy_statistic(statistic_plan(BERNOULLI, epsilon="1", public_n=False), np.array([[20, 10]]))
+    with pytest.raises(UsageError, match="was released without within_unit"):
+        unrestricted_posterior(statistic, within_unit="ignored")
+
+
 def test_what_cannot_make_use_of_units_refuses_them() -> None:
     statistic = alike(0.1)
     with pytest.raises(UsageError, match="pooling would take rows of one unit for independent"):

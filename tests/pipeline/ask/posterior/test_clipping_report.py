@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.clipping_report import THRESHOLD
@@ -254,3 +255,18 @@ def test_what_has_no_mean_is_no_number_and_no_warning() -> None:
     assert found is not None
     assert found.share[0] > 0.0
     assert found.bias[0] == 0.0
+
+
+UNCLIPPED = [
+    name
+    for name, family in FAMILIES.items()
+    if family.outside is None and family.mean_and_variance is None and family.noise_aware is not None
+]
+
+
+@pytest.mark.parametrize("name", UNCLIPPED)
+def test_clipping_is_not_modelled_where_there_is_no_model_of_it(name: str) -> None:
+    plan = generative_model_for(name, n=60).plan
+    statistic = noisy_statistic(plan, np.full((1, len(plan.components)), 40))
+    with pytest.raises(UsageError, match="there is no model of clipped records; leave clipping out"):
+        posterior_of(statistic, clipping="modelled")
