@@ -78,7 +78,7 @@ def refuse_to_model(plan: StatisticPlan, clipping: str) -> None:
     UsageError
     """
     family = FAMILIES[plan.family]
-    is_modelled = family.outside is not None or family.mean_and_variance is not None
+    is_modelled = family.clipped_record is not None or family.mean_and_variance is not None
     if clipping == MODELLED and not is_modelled:
         message = (
             f"clipping of {plan.name} cannot be {MODELLED}: of {plan.family} there is no model of clipped "

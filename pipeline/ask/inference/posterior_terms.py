@@ -180,6 +180,9 @@ class PosteriorTerms:
         if self.method == PLUG_IN and self.clipping == MODELLED:
             message = f"{PLUG_IN} never models clipping: leave clipping out"
             raise UsageError(message)
+        if self.method == PLUG_IN and self.within_unit == IGNORED:
+            message = f"{PLUG_IN} takes rows of one unit for independent in any case: leave within_unit out"
+            raise UsageError(message)
         if self.method == PLUG_IN and self.predictor_prior is not None:
             message = (
                 f"{PLUG_IN} takes predictors' noisy moments for exact: leave the prior of predictors out"

@@ -24,14 +24,16 @@ the interval's mass, .95. Of normal priors and posteriors about the same middle 
 - 1` with r the ratio of their standard deviations, and falls below 2/3 where r is below about half.
 
 A default may also decide the far end of an interval alone: noise that hides a scale leaves its rate no upper
-end but the prior's. With m the posterior's median, the half above it is judged against the prior above it,
+end but the prior's. With m the posterior's median and t its quantile at .9875, above which half of what lies
+beyond u is, an upper end is the prior's where :math:`u - m \ge \tfrac 2 3 (u - l)`, and
 
-.. math:: \frac{F_0(u) - F_0(m)}{1 - F_0(m)} \ge \tfrac 2 3 \quad\text{where}\quad
-    u - m \ge \tfrac 2 3 (u - l), \qquad (3)
+.. math:: \frac{F_0(u) - F_0(m)}{1 - F_0(m)} \ge \tfrac 2 3 \quad\text{or}\quad
+    \frac{F_0(t) - F_0(u)}{1 - F_0(u)} \ge \tfrac 1 3, \qquad (3)
 
-and the half below likewise. Where the likelihood is flat above m the left side is .95; of normal ones about
-the same middle it is that of (2). A half that is a small part of the interval is not judged: a probability
-near 0 has no lower end but the prior's, which moves the interval by little.
+and a lower end likewise. Where the likelihood is flat above m these are .95 and 1/2; where it is flat beyond
+u alone, the second is 1/2; where it is not, the posterior ends long before the prior does. A half that is a
+small part of the interval is not judged: a probability near 0 has no lower end but the prior's, which moves
+the interval by little.
 
 A prior of categories may also draw a large share towards the others though its interval is not the prior's:
 it gives every small share something that noise does not rule out. Under the posterior, with the concentration
@@ -45,13 +47,13 @@ moves the mean by about a / 2 times that.
 Symbols:
 
 - T: ``released``, (n_cells, n_quantities); T_d: ``replicated``, (draws, n_cells, n_quantities)
-- l, m, u: ``quantiles``, (n_cells, ..., 3)
-- F_0: by ``levels``, 200 quantiles of the prior
+- l, m, u and t: of ``quantiles``, (n_cells, ..., 5)
+- F_0: by ``levels``, 1,000 quantiles of the prior
 - p: ``shares``, (n_draws, n_cells, n_categories)
 - a / 2: ``halved``
 
-Method. Tails are shares of draws, and none is below 2 / (D + 1). (2) is right to 1/200, and (3) to 1/200 over
-what the prior has beyond m; (4) is a covariance over 1000 draws.
+Method. Tails are shares of draws, and none is below 2 / (D + 1). (2) is right to .001, and (3) to .001 over
+what the prior has beyond u; (4) is a covariance over 1000 draws.
 
 References
 ----------
@@ -91,11 +93,14 @@ if TYPE_CHECKING:
 
 
 MOSTLY = 2.0 / 3.0
-"""The least prior probability of a 95 % interval, or of its far half, that is mostly the prior's."""
+"""The least prior probability of a 95 % interval, or of its far half, that is mostly the prior's; and the
+least share of the length, of a half whose end is judged by itself."""
+ALIKE = 1.0 / 3.0
+"""The least share of a prior's tail that half of a posterior's holds, for the two to be alike."""
 MOVES = 0.4
 """The least that half the concentration moves a mean by for it to be said, in posterior standard deviations.
 Without noise it moves a share of m records by 1 / 2 over the root of m + 1: by less, but where m is 0."""
-_LEVELS = (np.arange(200) + 0.5) / 200
+_LEVELS = (np.arange(1000) + 0.5) / 1000
 _DRAWS, _PRIOR_DRAWS = 1000, 20_000
 _CANDIDATES = 8
 
@@ -229,7 +234,8 @@ def decided_by_default(posterior: Judged) -> dict[str, Mask]:
     if not _is_under_default(posterior):
         return {}
     rng = np.random.default_rng(0)
-    marks = ((1.0 - MASS) / 2.0, 0.5, (1.0 + MASS) / 2.0)
+    tail = (1.0 - MASS) / 2.0
+    marks = (tail / 2.0, tail, 0.5, 1.0 - tail, 1.0 - tail / 2.0)
     quantiles = {
         name: posterior.distribution.quantiles(name, marks, _DRAWS, rng) for name in posterior.parameters
     }
@@ -285,20 +291,33 @@ def _is_under_default(posterior: Judged) -> bool:
 
 def _is_mostly_prior(levels: Floats, quantiles: Floats) -> Mask:
     """Return which intervals, (n_cells,) or (n_cells, n_categories), or far halves are mostly the prior's."""
-    lower, middle, upper = np.moveaxis(quantiles, -1, 0)
-    # F_0(l), F_0(m), F_0(u): shares of the prior's 200 quantiles.
-    below_lower = _shares_below(levels, lower, "left")
+    lowest, lower, middle, upper, highest = np.moveaxis(quantiles, -1, 0)
+    # F_0 at all of them: shares of the prior's quantiles.
+    below_lowest, below_lower = (_shares_below(levels, points, "left") for points in (lowest, lower))
     below_middle = _shares_below(levels, middle, "left")
-    below_upper = _shares_below(levels, upper, "right")
+    below_upper, below_highest = (_shares_below(levels, points, "right") for points in (upper, highest))
     # (2)
     whole = below_upper - below_lower >= MOSTLY
-    # (3): where the prior has nothing beyond the median, its far half is not the prior's.
-    above, below = below_upper - below_middle, below_middle - below_lower
-    is_far_above = (upper - middle >= MOSTLY * (upper - lower)) & (above > 0.0)
-    is_far_below = (middle - lower >= MOSTLY * (upper - lower)) & (below > 0.0)
-    above_is_prior = is_far_above & (above >= MOSTLY * (1.0 - below_middle))
-    below_is_prior = is_far_below & (below >= MOSTLY * below_middle)
-    return np.asarray(whole | above_is_prior | below_is_prior)
+    # (3): where next to nothing of the prior lies beyond an end, that end is not the prior's.
+    length = MOSTLY * (upper - lower)
+    above_is_prior = _is_priors(below_upper - below_middle, below_highest - below_upper, 1.0 - below_upper)
+    below_is_prior = _is_priors(below_middle - below_lower, below_lower - below_lowest, below_lower)
+    return np.asarray(
+        whole | ((upper - middle >= length) & above_is_prior) | ((middle - lower >= length) & below_is_prior)
+    )
+
+
+def _is_priors(half: Floats, next_to_end: Floats, beyond: Floats) -> Mask:
+    """Return which ends are the prior's by (3), from its probabilities.
+
+    Parameters
+    ----------
+    half, next_to_end, beyond : ndarray
+        Between the median and the end, between the end and where half of the posterior's tail lies, and in
+        all beyond the end.
+    """
+    is_there = beyond > 1.0 / len(_LEVELS)
+    return np.asarray(is_there & ((half >= MOSTLY * (half + beyond)) | (next_to_end >= ALIKE * beyond)))
 
 
 def _shares_below(levels: Floats, points: Floats, side: Literal["left", "right"]) -> Floats:

@@ -21,14 +21,14 @@ is finite
     \qquad K(s) = \tfrac 1 2 V s^2 - \sum_j k_j \log(1 - b_j^2 s^2). \qquad (3)
 
 A prior that noise multiplies may move every interval by its width while no cell alone is that far out. With y
-the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the family's default, which is
-spread over scales,
+the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the family's default,
 
 .. math:: B = \frac{p(y \mid \pi_0)}{p(y \mid \pi)},
     \qquad E(B \mid \pi) = \int p(y \mid \pi_0) \, dy = 1 . \qquad (4)
 
 So whatever the default is, :math:`P(B \ge 1 / \alpha \mid \pi) \le \alpha` by Markov's inequality. The same
-holds of the product over cells whose parameters were drawn from the stated prior, each by itself.
+holds of the product over cells whose parameters were drawn from the stated prior, each by itself. It is
+worked out for families with one noisy sum.
 
 Decision. A tail counts as a conflict where it is below :math:`\alpha` = ``THRESHOLD`` after it is multiplied
 by the number of quantities and cells (Bonferroni): with the truth drawn from the priors, that happens in
@@ -75,7 +75,6 @@ from suffice.pipeline.ask.judging.judged import names_of, worlds_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
 from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
-from suffice.pipeline.math.priors.mixtures import SpreadScale
 from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.math.priors.worlds import Worlds
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -375,15 +374,15 @@ def _log_moments(scales: Floats, counts: Floats, variance: Floats, at: Floats) -
 def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
     """Return the default prior as text, and log B of the cells that are compared, (n_cells_compared,).
 
-    Empty where the family's default is not spread over scales, is the stated prior itself, or where the
-    posterior has no evidence.
+    Empty where the family has not one noisy sum, the default is the stated prior itself, or the posterior has
+    no evidence.
     """
     family = FAMILIES.get(posterior.family)
     if family is None or family.latent is None or len(posterior.observed) != 1:
         return "", np.zeros(0)
     (statistic,) = posterior.observed
     default = family.default_prior(statistic.plan.parameters)
-    if not isinstance(default, SpreadScale) or default == posterior.prior or posterior.n_prior is None:
+    if default == posterior.prior or posterior.n_prior is None:
         return "", np.zeros(0)
     try:
         stated = log_evidence_of_whole(posterior)

@@ -26,6 +26,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference import posterior_terms
+from suffice.pipeline.ask.judging.checking import MOSTLY
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.cells import refuse_shared
@@ -33,7 +34,7 @@ from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines import unions
 from suffice.pipeline.math.parameters.contrasts import matched_cells
-from suffice.pipeline.math.parameters.parameter_posterior import generator
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, ends_of, generator
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
 from suffice.pipeline.terms.released.sample import ReleasedSample, no_statistics
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -41,6 +42,8 @@ from suffice.pipeline.terms.statistics.sensitivity import Design
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Unpack
+
+    from numpy.typing import NDArray
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.judging.checking import Check
@@ -93,6 +96,28 @@ class UnionPosterior(Posterior):
             prior=str(self.prior),
             n_prior="",
         )
+
+    @property
+    def decided_by_default(self) -> dict[str, NDArray[np.bool_]]:
+        """Where intervals of shares and means are mostly their range: by parameter, shaped as ``mean``.
+
+        True where a central interval of 95 % takes two thirds or more of all that a share or a mean can be:
+        the prior of totals is spread evenly over what the release leaves open.
+        """
+        decided = {}
+        for name, (low, high) in {"share": (0.0, 1.0), "mean": self._range_of_means()}.items():
+            if name in self.parameters:
+                ends = self.distribution.quantiles(name, ends_of(MASS), DRAWS, generator(0))
+                decided[name] = np.asarray(ends[..., 1] - ends[..., 0] >= MOSTLY * (high - low))
+        return decided
+
+    def _range_of_means(self) -> tuple[float, float]:
+        constants: Any = self.observed[0].plan.parameters
+        moments = FAMILIES[self.family].mean_and_variance
+        if moments is None:
+            return float(constants.lower or 0), float(constants.upper or 1)
+        centre, half_range = moments.interval(constants)
+        return centre - half_range, centre + half_range
 
     @property
     def log_evidence(self) -> Floats:

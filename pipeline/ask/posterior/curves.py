@@ -9,7 +9,6 @@ import numpy as np
 from suffice.pipeline.ask.judging.bounded_prior import is_restricted
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
-from suffice.pipeline.math.priors.mixtures import SpreadScale
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -18,10 +17,12 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 _UNITS = {"mean": "in its unit", "scale": "in its unit", "variance": "in its unit squared"}
-_LEVELS = (0.001, 0.01, 0.99, 0.999)
+_LEVELS = (0.001, 0.01, 0.025, 0.975, 0.99, 0.999)
 _FAR = 2.0
 """Widths of the inner interval that the outer may add on either side: tails may be heavy."""
 _BEYOND = 0.06
+_SHOWN = 0.35
+"""Lengths of the 95 % interval that pictures show on either side of it, at most."""
 _DECADES = 100.0
 """The least ratio of an interval's ends for which it is drawn on a logarithmic axis."""
 
@@ -42,16 +43,17 @@ def curve_points(
     posterior : Posterior
     parameter : str
     number : int
-        Of points, ascending: (n_groups, number), categories or components between the two. Half are evenly
-        spaced, and half where the mass is: of far tails the evenly spaced alone would miss the top.
+        Of points, ascending: (n_groups, number), categories or components between the two. A third is evenly
+        spaced over all that has mass, a third over what pictures show, and a third lies where the mass does:
+        of far tails the first alone would miss the top.
     in_logs : bool
         Whether they are for a logarithmic axis: evenly spaced there, of a parameter above 0.
     draws, rng
         Of quantiles, where they rest on draws.
     """
-    inner = np.linspace(_LEVELS[0], _LEVELS[-1], number // 2)
+    inner = np.linspace(_LEVELS[0], _LEVELS[-1], number // 3)
     levels = posterior.distribution.quantiles(parameter, (*_LEVELS, *inner), draws, rng)
-    first, low, high, last = np.moveaxis(levels[..., : len(_LEVELS)], -1, 0)
+    first, low, lower, upper, high, last = np.moveaxis(levels[..., : len(_LEVELS)], -1, 0)
     if in_logs:
         return np.moveaxis(np.geomspace(first, last, number), 0, -1)
     width = high - low
@@ -59,9 +61,32 @@ def curve_points(
     beyond = _BEYOND * (last - first)
     lowest, highest = _range(posterior, parameter)
     ends = np.maximum(first - beyond, lowest), np.minimum(last + beyond, highest)
-    even = np.moveaxis(np.linspace(*ends, number - len(inner)), 0, -1)
-    of_mass = np.clip(levels[..., len(_LEVELS) :], ends[0][..., None], ends[1][..., None])
-    return np.sort(np.concatenate([even, of_mass], axis=-1), axis=-1)
+    reach = _SHOWN * (upper - lower)
+    shown = np.maximum(lower - reach, ends[0]), np.minimum(upper + reach, ends[1])
+    parts = [
+        np.moveaxis(np.linspace(*ends, number - 2 * len(inner)), 0, -1),
+        np.moveaxis(np.linspace(*shown, len(inner)), 0, -1),
+        np.clip(levels[..., len(_LEVELS) :], ends[0][..., None], ends[1][..., None]),
+    ]
+    return np.sort(np.concatenate(parts, axis=-1), axis=-1)
+
+
+def prior_points(points: Floats, number: int, *, in_logs: bool = False) -> Floats:
+    """Return points for a prior beside curves: those of all of them, and evenly spaced ones, ascending.
+
+    Parameters
+    ----------
+    points : ndarray of shape (..., n_points), float64
+        Of the curves.
+    number : int
+        Of points, about, of each kind.
+    in_logs : bool
+        As in `curve_points`.
+    """
+    evenly = np.geomspace if in_logs else np.linspace
+    of_curves = np.sort(points, axis=None)
+    every = max(1, len(of_curves) // number)
+    return np.unique(np.concatenate([evenly(of_curves[0], of_curves[-1], number), of_curves[::every]]))
 
 
 def spans_decades(posterior: Posterior, parameter: str, intervals: ArrayLike) -> bool:
@@ -80,45 +105,53 @@ def spans_decades(posterior: Posterior, parameter: str, intervals: ArrayLike) ->
     marks = np.asarray(intervals, dtype=np.float64)
     lower, upper = marks[..., 0], marks[..., -1]
     known = np.isfinite(lower) & np.isfinite(upper)
-    is_positive = _range(posterior, parameter) == (0.0, np.inf) and bool(np.all(lower[known] > 0.0))
-    return is_positive and bool(np.any(upper[known] >= _DECADES * lower[known]))
+    is_positive = _support(posterior, parameter) is Support.POSITIVE and np.all(lower[known] > 0.0)
+    return bool(is_positive and np.any(upper[known] >= _DECADES * lower[known]))
 
 
 def in_words(posterior: Posterior, parameter: str) -> str:
     """Return what the numbers of a parameter are, with their unit where they have one: an axis' label."""
     known = FAMILIES[posterior.family].parameter_names(posterior.constants) if posterior.constants else ()
-    name = parameter.replace("_", " ")
+    is_of_logarithm = parameter.startswith("log_")
+    name = parameter.removeprefix("log_").replace("_", " ")
     columns = posterior.observed[0].plan.columns if posterior.observed else ()
     if len(columns) != 1:
         return f"{name} of {posterior.statistic}" if len(known) == 1 else name
     unit = _UNITS.get(parameter)
-    return f"{name} of {columns[0]}" + (f", {unit}" if unit else "")
+    of = f"log {columns[0]}" if is_of_logarithm else columns[0]
+    return f"{name} of {of}" + (f", {unit}" if unit else "")
 
 
 def smoothing_of(posterior: Posterior) -> str:
     """Return what a picture has to say of the smoothing of its densities; empty where there is none."""
-    if posterior.n_prior is None:
+    family = FAMILIES[posterior.family]
+    rests_on_nodes = family.latent is not None or family.mean_and_variance is not None
+    if posterior.n_prior is None or not rests_on_nodes:
         return ""
-    is_smoothed = FAMILIES[posterior.family].mean_and_variance is not None or isinstance(
-        posterior.prior, SpreadScale
-    )
-    return "smoothed over up to an eighth of their spread" if is_smoothed else ""
+    return "smoothed, where nodes would show, over up to a fifth of their spread"
+
+
+def _support(posterior: Posterior, parameter: str) -> Support:
+    """Return where numbers of a parameter's kind lie."""
+    spaces = FAMILIES[posterior.family].parameter_spaces(posterior.constants) if posterior.constants else ()
+    known = {space.name: space.support for space in spaces}
+    return known.get(parameter, Support.POSITIVE if parameter == "variance" else Support.REAL)
 
 
 def _range(posterior: Posterior, parameter: str) -> tuple[float, float]:
     """Return the numbers between which a parameter lies."""
-    spaces = FAMILIES[posterior.family].parameter_spaces(posterior.constants) if posterior.constants else ()
-    support = {space.name: space.support for space in spaces}.get(parameter, Support.REAL)
+    support = _support(posterior, parameter)
     if support is Support.PROBABILITY:
         return 0.0, 1.0
-    if support is Support.POSITIVE or parameter == "variance":
-        return 0.0, np.inf
+    whole = (0.0, np.inf) if support is Support.POSITIVE else (-np.inf, np.inf)
+    if not posterior.constants or not is_restricted(posterior):
+        return whole
+    # Parameters of records within the bounds have limits of their own.
     family = FAMILIES[posterior.family]
-    if posterior.constants and is_restricted(posterior):
-        # The mean of records within the bounds lies within them.
-        if family.limits is not None:
-            return family.limits(posterior.constants)
-        if family.mean_and_variance is not None:
-            centre, half_range = family.mean_and_variance.interval(posterior.constants)
-            return centre - half_range, centre + half_range
-    return -np.inf, np.inf
+    if family.limits is not None:
+        return family.limits(posterior.constants)
+    if family.mean_and_variance is None:
+        return whole
+    centre, half_range = family.mean_and_variance.interval(posterior.constants)
+    is_mean = support is not Support.POSITIVE
+    return (centre - half_range, centre + half_range) if is_mean else (0.0, half_range**2)

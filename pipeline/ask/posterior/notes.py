@@ -18,8 +18,37 @@ LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
 
 def model_lines(posterior: Posterior) -> list[str]:
     """Return all that there is to say of clipping and of rows of one unit, a sentence each."""
-    said = [*clipping_warnings(posterior), design_effect_text(posterior)]
+    said = [*clipping_warnings(posterior), design_effect_text(posterior), far_tail_text(posterior)]
     return [line for line in said if line]
+
+
+def far_tail_text(posterior: Posterior) -> str:
+    """Say of which parameters the mean lies outside of a central interval of 95 %; empty where of none."""
+    import numpy as np
+
+    from suffice.pipeline.families import FAMILIES
+    from suffice.pipeline.families.shared.parameter_space import Support
+    from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, ends_of
+
+    constants = posterior.constants
+    spaces = FAMILIES[posterior.family].parameter_spaces(constants) if constants is not None else ()
+    outside = {}
+    for space in spaces:
+        if space.support is not Support.POSITIVE or space.name not in posterior.parameters:
+            continue
+        mean, sd = posterior.mean(space.name), posterior.sd(space.name)
+        if not np.any(sd > _WIDE * mean):
+            continue
+        rng = np.random.default_rng(0)
+        ends = posterior.distribution.quantiles(space.name, ends_of(MASS), DRAWS, rng)
+        outside[space.name] = np.asarray((mean < ends[..., 0]) | (mean > ends[..., 1]))
+    places = _places(posterior, outside)
+    if not places:
+        return ""
+    return (
+        f"the mean lies outside its {100 * MASS:g} % interval of {places}: a far tail holds it, which says "
+        "little of where the parameter is; read the interval"
+    )
 
 
 def plug_in_lines(posterior: Posterior) -> list[str]:
@@ -72,7 +101,7 @@ def default_lines(posterior: Posterior) -> list[str]:
     if decided:
         lines.append(
             f"the default prior decides {100 * MASS:g} % intervals, or their far ends, of {decided}: the "
-            "release says little there, and a stated prior may say more"
+            "release says little there, and does not rule out what lies outside; a stated prior may say more"
         )
     if moved:
         lines.append(
@@ -83,6 +112,8 @@ def default_lines(posterior: Posterior) -> list[str]:
     return lines
 
 
+_WIDE = 0.5
+"""Standard deviations over means up to which a mean is taken to lie within: far tails have larger ones."""
 _NAMED = 4
 """Cells that a sentence names, of more."""
 

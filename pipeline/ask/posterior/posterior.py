@@ -229,10 +229,9 @@ class Posterior(ParameterPosterior):
         """Where the default prior, and not the release, decides intervals: by parameter, shaped as ``mean``.
 
         True where the family's default prior by itself gives two thirds or more to the posterior's central
-        interval of 95 %; and where it gives as much of what it has beyond the posterior's median to the
-        interval's far half, one of two thirds of its length or more. Of regressions and of several columns
-        by draws of it. Empty under any other prior
-        and under ``plug-in``.
+        interval of 95 %; and where one half of the interval takes two thirds of its length or more, and the
+        posterior there, or beyond that end, has the prior's shape. Of regressions and of several columns by
+        draws of it. Empty under any other prior and under ``plug-in``.
         """
         from suffice.pipeline.ask.judging.checking import decided_by_default  # few ask
 

@@ -42,6 +42,7 @@ Method. Merging changes a distribution function by about a thousandth at most, a
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -49,6 +50,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 
 from suffice.pipeline.math.distributions.distribution import coordinate_of, widened
+from suffice.pipeline.math.distributions.smoothing import GRID, least_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,6 +88,11 @@ _EVERY = (4, 2)
 """Of ascending levels, how many apart are those at which turns look."""
 _LEAST = 1e-15
 """Probability that counts as 0."""
+
+
+class _LogDensity(Protocol):
+    def __call__(self, position: Floats, share: float) -> Floats:
+        """Log densities at positions on the line, smoothed over a share of the spread."""
 
 
 class WeighedPairs(Protocol):
@@ -137,11 +144,13 @@ class Components:
         *,
         fineness: float = 1.0,
         negligible: float = _NEGLIGIBLE,
+        within_widths: bool = False,
     ) -> Self:
         """Merge the nodes of some cells; `update` gives their conjugate distributions.
 
         What merging changes falls with the square of `fineness`; nodes up to the weight `negligible` are
-        left out.
+        left out. Only nodes of about the same width are merged where that is asked: narrow ones, of few and
+        of many records, are else taken together wherever their centres agree.
         """
         kept = np.flatnonzero(nodes.weight > negligible)
         cell: Cells = nodes.cell[kept]
@@ -157,7 +166,8 @@ class Components:
         # u: a share of the centres' spread, or of the narrowest width.
         unit = np.maximum(spread / _PER_SPREAD, narrowest / _PER_WIDTH) / fineness
         per_octave, levels = _PER_OCTAVE * fineness, int(_LEVELS * fineness)
-        relative = np.maximum(width * (1.0 / (_PER_WIDTH * fineness * unit))[cell], 1.0)
+        least = narrowest if within_widths else _PER_WIDTH * fineness * unit
+        relative = np.maximum(width * (1.0 / least)[cell], 1.0)
         # The lattice of widths is even in their logarithm.
         level = np.minimum(per_octave * np.log2(relative), levels - 1.0).astype(np.int64)
         # Far out in the tails positions grow, so that their number is bounded.
@@ -243,38 +253,40 @@ class Components:
         return average
 
     def density(
-        self,
-        update: Callable[[Floats, Floats], Distribution],
-        points: Floats,
-        *,
-        resolved: float = 0.0,
-        at_once: int = 1 << 22,
+        self, update: Callable[[Floats, Floats], Distribution], points: Floats, *, at_once: int = 1 << 22
     ) -> Floats:
-        """Densities at points (n_cells, n_points), the scatter of what was merged left out of account.
+        """Densities at points (n_cells, n_points), smoothed where nodes would show; see ``smoothing``.
 
-        Components that are narrower than a share `resolved` of the cell's spread are taken for as wide.
+        The scatter of what was merged is left out of account.
         """
         values = np.empty(points.shape)
-        least = resolved * self.about(update, len(points))[3]
-        step = max(1, at_once // points.shape[1])
         line = coordinate_of(update(self.n[:1], self.total[:1])).line
         ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
+        _, _, mean, spread = self.about(update, len(points))
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
 
-            def log_density(position: Floats, first: int = first, last: int = last) -> Floats:
+            def log_density(
+                position: Floats, share: float, cell: int = cell, first: int = first, last: int = last
+            ) -> Floats:
                 value = np.zeros(len(position))
+                step = max(1, at_once // len(position))
                 for start in range(first, last, step):
                     part = slice(start, min(start + step, last))
-                    given = coordinate_of(update(self.n[part], self.total[part]))
-                    narrow = np.maximum(least[self.cell[part]] ** 2 - given.width**2, 0.0)
-                    if np.any(narrow > 0.0):
-                        given = widened(update(self.n[part], self.total[part]), narrow).coordinate()
+                    given = update(self.n[part], self.total[part])
+                    lacking = (share * spread[cell]) ** 2 - coordinate_of(given).width ** 2
+                    coordinate = widened(given, np.maximum(lacking, 0.0)).coordinate()
                     # (1).
-                    value += np.exp(given.log_density(position[:, None])) @ self.weight[part]
+                    value += np.exp(coordinate.log_density(position[:, None])) @ self.weight[part]
                 with np.errstate(divide="ignore"):
                     return np.log(value)
 
-            values[cell] = line.density(points[cell], log_density)
+            grid = np.clip(mean[cell] + spread[cell] * GRID, *line.ends)
+
+            def smoothed(share: float, grid: Floats = grid, of_cell: _LogDensity = log_density) -> Floats:
+                return np.asarray(np.exp(of_cell(grid, share)))
+
+            share = least_share(smoothed)
+            values[cell] = line.density(points[cell], functools.partial(log_density, share=share))
         return values
 
     def cdf(self, update: Callable[[Floats, Floats], Distribution], points: Floats) -> Floats:

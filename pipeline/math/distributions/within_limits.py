@@ -299,20 +299,28 @@ class DrawnWithin(Draws):
     def density(self, parameter: str, points: Floats) -> Floats | None:
         """Densities at points (n_cells, n_points), by normal kernels as wide as Silverman's rule has it.
 
-        What kernels carry over the outermost draw is folded back, so that nothing is lost at a limit.
+        Of a variance they are kernels of its logarithm. What they carry over the outermost draw is folded
+        back, so that nothing is lost at a limit.
         """
+        in_logs = parameter == self.parameters[1]
         values = np.empty(points.shape)
         for cell, at in enumerate(points):
             drawn = np.sort(self._drawn[parameter][:: max(1, _KEPT // 1000), cell])
+            is_inside = (at >= drawn[0]) & (at <= drawn[-1])
+            position = np.clip(at, drawn[0], drawn[-1])
+            # The density of v is that of log v over v.
+            slope = 1.0 / position if in_logs else 1.0
+            if in_logs:
+                drawn, position = np.log(drawn), np.log(position)
             low, high = drawn[0], drawn[-1]
             # Silverman's rule of thumb, .9 min(sd, iqr / 1.349) n^(-1/5).
             iqr = np.subtract(*np.quantile(drawn, [0.75, 0.25])) / 1.349
             width = max(0.9 * min(np.std(drawn), iqr) * len(drawn) ** -0.2, np.finfo(np.float64).tiny)
             # Reflection at the outermost draws: kernels keep their mass within.
             folded = np.concatenate([drawn, 2.0 * low - drawn, 2.0 * high - drawn])
-            kernels = np.exp(-0.5 * ((at[:, None] - folded) / width) ** 2)
-            value = np.sum(kernels, axis=1) / (len(drawn) * width * np.sqrt(2.0 * np.pi))
-            values[cell] = np.where((at < low) | (at > high), 0.0, value)
+            kernels = np.exp(-0.5 * ((position[:, None] - folded) / width) ** 2)
+            value = slope * np.sum(kernels, axis=1) / (len(drawn) * width * np.sqrt(2.0 * np.pi))
+            values[cell] = np.where(is_inside, value, 0.0)
         return values
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:

@@ -229,8 +229,7 @@ class ParameterPosterior:
 
         Of plug-in posteriors in closed form; of noise-aware ones by sums or integrals over what is latent:
         of families with one sum, of counts of categories and under densities right to some 1e-3 of the
-        highest; of normal and lognormal statistics, and under priors spread over scales, smoothed over up
-        to an eighth of their spread.
+        highest. Where nodes would show they are smoothed, over up to a fifth of their spread.
 
         Parameters
         ----------

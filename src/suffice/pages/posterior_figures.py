@@ -17,6 +17,7 @@ from suffice.pages import drawing
 from suffice.pipeline.ask.posterior.curves import (
     curve_points,
     in_words,
+    prior_points,
     smoothing_of,
     spans_decades,
 )
@@ -281,7 +282,8 @@ def _ridge(row: Row, scale: drawing.Scale, base: float, tall: float) -> str:
     for curve in row.curves:
         inside = (curve.points >= scale.low) & (curve.points <= scale.high) & np.isfinite(curve.density)
         xs, ys = curve.points[inside], curve.density[inside] / (highest or 1.0)
-        points = [(scale.at(x), base - tall * min(y, 1.15)) for x, y in zip(xs, ys, strict=True)]
+        # A prior may be higher than the posterior, and then leaves the picture.
+        points = [(scale.at(x), base - tall * y) for x, y in zip(xs, ys, strict=True) if y <= 1.15]
         if len(points) < 2:
             continue
         if curve.kind == strongest:
@@ -431,10 +433,9 @@ def _curves(
     if density is None:
         return None
     flat_points, flat = points.reshape(-1, _POINTS), density.reshape(-1, _POINTS)
-    evenly = np.geomspace if in_logs else np.linspace
-    everywhere = evenly(float(np.min(points)), float(np.max(points)), _POINTS)
+    everywhere = prior_points(points, _POINTS, in_logs=in_logs)
     prior = posterior.prior_density(parameter, everywhere)
-    priors: Floats | None = None if prior is None else prior.reshape(-1, _POINTS)
+    priors: Floats | None = None if prior is None else prior.reshape(-1, len(everywhere))
     if in_logs:
         # The density of log x is x times that of x.
         flat = flat * flat_points

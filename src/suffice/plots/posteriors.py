@@ -12,6 +12,7 @@ from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.curves import (
     curve_points,
     in_words,
+    prior_points,
     smoothing_of,
     spans_decades,
 )
@@ -220,11 +221,10 @@ def _draw_densities(
         other, also = curves_of(beside, parameter, draws, rng, in_logs=in_logs)
         kinds.append(other)
         from_draws |= also
-    evenly = np.geomspace if in_logs else np.linspace
-    everywhere = evenly(float(curves.points.min()), float(curves.points.max()), _POINTS)
+    everywhere = prior_points(curves.points, _POINTS, in_logs=in_logs)
     prior = posterior.prior_density(parameter, everywhere)
     if prior is not None:
-        each = prior.reshape(-1, _POINTS)
+        each = prior.reshape(-1, len(everywhere))
         density = each[np.arange(len(curves.points)) % len(each)] * (everywhere if in_logs else 1.0)
         points = np.broadcast_to(everywhere, density.shape)
         kinds.append(Curves(points=points, density=density, colour=QUIET, line=":", label="prior"))

@@ -20,6 +20,8 @@ HEIGHT = 0.27
 """Inches of an interval's row."""
 TALL = 0.62
 """Inches of a density's."""
+_HIGHEST = 1.15
+"""Times the highest posterior density up to which a prior is drawn."""
 _ROOM = 0.03
 """Share of a logarithmic axis beyond what is drawn: few of its marks stand in the middle."""
 _MARK: dict[str, Any] = {"markersize": 4.6, "markerfacecolor": "white", "markeredgewidth": 1.3}
@@ -108,7 +110,8 @@ def draw_curves(axis: Axes, labels: Sequence[str], kinds: Sequence[Curves], belo
     rows = np.arange(float(len(labels)))
     highest = np.max([np.max(kind.density, axis=1) for kind in kinds if kind.line != ":"], axis=0)
     for kind in kinds:
-        share = np.minimum(kind.density / np.where(highest > 0.0, highest, 1.0)[:, None], 1.1)
+        share = kind.density / np.where(highest > 0.0, highest, 1.0)[:, None]
+        share[share > _HIGHEST] = np.nan  # a prior may leave the picture, and is not drawn as flat there
         for row in rows.astype(int):
             heights = row - 0.72 * share[row]
             if kind.is_filled:

@@ -12,8 +12,7 @@ The question is quantiles and densities of (2). The variance is taken by its log
 
 Method and error: nodes of one cell that are alike, in width and in location as far as either matters,
 become one component with their first two moments; F is then right to about 0.005 (mostly 0.001). Quantiles
-solve F(x) = q. Densities take components narrower than 0.12 of the posterior's spread for as wide as that,
-which makes its variance 1.5 % larger.
+solve F(x) = q. Densities are smoothed where nodes would show (``smoothing``).
 
 ========= ============== =========================================== ================= ===================
 symbol    in the code    meaning                                     shape             unit
@@ -27,15 +26,17 @@ m         ``loc``        location of mu, or log(b / a)               (n_componen
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.gamma import InverseGammaDistribution
 from suffice.pipeline.math.distributions.merged import find_quantile
 from suffice.pipeline.math.distributions.normal import log_student
+from suffice.pipeline.math.distributions.smoothing import GRID, least_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,11 +52,27 @@ if TYPE_CHECKING:
 _SMALLEST = 1e-7
 _PER_SPREAD = 20.0
 """Locations nearer than the posterior's spread over this, or than half a width, are not told apart."""
-_RESOLVED = 0.12
-"""Spreads that the widths of components in a density are at least: they make its variance 1.5 % larger."""
 _FARTHEST = 2**15
 _REACH = 1e6
 """Spreads within which quantiles are looked for: Student distributions may have heavy tails."""
+
+
+def _log_variance_density(position: Floats, loc: Floats, width: Floats, least: float) -> Floats:
+    r"""Densities of log v, v an inverse gamma (n,); of those narrower than `least` a normal one as wide.
+
+    .. math:: E[\log v] = \log b - \psi(a)
+    """
+    from scipy.special import digamma, gammaln
+
+    a = 1.0 / width**2
+    # log b = log a + loc.
+    log_density = a * (np.log(a) + loc) - gammaln(a) - a * position - a * np.exp(loc - position)
+    if np.any(width < least):
+        away = (position - (loc + np.log(a) - digamma(a))) / least
+        wide = -0.5 * away**2 - 0.5 * math.log(2.0 * math.pi) - math.log(least)
+        log_density = np.where(width < least, wide, log_density)
+    density: Floats = np.exp(log_density)
+    return density
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,30 +181,34 @@ class MarginalMixture:
         )
 
     def density(self, points: Floats) -> Floats:
-        """Densities at points (n_cells, n_points).
-
-        Boxes resolve a posterior to about a tenth of its spread: components narrower than that would ripple,
-        and are taken for as wide as that.
-        """
+        """Densities at points (n_cells, n_points), smoothed where nodes would show; see ``smoothing``."""
         values = np.empty(points.shape)
         centre = _averages(self.cell, self.weight, self.loc, len(points))
         square = (self.loc - centre[self.cell]) ** 2 + self.width**2
         spread = np.sqrt(_averages(self.cell, self.weight, square, len(points)))
-        # Two Gauss nodes a side do not resolve what is narrower: their components would ripple.
-        widths = np.maximum(self.width, _RESOLVED * spread[self.cell])
         ends = np.searchsorted(self.cell, np.arange(len(points) + 1))
         for cell, (first, last) in enumerate(itertools.pairwise(ends)):
-            in_cell, at = slice(first, last), points[cell][:, None]
-            loc, width, degrees = self.loc[in_cell], widths[in_cell], self.degrees[in_cell]
+
+            def on_line(
+                position: Floats, share: float, cell: int = cell, in_cell: slice = slice(first, last)
+            ) -> Floats:
+                least = share * spread[cell]
+                loc, width, degrees = self.loc[in_cell], self.width[in_cell], self.degrees[in_cell]
+                at = position[:, None]
+                if self.is_variance:
+                    part = _log_variance_density(at, loc, width, least)
+                else:
+                    part = np.exp(log_student(degrees, loc, np.maximum(width, least), at))
+                density: Floats = part @ self.weight[in_cell]
+                return density
+
+            share = least_share(functools.partial(on_line, centre[cell] + spread[cell] * GRID))
             if self.is_variance:
-                concentration = 1.0 / width**2
-                given = InverseGammaDistribution(
-                    concentration=concentration, scale=concentration * np.exp(loc)
-                )
-                part = given.density(given.name, np.broadcast_to(at.T, (last - first, len(at)))).T
+                above = np.maximum(points[cell], np.finfo(np.float64).tiny)
+                # The density of v is that of log v over v.
+                values[cell] = np.where(points[cell] > 0.0, on_line(np.log(above), share) / above, 0.0)
             else:
-                part = np.exp(log_student(degrees, loc, width, at))
-            values[cell] = part @ self.weight[in_cell]
+                values[cell] = on_line(points[cell], share)
         return values
 
     def quantiles(self, q: Sequence[float], cells: int) -> Floats:

@@ -77,8 +77,8 @@ _MOST_PARTS = 8
 _BULGE = 1.25
 """How much more log W may rise between the points where it is looked at than it does at them."""
 _SLACK = 1e-7
-_RESOLVED = 0.12
-"""Share of a spread up to which densities under spread priors are smoothed."""
+_OF_PAIRS, _OF_PARTS = 2.0, 0.7
+"""Fineness with which pairs are merged before they are split among a prior's components, and after."""
 _INNER = np.array([0.0, 0.5, 1.0])
 
 
@@ -325,7 +325,7 @@ class LatentSumPosterior:
             if isinstance(of_batch.marginal, SpreadGammaGamma):  # whose nodes are merged pairs
                 moments = near_moments(pairs, update, of_batch.marginal, moments[0])
             near.append(NearMoments.of(pairs, moments))
-            merged.append(Components.of(nodes, update, len(batch)))
+            merged.append(_merged(nodes, of_batch, update))
         known = NearMoments.joined(near)
         return cls(
             sums=sums,
@@ -457,19 +457,14 @@ class LatentSumPosterior:
         return self.merged.cdf(self.update, points)
 
     def density(self, parameter: str, points: Floats) -> Floats:
-        """Densities at points (n_cells, n_points): of the latent pairs again, merged much less.
-
-        Under a prior that is spread over scales S is not known to a factor, and a node of it narrow where
-        records are many: such densities are smoothed over up to an eighth of their spread, on the line.
-        """
+        """Densities at points (n_cells, n_points): of the latent pairs again, merged much less."""
         values = np.empty(points.shape)
-        resolved = _RESOLVED if isinstance(self.sums.marginal, SpreadGammaGamma) else 0.0
         for batch in batches(self.sums):
             nodes = _resolved(self.sums.take(batch), self.update)
             fine = Components.of(nodes, self.update, len(batch), fineness=FINE, negligible=_NEXT_TO_NOTHING)
             if self.levels is not None:
                 fine = fine.tempered(self.levels[batch])
-            values[batch] = fine.density(self.update, points[batch], resolved=resolved)
+            values[batch] = fine.density(self.update, points[batch])
         return values
 
     def average(self, function: Callable[[Floats], Floats], cells: Cells) -> Floats:
@@ -535,7 +530,10 @@ def _split(nodes: LatentPairs, sums: NoisySums, update: Update) -> LatentPairs:
     marginal = sums.marginal
     if not isinstance(marginal, SpreadGammaGamma):
         return nodes
-    merged = Components.of(nodes, update, sums.n_cells, fineness=FINE, negligible=_NEXT_TO_NOTHING)
+    # Its shares depend on N beside the mean that S / N tells: pairs of other N are not taken together.
+    merged = Components.of(
+        nodes, update, sums.n_cells, fineness=_OF_PAIRS, negligible=_NEXT_TO_NOTHING, within_widths=True
+    )
     # A pair splits by the posterior probabilities of the components of the prior, given the pair.
     shares = marginal.shares(merged.total, merged.n) * merged.weight
     pair, component = np.nonzero(shares.T > _NEXT_TO_NOTHING)
@@ -548,6 +546,13 @@ def _split(nodes: LatentPairs, sums: NoisySums, update: Update) -> LatentPairs:
         total=merged.total[pair] + marginal.shifts[component],
         weight=weight / np.bincount(cell, weight, sums.n_cells)[cell],
     )
+
+
+def _merged(nodes: LatentPairs, sums: NoisySums, update: Update) -> Components:
+    """Merge pairs for quantiles; under a spread prior those of few records keep their skewness."""
+    if not isinstance(sums.marginal, SpreadGammaGamma):
+        return Components.of(nodes, update, sums.n_cells)
+    return Components.of(nodes, update, sums.n_cells, fineness=_OF_PARTS, within_widths=True)
 
 
 def drawn_levels(levels: Floats, draws: int, rng: np.random.Generator) -> Floats:

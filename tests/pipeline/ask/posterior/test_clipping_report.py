@@ -260,7 +260,7 @@ def test_what_has_no_mean_is_no_number_and_no_warning() -> None:
 UNCLIPPED = [
     name
     for name, family in FAMILIES.items()
-    if family.outside is None and family.mean_and_variance is None and family.noise_aware is not None
+    if family.clipped_record is None and family.mean_and_variance is None and family.noise_aware is not None
 ]
 
 
