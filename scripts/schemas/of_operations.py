@@ -5,7 +5,6 @@ from __future__ import annotations
 from scripts.schemas.of_answers import (
     SIGNATURE,
     SUMMARIES,
-    WITHDRAWAL,
     reading,
 )
 from scripts.schemas.of_publications import VERIFIED_PUBLICATION
@@ -20,7 +19,6 @@ from scripts.schemas.shapes import (
     KEY_ID,
     METHOD,
     NEIGHBORING,
-    NUMBER,
     RELEASE_ID,
     TEXT,
     TEXT_OR_NULL,
@@ -31,13 +29,17 @@ from scripts.schemas.shapes import (
     each,
     either,
     listed,
-    mapped,
     of_model,
     or_null,
 )
-from scripts.schemas.typed import CONTRACT, ERROR, beside, fields_of, may_lack, schema_of
+from scripts.schemas.typed import ERROR, beside, fields_of, may_lack, schema_of
 from suffice.cataloguing.catalogue import Catalogue
+from suffice.cli.config import ConfigDocument
+from suffice.cli.inspect import InspectionDocument, Skeleton
+from suffice.cli.keys import ShownCertificates, ShownKey
+from suffice.cli.monitor import MetricsDocument
 from suffice.cli.plan import YearOfPerson
+from suffice.cli.withdrawal import DescribedFile
 from suffice.doctor.examination import Diagnosis
 from suffice.monitoring.standing import Standing
 from suffice.pipeline.ask.planning.beside_sample import ErrorComparison
@@ -50,8 +52,10 @@ from suffice.releasing.backfill import Backfill
 from suffice.releasing.gap_report import GapReport
 from suffice.releasing.rehearsal import Rehearsal
 from suffice.storage.operations.audits import AuditDocument
-from suffice.storage.operations.disclosure import TO_STATE
+from suffice.storage.operations.disclosure import Disclosure
 from suffice.storage.operations.verify_store import Verification
+from suffice.storage.operations.withdrawing import WithdrawnRelease
+from suffice.storage.signatures.signing import KeyFiles
 
 COMPARED: Schema = {"enum": ["checked", "not_checked"]}
 VERIFIED: Schema = {"ok": BOOLEAN, "problems": TEXTS}
@@ -113,38 +117,6 @@ OF_WINDOWS = (
 )
 """What a release of a spec without windows, or whose unit is a row, has not."""
 EDITION: Schema = {"window": TEXT, "amendment": COUNT}
-DISCLOSURE = reading(
-    {
-        "registry": TEXT,
-        "entry": closed(
-            {
-                **each(TEXT, "url_slug status"),
-                "tier": {"const": 3},
-                "deployment": closed(
-                    {
-                        "basic": closed(each(TEXT, "name data_product_type description publication_date")),
-                        "dp_variant": closed(each(TEXT, "variant_name unprotected_quantities")),
-                        "privacy_loss": closed(
-                            {
-                                **each(TEXT, "privacy_unit privacy_unit_details privacy_parameters_details"),
-                                "privacy_parameters": closed({"epsilon": NUMBER}),
-                            }
-                        ),
-                        "deployment_model": closed(
-                            each(TEXT, "model_name model_name_details actors access_type")
-                        ),
-                        "accounting": closed(each(TEXT, "post_processing composition")),
-                        "implementation": closed(
-                            each(TEXT, "preprocessing_and_hyperparameter_tuning mechanisms")
-                        ),
-                        "administrative": closed({"notes": TEXT}),
-                    }
-                ),
-            }
-        ),
-        "to_state": closed(dict.fromkeys(TO_STATE, TEXT)),
-    }
-)
 STANDING = schema_of(Standing)
 """How an installation stands, whatever command says it."""
 
@@ -159,72 +131,28 @@ COMMANDS: dict[str, Schema] = {
             ),
         }
     ),
-    "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
+    "init": schema_of(Skeleton),
     "plan": closed(PLAN, (*may_lack(Plan), "contract", "target", "beside", "expect", "person")),
-    "inspect": closed(
-        {
-            "contract": CONTRACT,
-            "sha256": HASH,
-            **each(TEXT_OR_NULL, "out problem"),
-            "exact_counts": or_null(
-                closed(
-                    {
-                        **each(COUNT_OR_NULL, "folders files read rows"),
-                        "columns": listed(
-                            closed({"column": TEXT, **each(COUNT, "values fit"), "types": mapped(COUNT)})
-                        ),
-                    }
-                )
-            ),
-        }
-    ),
+    "inspect": schema_of(InspectionDocument),
     "release": reading({**RELEASE, "remaining_epsilon": EXACT_OR_NULL}, OF_WINDOWS),
     "audit": of_model(AuditDocument),
     "rehearse": schema_of(Rehearsal),
     "backfill": schema_of(Backfill),
     "status": either(STANDING, schema_of(GapReport)),
-    "metrics": closed({"out": TEXT_OR_NULL, "written": BOOLEAN, "standing": STANDING}),
+    "metrics": schema_of(MetricsDocument),
     "doctor": schema_of(Diagnosis),
     "show": reading(RELEASE, OF_WINDOWS),
     "verify": either(
         schema_of(Verification),
         VERIFIED_PUBLICATION,
     ),
-    "disclose": DISCLOSURE,
-    "withdraw": closed(
-        {
-            **each(TEXT, "release uri"),
-            "release_id": RELEASE_ID,
-            "status": {"enum": ["withdrawn", "already_withdrawn"]},
-            "withdrawal": WITHDRAWAL,
-        }
-    ),
-    "describe": closed({"files": listed(closed(each(TEXT, "file status")))}),
-    "catalogue": closed({**fields_of(Catalogue), "ok": BOOLEAN}),
-    "keys new": closed({"key_id": KEY_ID, **each(TEXT, "private_key public_key")}),
-    "keys show": closed({"keys": listed(closed({"key_id": KEY_ID, "public_key": HASH}))}),
-    "cluster certificates": closed(
-        {
-            "directory": TEXT,
-            "status": {"enum": ["made", "renewed", "unchanged"]},
-            "certificates": listed(closed({**each(TEXT, "role certificate key ends"), "has_ended": BOOLEAN})),
-        }
-    ),
-    "config show": closed(
-        {
-            "profile": or_null(closed(each(TEXT, "path origin"))),
-            "ignored": TEXTS,
-            "settings": listed(
-                closed(
-                    {
-                        **each(TEXT, "name origin"),
-                        "value": TEXT_OR_NULL,
-                        "allowed": TEXTS,
-                        "refused": BOOLEAN,
-                    }
-                )
-            ),
-        }
-    ),
+    "disclose": reading(fields_of(Disclosure)),
+    "withdraw": schema_of(WithdrawnRelease),
+    "describe": closed({"files": listed(schema_of(DescribedFile))}),
+    "catalogue": schema_of(Catalogue),
+    "keys new": schema_of(KeyFiles),
+    "keys show": closed({"keys": listed(schema_of(ShownKey))}),
+    "cluster certificates": schema_of(ShownCertificates),
+    "config show": schema_of(ConfigDocument),
 }
 """By command: what it prints with ``--json``."""

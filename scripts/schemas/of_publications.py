@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from scripts.schemas import documents
-from scripts.schemas.of_answers import SIGNATURE, reading
+from scripts.schemas.of_answers import reading
 from scripts.schemas.shapes import (
-    BOOLEAN,
-    COUNT,
-    HOUR,
     KEY_ID,
     TEXT,
-    TEXTS,
     Schema,
     closed,
     digits,
-    each,
     listed,
     named,
     of_model,
     or_null,
 )
+from scripts.schemas.typed import fields_of, schema_of
+from suffice.cli.publications import FetchedPublication, PublicationList
+from suffice.cli.trust import VerifiedPublication
+from suffice.storage.operations.withdrawing import RestingRelease
 from suffice.storage.publications.publication import PublishedEntry
 
 _manifest = documents.publication_manifest()["properties"]
@@ -36,48 +35,15 @@ PUBLICATION: Schema = {
 }
 PUBLISHED = reading({"status": {"enum": ["published", "found"]}, **PUBLICATION})
 """What is printed where something was published, or had been."""
-RESTING = listed(
-    closed(
-        {
-            **each(TEXT, "release release_id"),
-            "state": {"enum": ["stands", "withdrawn", "not_found", "unreadable"]},
-        }
-    )
-)
-VERIFIED_PUBLICATION = reading(
-    {
-        "releases": RESTING,
-        "ok": BOOLEAN,
-        "problems": TEXTS,
-        "ledger": {"const": "not_checked"},
-        "signature": SIGNATURE,
-        **each(COUNT, "files left_files"),
-    }
-)
+RESTING = listed(schema_of(RestingRelease))
+VERIFIED_PUBLICATION = reading(fields_of(VerifiedPublication))
 
 
 COMMANDS: dict[str, Schema] = {
     "publish": PUBLISHED,
-    "publications list": reading(
-        {
-            "uri": TEXT,
-            "publications": listed(
-                closed(
-                    {
-                        "publication_id": digits(32),
-                        **each(TEXT, "title kind"),
-                        "created": HOUR,
-                        "files": COUNT,
-                        "signed_by": or_null(KEY_ID),
-                        "withdrawn": TEXTS,
-                    }
-                )
-            ),
-            "problems": TEXTS,
-        }
-    ),
+    "publications list": reading(fields_of(PublicationList)),
     "publications show": reading({**PUBLICATION, "releases": RESTING}),
     "publications verify": VERIFIED_PUBLICATION,
-    "publications fetch": closed({"publication_id": digits(32), "files": TEXTS}),
+    "publications fetch": schema_of(FetchedPublication),
 }
 """By command: what it prints with ``--json``."""

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -24,6 +25,8 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
+
+from pydantic import BaseModel
 
 from scripts.schemas.shapes import (
     BOOLEAN,
@@ -53,13 +56,12 @@ _PLAIN: dict[Any, Schema] = {
     float: NUMBER,
     Fraction: EXACT,
     datetime: TEXT,
+    Path: TEXT,
     NoneType: {"type": "null"},
     Any: {},
 }
-_SHARED = {Withdrawal}
-"""What many documents hold, and each schema therefore defines once."""
-CONTRACT = named("DataContract", closed(of_model(DataContract)["properties"]))
-"""What an account's data are, as its owner states it: pydantic writes it."""
+_SHARED: dict[Any, str] = {DataContract: "DataContract", Withdrawal: "Withdrawal"}
+"""What many documents hold, and each schema therefore defines once, by this name."""
 ERROR: Schema = {"type": TEXT, "message": TEXT, "exit_status": COUNT}
 
 
@@ -73,25 +75,21 @@ def schema_of(kind: Any, keys: str | None = None) -> Schema:
     """
     if kind in _PLAIN:
         return _PLAIN[kind]
-    if is_typeddict(kind):
-        return _typed_dict(kind)
     if isinstance(kind, type) and get_origin(kind) is None:
-        return _of_class(kind, keys)
+        schema = _of_class(kind, keys)
+        return named(_SHARED[kind], schema) if kind in _SHARED else schema
     origin, parts = get_origin(kind), get_args(kind)
-    for origins, schema in _GENERIC:
+    for origins, schema_of_parts in _GENERIC:
         if origin in origins:
-            return schema(parts)
+            return schema_of_parts(parts)
     message = f"{kind} does not tell what its values are as JSON"
     raise TypeError(message)
 
 
 def _of_class(kind: type, keys: str | None) -> Schema:
-    if kind is DataContract:
-        return CONTRACT
     if issubclass(kind, enum.Enum):
         return {"enum": [str(state.value) for state in kind]}
-    schema = closed(*_keys(kind, keys))
-    return named(kind.__name__, schema) if kind in _SHARED else schema
+    return closed(*_keys(kind, keys))
 
 
 def fields_of(kind: Any, keys: str | None = None) -> Schema:
@@ -134,23 +132,31 @@ def _array(parts: tuple[Any, ...]) -> Schema:
     return array if parts[1:] in {(), (...,)} else {**array, "minItems": len(parts), "maxItems": len(parts)}
 
 
+def _mapping(parts: tuple[Any, ...]) -> Schema:
+    names, values = get_args(parts[0]), schema_of(parts[1])
+    return closed(dict.fromkeys(names, values)) if get_origin(parts[0]) is Literal else mapped(values)
+
+
 _GENERIC: tuple[tuple[set[Any], Callable[[tuple[Any, ...]], Schema]], ...] = (
     ({Annotated}, _annotated),
     ({ClassVar, NotRequired}, lambda parts: schema_of(parts[0])),
-    ({Literal}, lambda parts: {"enum": list(parts)}),
+    ({Literal}, lambda parts: {"enum": list(parts)} if parts[1:] else {"const": parts[0]}),
     ({Union, UnionType}, _union),
     ({tuple, list, Sequence}, _array),
-    ({dict, Mapping}, lambda parts: mapped(schema_of(parts[1]))),
+    ({dict, Mapping}, _mapping),
 )
 
 
 def _keys(kind: Any, keys: str | None = None) -> tuple[Schema, tuple[str, ...]]:
-    """Return the properties of a dataclass's documents, and which of them may be left out."""
-    if isinstance(kind, type) and issubclass(kind, SufficeError):
-        return ERROR, ()
+    """Return the properties of a class's documents, and which of them may be left out."""
     if get_origin(kind) is Annotated:
-        schema = schema_of(kind)
-        return schema["properties"], ()
+        return schema_of(kind)["properties"], ()
+    if is_typeddict(kind):
+        return _typed_dict(kind)
+    if issubclass(kind, SufficeError):
+        return ERROR, ()
+    if issubclass(kind, BaseModel) or hasattr(kind, "__pydantic_config__"):
+        return of_model(kind)["properties"], ()
     properties: Schema = {}
     optional: list[str] = []
     for key in keys_of(kind, keys):
@@ -167,10 +173,10 @@ def _keys(kind: Any, keys: str | None = None) -> tuple[Schema, tuple[str, ...]]:
     return properties, tuple(optional)
 
 
-def _typed_dict(kind: Any) -> Schema:
-    hints = get_type_hints(kind, _names(kind.__module__), include_extras=True)
+def _typed_dict(kind: Any) -> tuple[Schema, tuple[str, ...]]:
+    hints = get_type_hints(kind, localns=_names(kind.__module__), include_extras=True)
     optional = tuple(name for name, of in hints.items() if get_origin(of) is NotRequired)
-    return closed({name: schema_of(of) for name, of in hints.items()}, optional)
+    return {name: schema_of(of) for name, of in hints.items()}, optional
 
 
 def _attribute(kind: Any, name: str) -> Any:

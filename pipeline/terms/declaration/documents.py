@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from suffice.errors import SufficeError
@@ -171,4 +172,4 @@ def _plain(value: object) -> Any:
         return {"type": type(value).__name__, "message": str(value), "exit_status": value.exit_status}
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    return str(value) if isinstance(value, StrEnum) else value
+    return str(value) if isinstance(value, StrEnum | Path) else value
