@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -125,18 +124,6 @@ def _written_whole(value: Any) -> Any:
     if {"properties", "patternProperties"} & kept.keys():
         kept["additionalProperties"] = False
     return kept
-
-
-def without_nulls(kind: type) -> Schema:
-    """Return the schema of a dataclass that is written without what is null."""
-    properties = of_model(kind)["properties"]
-    optional = [field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING]
-    return closed({name: _but_null(field) for name, field in properties.items()}, tuple(optional))
-
-
-def _but_null(field: Schema) -> Schema:
-    options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
-    return options[0] if len(options) == 1 else field
 
 
 def whole(schema: Schema) -> Schema:

@@ -44,9 +44,11 @@ from scripts.schemas.shapes import (
     or_null,
     rows,
 )
+from suffice.cli.answers import Clipping, Sampled
+from suffice.data_files.source import Provenance
 from suffice.errors import SufficeError
 from suffice.pipeline.terms.declaration.data_contract import DataContract
-from suffice.pipeline.terms.declaration.documents import Form, Rows, keys_of
+from suffice.pipeline.terms.declaration.documents import Also, Form, Rows, keys_of
 from suffice.pipeline.terms.released.withdrawal import Withdrawal
 
 _PLAIN: dict[Any, Schema] = {
@@ -60,7 +62,13 @@ _PLAIN: dict[Any, Schema] = {
     NoneType: {"type": "null"},
     Any: {},
 }
-_SHARED: dict[Any, str] = {DataContract: "DataContract", Withdrawal: "Withdrawal"}
+_SHARED: dict[Any, str] = {
+    DataContract: "DataContract",
+    Withdrawal: "Withdrawal",
+    Provenance: "source",
+    Clipping: "clipping",
+    Sampled: "diagnostics",
+}
 """What many documents hold, and each schema therefore defines once, by this name."""
 ERROR: Schema = {"type": TEXT, "message": TEXT, "exit_status": COUNT}
 
@@ -77,7 +85,7 @@ def schema_of(kind: Any, keys: str | None = None) -> Schema:
         return _PLAIN[kind]
     if isinstance(kind, type) and get_origin(kind) is None:
         schema = _of_class(kind, keys)
-        return named(_SHARED[kind], schema) if kind in _SHARED else schema
+        return named(_SHARED[kind], schema) if kind in _SHARED and keys is None else schema
     origin, parts = get_origin(kind), get_args(kind)
     for origins, schema_of_parts in _GENERIC:
         if origin in origins:
@@ -112,6 +120,8 @@ def _annotated(parts: tuple[Any, ...]) -> Schema:
     for note in parts[1:]:
         if isinstance(note, Form):
             return dict(note.schema)
+        if isinstance(note, Also):
+            return {**schema_of(parts[0]), **note.schema}
         if isinstance(note, Rows):
             return rows({name: schema_of(column) for name, column in note.columns.items()})
     return schema_of(parts[0])
@@ -162,9 +172,9 @@ def _keys(kind: Any, keys: str | None = None) -> tuple[Schema, tuple[str, ...]]:
     for key in keys_of(kind, keys):
         of = functools.reduce(_attribute, key.path, kind)
         if key.is_spread:
-            spread, lacking = _keys(of)
+            spread, lacking = _keys(_but_none(of))
             properties |= spread
-            optional += lacking
+            optional += lacking if _but_none(of) is of else spread
             continue
         if key.may_lack:
             of = _but_none(of)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypedDict
 
 import typer
 
@@ -25,7 +25,7 @@ from suffice.pipeline.terms.declaration.documents import (
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from suffice.storage.ledger.chain import Head
     from suffice.storage.ledger.ledger import Ledger
@@ -331,14 +331,3 @@ def _read_export(path: Path) -> Export:
         message = f"--export {path}: the file cannot be read"
         raise UsageError(message) from None
     return read_export(text)
-
-
-def signature_fields(manifest: Mapping[str, Any], public_keys: list[str] | None) -> dict[str, str | None]:
-    """Return what ``show`` says about the signature of a release that was opened."""
-    from suffice.storage.signatures.signing import pinned_keys, signature_status
-
-    signature = manifest["signature"]
-    return {
-        "signed_by": signature["key_id"] if signature else None,
-        "signature": signature_status(manifest, checked=pinned_keys(public_keys) is not None),
-    }
