@@ -8,7 +8,7 @@ import functools
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
@@ -117,14 +117,15 @@ def may_lack(kind: Any) -> tuple[str, ...]:
 
 
 def _annotated(parts: tuple[Any, ...]) -> Schema:
+    schema: Schema | None = None
     for note in parts[1:]:
         if isinstance(note, Form):
-            return dict(note.schema)
-        if isinstance(note, Also):
-            return {**schema_of(parts[0]), **note.schema}
-        if isinstance(note, Rows):
-            return rows({name: schema_of(column) for name, column in note.columns.items()})
-    return schema_of(parts[0])
+            schema = dict(note.schema)
+        elif isinstance(note, Rows):
+            schema = rows({name: schema_of(column) for name, column in note.columns.items()})
+        elif isinstance(note, Also):
+            schema = {**(schema_of(parts[0]) if schema is None else schema), **note.schema}
+    return schema_of(parts[0]) if schema is None else schema
 
 
 def _union(parts: tuple[Any, ...]) -> Schema:
@@ -152,7 +153,7 @@ _GENERIC: tuple[tuple[set[Any], Callable[[tuple[Any, ...]], Schema]], ...] = (
     ({ClassVar, NotRequired}, lambda parts: schema_of(parts[0])),
     ({Literal}, lambda parts: {"enum": list(parts)} if parts[1:] else {"const": parts[0]}),
     ({Union, UnionType}, _union),
-    ({tuple, list, Sequence}, _array),
+    ({tuple, list, Sequence, Iterable}, _array),
     ({dict, Mapping}, _mapping),
 )
 

@@ -161,7 +161,7 @@ def document(value: object, keys: str | None = None) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         written: dict[str, Any] = {}
         for key in keys_of(type(value), keys):
-            entry = functools.reduce(_attribute, key.path, value)
+            entry: Any = functools.reduce(_attribute, key.path, value)
             if key.is_spread:
                 written |= {} if entry is None else document(entry)
             elif entry is not None or not key.may_lack:
