@@ -111,11 +111,6 @@ def beside(kind: Any, others: Schema, lacking: tuple[str, ...] = ()) -> Schema:
     return closed({**properties, **others}, (*optional, *lacking))
 
 
-def may_lack(kind: Any) -> tuple[str, ...]:
-    """Return the keys that a dataclass's documents may lack."""
-    return _keys(kind)[1]
-
-
 def _annotated(parts: tuple[Any, ...]) -> Schema:
     schema: Schema | None = None
     for note in parts[1:]:
