@@ -1,7 +1,7 @@
 """The schemas of what stands in stores and exports: of the models that read it, and of a plan.
 
-Two shapes are written by hand. A plan's values are canonical text, whatever the model of a spec reads them as.
-Entries of a chain stand for good, those of former versions too, so that no type of today's code has them.
+Two shapes are written by hand. A plan's values are canonical text, whatever the model of a spec reads them
+as. Entries of a chain stand for good, those of former versions too, so that no type of today's code has them.
 """
 
 from __future__ import annotations
