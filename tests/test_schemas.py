@@ -14,6 +14,7 @@ import yaml
 
 from scripts.schemas.__main__ import SCHEMAS, stale
 from scripts.schemas.cli_documents import ERROR, PRINTED
+from scripts.schemas.shapes import whole
 from scripts.vectors.specs import VALID
 from suffice.cli.app import command
 from suffice.pipeline.families import FAMILIES
@@ -95,6 +96,22 @@ def test_what_is_printed_is_held_against_the_schema_of_its_command() -> None:
     ):
         with pytest.raises((ValueError, jsonschema.ValidationError)):
             check("ledger witness", text)
+
+
+def test_what_a_network_says_of_tables_apart_is_in_the_schema() -> None:
+    diagnostics = whole(PRINTED["posterior"]["properties"]["diagnostics"])
+    schema = jsonschema.Draft202012Validator(diagnostics)
+    drawn = {
+        "sampler": "MCMC",
+        "chains": 4,
+        "draws": 4000,
+        "largest_r_hat": 1.0,
+        "fewest_effective_draws": 900,
+    }
+    for told in (drawn, {**drawn, "not_reconciled": "a, b"}, {"not_reconciled": "a, b"}):
+        schema.validate(told)
+    for told in ({}, {"sampler": "MCMC"}, {**drawn, "note": "x"}):
+        assert not schema.is_valid(told)
 
 
 def test_a_plan_that_is_changed_is_refused() -> None:

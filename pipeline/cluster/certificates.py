@@ -21,7 +21,7 @@ import secrets
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from suffice.errors import ClusterError, MissingExtraError, UsageError
 
@@ -80,7 +80,7 @@ class Certificate:
 class Certificates:
     """A folder's certificates, and what was done: ``made``, ``renewed`` or ``unchanged``."""
 
-    status: str
+    status: Literal["made", "renewed", "unchanged"]
     certificates: tuple[Certificate, ...]
 
 
@@ -118,8 +118,10 @@ def certificates_in(directory: Path, *, days: int | None = None, renew: bool = F
     elif days is not None:
         message = f"--days: {directory} holds certificates already, and they stay as they are: add --renew"
         raise UsageError(message)
-    status = "renewed" if renew else "unchanged" if standing else "made"
-    return Certificates(status=status, certificates=_checked(directory))
+    return Certificates(
+        status="renewed" if renew else "unchanged" if standing else "made",
+        certificates=_checked(directory),
+    )
 
 
 def client_files(directory: Path) -> tuple[Path, Path, Path]:

@@ -1,4 +1,8 @@
-"""The schemas of what stands in stores and exports: of the models that read it, and of a plan."""
+"""The schemas of what stands in stores and exports: of the models that read it, and of a plan.
+
+Two shapes are written by hand. A plan's values are canonical text, whatever the model of a spec reads them
+as. Entries of a chain stand for good, those of former versions too, so that no type of today's code has them.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,7 @@ from scripts.schemas.shapes import (
     BOOLEAN,
     COUNT,
     COUNT_OR_NULL,
-    DESIGN,
     EXACT,
-    EXACT_OR_NULL,
-    FAMILY,
     HASH,
     HOUR,
     NEIGHBORING,
@@ -19,7 +20,6 @@ from scripts.schemas.shapes import (
     TEXT,
     TEXT_OR_NULL,
     TEXTS,
-    UNIT_NULLS,
     Schema,
     closed,
     digits,
@@ -31,6 +31,7 @@ from scripts.schemas.shapes import (
     of_model,
     or_null,
 )
+from scripts.schemas.typed import beside, schema_of
 from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.terms import Privacy
@@ -38,96 +39,12 @@ from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.publication import PublicationManifest
-from suffice.storage.releases.manifest_model import Stated
+from suffice.storage.releases.manifest_model import Declared, NoisyEntry, SampledEntry, Stated
 from suffice.storage.releases.withdrawal import StatedWithdrawal
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-VARIABLE = closed({"name": TEXT, "categories": TEXTS})
-QUANTITY = closed(
-    {
-        "name": {"type": "string", "pattern": "^[a-z_]+$"},
-        "category": TEXT_OR_NULL,
-        "component": TEXT,
-        "labels": listed({"type": "array", "items": TEXT, "minItems": 2, "maxItems": 2}),
-        "coefficients": mapped(EXACT),
-        "public_n_coefficient": EXACT,
-    },
-    optional=("component", "labels"),
-)
-PARAMETERS = closed(
-    {
-        "categories": TEXTS,
-        "lower": EXACT_OR_NULL,
-        "upper": EXACT_OR_NULL,
-        "lattice_bits": {"type": ["integer", "null"]},
-        "constants": mapped(EXACT),
-        "columns": listed(closed({"name": TEXT, "lower": EXACT, "upper": EXACT})),
-        "tables": listed(closed({"name": TEXT, "variables": listed(VARIABLE)})),
-    },
-    optional=("constants", "columns", "tables"),
-)
-NOISY_STATISTIC = closed(
-    {
-        "name": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"},
-        "family": FAMILY,
-        "columns": TEXTS,
-        "rows_of": TEXT_OR_NULL,
-        "design": DESIGN,
-        "components": {**TEXTS, "minItems": 1, "uniqueItems": True},
-        "epsilon": EXACT,
-        "l1_sensitivity": {"type": "string", "pattern": "^[1-9][0-9]*$"},
-        "mechanism": {"const": "discrete_laplace"},
-        "scale": {"type": "string", "pattern": r"^(0\.\d*[1-9]|[1-9]\d*(\.\d+)?)$"},
-        "partition_total": EXACT_OR_NULL,
-        "value_type": {"enum": ["int64", "decimal128(38, 0)"]},
-        "quantities": listed(QUANTITY),
-        "moment_weight": EXACT,
-        "within_unit": closed(
-            {"max_rows": EXACT, "row_weight": EXACT, "row_components": TEXTS, "unit_total": EXACT}
-        ),
-        "count_clipped": closed(
-            {"weight": EXACT, "sum_components": TEXTS, "sum_partition_total": EXACT_OR_NULL}
-        ),
-        "parameters": PARAMETERS,
-    },
-    optional=("moment_weight", "within_unit", "count_clipped"),
-)
-SAMPLED_STATISTIC = closed(
-    {
-        "name": NOISY_STATISTIC["properties"]["name"],
-        "family": FAMILY,
-        "columns": TEXTS,
-        "rows_of": TEXT_OR_NULL,
-        "design": DESIGN,
-        "epsilon": EXACT,
-        "mechanism": {"const": "exponential"},
-        "parameter": TEXT,
-        "draws": {"type": "integer", "minimum": 1, "maximum": 1000},
-        "grid": {"type": "integer", "minimum": 3, "maximum": 4097},
-        "within": {"type": "array", "items": EXACT, "minItems": 2, "maxItems": 2},
-        "prior": TEXT,
-        "range_sensitivity": {"type": "string", "pattern": "^[1-9][0-9]*$"},
-        "scale": {"type": "string", "pattern": "^[1-9][0-9]*$"},
-        "temperature": EXACT,
-        "parameters": PARAMETERS,
-    }
-)
-STATISTIC = either(NOISY_STATISTIC, SAMPLED_STATISTIC)
-GROUP: Schema = {
-    "oneOf": [
-        closed({"column": TEXT, "kind": {"const": "range"}, "first": EXACT, "last": EXACT}),
-        closed(
-            {
-                "column": TEXT,
-                "kind": {"enum": ["list", "period"]},
-                "every": {"enum": [None, "day", "week", "month", "year"]},
-                "keys": {**TEXTS, "minItems": 1, "uniqueItems": True},
-            }
-        ),
-    ]
-}
 VALUE = named(
     "value",
     either(
@@ -226,20 +143,13 @@ def _canonical(model: type[BaseModel]) -> Schema:
 def release_manifest() -> Schema:
     """Return the schema of a release's manifest: what is stated, and what follows from its plan."""
     stated: Schema = of_model(Stated)["properties"]
+    stated |= each(HASH, "audit contract")  # left out where there is none
     follows = {
-        **each(TEXT, "name dataset unit"),
-        "epsilon": EXACT,
-        "neighboring": NEIGHBORING,
-        "max_rows": COUNT,
-        "unit_nulls": UNIT_NULLS,
-        **each({**COUNT, "minimum": 1}, "max_total_rows cells"),
-        "groups": listed(GROUP),
-        "statistics": {**listed(STATISTIC), "minItems": 1},
+        "statistics": {**listed(schema_of(NoisyEntry | SampledEntry)), "minItems": 1},
         "plan": {"$ref": "urn:suffice:schema:plan-1"},
         "plan_hash": HASH,
     }
-    stated |= each(HASH, "audit contract")  # left out where there is none
-    return closed({**stated, **follows}, optional=("audit", "contract", "max_rows", "unit_nulls"))
+    return beside(Declared, {**stated, **follows}, lacking=("audit", "contract"))
 
 
 def publication_manifest() -> Schema:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -17,21 +16,14 @@ TEXTS: Schema = {"type": "array", "items": TEXT}
 TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 EXACT: Schema = {"type": "string", "pattern": r"^-?\d+(\.\d+|/\d+)?$"}
 """A number as text: decimal, or a fraction."""
-EXACT_OR_NULL: Schema = {"anyOf": [EXACT, {"type": "null"}]}
 COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53 - 1}
 COUNT_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}
 NUMBER: Schema = {"type": "number"}
-NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
 BOOLEAN: Schema = {"type": "boolean"}
 HOUR: Schema = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$"}
 KEY: Schema = {"type": ["string", "number", "boolean", "null"]}
 """Of a row: a group's key or a label, whose name is the release's, or a further number."""
-FAMILY: Schema = {"$ref": "urn:suffice:schema:family-1"}
-"""The name of a family: one file has them all, so a new family changes no other document."""
-METHOD: Schema = {"enum": ["noise-aware", "plug-in"]}
 NEIGHBORING: Schema = {"enum": ["add_or_remove_one", "replace_one"]}
-UNIT_NULLS: Schema = {"enum": ["drop", "own_unit"]}
-DESIGN: Schema = {"enum": ["partition_of_unity", "bounded", "minimal"]}
 
 
 def digits(number: int) -> Schema:
@@ -41,7 +33,6 @@ def digits(number: int) -> Schema:
 
 HASH = digits(64)
 RELEASE_ID = digits(16)
-KEY_ID = digits(16)
 
 
 def closed(properties: Schema, optional: tuple[str, ...] = ()) -> Schema:
@@ -125,18 +116,6 @@ def _written_whole(value: Any) -> Any:
     if {"properties", "patternProperties"} & kept.keys():
         kept["additionalProperties"] = False
     return kept
-
-
-def without_nulls(kind: type) -> Schema:
-    """Return the schema of a dataclass that is written without what is null."""
-    properties = of_model(kind)["properties"]
-    optional = [field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING]
-    return closed({name: _but_null(field) for name, field in properties.items()}, tuple(optional))
-
-
-def _but_null(field: Schema) -> Schema:
-    options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
-    return options[0] if len(options) == 1 else field
 
 
 def whole(schema: Schema) -> Schema:

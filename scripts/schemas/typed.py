@@ -8,9 +8,10 @@ import functools
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -24,6 +25,8 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
+
+from pydantic import BaseModel
 
 from scripts.schemas.shapes import (
     BOOLEAN,
@@ -41,9 +44,11 @@ from scripts.schemas.shapes import (
     or_null,
     rows,
 )
+from suffice.cli.answers import Clipping, Sampled
+from suffice.data_files.source import Provenance
 from suffice.errors import SufficeError
 from suffice.pipeline.terms.declaration.data_contract import DataContract
-from suffice.pipeline.terms.declaration.documents import Form, Rows, keys_of
+from suffice.pipeline.terms.declaration.documents import Also, Form, Rows, keys_of
 from suffice.pipeline.terms.released.withdrawal import Withdrawal
 
 _PLAIN: dict[Any, Schema] = {
@@ -53,13 +58,18 @@ _PLAIN: dict[Any, Schema] = {
     float: NUMBER,
     Fraction: EXACT,
     datetime: TEXT,
+    Path: TEXT,
     NoneType: {"type": "null"},
     Any: {},
 }
-_SHARED = {Withdrawal}
-"""What many documents hold, and each schema therefore defines once."""
-CONTRACT = named("DataContract", closed(of_model(DataContract)["properties"]))
-"""What an account's data are, as its owner states it: pydantic writes it."""
+_SHARED: dict[Any, str] = {
+    DataContract: "DataContract",
+    Withdrawal: "Withdrawal",
+    Provenance: "source",
+    Clipping: "clipping",
+    Sampled: "diagnostics",
+}
+"""What many documents hold, and each schema therefore defines once, by this name."""
 ERROR: Schema = {"type": TEXT, "message": TEXT, "exit_status": COUNT}
 
 
@@ -73,25 +83,21 @@ def schema_of(kind: Any, keys: str | None = None) -> Schema:
     """
     if kind in _PLAIN:
         return _PLAIN[kind]
-    if is_typeddict(kind):
-        return _typed_dict(kind)
     if isinstance(kind, type) and get_origin(kind) is None:
-        return _of_class(kind, keys)
+        schema = _of_class(kind, keys)
+        return named(_SHARED[kind], schema) if kind in _SHARED and keys is None else schema
     origin, parts = get_origin(kind), get_args(kind)
-    for origins, schema in _GENERIC:
+    for origins, schema_of_parts in _GENERIC:
         if origin in origins:
-            return schema(parts)
+            return schema_of_parts(parts)
     message = f"{kind} does not tell what its values are as JSON"
     raise TypeError(message)
 
 
 def _of_class(kind: type, keys: str | None) -> Schema:
-    if kind is DataContract:
-        return CONTRACT
     if issubclass(kind, enum.Enum):
         return {"enum": [str(state.value) for state in kind]}
-    schema = closed(*_keys(kind, keys))
-    return named(kind.__name__, schema) if kind in _SHARED else schema
+    return closed(*_keys(kind, keys))
 
 
 def fields_of(kind: Any, keys: str | None = None) -> Schema:
@@ -105,18 +111,16 @@ def beside(kind: Any, others: Schema, lacking: tuple[str, ...] = ()) -> Schema:
     return closed({**properties, **others}, (*optional, *lacking))
 
 
-def may_lack(kind: Any) -> tuple[str, ...]:
-    """Return the keys that a dataclass's documents may lack."""
-    return _keys(kind)[1]
-
-
 def _annotated(parts: tuple[Any, ...]) -> Schema:
+    schema: Schema | None = None
     for note in parts[1:]:
         if isinstance(note, Form):
-            return dict(note.schema)
-        if isinstance(note, Rows):
-            return rows({name: schema_of(column) for name, column in note.columns.items()})
-    return schema_of(parts[0])
+            schema = dict(note.schema)
+        elif isinstance(note, Rows):
+            schema = rows({name: schema_of(column) for name, column in note.columns.items()})
+        elif isinstance(note, Also):
+            schema = {**(schema_of(parts[0]) if schema is None else schema), **note.schema}
+    return schema_of(parts[0]) if schema is None else schema
 
 
 def _union(parts: tuple[Any, ...]) -> Schema:
@@ -134,31 +138,39 @@ def _array(parts: tuple[Any, ...]) -> Schema:
     return array if parts[1:] in {(), (...,)} else {**array, "minItems": len(parts), "maxItems": len(parts)}
 
 
+def _mapping(parts: tuple[Any, ...]) -> Schema:
+    names, values = get_args(parts[0]), schema_of(parts[1])
+    return closed(dict.fromkeys(names, values)) if get_origin(parts[0]) is Literal else mapped(values)
+
+
 _GENERIC: tuple[tuple[set[Any], Callable[[tuple[Any, ...]], Schema]], ...] = (
     ({Annotated}, _annotated),
     ({ClassVar, NotRequired}, lambda parts: schema_of(parts[0])),
-    ({Literal}, lambda parts: {"enum": list(parts)}),
+    ({Literal}, lambda parts: {"enum": list(parts)} if parts[1:] else {"const": parts[0]}),
     ({Union, UnionType}, _union),
-    ({tuple, list, Sequence}, _array),
-    ({dict, Mapping}, lambda parts: mapped(schema_of(parts[1]))),
+    ({tuple, list, Sequence, Iterable}, _array),
+    ({dict, Mapping}, _mapping),
 )
 
 
 def _keys(kind: Any, keys: str | None = None) -> tuple[Schema, tuple[str, ...]]:
-    """Return the properties of a dataclass's documents, and which of them may be left out."""
-    if isinstance(kind, type) and issubclass(kind, SufficeError):
-        return ERROR, ()
+    """Return the properties of a class's documents, and which of them may be left out."""
     if get_origin(kind) is Annotated:
-        schema = schema_of(kind)
-        return schema["properties"], ()
+        return schema_of(kind)["properties"], ()
+    if is_typeddict(kind):
+        return _typed_dict(kind)
+    if issubclass(kind, SufficeError):
+        return ERROR, ()
+    if issubclass(kind, BaseModel) or hasattr(kind, "__pydantic_config__"):
+        return of_model(kind)["properties"], ()
     properties: Schema = {}
     optional: list[str] = []
     for key in keys_of(kind, keys):
         of = functools.reduce(_attribute, key.path, kind)
         if key.is_spread:
-            spread, lacking = _keys(of)
+            spread, lacking = _keys(_but_none(of))
             properties |= spread
-            optional += lacking
+            optional += lacking if _but_none(of) is of else spread
             continue
         if key.may_lack:
             of = _but_none(of)
@@ -167,10 +179,10 @@ def _keys(kind: Any, keys: str | None = None) -> tuple[Schema, tuple[str, ...]]:
     return properties, tuple(optional)
 
 
-def _typed_dict(kind: Any) -> Schema:
-    hints = get_type_hints(kind, _names(kind.__module__), include_extras=True)
+def _typed_dict(kind: Any) -> tuple[Schema, tuple[str, ...]]:
+    hints = get_type_hints(kind, localns=_names(kind.__module__), include_extras=True)
     optional = tuple(name for name, of in hints.items() if get_origin(of) is NotRequired)
-    return closed({name: schema_of(of) for name, of in hints.items()}, optional)
+    return {name: schema_of(of) for name, of in hints.items()}, optional
 
 
 def _attribute(kind: Any, name: str) -> Any:

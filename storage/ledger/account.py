@@ -7,7 +7,7 @@ which could be charged again: a witness, or a store that every release goes to a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from suffice.errors import GuaranteeError, UsageError
 from suffice.pipeline.terms.declaration.documents import (
@@ -256,6 +256,14 @@ class NamedAudit:
     plan_hash: Sha256
 
 
+@printed("sha256=contract.sha256 *contract")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedContract:
+    """A contract with its SHA-256."""
+
+    contract: DataContract
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowBalance:
     """One window of a grant per window; `remaining` has the charges of ``all`` taken off."""
@@ -324,10 +332,9 @@ class Account:
     remaining: Fraction
 
     @property
-    def stated_contract(self) -> dict[str, Any] | None:
+    def stated_contract(self) -> StatedContract | None:
         """The contract and its SHA-256."""
-        contract = self.contract
-        return None if contract is None else {"sha256": contract.sha256, **contract.document()}
+        return None if self.contract is None else StatedContract(contract=self.contract)
 
     @property
     def is_guarded(self) -> bool:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from suffice.pipeline.terms.declaration.documents import Count, Sha256
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
@@ -92,8 +94,8 @@ class EntryKind(StrEnum):
 class Head:
     """The end of a chain: the last entry's sequence and hash."""
 
-    sequence: int = 0
-    hash: str = START_HASH
+    sequence: Count = 0
+    hash: Sha256 = START_HASH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

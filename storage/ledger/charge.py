@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, AmendedRelease, edition
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, micro_epsilon
 
 if TYPE_CHECKING:
@@ -308,6 +309,7 @@ class SpoolName:
     host: str
 
 
+@printed("charge_id dataset name window amendment release_id store=store_uri state spent=epsilon")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """One debit of an account, as the ledger held it at one moment.

@@ -8,9 +8,10 @@ described at https://registry.opendp.org/transparency-tiers. What only people kn
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
 from suffice.pipeline.spec.person import of_release
+from suffice.pipeline.terms.declaration.documents import each_of
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.wording import counted
 
@@ -62,7 +63,50 @@ _OF_SAMPLES = (
 )
 
 
-def disclosure(manifest: Mapping[str, Any]) -> dict[str, Any]:
+Basic: TypeAlias = dict[Literal["name", "data_product_type", "description", "publication_date"], str]
+Accounting: TypeAlias = dict[Literal["post_processing", "composition"], str]
+Implementation: TypeAlias = dict[Literal["preprocessing_and_hyperparameter_tuning", "mechanisms"], str]
+
+
+class PrivacyLoss(TypedDict):
+    """What is protected, and how far."""
+
+    privacy_unit: str
+    privacy_unit_details: str
+    privacy_parameters_details: str
+    privacy_parameters: dict[Literal["epsilon"], float]
+
+
+class Deployment(TypedDict):
+    """What a release is, in the registry's words."""
+
+    basic: Basic
+    dp_variant: dict[Literal["variant_name", "unprotected_quantities"], str]
+    privacy_loss: PrivacyLoss
+    deployment_model: dict[Literal["model_name", "model_name_details", "actors", "access_type"], str]
+    accounting: Accounting
+    implementation: Implementation
+    administrative: dict[Literal["notes"], str]
+
+
+class RegistryEntry(TypedDict):
+    """An entry of the registry, without what only a person can state."""
+
+    url_slug: str
+    status: str
+    tier: Literal[3]
+    deployment: Deployment
+
+
+class Disclosure(TypedDict):
+    """A draft, and what is left to state: the fields, and what they ask."""
+
+    registry: str
+    entry: RegistryEntry
+    to_state: Annotated[dict[str, str], each_of(TO_STATE, {"type": "string"})]
+
+
+def disclosure(manifest: Mapping[str, Any]) -> Disclosure:
     """Return a draft of a registry entry.
 
     Parameters
@@ -72,7 +116,7 @@ def disclosure(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
     Returns
     -------
-    dict
+    Disclosure
         ``registry``: the schema that the entry follows; ``entry``: the entry, without the fields that only
         a person can state; ``to_state``: those fields, and what they ask.
     """
@@ -80,7 +124,7 @@ def disclosure(manifest: Mapping[str, Any]) -> dict[str, Any]:
     release = name if window == "all" else f"{name}, window {window}"
     if manifest["amends"] is not None:
         release += f", amendment {manifest['amends']['number']}"
-    entry = {
+    entry: RegistryEntry = {
         "url_slug": f"{name}-{manifest['release_id']}".replace("_", "-").replace(".", "-"),
         "status": "Draft",
         "tier": 3,
@@ -107,7 +151,7 @@ def disclosure(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {"registry": SOURCE, "entry": entry, "to_state": dict(TO_STATE)}
 
 
-def to_yaml(document: dict[str, Any]) -> str:
+def to_yaml(document: Disclosure) -> str:
     """Write a draft as the registry's YAML; what is left to state follows as comments."""
     import yaml  # only this needs it
 
@@ -118,7 +162,7 @@ def to_yaml(document: dict[str, Any]) -> str:
     )
 
 
-def _basic(manifest: Mapping[str, Any], release: str) -> dict[str, Any]:
+def _basic(manifest: Mapping[str, Any], release: str) -> Basic:
     statistics = ", ".join(f"{entry['name']} ({entry['family']})" for entry in manifest["statistics"])
     by = ", ".join(group["column"] for group in manifest["groups"])
     return {
@@ -144,7 +188,7 @@ def _unprotected(manifest: Mapping[str, Any]) -> str:
     return f"The number of records, {manifest['n']}, which adjacent data sets share."
 
 
-def _privacy_loss(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _privacy_loss(manifest: Mapping[str, Any]) -> PrivacyLoss:
     unit = manifest["unit"]
     bound = ""
     if unit != "row":
@@ -178,7 +222,7 @@ def _one_unit(manifest: Mapping[str, Any]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _accounting(manifest: Mapping[str, Any]) -> dict[str, str]:
+def _accounting(manifest: Mapping[str, Any]) -> Accounting:
     charged = f"entry {manifest['drawing_sequence']} of ledger {manifest['ledger_id']}"
     return {
         "post_processing": "None: what is released is as it was drawn, also negative numbers.",
@@ -188,7 +232,7 @@ def _accounting(manifest: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _implementation(manifest: Mapping[str, Any]) -> dict[str, str]:
+def _implementation(manifest: Mapping[str, Any]) -> Implementation:
     noisy = [entry for entry in manifest["statistics"] if entry["mechanism"] == _LAPLACE]
     scales = "; ".join(
         f"{entry['name']}: L1 sensitivity {entry['l1_sensitivity']}, scale {entry['scale']}"

@@ -24,6 +24,7 @@ from suffice.errors import (
     WrongStoreError,
 )
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, edition
+from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.domains import Every, is_period
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.chain import canonical_json
@@ -222,6 +223,7 @@ MOST_SKIPPED = 1_000_000
 """Lost entries that one reconciliation fills: whoever can write to a store can name any number."""
 
 
+@printed("charges skipped witness=witness.head.sequence")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
     """What a reconciliation did.
@@ -237,7 +239,7 @@ class Reconciliation:
     """
 
     charges: tuple[Charge, ...]
-    skipped: int
+    skipped: Count
     witness: Witness | None
 
 

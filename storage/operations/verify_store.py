@@ -256,8 +256,8 @@ class PublicationVerification:
     """
 
     problems: tuple[str, ...]
-    files: int
-    left: int
+    files: Count
+    left: Count
     signature: SignatureStatus
     publication: Publication | None
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
+    from suffice.pipeline.terms.declaration.documents import ShortId
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.publications.publication import Publication, RestsOn
@@ -125,6 +126,7 @@ def _look_up(
     )
 
 
+@printed("release=label release_id uri status withdrawal")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawnRelease:
     """What a withdrawal did.
@@ -139,10 +141,10 @@ class WithdrawnRelease:
     """
 
     label: str
-    release_id: str
+    release_id: ShortId
     uri: str
     withdrawal: Withdrawal
-    status: str
+    status: Literal["withdrawn", "already_withdrawn"]
 
 
 def withdraw(
@@ -185,7 +187,7 @@ def withdraw(
         allowed(location.store.uri)
     data, manifest = location.manifest()
     composed = compose_withdrawal(data, manifest.release_id, reason=reason, created=created, signer=signer)
-    status = "withdrawn"
+    status: Literal["withdrawn", "already_withdrawn"] = "withdrawn"
     try:
         location.objects.put_new(WITHDRAWN, composed)
     except ObjectExistsError:

@@ -28,6 +28,7 @@ from suffice.errors import (
     WrongStoreError,
 )
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.storage.ledger.account import check_store
 from suffice.storage.ledger.chain import Head
 from suffice.storage.objects.address import read_address
@@ -268,6 +269,7 @@ _ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
+@printed("uri sequence=head.sequence hash=head.hash")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
     """What a witness holds, and where.

@@ -29,7 +29,7 @@ from suffice.storage.releases.manifest_model import (
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, MOST_NAMES, parse_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from suffice.pipeline.spec.plan import Plan
@@ -130,7 +130,7 @@ def compose_manifest(
     if (amends is not None) != bool(amendment):
         message = "a manifest names the release that it replaces exactly where it is of an amendment"
         raise ValueError(message)
-    entries = [statistic_fields(statistic) for statistic in plan.statistics]
+    entries: list[Mapping[str, Any]] = [statistic_fields(statistic) for statistic in plan.statistics]
     content = {
         **declared_fields(plan),
         "format_version": FORMAT_VERSION,
@@ -191,7 +191,8 @@ def require_manifest(plan: Plan) -> None:
         raise SpecError("spec", rule, "split the release")
     size = _ROOM + len(canonical_json.encode(content))
     for statistic in plan.statistics:
-        for name, value in statistic_fields(statistic).items():
+        fields: Mapping[str, Any] = statistic_fields(statistic)
+        for name, value in fields.items():
             entries = value if name == "quantities" else (value,)
             size += len(name) + 4 + sum(len(canonical_json.encode(entry)) + 1 for entry in entries)
         size += _ROOM_OF_FILE + 2 * len(statistic.name)

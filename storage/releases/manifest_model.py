@@ -4,68 +4,232 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, amended_of, edition
+from suffice.pipeline.terms.declaration.documents import (
+    Also,
+    Count,
+    Exact,
+    Family,
+    Neighboring,
+    UnitNullsName,
+    matching,
+    one_of,
+)
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.fields import FEWEST_POINTS, MOST_DRAWS, MOST_POINTS
+from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.storage.signatures.signing import is_signature_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
-    from suffice.pipeline.terms.statistics.count_table import CountTable
-    from suffice.pipeline.terms.statistics.sensitivity import ColumnBounds, Constants, Quantity
+    from suffice.pipeline.terms.statistics.sensitivity import Constants, Quantity
     from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, StatisticPlan
 
 
-def declared_fields(plan: Plan) -> dict[str, Any]:
+_Pair = Also(minItems=2, maxItems=2)
+_Distinct = Also(minItems=1, uniqueItems=True)
+_Natural = Annotated[str, matching("^[1-9][0-9]*$")]
+
+
+class GroupOfRange(TypedDict):
+    """A group column whose keys are consecutive integers."""
+
+    column: str
+    kind: Literal["range"]
+    first: Exact
+    last: Exact
+
+
+class GroupOfKeys(TypedDict):
+    """A group column whose keys are listed."""
+
+    column: str
+    kind: Literal["list", "period"]
+    every: Literal["day", "week", "month", "year"] | None
+    keys: Annotated[list[str], _Distinct]
+
+
+class Declared(TypedDict):
+    """What of a manifest follows from a plan without its statistics."""
+
+    name: str
+    dataset: str
+    unit: str
+    epsilon: Exact
+    neighboring: Neighboring
+    max_rows: NotRequired[Count]
+    unit_nulls: NotRequired[UnitNullsName]
+    max_total_rows: Annotated[Count, Also(minimum=1)]
+    cells: Annotated[Count, Also(minimum=1)]
+    groups: list[GroupOfRange | GroupOfKeys]
+
+
+class QuantityEntry(TypedDict):
+    """A number people ask for, as a map of components."""
+
+    name: Annotated[str, matching("^[a-z_]+$")]
+    category: str | None
+    component: NotRequired[str]
+    labels: NotRequired[list[Annotated[list[str], _Pair]]]
+    coefficients: dict[str, Exact]
+    public_n_coefficient: Exact
+
+
+class VariableEntry(TypedDict):
+    """A variable of a table."""
+
+    name: str
+    categories: list[str]
+
+
+class TableEntry(TypedDict):
+    """A table that is counted."""
+
+    name: str
+    variables: list[VariableEntry]
+
+
+class ColumnEntry(TypedDict):
+    """A column of several, and its bounds."""
+
+    name: str
+    lower: Exact
+    upper: Exact
+
+
+class ParametersEntry(TypedDict):
+    """The public constants of a statistic."""
+
+    categories: list[str]
+    lower: Exact | None
+    upper: Exact | None
+    lattice_bits: int | None
+    constants: NotRequired[dict[str, Exact]]
+    columns: NotRequired[list[ColumnEntry]]
+    tables: NotRequired[list[TableEntry]]
+
+
+class WithinUnitEntry(TypedDict):
+    """How rows and units share a block."""
+
+    max_rows: Exact
+    row_weight: Exact
+    row_components: list[str]
+    unit_total: Exact
+
+
+class CountClippedEntry(TypedDict):
+    """How sums and counts of clipped values share a block."""
+
+    weight: Exact
+    sum_components: list[str]
+    sum_partition_total: Exact | None
+
+
+class _StatisticEntry(TypedDict):
+    name: Annotated[str, matching("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$")]
+    family: Family
+    columns: list[str]
+    rows_of: str | None
+    design: Annotated[str, one_of(*Design)]
+    epsilon: Exact
+    parameters: ParametersEntry
+
+
+class NoisyEntry(_StatisticEntry):
+    """A statistic of which noisy components are released."""
+
+    components: Annotated[list[str], _Distinct]
+    l1_sensitivity: _Natural
+    mechanism: Literal["discrete_laplace"]
+    scale: Annotated[str, matching(r"^(0\.\d*[1-9]|[1-9]\d*(\.\d+)?)$")]
+    partition_total: Exact | None
+    value_type: Annotated[str, one_of("int64", "decimal128(38, 0)")]
+    quantities: Iterable[QuantityEntry]
+    moment_weight: NotRequired[Exact]
+    within_unit: NotRequired[WithinUnitEntry]
+    count_clipped: NotRequired[CountClippedEntry]
+
+
+class SampledEntry(_StatisticEntry):
+    """A statistic of which draws are released: it has no components."""
+
+    mechanism: Literal["exponential"]
+    parameter: str
+    draws: Annotated[int, Also(minimum=1, maximum=MOST_DRAWS)]
+    grid: Annotated[int, Also(minimum=FEWEST_POINTS, maximum=MOST_POINTS)]
+    within: Annotated[list[Exact], _Pair]
+    prior: str
+    range_sensitivity: _Natural
+    scale: _Natural
+    temperature: Exact
+
+
+def declared_fields(plan: Plan) -> Declared:
     """Return the fields that follow from a plan without its statistics."""
-    return {
+    declared: Declared = {
         "name": plan.name,
         "dataset": plan.dataset,
         "epsilon": format_number(plan.epsilon),
         "neighboring": str(plan.neighboring),
         "unit": plan.unit,
-        **(plan.column_unit.bound() if plan.column_unit else {}),
         "max_total_rows": plan.max_total_rows,
         "cells": plan.n_cells,
         "groups": [_group(column, domain) for column, domain in plan.groups.items()],
     }
+    if plan.column_unit is not None:
+        declared["max_rows"] = plan.column_unit.max_rows
+        declared["unit_nulls"] = str(plan.column_unit.nulls)
+    return declared
 
 
-def statistic_fields(statistic: StatisticPlan) -> dict[str, Any]:
+def statistic_fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry:
     """Return a statistic's entry; its quantities are made one after another, as there may be many."""
-    weight = statistic.moment_weight
     if statistic.sample is not None:
         return _sampled_fields(statistic, statistic.sample)
-    return {
+    entry: NoisyEntry = {
         "name": statistic.name,
         "family": statistic.family,
         "columns": list(statistic.columns),
         "rows_of": statistic.rows_of,
         "design": str(statistic.design),
-        "components": list(statistic.components),
         "epsilon": format_number(statistic.epsilon),
+        "parameters": _parameters(statistic.parameters),
+        "components": list(statistic.components),
         "l1_sensitivity": str(statistic.l1_sensitivity),
         "mechanism": "discrete_laplace",
         "scale": format_number(Fraction(statistic.scale)),
         "partition_total": _optional(statistic.partition_total),
         "value_type": statistic.value_type,
         "quantities": (_quantity(quantity, statistic.components) for quantity in statistic.quantities),
-        **({"moment_weight": format_number(weight)} if weight is not None else {}),
-        **_within_unit(statistic),
-        **_count_clipped(statistic),
-        "parameters": _parameters(statistic.parameters),
     }
+    if statistic.moment_weight is not None:
+        entry["moment_weight"] = format_number(statistic.moment_weight)
+    if (shared := statistic.within_unit) is not None:
+        entry["within_unit"] = {
+            "max_rows": str(shared.max_rows),
+            "row_weight": str(shared.row_weight),
+            "row_components": list(statistic.components[: shared.rows]),
+            "unit_total": str(shared.unit_total),
+        }
+    if (counted := statistic.counted) is not None:
+        entry["count_clipped"] = {
+            "weight": str(counted.weight),
+            "sum_components": list(statistic.components[: counted.sums]),
+            "sum_partition_total": _optional(counted.partition_total),
+        }
+    return entry
 
 
-def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> dict[str, Any]:
-    """Return the entry of a statistic of which draws are released: it has no components."""
+def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> SampledEntry:
     return {
         "name": statistic.name,
         "family": statistic.family,
@@ -73,6 +237,7 @@ def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> dict[str, A
         "rows_of": statistic.rows_of,
         "design": str(statistic.design),
         "epsilon": format_number(statistic.epsilon),
+        "parameters": _parameters(statistic.parameters),
         "mechanism": "exponential",
         "parameter": sample.parameter,
         "draws": sample.draws,
@@ -82,83 +247,26 @@ def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> dict[str, A
         "range_sensitivity": str(sample.range_sensitivity),
         "scale": str(sample.scale),
         "temperature": format_number(sample.temperature),
-        "parameters": _parameters(statistic.parameters),
     }
 
 
-def _parameters(parameters: Constants) -> dict[str, Any]:
-    return {
+def _parameters(parameters: Constants) -> ParametersEntry:
+    """Return the constants' entry; what there is none of is left out, as ever."""
+    entry: ParametersEntry = {
         "categories": list(parameters.categories),
         "lower": _optional(parameters.lower),
         "upper": _optional(parameters.upper),
         "lattice_bits": parameters.lattice_bits,
-        **_constants(parameters.constants),
-        **_columns(parameters.columns),
-        **_tables(parameters.tables),
     }
-
-
-def _within_unit(statistic: StatisticPlan) -> dict[str, Any]:
-    """Return how rows and units share the block, where they do."""
-    shared = statistic.within_unit
-    if shared is None:
-        return {}
-    return {
-        "within_unit": {
-            "max_rows": str(shared.max_rows),
-            "row_weight": str(shared.row_weight),
-            "row_components": list(statistic.components[: shared.rows]),
-            "unit_total": str(shared.unit_total),
-        }
-    }
-
-
-def _count_clipped(statistic: StatisticPlan) -> dict[str, Any]:
-    """Return how sums and counts share the block, where they do."""
-    shared = statistic.counted
-    if shared is None:
-        return {}
-    return {
-        "count_clipped": {
-            "weight": str(shared.weight),
-            "sum_components": list(statistic.components[: shared.sums]),
-            "sum_partition_total": _optional(shared.partition_total),
-        }
-    }
-
-
-def _group(column: str, domain: Domain) -> dict[str, Any]:
-    head = {"column": column, "kind": str(domain.kind)}
-    if domain.kind is DomainKind.RANGE:
-        return {**head, "first": str(domain[0]), "last": str(domain[-1])}
-    return {**head, "every": str(domain.every) if domain.every else None, "keys": list(domain)}
-
-
-def _columns(columns: Sequence[ColumnBounds]) -> dict[str, Any]:
-    """Return the columns' entry of statistics of several columns."""
-    if not columns:
-        return {}
-    return {
-        "columns": [
+    if parameters.constants:
+        entry["constants"] = {name: format_number(number) for name, number in parameters.constants.items()}
+    if parameters.columns:
+        entry["columns"] = [
             {"name": of.name, "lower": format_number(of.lower), "upper": format_number(of.upper)}
-            for of in columns
+            for of in parameters.columns
         ]
-    }
-
-
-def _constants(constants: Mapping[str, Fraction]) -> dict[str, Any]:
-    """Return the constants' entry where there are any: manifests without one say the same as ever."""
-    if not constants:
-        return {}
-    return {"constants": {name: format_number(number) for name, number in constants.items()}}
-
-
-def _tables(tables: Sequence[CountTable]) -> dict[str, Any]:
-    """Return the tables' entry where there are any: each table's variables, each variable's categories."""
-    if not tables:
-        return {}
-    return {
-        "tables": [
+    if parameters.tables:
+        entry["tables"] = [
             {
                 "name": table.name,
                 "variables": [
@@ -166,23 +274,37 @@ def _tables(tables: Sequence[CountTable]) -> dict[str, Any]:
                     for variable in table.variables
                 ],
             }
-            for table in tables
+            for table in parameters.tables
         ]
+    return entry
+
+
+def _group(column: str, domain: Domain) -> GroupOfRange | GroupOfKeys:
+    if domain.kind is DomainKind.RANGE:
+        return {"column": column, "kind": "range", "first": str(domain[0]), "last": str(domain[-1])}
+    return {
+        "column": column,
+        "kind": "period" if domain.every else "list",
+        "every": domain.every.value if domain.every else None,
+        "keys": [str(key) for key in domain],
     }
 
 
-def _quantity(quantity: Quantity, components: Sequence[str]) -> dict[str, Any]:
-    return {
+def _quantity(quantity: Quantity, components: Sequence[str]) -> QuantityEntry:
+    entry: QuantityEntry = {
         "name": quantity.name,
         "category": quantity.category,
-        **({"component": quantity.component} if quantity.component is not None else {}),
-        **({"labels": [list(label) for label in quantity.labels]} if quantity.labels else {}),
         "coefficients": {
             components[component]: format_number(weight)
             for component, weight in quantity.coefficients.items()
         },
         "public_n_coefficient": format_number(quantity.public_n_coefficient),
     }
+    if quantity.component is not None:
+        entry["component"] = quantity.component
+    if quantity.labels:
+        entry["labels"] = [list(label) for label in quantity.labels]
+    return entry
 
 
 def _optional(number: Fraction | int | None) -> str | None:

@@ -32,6 +32,8 @@ from suffice.storage.releases.manifest_model import (
 from suffice.storage.releases.parquet_layout import Sizes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.recompile import CanonicalPlan
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -175,7 +177,7 @@ class _Walk:
         """Compile one statistic after another, and compare each before the next."""
         compiled: list[tuple[StatisticSpec, StatisticPlan]] = []
         for statistic in canonical.statistics():
-            fields = statistic_fields(statistic[1])
+            fields: Mapping[str, Any] = statistic_fields(statistic[1])
             path = ("statistics", statistic[1].name)
             opening = b",{" if compiled else b"[{"
             for field in sorted(fields):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from suffice.pipeline.terms.declaration.documents import ShortId
+
     SignatureStatus = Literal["checked", "not_checked", "unsigned"]
 
 KeyReference = str | os.PathLike[str]
@@ -59,7 +61,7 @@ class PublicKey:
 class KeyFiles:
     """A new pair of keys, as it was written."""
 
-    key_id: str
+    key_id: ShortId
     private_key: Path
     public_key: Path
 

@@ -27,6 +27,7 @@ from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models import rows_and_draws
 from suffice.pipeline.math.parameters.parameter_posterior import checked_draws, generator
+from suffice.pipeline.terms.declaration.documents import printed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.families.naive_bayes import NaiveBayesSpec
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
+    from suffice.pipeline.terms.declaration.documents import Count
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.typing import Cells, Codes, Floats, Mask
 
@@ -51,6 +53,7 @@ _BLOCK = 1 << 20
 """Numbers, one a row, class and draw, that are worked on at once."""
 
 
+@printed("accuracy mean_log_score rows=n_rows")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
     """How well classes are told on rows whose class is known.
@@ -67,7 +70,7 @@ class Score:
 
     accuracy: float
     mean_log_score: float
-    n_rows: int
+    n_rows: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

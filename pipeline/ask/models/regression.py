@@ -13,7 +13,7 @@ distribution, in random order, so that their error is that of the draws of the p
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.rows_and_draws import NO_CELL, columns_of, require_family, row_cells
 from suffice.pipeline.math.parameters import parameter_posterior
 from suffice.pipeline.math.parameters.contrasts import finite
+from suffice.pipeline.terms.declaration.documents import Count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats, Mask
 
 
+PredictedCounts: TypeAlias = dict[
+    Literal["rows", "predicted", "extrapolated", "incomplete", "of_no_cell"], Count
+]
 FAMILY = "linear_regression"
 _NUMBERS = 4_000_000
 """Draws of expectations that are held at once."""
@@ -99,7 +103,7 @@ class Prediction:
     groups: Mapping[str, list[str | int]] = field(repr=False)
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> PredictedCounts:
         """How many rows there are, and how many are predicted, extrapolated, incomplete, and of no cell."""
         of_a_cell, is_predicted = self.cell != NO_CELL, ~np.isnan(self.mean)
         return {

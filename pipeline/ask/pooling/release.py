@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.composite import CellProgress
+    from suffice.pipeline.terms.declaration.documents import ShortId
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
@@ -56,7 +57,7 @@ class Release:
     name: str
     dataset: str
     window: str
-    release_id: str
+    release_id: ShortId
     uri: str
     epsilon: Fraction
     neighboring: NeighboringRelation

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.declaration.documents import Family, Method
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
@@ -100,8 +101,8 @@ class Posterior(ParameterPosterior):
         statistics.
     """
 
-    family: str
-    method: str
+    family: Family
+    method: Method
     prior: Prior | Mixture | AnyDensity
     n_prior: NPrior | None
     constants: Constants | None = field(default=None, repr=False)

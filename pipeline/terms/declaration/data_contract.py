@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -23,6 +23,9 @@ from suffice.pipeline.terms.declaration.fields import read_column
 from suffice.pipeline.terms.declaration.spec_text import read_small_file
 from suffice.pipeline.terms.declaration.time_zones import known_time_zone
 from suffice.pipeline.terms.declaration.wording import shown
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.declaration.documents import Sha256
 
 MOST_COLUMNS = 10_000
 _LARGEST = 1 << 22
@@ -136,7 +139,7 @@ class DataContract:
         return canonical_json.encode(self.document()).decode()
 
     @property
-    def sha256(self) -> str:
+    def sha256(self) -> Sha256:
         """The SHA-256 of the canonical JSON, in hex: what runs and ledgers call the contract by."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
+from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from suffice.errors import SufficeError
@@ -37,6 +39,13 @@ class Rows:
 
     def __init__(self, **columns: Any) -> None:
         self.columns = columns
+
+
+class Also:
+    """What a schema says of a field beside what its type says: ``Also(minItems=1)``."""
+
+    def __init__(self, **schema: Any) -> None:
+        self.schema = schema
 
 
 def one_of(*texts: str | None) -> Form:
@@ -103,7 +112,8 @@ def printed(keys: str) -> Callable[[type[_T]], type[_T]]:
     """State the keys of a dataclass's documents, in their order, where they are not its fields.
 
     They are separated by spaces. ``key`` is the attribute of that name, and ``key=path.to.it`` another one; a
-    method is called. ``key?`` is left out where it is None. ``*attribute`` has all keys of what it holds.
+    method is called. ``key?`` is left out where it is None. ``*attribute`` has all keys of what it holds,
+    or none of them where it is None.
     """
 
     def state(kind: type[_T]) -> type[_T]:
@@ -132,6 +142,9 @@ def _read(keys: str) -> tuple[Key, ...]:
     return tuple(read)
 
 
+_AS_JSON: frozenset[type] = frozenset({str, int, bool, NoneType})
+
+
 def document(value: object, keys: str | None = None) -> Any:
     """Return a dataclass, or a sequence or mapping of such, as JSON has it.
 
@@ -141,12 +154,16 @@ def document(value: object, keys: str | None = None) -> Any:
     keys : str, optional
         Of a dataclass: those that are asked for, as :func:`printed` has them; else those that it states.
     """
+    if type(value) in _AS_JSON:  # with floats, most of a long table
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if is_dataclass(value) and not isinstance(value, type):
         written: dict[str, Any] = {}
         for key in keys_of(type(value), keys):
-            entry = functools.reduce(_attribute, key.path, value)
+            entry: Any = functools.reduce(_attribute, key.path, value)
             if key.is_spread:
-                written |= document(entry)
+                written |= {} if entry is None else document(entry)
             elif entry is not None or not key.may_lack:
                 written[key.name] = document(entry)
         return written
@@ -169,6 +186,4 @@ def _plain(value: object) -> Any:
         return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     if isinstance(value, SufficeError):
         return {"type": type(value).__name__, "message": str(value), "exit_status": value.exit_status}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return str(value) if isinstance(value, StrEnum) else value
+    return str(value) if isinstance(value, StrEnum | Path) else value

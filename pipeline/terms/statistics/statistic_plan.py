@@ -19,7 +19,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
-from suffice.pipeline.terms.declaration.documents import Family, Positive, Rows, document, printed
+from suffice.pipeline.terms.declaration.documents import (
+    Exact,
+    Family,
+    Positive,
+    Rows,
+    document,
+    printed,
+)
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
@@ -438,11 +445,30 @@ NOISY = f"{HEADING} l1_sensitivity scale=exact_scale moment_weight? components=n
 """The keys of a statistic, of which a sample is drawn or noisy components are released."""
 
 
+@printed("*plan epsilon_unused candidates")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnSample:
+    """Draws of a posterior, and of how many candidates they are drawn."""
+
+    plan: SamplePlan
+    epsilon_unused: Exact
+    candidates: Positive
+
+
+@printed(" ".join([*(f"{key}=statistic.{key}" for key in HEADING.split()), "sample"]))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSample:
+    """A statistic of which a sample is drawn."""
+
+    statistic: StatisticPlan
+    sample: DrawnSample
+
+
 def statistic_dict(statistic: StatisticPlan, n_cells: int) -> Any:
     """Return a statistic's entry in what ``suffice plan --json`` prints."""
     sample = statistic.sample
     if sample is None:
         return document(statistic, NOISY)
     unused = format_number(statistic.epsilon - sample.privacy_loss)
-    drawn = {**document(sample), "epsilon_unused": unused, "candidates": sample.candidates(n_cells)}
-    return {**document(statistic, HEADING), "sample": drawn}
+    drawn = DrawnSample(plan=sample, epsilon_unused=unused, candidates=sample.candidates(n_cells))
+    return document(ShownSample(statistic=statistic, sample=drawn))

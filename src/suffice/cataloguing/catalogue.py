@@ -20,6 +20,7 @@ from suffice.pages import site_pages
 from suffice.pages.budget import budgets_of, read_charges
 from suffice.pages.release_page import Link, Site
 from suffice.pages.site_run import SiteFolder, SiteRun
+from suffice.pipeline.terms.declaration.documents import printed
 from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from suffice.storage.signatures.signing import KeyReference
 
 
+@printed("index releases publications rendered kept removed problems ok")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
     """A catalogue that was made.
@@ -53,6 +55,11 @@ class Catalogue:
     kept: int
     removed: int
     problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all that stands in the store is shown."""
+        return not self.problems
 
 
 def catalogue(

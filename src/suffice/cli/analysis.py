@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
 import typer
 
 from suffice.cli import messages, options, output
+from suffice.cli.answers import Answer, clipping_of, design_effects_of, diagnostics_of
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
-from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
 
 
 def other_method(
@@ -134,6 +136,42 @@ def print_answers(answers: Mapping[str, list[dict[str, Any]]]) -> None:
             output.print_rows(answers[question])
 
 
+Side: TypeAlias = Literal["first", "second"]
+
+
+class Independent(TypedDict):
+    """The diagnostics of a posterior whose draws are independent: none."""
+
+
+@printed(
+    "source statistic=posterior.statistic first second rows_of=posterior.rows_of estimand "
+    "method=posterior.method prior n_prior predictor_prior=posterior.predictor_prior mass interval draws "
+    "seed diagnostics?=drawn rows clipping design_effect conflicts=disagreeing decided_by_default"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedAnswer(Answer):
+    """What ``suffice compare`` prints; the terms are those of the first release, as of the second."""
+
+    first: str
+    second: str
+    estimand: dict[Side, str | None]
+    mass: float
+    interval: IntervalKind
+    drawn: dict[Side, Diagnostics | Independent] | None
+    rows: Annotated[
+        list[dict[str, Any]],
+        Rows(
+            parameter=str,
+            **dict.fromkeys(("before", "after", "change", "sd", "lower", "upper", "ratio"), Measured),
+            **dict.fromkeys(("probability_above", "apparent", "noise_sd", "noise_probability"), Measured),
+        ),
+    ]
+    clipping: dict[Side, Clipping | None]
+    design_effect: dict[Side, DesignEffects | None]
+    disagreeing: dict[Side, list[str]]
+    decided_by_default: dict[Side, list[str]]
+
+
 @options.with_terms(without=("method", "within_unit"))
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help="A release: path, URI or NAME[@WINDOW].")],
@@ -169,7 +207,7 @@ def compare(
     )
     kind = comparison.before.interval_kind(interval)
     rows = comparison.rows(mass, interval=kind)
-    both = {"first": comparison.before, "second": comparison.after}
+    both: dict[Side, Posterior] = {"first": comparison.before, "second": comparison.after}
     if plot is not None:
         from suffice.data_files.source import SUMMARIES, posterior_source
         from suffice.plots.comparisons import plot_comparison
@@ -195,32 +233,27 @@ def compare(
             draws=draws,
             seed=seed,
         )
-        diagnostics = {which: posterior.diagnostics for which, posterior in both.items()}
-        document = {
-            "source": source.document(),
-            "statistic": statistic,
-            "first": comparison.first,
-            "second": comparison.second,
-            "rows_of": comparison.before.rows_of,
-            "estimand": {which: posterior.estimand or None for which, posterior in both.items()},
-            "method": comparison.before.method,
-            "prior": str(comparison.before.prior),
-            "n_prior": str(comparison.before.n_prior),
-            "predictor_prior": comparison.before.predictor_prior,
-            "mass": mass,
-            "interval": kind,
-            "draws": draws,
-            "seed": seed,
-            **({"diagnostics": diagnostics} if any(diagnostics.values()) else {}),
-            "rows": rows,
-            "clipping": {which: output.clipping_document(posterior) for which, posterior in both.items()},
-            "design_effect": {
-                which: output.design_effect_document(posterior) for which, posterior in both.items()
-            },
-            "conflicts": {which: conflict_lines(posterior) for which, posterior in both.items()},
-            "decided_by_default": {which: default_lines(posterior) for which, posterior in both.items()},
+        drawn: dict[Side, Diagnostics | Independent] = {
+            which: diagnostics_of(posterior) or Independent() for which, posterior in both.items()
         }
-        output.print_json(document)
+        answer = ComparedAnswer(
+            source=source,
+            posterior=comparison.before,
+            first=comparison.first,
+            second=comparison.second,
+            estimand={which: posterior.estimand or None for which, posterior in both.items()},
+            mass=mass,
+            interval=kind,
+            draws=draws,
+            seed=seed,
+            drawn=drawn if any(drawn.values()) else None,
+            rows=rows,
+            clipping={which: clipping_of(posterior) for which, posterior in both.items()},
+            design_effect={which: design_effects_of(posterior) for which, posterior in both.items()},
+            disagreeing={which: conflict_lines(posterior) for which, posterior in both.items()},
+            decided_by_default={which: default_lines(posterior) for which, posterior in both.items()},
+        )
+        output.print_json(document(answer))
         return
     say(f"{statistic}: from {comparison.first} to {comparison.second}\n")
     output.print_estimand(comparison.before)
@@ -248,6 +281,16 @@ def compare(
 
     say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(plot)
+
+
+@printed("source release *comparison")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorsAnswer:
+    """What ``suffice compare-priors`` prints."""
+
+    source: Provenance
+    release: str
+    comparison: PriorComparison
 
 
 @options.with_terms(without=("prior", "method", "within_unit", "predictor_prior"))
@@ -287,7 +330,8 @@ def compare_priors(
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_prior_comparison(comparison, written, title=title, footer=footer_of(source, [opened]))
     if as_json:
-        output.print_json({"source": source.document(), "release": opened.label, **document(comparison)})
+        answer = PriorsAnswer(source=source, release=opened.label, comparison=comparison)
+        output.print_json(document(answer))
         return
     if len(comparison.log_evidence) > 1:
         output.print_rows(comparison.rows())
@@ -304,6 +348,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from suffice.cli.answers import Clipping, DesignEffects, Diagnostics, IntervalKind
+    from suffice.data_files.source import Provenance
+    from suffice.pipeline.ask.pooling.comparison import PriorComparison
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
 

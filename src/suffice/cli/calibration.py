@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
-from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.documents import CountOrNone, document, printed
+
+if TYPE_CHECKING:
+    from suffice.data_files.source import Provenance
+    from suffice.pipeline.ask.calibration.calibrate import Calibration
+
+
+@printed("source release *calibration seed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedAnswer:
+    """What ``suffice calibrate`` prints."""
+
+    source: Provenance
+    release: str
+    calibration: Calibration
+    seed: CountOrNone
 
 
 @options.with_terms(without=("prior", "n_prior", "within_unit"))
@@ -91,8 +107,8 @@ def calibrate(
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_calibration(calibration, written, title=title, footer=footer)
     if as_json:
-        basis = {"source": source.document(), "release": opened.label}
-        output.print_json({**basis, **document(calibration), "seed": seed})
+        answer = CalibratedAnswer(source=source, release=opened.label, calibration=calibration, seed=seed)
+        output.print_json(document(answer))
     else:
         say(calibration)
         output.print_written(plot)

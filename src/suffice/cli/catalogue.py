@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from suffice.cli import output
 from suffice.cli.options import JsonOption, PublicationKeyOption, PublicKeyOption  # noqa: TC001 - Typer reads them
 from suffice.cli.output import say
 from suffice.errors import StorageError
+from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.wording import counted
 
 
@@ -50,7 +50,7 @@ def catalogue(
         progress=output.Progress("cataloguing", "releases", only_parts=True),
     )
     if as_json:
-        output.print_json({**asdict(made), "problems": list(made.problems), "ok": not made.problems})
+        output.print_json(document(made))
     else:
         for problem in made.problems:
             say(f"not shown: {problem}")
@@ -59,5 +59,5 @@ def catalogue(
             f"{made.rendered} made, {made.kept} unchanged, {made.removed} removed"
         )
         say(f"open {made.index}")
-    if made.problems:
+    if not made.ok:
         raise typer.Exit(StorageError.exit_status)

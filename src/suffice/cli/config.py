@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -17,6 +17,31 @@ from suffice.profile.values import LOG_FORMATS, redacted
 app = typer.Typer(
     help="What commands work with here, and who decided it.", rich_markup_mode=None, no_args_is_help=True
 )
+
+
+class ShownSetting(TypedDict):
+    """A value, where it came from, and what the profile allows in its place."""
+
+    name: str
+    origin: str
+    value: str | None
+    allowed: list[str]
+    refused: bool
+
+
+class ShownProfile(TypedDict):
+    """Where a deployment profile lies, and who named it."""
+
+    path: str
+    origin: str
+
+
+class ConfigDocument(TypedDict):
+    """What a command would work with."""
+
+    profile: ShownProfile | None
+    ignored: list[str]
+    settings: list[ShownSetting]
 
 
 @app.command()
@@ -37,20 +62,20 @@ def show(
     rows = {name: _row(name, asked.get(name), in_force) for name in settings.VARIABLES}
     rows["spool"] = _spool_row(rows["spool"], rows["ledger"], asked["ledger"], in_force)
     listed = [*rows.values(), _keys_row(in_force), *_other_rows(in_force)]
-    document = {
+    shown: ConfigDocument = {
         "profile": None if in_force is None else {"path": in_force.path, "origin": in_force.origin},
         "ignored": _ignored(in_force),
         "settings": listed,
     }
     if as_json:
-        output.print_json(document)
+        output.print_json(shown)
     else:
-        _print(document)
+        _print(shown)
     if any(row["refused"] for row in listed):
         raise typer.Exit(UsageError.exit_status)
 
 
-def _row(name: str, given: str | None, in_force: settings.ProfileInForce | None) -> dict[str, Any]:
+def _row(name: str, given: str | None, in_force: settings.ProfileInForce | None) -> ShownSetting:
     """Describe one value; one that the profile refuses is shown as that, for whoever has to mend it."""
     profile = in_force.profile if in_force else None
     value, origin, refused = given, "option", False
@@ -68,8 +93,8 @@ def _row(name: str, given: str | None, in_force: settings.ProfileInForce | None)
 
 
 def _spool_row(
-    row: dict[str, Any], ledger: dict[str, Any], given: str | None, in_force: settings.ProfileInForce | None
-) -> dict[str, Any]:
+    row: ShownSetting, ledger: ShownSetting, given: str | None, in_force: settings.ProfileInForce | None
+) -> ShownSetting:
     """Describe where drawn files wait: beside an SQLite ledger, unless a place is named."""
     if row["value"] is not None or row["refused"] or ledger["refused"]:
         return row
@@ -84,7 +109,7 @@ def _spool_row(
     return {**row, "value": str(beside), "origin": "beside the ledger"}
 
 
-def _keys_row(in_force: settings.ProfileInForce | None) -> dict[str, Any]:
+def _keys_row(in_force: settings.ProfileInForce | None) -> ShownSetting:
     profile = in_force.profile if in_force else None
     pinned = list(profile.public_keys or ()) if profile else []
     named = os.environ.get(settings.PUBLIC_KEYS) or None
@@ -98,7 +123,7 @@ def _keys_row(in_force: settings.ProfileInForce | None) -> dict[str, Any]:
     return _described("public_keys", value, origin, pinned, refused=refused)
 
 
-def _other_rows(in_force: settings.ProfileInForce | None) -> list[dict[str, Any]]:
+def _other_rows(in_force: settings.ProfileInForce | None) -> list[ShownSetting]:
     profile = in_force.profile if in_force else None
     rows = []
     for name in ("spec_folders", "publications", "output_folders"):
@@ -112,7 +137,7 @@ def _other_rows(in_force: settings.ProfileInForce | None) -> list[dict[str, Any]
 
 def _described(
     name: str, value: str | None, origin: str, allowed: list[str], *, refused: bool
-) -> dict[str, Any]:
+) -> ShownSetting:
     return {
         "name": name,
         "value": None if value is None else redacted(value),
@@ -131,7 +156,7 @@ def _ignored(in_force: settings.ProfileInForce | None) -> list[str]:
     return [settings.CONFIG] if is_ignored else []
 
 
-def _print(document: dict[str, Any]) -> None:
+def _print(document: ConfigDocument) -> None:
     profile = document["profile"]
     say("profile: none" if profile is None else f"profile: {profile['path']} ({profile['origin']})")
     for variable in document["ignored"]:
@@ -149,7 +174,7 @@ def _print(document: dict[str, Any]) -> None:
     output.print_rows(rows)
 
 
-def _allowed_text(row: dict[str, Any]) -> str:
+def _allowed_text(row: ShownSetting) -> str:
     if row["name"] == "log_format":
         return ", ".join(LOG_FORMATS)
     if row["allowed"] == [row["value"]]:

@@ -9,7 +9,7 @@ import shutil
 import sys
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,9 @@ from suffice.storage.releases.release_store import open_release
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.cli.answers import Summaries
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.declaration.documents import Exact, Method
     from suffice.storage.ledger.account import Account
 
     Say = Callable[..., None]
@@ -66,7 +68,28 @@ CARRIER_PRIORS = ("Dirichlet(1)", "Dirichlet(20, 20, 20, 20, 20, 20)")
 CELL = {"origin": "LGA", "month": "2"}
 
 
-def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
+class DemoPosterior(TypedDict):
+    """A posterior under a prior."""
+
+    statistic: str
+    prior: str
+    method: Method
+    rows: Summaries
+
+
+class DemoDocument(TypedDict):
+    """What ``suffice demo`` did."""
+
+    release: str
+    plot: str
+    catalogue: str
+    status: Literal["published", "already_published"]
+    spent: Exact
+    remaining: Exact
+    posteriors: list[DemoPosterior]
+
+
+def run_demo(directory: Path, *, quiet: bool = False) -> DemoDocument:
     """Grant a budget, release through the Prefect flow, draw posteriors under two priors each, show it all.
 
     Parameters
@@ -79,7 +102,7 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
 
     Returns
     -------
-    dict
+    DemoDocument
         The summary, as ``suffice demo --json`` prints it.
 
     Raises
@@ -137,7 +160,7 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
     with create_ledger(ledger_url) as ledger:
         account = ledger.account(spec.dataset)
     site = _catalogue(directory, store, ledger_url, say)
-    summary = {
+    summary: DemoDocument = {
         "release": release.uri,
         "status": "already_published" if reused else "published",
         "spent": format_epsilon(account.spent),
@@ -150,7 +173,7 @@ def run_demo(directory: Path, *, quiet: bool = False) -> dict[str, Any]:
     return summary
 
 
-def _posteriors(release: Release, directory: Path, say: Say) -> list[dict[str, Any]]:
+def _posteriors(release: Release, directory: Path, say: Say) -> list[DemoPosterior]:
     """Print a table, four posteriors and a plot, all from the one release."""
     where = dict(CELL)
     say(f"4. Unbiased estimates of cancelled flights from {where['origin']} in February:", "")
@@ -161,7 +184,7 @@ def _posteriors(release: Release, directory: Path, say: Say) -> list[dict[str, A
             posterior = release.posterior(statistic, prior=prior, where=where)
             rows = summarise(posterior, 0.95, DRAWS, np.random.default_rng())
             documents.append(
-                {"statistic": statistic, "prior": prior, "method": posterior.method, "rows": rows}
+                DemoPosterior(statistic=statistic, prior=prior, method=posterior.method, rows=rows)
             )
             say(f"   posterior of {statistic} under {prior}, {posterior.method}, no further cost:", "")
             say(output.rows_text(rows), "")

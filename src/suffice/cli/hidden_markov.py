@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.errors import UsageError
-from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.documents import CountOrNone, document, printed
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -20,8 +21,28 @@ if TYPE_CHECKING:
 
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.models.hidden_markov import StateComparison
-    from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.ask.models.hidden_markov_fit import FitSummary, HiddenMarkovFit
     from suffice.pipeline.ask.pooling.release import Release
+
+
+@printed("source *summary seed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitAnswer:
+    """What ``suffice model hidden-markov`` prints of one number of states."""
+
+    source: Provenance
+    summary: FitSummary
+    seed: CountOrNone
+
+
+@printed("source *comparison seed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatesAnswer:
+    """What it prints of several."""
+
+    source: Provenance
+    comparison: StateComparison
+    seed: CountOrNone
 
 
 def hidden_markov(
@@ -177,8 +198,8 @@ def hidden_markov(
         _write_pictures(fit, pictures, opened[0].name, source, overwrite=overwrite)
     if as_json:
         source = fit_source("hidden Markov model", opened, fit, seed=seed)
-        summary = document(FitSummary(fit=fit, mass=mass))
-        output.print_json({"source": source.document(), **summary, "seed": seed})
+        answer = FitAnswer(source=source, summary=FitSummary(fit=fit, mass=mass), seed=seed)
+        output.print_json(document(answer))
         return
     _print_fit(fit)
     _print_basis(opened, fit)
@@ -253,7 +274,7 @@ def _show_comparison(
         from suffice.data_files.source import fit_source  # pydantic is slow to import
 
         source = fit_source("held-out scores of numbers of states", opened, comparison, seed=seed)
-        output.print_json({"source": source.document(), **document(comparison), "seed": seed})
+        output.print_json(document(StatesAnswer(source=source, comparison=comparison, seed=seed)))
         return
     from suffice.pipeline.ask.models.state_sampling import LARGEST_R_HAT
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -12,10 +13,12 @@ from suffice.cli import messages, options, output
 from suffice.cli.files import check_file, write_new
 from suffice.cli.output import say, shows_output
 from suffice.errors import SchemaError, UsageError
+from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, document, printed
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from suffice.pipeline.rows.sources.inspecting import Inspection
+    from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 
 _EXACT = (
@@ -67,17 +70,48 @@ def inspect(
         write_new(out, f"{json.dumps(inspection.contract.document(), indent=2, ensure_ascii=False)}\n")
     if problem is not None:
         messages.show_warning(f"the spec does not fit the contract: {problem}")
-    document = _document(inspection, tells=tells, out=out, problem=problem)
+    counts = _counts(inspection) if tells else None
+    shown = document(
+        InspectionDocument(contract=inspection.contract, out=out, problem=problem, exact_counts=counts)
+    )
     if as_json:
-        output.print_json(document)
+        output.print_json(shown)
     else:
-        _print(document)
+        _print(shown)
 
 
-def _document(
-    inspection: Inspection, *, tells: bool, out: Path | None, problem: str | None
-) -> dict[str, Any]:
-    counts = {
+class ColumnCounts(TypedDict):
+    """How much of a column fits a contract."""
+
+    column: str
+    values: Count
+    fit: Count
+    types: dict[str, Count]
+
+
+class ExactCounts(TypedDict):
+    """What there is at a source, for its owner's eyes."""
+
+    folders: CountOrNone
+    files: CountOrNone
+    read: CountOrNone
+    rows: CountOrNone
+    columns: list[ColumnCounts]
+
+
+@printed("contract sha256=contract.sha256 out problem exact_counts")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectionDocument:
+    """What ``suffice inspect`` shows."""
+
+    contract: DataContract
+    out: Path | None
+    problem: str | None
+    exact_counts: ExactCounts | None
+
+
+def _counts(inspection: Inspection) -> ExactCounts:
+    return {
         "folders": inspection.folders,
         "files": inspection.files,
         "read": inspection.read,
@@ -86,13 +120,6 @@ def _document(
             {"column": name, "values": fit.values, "fit": fit.fit, "types": dict(sorted(fit.types.items()))}
             for name, fit in inspection.columns.items()
         ],
-    }
-    return {
-        "contract": inspection.contract.document(),
-        "sha256": inspection.contract.sha256,
-        "out": None if out is None else str(out),
-        "problem": problem,
-        "exact_counts": counts if tells else None,
     }
 
 
@@ -121,6 +148,13 @@ def _print(document: dict[str, Any]) -> None:
     output.print_rows(rows, limit=len(rows))
 
 
+class Skeleton(TypedDict):
+    """What ``suffice init`` prints: the text of a spec, and the file that has it."""
+
+    spec: str
+    out: str | None
+
+
 def init(
     data: Annotated[
         str,
@@ -143,7 +177,7 @@ def init(
     if out is not None:
         write_new(out, text)
     if as_json:
-        output.print_json({"spec": text, "out": str(out) if out else None})
+        output.print_json(Skeleton(spec=text, out=str(out) if out else None))
     elif out is None:
         say(text, end="")
     else:

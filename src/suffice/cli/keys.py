@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypedDict
 
 import typer
 
@@ -11,6 +11,7 @@ from suffice.cli import output
 from suffice.cli.files import check_file
 from suffice.cli.options import JsonOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import say
+from suffice.pipeline.terms.declaration.documents import Sha256, ShortId, document
 
 app = typer.Typer(
     help="Keys that sign releases, and keys that readers pin.", rich_markup_mode=None, no_args_is_help=True
@@ -33,17 +34,18 @@ def new(
     check_file("--out", out, overwrite=None)
     files = new_keys(out)
     if as_json:
-        output.print_json(
-            {
-                "key_id": files.key_id,
-                "private_key": str(files.private_key),
-                "public_key": str(files.public_key),
-            }
-        )
+        output.print_json(document(files))
         return
     say(f"key id       {files.key_id}")
     say(f"private key  {files.private_key}  (only for the publisher: SUFFICE_SIGNING_KEY={out})")
     say(f"public key   {files.public_key}  (for readers: --public-key {files.public_key})")
+
+
+class ShownKey(TypedDict):
+    """A public key, and how releases name it."""
+
+    key_id: ShortId
+    public_key: Sha256
 
 
 @app.command()
@@ -57,7 +59,7 @@ def show(
 
     keys = load_public_keys(files)
     if as_json:
-        output.print_json({"keys": [{"key_id": key.key_id, "public_key": key.raw.hex()} for key in keys]})
+        output.print_json({"keys": [ShownKey(key_id=key.key_id, public_key=key.raw.hex()) for key in keys]})
         return
     for key in keys:
         say(f"{key.key_id}  {key.raw.hex()}")
@@ -75,6 +77,24 @@ _DAYS = 3650
 @cluster_app.callback()
 def cluster() -> None:
     """What a Dask cluster needs before it may hold exact sums."""
+
+
+class ShownCertificate(TypedDict):
+    """A certificate, and when it ends."""
+
+    role: str
+    certificate: str
+    key: str
+    ends: str
+    has_ended: bool
+
+
+class ShownCertificates(TypedDict):
+    """The certificates of a cluster's links, and what was done to them."""
+
+    directory: str
+    status: Literal["made", "renewed", "unchanged"]
+    certificates: list[ShownCertificate]
 
 
 @cluster_app.command()
@@ -95,17 +115,19 @@ def certificates(
 
     outcome = certificates_in(directory, days=days, renew=renew)
     rows = [
-        {
-            "role": files.role,
-            "certificate": str(files.certificate),
-            "key": str(files.key),
-            "ends": f"{files.ends:%Y-%m-%dT%H:%M:%SZ}",
-            "has_ended": files.has_ended,
-        }
+        ShownCertificate(
+            role=files.role,
+            certificate=str(files.certificate),
+            key=str(files.key),
+            ends=f"{files.ends:%Y-%m-%dT%H:%M:%SZ}",
+            has_ended=files.has_ended,
+        )
         for files in outcome.certificates
     ]
     if as_json:
-        output.print_json({"directory": str(directory), "status": outcome.status, "certificates": rows})
+        output.print_json(
+            ShownCertificates(directory=str(directory), status=outcome.status, certificates=rows)
+        )
         return
     said = {
         "made": "made an authority for this cluster alone, and what it vouches for",
@@ -113,10 +135,12 @@ def certificates(
         "unchanged": "these are here already, and were not changed; --renew replaces all but the authority",
     }
     say(said[outcome.status], end="\n\n")
-    shown = ("role", "certificate", "key", "ends")
     output.print_rows(
         [
-            {**{name: row[name] for name in shown}, "accepted": "no" if row["has_ended"] else "yes"}
+            {
+                **{name: value for name, value in row.items() if name != "has_ended"},
+                "accepted": "no" if row["has_ended"] else "yes",
+            }
             for row in rows
         ]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,14 +14,16 @@ from suffice.cli import messages, output, trust
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, WitnessOption
 from suffice.cli.output import say
 from suffice.errors import LedgerError, UsageError
-from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.documents import document, printed
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
-    from suffice.storage.ledger.charge import Charge
+    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.charge import Charge, ChargeState
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.operations.audits import FittingAudit
     from suffice.storage.releases.spool import Spool
@@ -43,18 +46,12 @@ def reconcile_ledger(
 
     with open_ledger(ledger) as opened:
         done = reconcile(opened, stores=stores or (), witness=witness, reason=reason)
-    charges = [document(charge, RECONCILED) for charge in done.charges]
     if as_json:
-        output.print_json(
-            {
-                "charges": charges,
-                "skipped": done.skipped,
-                "witness": None if done.witness is None else done.witness.head.sequence,
-            }
-        )
+        output.print_json(document(done))
         return
-    for charge, written in zip(done.charges, charges, strict=True):
-        say(f"{charge.dataset}: {charge.label}: {charge.state}; epsilon {written['spent']} is spent")
+    for charge in done.charges:
+        spent = format_epsilon(charge.epsilon)
+        say(f"{charge.dataset}: {charge.label}: {charge.state}; epsilon {spent} is spent")
     lost = counted(done.skipped, "lost entry", "lost entries")
     say(
         f"{counted(len(done.charges), 'charge')} taken up, numbers of {lost} skipped"
@@ -63,9 +60,6 @@ def reconcile_ledger(
     )
 
 
-KEY = "charge_id dataset name window amendment"
-RECONCILED = f"{KEY} release_id store=store_uri state spent=epsilon"
-"""What is printed of a charge that a ledger lacked."""
 SHOWN = 20
 """How many charges of an account ``ledger show`` prints as text, unless it is told."""
 
@@ -226,13 +220,22 @@ def grant(
         warnings = list(overlapping(opened.allowed_sources(), dataset))
     if not account.is_guarded and not unwitnessed:
         warnings.append(f"{UNGUARDED.format(dataset)}; --unwitnessed says that it is meant so")
-    granted = {**document(account), "warnings": warnings}
+    granted = document(GrantDocument(account=account, warnings=warnings))
     for warning in warnings:
         messages.show_warning(warning)
     if as_json:
         output.print_json(granted)
     else:
         print_account(granted)
+
+
+@printed("*account warnings")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantDocument:
+    """An account as a grant left it, and what there is to say of it."""
+
+    account: Account
+    warnings: list[str]
 
 
 @app.command()
@@ -315,6 +318,18 @@ def recover_command(
         raise typer.Exit(LedgerError.exit_status)
 
 
+@printed(
+    "charge_id=charge.charge_id dataset=charge.dataset name=charge.name window=charge.window "
+    "amendment=charge.amendment before after=charge.state spent=charge.epsilon"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbandonedCharge:
+    """A charge that was abandoned, and the state that it was in."""
+
+    charge: Charge
+    before: ChargeState
+
+
 @app.command("abandon")
 def abandon_command(
     charge: Annotated[
@@ -332,7 +347,6 @@ def abandon_command(
     as_json: JsonOption = False,
 ) -> None:
     """Spend a charge whose drawn files are lost: no release of it can follow."""
-    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
     from suffice.storage.ledger.opening import open_ledger
     from suffice.storage.operations.settling import abandon_lost
     from suffice.storage.releases.release_store import open_store
@@ -348,19 +362,11 @@ def abandon_command(
             lost,
             spool=_spool(ledger),
         )
-    abandoned = {
-        **document(ended, KEY),
-        "before": str(lost.state),
-        "after": str(ended.state),
-        "spent": format_epsilon(ended.epsilon),
-    }
     if as_json:
-        output.print_json(abandoned)
+        output.print_json(document(AbandonedCharge(charge=ended, before=lost.state)))
     else:
-        say(
-            f"{ended.dataset}: {ended.label}: {lost.state}, now {ended.state}; "
-            f"epsilon {abandoned['spent']} is spent"
-        )
+        spent = format_epsilon(ended.epsilon)
+        say(f"{ended.dataset}: {ended.label}: {lost.state}, now {ended.state}; epsilon {spent} is spent")
 
 
 def _spool(ledger: str) -> Spool | None:

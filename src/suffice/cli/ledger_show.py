@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from suffice.cli import output
 from suffice.cli.output import say
-from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.documents import CountOrNone, Exact, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.account import counts_by_window
@@ -16,53 +17,73 @@ from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS
 from suffice.storage.ledger.person import person_view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from suffice.storage.ledger.account import Account
+    from suffice.storage.ledger.account import Account, WindowBalance
+    from suffice.storage.ledger.charge import ChargeSummary, KeyCount
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.ledger.person import PersonView
 
-CHARGE = "charge_id name window amendment attempt epsilon state held counts_as"
-"""What is shown of a charge, before what it counts on."""
 _JSON_ONLY = frozenset({"held", "counts_on"})
 """What a table leaves out, to fit a terminal: it follows from the other columns and the grant."""
 
 
-def print_account(document: dict[str, Any]) -> None:
+def print_account(shown: dict[str, Any]) -> None:
     """Print the head of an account as people read it."""
     say(
-        f"{document['dataset']}  ({document['neighboring']}, unit {document['unit']}"
-        + (f", per window of {document['per_window']})" if document["per_window"] else ")")
+        f"{shown['dataset']}  ({shown['neighboring']}, unit {shown['unit']}"
+        + (f", per window of {shown['per_window']})" if shown["per_window"] else ")")
     )
     # Of a grant per window these are the numbers of releases that have none; windows have lines of their own.
-    scope = " in each window; without a window:" if document["per_window"] else ","
+    scope = " in each window; without a window:" if shown["per_window"] else ","
     say(
-        f"  granted {document['granted']}{scope} spent {document['spent']}, reserved {document['reserved']}, "
-        f"remaining {document['remaining']}"
-        + (f" (returned {document['returned']})" if "returned" in document else "")
+        f"  granted {shown['granted']}{scope} spent {shown['spent']}, reserved {shown['reserved']}, "
+        f"remaining {shown['remaining']}"
+        + (f" (returned {shown['returned']})" if "returned" in shown else "")
     )
-    if document["per_window"] and document["units_disjoint"]:
+    if shown["per_window"] and shown["units_disjoint"]:
         say(
             "  units disjoint: the owner states that no unit has rows in two windows; one that has loses in "
             "each of them"
         )
-    if document["sources"]:
-        say(f"  sources below {', '.join(document['sources'])}")
-    if document["checksums"] is not None:
-        say(f"  input checked against {document['checksums']}")
-    if document["stores"]:
-        say(f"  releases go to {', '.join(document['stores'])}")
-    contract = document["contract"]
+    if shown["sources"]:
+        say(f"  sources below {', '.join(shown['sources'])}")
+    if shown["checksums"] is not None:
+        say(f"  input checked against {shown['checksums']}")
+    if shown["stores"]:
+        say(f"  releases go to {', '.join(shown['stores'])}")
+    contract = shown["contract"]
     if contract is None:
         say("  no contract: how files are typed, and which there are, may decide a status")
     else:
         say(f"  contract {contract['sha256'][:16]}: {counted(len(contract['columns']), 'column')}")
-    if document["audit"] is not None:
-        audit = document["audit"]
+    if shown["audit"] is not None:
+        audit = shown["audit"]
         say(f"  audit {audit['sha256'][:16]} of the plan {audit['plan_hash'][:16]}")
-    if document["witness"] is not None:
-        say(f"  witness {document['witness']}")
-    elif not document["guarded"]:
+    if shown["witness"] is not None:
+        say(f"  witness {shown['witness']}")
+    elif not shown["guarded"]:
         say("  unwitnessed: an older copy of this ledger beside a fresh store could spend this again")
+
+
+class Asked(TypedDict):
+    """What somebody loses by so many rows in so many windows."""
+
+    rows: CountOrNone
+    windows: CountOrNone
+    loss: Exact
+
+
+@printed(
+    "dataset=view.account.dataset unit=view.account.unit neighboring=view.account.neighboring "
+    "per_window=view.account.per_window *view asked"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonDocument:
+    """What one unit of an account loses, and what was asked of it."""
+
+    view: PersonView
+    asked: Asked
 
 
 def show_person(
@@ -73,16 +94,8 @@ def show_person(
     view = person_view(ledger, account)
     loss = format_epsilon(view.lost_by(rows, windows))
     if as_json:
-        output.print_json(
-            {
-                "dataset": dataset,
-                "unit": account.unit,
-                "neighboring": account.neighboring,
-                "per_window": account.per_window,
-                **document(view),
-                "asked": {"rows": rows, "windows": windows, "loss": loss},
-            }
-        )
+        asked = Asked(rows=rows, windows=windows, loss=loss)
+        output.print_json(document(PersonDocument(view=view, asked=asked)))
         return
     say(f"{dataset}  ({account.neighboring}, unit {account.unit})")
     for line in view.lines:
@@ -103,10 +116,10 @@ def show_json(ledger: Ledger, dataset: str | None, last: int | None) -> None:
     """
     say('{"accounts": [', end="")
     for number, account in enumerate(ledger.accounts(dataset)):
-        head = _one_line(_document(ledger, account))
+        head = _one_line(document(_shown_account(ledger, account)))
         say(f'{"," * (number > 0)}\n{head[:-1]}, "charges": [', end="")
         for position, charge in enumerate(_charges(ledger, account, last)):
-            say(f"{',' * (position > 0)}\n  {_one_line(charge)}", end="")
+            say(f"{',' * (position > 0)}\n  {_one_line(document(charge))}", end="")
         say("]}", end="")
     say("]}")
 
@@ -117,7 +130,7 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
     if not accounts:
         say("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
     for account in accounts:
-        shown = _document(ledger, account)
+        shown = document(_shown_account(ledger, account))
         print_account(shown)
         view = person_view(ledger, account)
         for line in view.lines:
@@ -138,7 +151,7 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
         if count > last:
             earlier = counted(count - last, "earlier charge")
             say(f"  and {earlier}: --last {count} shows all, and --json")
-        charges = _charges(ledger, account, last)
+        charges = map(document, _charges(ledger, account, last))
         rows = [{key: value for key, value in row.items() if key not in _JSON_ONLY} for row in charges]
         if rows:
             output.print_rows(rows, limit=len(rows))
@@ -155,38 +168,67 @@ def _show_keys(ledger: Ledger, account: Account) -> None:
         say(f"  {returned.label}: {counted(returned.count, 'draw')} returned, {MOST_RETURNED_DRAWS} may be")
 
 
-def _one_line(document: dict[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False)
+def _one_line(written: dict[str, Any]) -> str:
+    return json.dumps(written, ensure_ascii=False)
 
 
-def _document(ledger: Ledger, account: Account) -> dict[str, Any]:
-    windows = list(ledger.windows(account.dataset))
+@printed(
+    "window=balance.window spent=balance.spent reserved=balance.reserved returned remaining=balance.remaining"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownWindow:
+    """A window of a grant per window, and what came back to it."""
+
+    balance: WindowBalance
+    returned: Fraction
+
+
+@printed("*account returned person failed_readings returned_draws windows")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAccount:
+    """An account, and all that follows from its charges."""
+
+    account: Account
+    returned: Fraction
+    person: PersonView
+    failed_readings: Sequence[KeyCount]
+    returned_draws: Sequence[KeyCount]
+    windows: Sequence[ShownWindow]
+
+
+@printed(
+    "charge_id=charge.charge_id name=charge.name window=charge.window amendment=charge.amendment "
+    "attempt=charge.attempt epsilon=charge.epsilon state=charge.state held=charge.held "
+    "counts_as=charge.counts_as counts_on release_id=charge.release_id"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCharge:
+    """A charge, and the window that it counts on, or ``account``."""
+
+    charge: ChargeSummary
+    counts_on: str
+
+
+def _shown_account(ledger: Ledger, account: Account) -> ShownAccount:
     returned = ledger.returned(account.dataset)
     returned_to_grant = sum(
         (epsilon for window, epsilon in returned.items() if not counts_by_window(account.per_window, window)),
         Fraction(0),
     )
-    return {
-        **document(account),
-        "returned": format_epsilon(returned_to_grant),
-        "person": document(person_view(ledger, account)),
-        "failed_readings": document(ledger.failed_readings(account.dataset)),
-        "returned_draws": document(ledger.returned_draws(account.dataset)),
-        "windows": [
-            {
-                **document(window, "window spent reserved"),
-                "returned": format_epsilon(returned.get(window.window, Fraction(0))),
-                "remaining": format_epsilon(window.remaining),
-            }
-            for window in windows
+    return ShownAccount(
+        account=account,
+        returned=returned_to_grant,
+        person=person_view(ledger, account),
+        failed_readings=ledger.failed_readings(account.dataset),
+        returned_draws=ledger.returned_draws(account.dataset),
+        windows=[
+            ShownWindow(balance=window, returned=returned.get(window.window, Fraction(0)))
+            for window in ledger.windows(account.dataset)
         ],
-    }
+    )
 
 
-def _charges(ledger: Ledger, account: Account, last: int | None) -> Iterator[dict[str, Any]]:
+def _charges(ledger: Ledger, account: Account, last: int | None) -> Iterator[ShownCharge]:
     for charge in ledger.charges(account.dataset, last=last):
-        yield {
-            **document(charge, CHARGE),
-            "counts_on": charge.window if counts_by_window(account.per_window, charge.window) else "account",
-            "release_id": charge.release_id,
-        }
+        on_window = counts_by_window(account.per_window, charge.window)
+        yield ShownCharge(charge=charge, counts_on=charge.window if on_window else "account")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,15 @@ OVERDUE = 6
 AllSpecsOption = Annotated[
     bool, typer.Option("--all", help="Every spec in the spec_folders of the deployment profile.")
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsDocument:
+    """How an installation stands, and whether a file says so now."""
+
+    out: Path | None
+    written: bool
+    standing: Standing
 
 
 def metrics(
@@ -61,8 +71,8 @@ def metrics(
     if out is not None and is_new:
         write_textfile(out, text)
     if as_json:
-        written = {"out": None if out is None else str(out), "written": out is not None and is_new}
-        output.print_json({**written, "standing": document(current)})
+        written = out is not None and is_new
+        output.print_json(document(MetricsDocument(out=out, written=written, standing=current)))
     elif out is None:
         say(text, end="")
     else:

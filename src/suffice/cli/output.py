@@ -8,18 +8,18 @@ what is read. What rests on a withdrawn release says so.
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 import warnings
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.cli.files import check_file, check_local, new_file
 from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
 from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.posterior import notes
-from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.documents import document, printed
 from suffice.pipeline.terms.declaration.wording import escaped, text_table
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.declaration.documents import ShortId
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
@@ -38,35 +39,6 @@ if TYPE_CHECKING:
 
 DIGITS = 4
 """Of drawn numbers in a terminal: more of them would be chance."""
-
-
-def basis_document(
-    opened: Release, posterior: Posterior, *, mass: float | None, draws: int, seed: int | None
-) -> dict[str, Any]:
-    """Return what numbers rest on, as JSON states it: release, statistic, method, priors, diagnostics.
-
-    The mass is None where there are no intervals.
-    """
-    stated = model_source(
-        "posterior summaries of a model", [opened], posterior, mass=mass, draws=draws, seed=seed
-    )
-    return {
-        "source": stated.document(),
-        "release": opened.label,
-        "statistic": posterior.statistic,
-        "family": posterior.family,
-        "rows_of": posterior.rows_of,
-        "method": posterior.method,
-        **({"plug_in": lines} if (lines := notes.plug_in_lines(posterior)) else {}),
-        "prior": str(posterior.prior),
-        "n_prior": None if posterior.n_prior is None else str(posterior.n_prior),
-        "predictor_prior": posterior.predictor_prior,
-        **({} if mass is None else {"mass": mass, "interval": stated.interval}),
-        "draws": draws,
-        "seed": seed,
-        **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
-        "conflicts": notes.conflict_lines(posterior),
-    }
 
 
 def model_source(
@@ -119,7 +91,17 @@ def print_basis(opened: Release, posterior: Posterior, *, draws: int) -> None:
     say(f"numbers are of {draws} posterior draws")
 
 
-_OPENED: ContextVar[tuple[dict[str, Any], ...]] = ContextVar("opened withdrawn releases", default=())
+@printed("release release_id *withdrawal")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawnSource:
+    """A withdrawn release that a document rests on, where its command was told to read it."""
+
+    release: str
+    release_id: ShortId
+    withdrawal: Withdrawal
+
+
+_OPENED: ContextVar[tuple[WithdrawnSource, ...]] = ContextVar("opened withdrawn releases", default=())
 
 
 def note_withdrawn(release: Release, *, warned: bool = False) -> None:
@@ -139,16 +121,11 @@ def note_resting(releases: Iterable[RestingRelease]) -> None:
 
 def _note(label: str, release_id: str, withdrawal: Withdrawal) -> bool:
     """Remember a withdrawn release; return whether it is named for the first time."""
-    named = {"release": label, "release_id": release_id, **document(withdrawal)}
+    named = WithdrawnSource(release=label, release_id=release_id, withdrawal=withdrawal)
     is_new = named not in _OPENED.get()
     if is_new:
         _OPENED.set((*_OPENED.get(), named))
     return is_new
-
-
-def withdrawn_releases() -> list[dict[str, Any]]:
-    """Return what JSON documents say of the withdrawn releases that this command has opened."""
-    return list(_OPENED.get())
 
 
 def forget_withdrawn() -> None:
@@ -198,10 +175,10 @@ def in_line(value: object) -> str:
     return escaped(str(value))
 
 
-def print_json(document: object) -> None:
+def print_json(content: object) -> None:
     """Print one JSON document on standard output; it names the withdrawn releases that it rests on."""
-    named = withdrawn_releases()
-    say_json({**document, "withdrawn": named} if named and isinstance(document, dict) else document)
+    named = _OPENED.get()
+    say_json({**content, "withdrawn": document(named)} if named and isinstance(content, dict) else content)
 
 
 MOST_ROWS = 200
@@ -270,16 +247,6 @@ def print_model(posterior: Posterior) -> None:
         say(f"\n{line}")
 
 
-def design_effect_document(posterior: Posterior) -> list[dict[str, Any]] | None:
-    """Return design effects cell by cell as JSON states them; None where rows are taken for independent."""
-    if posterior.design_effect is None:
-        return None
-    return [
-        {**{column: keys[cell] for column, keys in posterior.groups.items()}, "design_effect": effect}
-        for cell, effect in enumerate(posterior.design_effect.tolist())
-    ]
-
-
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
     """Say where released quantities and priors disagree, after the name of its release if one is given."""
     for line in notes.conflict_lines(posterior):
@@ -297,28 +264,6 @@ def print_diagnostics(posterior: Posterior, name: str = "") -> None:
     text = ", ".join(f"{name} {value}" for name, value in notes.diagnostics_text(posterior).items())
     for line in filter(None, [text, notes.unsettled_warning(posterior)]):
         say(f"\n{name}: {line}" if name else f"\n{line}")
-
-
-def clipping_document(posterior: Posterior) -> dict[str, Any] | None:
-    """Return clipping cell by cell as JSON states it; None where nothing is clipped or it is not known."""
-    clipping = posterior.clipping
-    if clipping is None:
-        return None
-    columns = (clipping.share, clipping.bias, clipping.is_modelled, clipping.is_warned)
-    cells = zip(*(column.tolist() for column in columns), strict=True)
-    return {
-        "is_warned": bool(clipping.is_warned.any()),
-        "cells": [
-            {
-                **{column: keys[cell] for column, keys in posterior.groups.items()},
-                "share": share if math.isfinite(share) else None,
-                "bias": bias if math.isfinite(bias) else None,
-                "is_modelled": is_modelled,
-                "is_warned": is_warned,
-            }
-            for cell, (share, bias, is_modelled, is_warned) in enumerate(cells)
-        ],
-    }
 
 
 def rows_text(rows: Sequence[Mapping[str, Any]], *, digits: int = 6) -> str:

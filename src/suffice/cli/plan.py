@@ -18,6 +18,10 @@ from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Sha
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.ask.planning.beside_sample import ErrorComparison
+    from suffice.pipeline.ask.planning.smallest_epsilon import NeededEpsilon
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
 
@@ -183,6 +187,23 @@ def _contracted(spec: Spec, ledger: str) -> _Contracted | None:
     return _Contracted(contract=contract.sha256)
 
 
+@printed("*needed seed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What ``--target`` finds."""
+
+    needed: NeededEpsilon
+    seed: CountOrNone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What ``--beside`` finds."""
+
+    seed: CountOrNone
+    statistics: Sequence[ErrorComparison]
+
+
 def _find_epsilon(read: Spec, compiled: Plan, target: str, *, as_json: bool, **asked: Any) -> None:
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.spec.plan import plan_document
@@ -190,7 +211,8 @@ def _find_epsilon(read: Spec, compiled: Plan, target: str, *, as_json: bool, **a
     progress = None if as_json else output.Progress("planning", "posteriors")
     needed = smallest_epsilon(read, target, **asked, progress=progress)
     if as_json:
-        output.print_json({**plan_document(compiled), "target": {**document(needed), "seed": asked["rng"]}})
+        target_document = document(Target(needed=needed, seed=asked["rng"]))
+        output.print_json({**plan_document(compiled), "target": target_document})
     else:
         say(f"{compiled}\n\n{needed}")
 
@@ -202,7 +224,7 @@ def _compare(read: Spec, compiled: Plan, *, as_json: bool, **asked: Any) -> None
     progress = None if as_json else output.Progress("comparing", "sizes")
     comparisons = beside_sample(read, **asked, progress=progress)
     if as_json:
-        beside = {"seed": asked["rng"], "statistics": document(comparisons)}
+        beside = document(Compared(seed=asked["rng"], statistics=comparisons))
         output.print_json({**plan_document(compiled), "beside": beside})
     else:
         say("\n\n".join(map(str, (compiled, *comparisons))))

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import options, output
+from suffice.cli.answers import Answer, clipping_of
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
-from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines
+from suffice.pipeline.ask.posterior.notes import default_lines
+from suffice.pipeline.terms.declaration.documents import document, printed
 
 if TYPE_CHECKING:
+    from suffice.cli.answers import Clipping, IntervalKind, Summaries
     from suffice.pipeline.ask.pooling.release import Release
 
 _REFERENCE = "RELEASE"
+
+
+@printed(
+    "source statistic=posterior.statistic family=posterior.family rows_of=posterior.rows_of estimand "
+    "method=posterior.method disjoint? same_data? prior n_prior predictor_prior=posterior.predictor_prior "
+    "mass interval draws seed diagnostics? rows clipping conflicts decided_by_default"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledAnswer(Answer):
+    """What ``suffice pool`` prints."""
+
+    estimand: str | None
+    disjoint: list[str] | None = None
+    same_data: list[str] | None = None
+    mass: float
+    interval: IntervalKind
+    rows: Summaries
+    clipping: Clipping | None
+    decided_by_default: list[str]
 
 
 @options.with_terms(without=("method", "within_unit"))
@@ -92,28 +115,20 @@ def pool(
         if releases
     }
     if as_json:
-        document: dict[str, Any] = {
-            "source": source.document(),
-            "statistic": statistic,
-            "family": posterior.family,
-            "rows_of": posterior.rows_of,
-            "estimand": posterior.estimand or None,
-            "method": posterior.method,
+        answer = PooledAnswer(
+            source=source,
+            posterior=posterior,
+            estimand=posterior.estimand or None,
             **pooled,
-            "prior": str(posterior.prior),
-            "n_prior": str(posterior.n_prior),
-            "predictor_prior": posterior.predictor_prior,
-            "mass": mass,
-            "interval": kind,
-            "draws": draws,
-            "seed": seed,
-            **({"diagnostics": posterior.diagnostics} if posterior.diagnostics else {}),
-            "rows": rows,
-            "clipping": output.clipping_document(posterior),
-            "conflicts": conflict_lines(posterior),
-            "decided_by_default": default_lines(posterior),
-        }
-        output.print_json(document)
+            mass=mass,
+            interval=kind,
+            draws=draws,
+            seed=seed,
+            rows=rows,
+            clipping=clipping_of(posterior),
+            decided_by_default=default_lines(posterior),
+        )
+        output.print_json(document(answer))
         return
     output.print_estimand(posterior)
     output.print_rows(rows)

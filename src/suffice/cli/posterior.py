@@ -3,21 +3,48 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import analysis, messages, options, output
+from suffice.cli.answers import INTERVAL, ModelAnswer, clipping_of, design_effects_of
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
 from suffice.errors import UsageError
-from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, draws_text, plug_in_lines
+from suffice.pipeline.ask.posterior.notes import default_lines, draws_text, plug_in_lines
+from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
 
 if TYPE_CHECKING:
+    from suffice.cli.answers import Clipping, DesignEffects, Summaries
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+
+
+@printed(
+    "source release statistic=posterior.statistic family=posterior.family rows_of=posterior.rows_of estimand "
+    "method=posterior.method plug_in? prior mass interval n_prior predictor_prior=posterior.predictor_prior "
+    "draws seed diagnostics? rows clipping design_effect conflicts decided_by_default comparison? "
+    "probability?"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosteriorAnswer(ModelAnswer):
+    """What ``suffice posterior`` prints."""
+
+    estimand: str | None
+    rows: Summaries
+    clipping: Clipping | None
+    design_effect: DesignEffects | None
+    decided_by_default: list[str]
+    comparison: (
+        Annotated[list[dict[str, Any]], Rows(parameter=str, **INTERVAL, probability_above=Measured)] | None
+    ) = None
+    probability: (
+        Annotated[list[dict[str, Any]], Rows(parameter=str, statement=str, probability=Measured)] | None
+    ) = None
 
 
 @options.with_terms()
@@ -125,32 +152,19 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         with new_file("--card", card, overwrite=overwrite) as written:
             written.write_text(page, encoding="utf-8")
     if as_json:
-        output.print_json(
-            {
-                "source": posterior_source(SUMMARIES, [opened], drawn_from, **stated).document(),
-                "release": opened.label,
-                "statistic": statistic,
-                "family": drawn_from.family,
-                "rows_of": drawn_from.rows_of,
-                "estimand": drawn_from.estimand or None,
-                "method": drawn_from.method,
-                **({"plug_in": lines} if (lines := plug_in_lines(drawn_from)) else {}),
-                "prior": str(drawn_from.prior),
-                "mass": mass,
-                "interval": kind,
-                "n_prior": None if drawn_from.n_prior is None else str(drawn_from.n_prior),
-                "predictor_prior": drawn_from.predictor_prior,
-                "draws": draws,
-                "seed": seed,
-                **({"diagnostics": drawn_from.diagnostics} if drawn_from.diagnostics else {}),
-                "rows": rows,
-                "clipping": output.clipping_document(drawn_from),
-                "design_effect": output.design_effect_document(drawn_from),
-                "conflicts": conflict_lines(drawn_from),
-                "decided_by_default": default_lines(drawn_from),
-                **answers,
-            }
+        answer = PosteriorAnswer(
+            source=posterior_source(SUMMARIES, [opened], drawn_from, **stated),
+            release=opened.label,
+            posterior=drawn_from,
+            estimand=drawn_from.estimand or None,
+            **stated,
+            rows=rows,
+            clipping=clipping_of(drawn_from),
+            design_effect=design_effects_of(drawn_from),
+            decided_by_default=default_lines(drawn_from),
+            **answers,
         )
+        output.print_json(document(answer))
         return
     from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 

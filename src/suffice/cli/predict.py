@@ -5,15 +5,18 @@ The rows come from a CSV or Parquet file; they are never released.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
 from suffice.cli import options, output
+from suffice.cli.answers import FOOT, HEAD, MODEL, OF_A_MODEL, Answer, ModelAnswer, answer_terms
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import say
 from suffice.errors import UsageError
+from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -22,13 +25,54 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.pipeline.ask.models.classifier import Classification, Score
-    from suffice.pipeline.ask.models.regression import Prediction, Regression
+    from suffice.pipeline.ask.models.regression import PredictedCounts, Prediction, Regression
 
 DataOption = Annotated[
     Path, typer.Option("--data", metavar="FILE", help="Rows of your own, in a .csv or .parquet file.")
 ]
 
 MOST_SHOWN = 200
+
+
+@printed(f"{OF_A_MODEL} outcome counts rows?")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedAnswer(ModelAnswer):
+    """What ``suffice model predict`` prints."""
+
+    outcome: str
+    counts: PredictedCounts
+    rows: (
+        Annotated[
+            list[dict[str, Any]],
+            Rows(
+                row=Count,
+                **dict.fromkeys(("mean", "lower", "upper", "predictive_lower", "predictive_upper"), Measured),
+                is_extrapolated=bool,
+            ),
+        ]
+        | None
+    )
+
+
+class ClassifiedCounts(TypedDict):
+    """How many rows there are, how many have a class, and how many lack which feature."""
+
+    rows: Count
+    classified: Count
+    left_out: dict[str, Count]
+    absent: list[str]
+
+
+@printed(f"{HEAD} {FOOT} classes counts score rows?")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifiedAnswer(Answer):
+    """What ``suffice model classify`` prints."""
+
+    release: str
+    classes: tuple[str, ...]
+    counts: ClassifiedCounts
+    score: Score | None
+    rows: Annotated[list[dict[str, Any]], Rows(row=Count)] | None
 
 
 @options.with_terms(without=("clipping", "within_unit"))
@@ -65,9 +109,13 @@ def predict(
         )
         output.write_table(_columns(prediction), out, source, overwrite=overwrite)
     if as_json:
-        basis = output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
-        rows = {} if out is not None else {"rows": prediction.rows()}
-        output.print_json({**basis, "outcome": fit.outcome.name, "counts": prediction.counts, **rows})
+        answer = PredictedAnswer(
+            **answer_terms(opened, fit.posterior, mass=mass, draws=draws, seed=seed),
+            outcome=fit.outcome.name,
+            counts=prediction.counts,
+            rows=None if out is not None else prediction.rows(),
+        )
+        output.print_json(document(answer))
         return
     if out is None and prediction.counts["rows"]:
         output.print_cells(prediction.rows(MOST_SHOWN), prediction.groups)
@@ -146,11 +194,18 @@ def classify(
         )
         output.write_table(_without_nan(classified.columns()), out, source, overwrite=overwrite)
     if as_json:
-        basis = output.basis_document(opened, fit.posterior, mass=None, draws=draws, seed=seed)
-        score = None if scored is None else _score_document(scored)
-        listed = {} if out is not None else {"rows": _rows(classified.columns())}
-        document = {**basis, "classes": list(fit.classes), "counts": _counts(classified), "score": score}
-        output.print_json({**document, **listed})
+        answer = ClassifiedAnswer(
+            source=output.model_source(MODEL, [opened], fit.posterior, draws=draws, seed=seed),
+            release=opened.label,
+            posterior=fit.posterior,
+            draws=draws,
+            seed=seed,
+            classes=fit.classes,
+            counts=_counts(classified),
+            score=scored,
+            rows=None if out is not None else _rows(classified.columns()),
+        )
+        output.print_json(document(answer))
         return
     if out is None and len(classified.cell):
         output.print_cells(_rows(_shown_columns(classified)), classified.groups)
@@ -186,18 +241,13 @@ def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def _counts(classified: Classification) -> dict[str, Any]:
-    """Return the numbers of rows as JSON states them: all, classified, and without each feature."""
+def _counts(classified: Classification) -> ClassifiedCounts:
     return {
         "rows": len(classified.cell),
         "classified": classified.n_predicted,
         "left_out": dict(classified.left_out),
         "absent": list(classified.absent),
     }
-
-
-def _score_document(scored: Score) -> dict[str, float]:
-    return {"accuracy": scored.accuracy, "mean_log_score": scored.mean_log_score, "rows": scored.n_rows}
 
 
 def _classified_lines(classified: Classification, scored: Score | None, outcome: str) -> list[str]:

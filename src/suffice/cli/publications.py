@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -16,7 +16,7 @@ from suffice.cli.output import in_line, note_resting, say
 from suffice.cli.publication_output import print_publication, publication_document
 from suffice.cli.trust import print_resting, verify_publication_of
 from suffice.errors import StorageError, StoreError, UsageError
-from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.documents import Count, Hour, LongId, ShortId, document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,33 @@ app = typer.Typer(
 PublicationArgument = Annotated[
     str, typer.Argument(metavar="PUBLICATION", help="An id, or the path or URI of its folder.")
 ]
+
+
+class ListedPublication(TypedDict):
+    """A publication; ``withdrawn`` names the releases that were, of those that it rests on."""
+
+    publication_id: LongId
+    title: str
+    kind: str
+    created: Hour
+    files: Count
+    signed_by: ShortId | None
+    withdrawn: list[str]
+
+
+class PublicationList(TypedDict):
+    """What was published in a store, and what of it cannot be read."""
+
+    uri: str
+    publications: list[ListedPublication]
+    problems: list[str]
+
+
+class FetchedPublication(TypedDict):
+    """The files of a publication, where they were copied to."""
+
+    publication_id: LongId
+    files: list[str]
 
 
 @app.command("list")
@@ -57,7 +84,7 @@ def list_publications(
     note_resting(resting.values())
     rows = [_row(publication, resting) for publication in published]
     if as_json:
-        output.print_json({"uri": publications.uri, "publications": rows, "problems": problems})
+        output.print_json(PublicationList(uri=publications.uri, publications=rows, problems=problems))
     else:
         if rows:
             output.print_rows([{**row, "withdrawn": ", ".join(row["withdrawn"])} for row in rows])
@@ -126,14 +153,13 @@ def fetch(
     _copy(fetched, out)
     written = [str(out / path) for path in (*(file.path for file in fetched.files), "manifest.json")]
     if as_json:
-        output.print_json({"publication_id": fetched.publication_id, "files": written})
+        output.print_json(FetchedPublication(publication_id=fetched.publication_id, files=written))
     else:
         for path in written:
             say(f"wrote {path}")
 
 
-def _row(publication: Publication, resting: Mapping[str, RestingRelease]) -> dict[str, Any]:
-    """Return a row of the list; ``withdrawn`` names the releases that were, of those it rests on."""
+def _row(publication: Publication, resting: Mapping[str, RestingRelease]) -> ListedPublication:
     stated = publication.stated
     on = [resting[release.manifest_sha256] for release in stated.head.releases]
     return {

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import options, output
+from suffice.cli.answers import INTERVAL, OF_A_MODEL, ModelAnswer, answer_terms
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
+from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@printed(f"{OF_A_MODEL} target given do rows undefined_share")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryAnswer(ModelAnswer):
+    """What ``suffice model query`` prints."""
+
+    target: list[str]
+    given: Mapping[str, str]
+    do: Mapping[str, str]
+    rows: Annotated[list[dict[str, Any]], Rows(parameter=str, **INTERVAL, median=Measured)]
+    undefined_share: float
 
 
 @options.with_terms(without=("clipping", "within_unit", "predictor_prior"))
@@ -71,9 +89,15 @@ def query(
         source = output.model_source("draws of a query", [opened], fit.posterior, draws=draws, seed=seed)
         output.write_table(answer.draw_columns(), out, source, overwrite=overwrite)
     if as_json:
-        basis = output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
-        asked = {"target": target, "given": observed, "do": chosen}
-        output.print_json({**basis, **asked, "rows": answer.rows(), "undefined_share": undefined})
+        asked = QueryAnswer(
+            **answer_terms(opened, fit.posterior, mass=mass, draws=draws, seed=seed),
+            target=target,
+            given=observed,
+            do=chosen,
+            rows=answer.rows(),
+            undefined_share=undefined,
+        )
+        output.print_json(document(asked))
         return
     rows = [{name: value for name, value in row.items() if name != "parameter"} for row in answer.rows()]
     output.print_cells(rows, answer.groups)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import typer
 
-from suffice.cli import messages, options, output, trust, windows
+from suffice.cli import messages, options, output, windows
 from suffice.cli.output import note_withdrawn, say
 from suffice.monitoring.records import counting_refusals
-from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.documents import document, printed
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.declaration.documents import Count, Exact, Sha256, ShortId, UnitNullsName
+    from suffice.releasing.run import ReleaseStatus
+    from suffice.storage.signatures.signing import SignatureStatus
 
 
 _UNIT_BOUND = ("max_rows", "unit_nulls")
@@ -69,17 +73,15 @@ def release(
                 notice=messages.notice,
             )
     note_withdrawn(outcome.release, warned=True)
-    document = {
-        **_release_document(outcome.release),
-        "status": outcome.status,
-        "remaining_epsilon": outcome.remaining_epsilon,
-    }
+    made = MadeRelease(
+        **_shown(outcome.release, None), status=outcome.status, remaining_epsilon=outcome.remaining_epsilon
+    )
     if as_json:
-        output.print_json(document)
+        output.print_json(document(made))
         return
     if outcome.status == "already_published":
         say("already published: the data were not read again, nothing was charged")
-    _print_release(document)
+    _print_release(document(made))
     say(f"remaining epsilon  {outcome.remaining_epsilon}")
 
 
@@ -92,72 +94,134 @@ def show(
     as_json: options.JsonOption = False,
 ) -> None:
     """Show a release: what, for whom, at what price, signed by whom, which files."""
-    document = _release_document(
-        options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn), public_keys
-    )
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    shown = document(ShownRelease(**_shown(opened, public_keys), status="published"))
     if as_json:
-        output.print_json(document)
+        output.print_json(shown)
     else:
-        _print_release(document)
+        _print_release(shown)
 
 
-def _release_document(release: Release, public_keys: list[str] | None = None) -> dict[str, Any]:
-    from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+class ReleasedFile(TypedDict):
+    """A file of a release."""
 
+    statistic: str
+    path: str
+    sha256: Sha256
+    rows: Count
+    rows_of: str | None
+    mechanism: Literal["discrete_laplace", "exponential"]
+
+
+class _Shown(TypedDict):
+    release: Release
+    of_window: windows.WindowOfRelease | None
+    signature: SignatureStatus
+    files: list[ReleasedFile]
+
+
+_KEYS = (
+    "name=release.name dataset=release.dataset window=release.window *of_window "
+    "release_id=release.release_id uri=release.uri epsilon=release.epsilon neighboring=release.neighboring "
+    "unit=release.unit max_rows? unit_nulls? contract audit one_unit=release.one_unit status signed_by "
+    "signature files"
+)
+
+
+@printed(_KEYS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRelease:
+    """What ``suffice show`` prints."""
+
+    release: Release
+    of_window: windows.WindowOfRelease | None
+    status: ReleaseStatus
+    signature: SignatureStatus
+    files: list[ReleasedFile]
+
+    @property
+    def max_rows(self) -> Count | None:
+        """How many rows of a unit enter at most; None where a row is the unit."""
+        return self.release.manifest.get("max_rows")
+
+    @property
+    def unit_nulls(self) -> UnitNullsName | None:
+        """What becomes of rows without a unit; None where a row is the unit."""
+        return self.release.manifest.get("unit_nulls")
+
+    @property
+    def contract(self) -> Sha256 | None:
+        """Of the contract by which the data were read."""
+        return self.release.manifest.get("contract")
+
+    @property
+    def audit(self) -> Sha256 | None:
+        """Of the audit of the plan."""
+        return self.release.manifest.get("audit")
+
+    @property
+    def signed_by(self) -> ShortId | None:
+        """The id of the key."""
+        signature = self.release.manifest["signature"]
+        return signature["key_id"] if signature else None
+
+
+@printed(f"{_KEYS} remaining_epsilon")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeRelease(ShownRelease):
+    """What ``suffice release`` prints."""
+
+    remaining_epsilon: Exact
+
+
+def _shown(release: Release, public_keys: list[str] | None) -> _Shown:
+    from suffice.storage.signatures.signing import pinned_keys, signature_status
+
+    plans = {file["statistic"]: release.plan_of(file["statistic"]) for file in release.files}
     return {
-        "name": release.name,
-        "dataset": release.dataset,
-        "window": release.window,
-        **windows.window_fields(release),
-        "release_id": release.release_id,
-        "uri": release.uri,
-        "epsilon": format_epsilon(release.epsilon),
-        "neighboring": str(release.neighboring),
-        "unit": release.unit,
-        **{field: release.manifest[field] for field in _UNIT_BOUND if field in release.manifest},
-        "contract": release.manifest.get("contract"),
-        "audit": release.manifest.get("audit"),
-        "one_unit": release.one_unit,
-        "status": "published",
-        **trust.signature_fields(release.manifest, public_keys),
+        "release": release,
+        "of_window": windows.window_of(release),
+        "signature": signature_status(release.manifest, checked=pinned_keys(public_keys) is not None),
         "files": [
             {
-                **file,
+                "statistic": file["statistic"],
                 "path": f"{release.uri}/{file['path']}",
-                "rows_of": (plan := release.plan_of(file["statistic"])).rows_of,
-                "mechanism": "discrete_laplace" if plan.sample is None else "exponential",
+                "sha256": file["sha256"],
+                "rows": file["rows"],
+                "rows_of": plans[file["statistic"]].rows_of,
+                "mechanism": "discrete_laplace" if plans[file["statistic"]].sample is None else "exponential",
             }
             for file in release.files
         ],
     }
 
 
-def _print_release(document: dict[str, Any]) -> None:
+def _print_release(shown: dict[str, Any]) -> None:
     fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
     for field in (*fields, *_UNIT_BOUND, "status"):
-        if field in document:
-            say(f"{field:<18} {document[field]}")
-    if document["unit"] != "row":
+        if field in shown:
+            say(f"{field:<18} {shown[field]}")
+    if shown["unit"] != "row":
         say(f"{'ids':<18} those in floating point count below 2^53 only (2^24 in single precision)")
     without = "none: how files are typed, and which there are, could decide a status"
-    say(f"{'contract':<18} {document['contract'] or without}")
-    say(f"{'audit':<18} {document['audit'] or 'none of this plan is named by the grant'}")
-    say(f"{'one unit':<18} {document['one_unit'].removeprefix('one unit: ')}")
-    if "closed" in document:
-        when = "after" if document["closed"] else "before"
+    say(f"{'contract':<18} {shown['contract'] or without}")
+    say(f"{'audit':<18} {shown['audit'] or 'none of this plan is named by the grant'}")
+    say(f"{'one unit':<18} {shown['one_unit'].removeprefix('one unit: ')}")
+    if "closed" in shown:
+        when = "after" if shown["closed"] else "before"
         say(
-            f"{'closed':<18} released {when} its window ended at {document['window_ended']}, as of "
-            f"{document['released']}: rows that came later are not in it"
+            f"{'closed':<18} released {when} its window ended at {shown['window_ended']}, as of "
+            f"{shown['released']}: rows that came later are not in it"
         )
-    if document.get("amends"):
-        say(f"{'amends':<18} release {document['amends']}, as amendment {document['amendment']}")
-    if document.get("amended_by"):
-        say(f"{'amended by':<18} release {document['amended_by']}, which replaces it")
-    if document["signed_by"] is None:
+    if shown.get("amends"):
+        say(f"{'amends':<18} release {shown['amends']}, as amendment {shown['amendment']}")
+    if shown.get("amended_by"):
+        say(f"{'amended by':<18} release {shown['amended_by']}, which replaces it")
+    if shown["signed_by"] is None:
         say(f"{'signed by':<18} nobody")
     else:
-        say(f"{'signed by':<18} {document['signed_by']} ({document['signature'].replace('_', ' ')})")
-    for file in document["files"]:
+        say(f"{'signed by':<18} {shown['signed_by']} ({shown['signature'].replace('_', ' ')})")
+    for file in shown["files"]:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
         of = f"; {file['rows_of']}" if file["rows_of"] is not None else ""
         of += "; draws of a posterior sample" if file["mechanism"] == "exponential" else ""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
+from suffice.pipeline.terms.declaration.documents import Count, Exact, Rows, document, printed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,36 +45,55 @@ def table(
         if statistic in opened.sampled
         else _estimates(opened, statistic, wanted, whole=whole)
     )
+    stated = statistic_table.stated
     if out is not None:
         from suffice.data_files.tables import columns_of
 
-        output.write_table(columns_of(statistic_table.rows), out, statistic_table.source, overwrite=overwrite)
+        output.write_table(columns_of(stated.rows), out, stated.source, overwrite=overwrite)
     if plot is not None:
         from suffice.plots.style import footer_of
 
-        footer = footer_of(statistic_table.source, [opened])
+        footer = footer_of(stated.source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
             statistic_table.draw(written, title=f"{opened.label}: {statistic}", footer=footer)
     if as_json:
-        output.print_json(
-            {
-                "source": statistic_table.source.document(),
-                "statistic": statistic,
-                "family": statistic_table.plan.family,
-                "rows_of": statistic_table.plan.rows_of,
-                **statistic_table.stated,
-                "rows": statistic_table.rows,
-            }
-        )
+        output.print_json(document(stated))
         return
     if out is None:
         output.print_part(statistic_table.shown, statistic_table.n_cells)
-        limit = len(statistic_table.rows) if every_cell else output.MOST_ROWS
-        output.print_rows(statistic_table.rows, limit=limit)
+        limit = len(stated.rows) if every_cell else output.MOST_ROWS
+        output.print_rows(stated.rows, limit=limit)
         output.print_left_out(statistic_table.shown, statistic_table.n_cells)
         statistic_table.say_more()
-        output.print_rows_of(statistic_table.plan.rows_of, statistic_table.what)
+        output.print_rows_of(stated.plan.rows_of, statistic_table.what)
     output.print_written(out, plot)
+
+
+@printed("source statistic=plan.name family=plan.family rows_of=plan.rows_of saturated rows")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedEstimates:
+    """What ``suffice table`` prints of noisy components."""
+
+    source: Provenance
+    plan: StatisticPlan
+    saturated: Count
+    rows: Annotated[list[dict[str, Any]], Rows(quantity=str, estimate=float, noise_sd=float)]
+
+
+@printed(
+    "source statistic=plan.name family=plan.family rows_of=plan.rows_of prior grid within temperature rows"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedSample:
+    """What it prints of a sample."""
+
+    source: Provenance
+    plan: StatisticPlan
+    prior: str
+    grid: Count
+    within: tuple[Exact, Exact]
+    temperature: Exact
+    rows: Annotated[list[dict[str, Any]], Rows(parameter=str, draw=Count, value=float)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +105,7 @@ class _Table:
 
     shown: int
     n_cells: int
-    plan: StatisticPlan
-    source: Provenance
-    rows: list[dict[str, Any]]
-    stated: dict[str, Any]
+    stated: StatedEstimates | StatedSample
     draw: Callable[..., None]
     say_more: Callable[[], None]
     what: str
@@ -109,10 +126,12 @@ def _estimates(release: Release, statistic: str, where: dict[str, str], *, whole
     return _Table(
         shown=len(chosen.values),
         n_cells=len(cells),
-        plan=chosen.plan,
-        source=table_source(release, chosen.plan.name),
-        rows=chosen.table(),
-        stated={"saturated": chosen.n_saturated},
+        stated=StatedEstimates(
+            source=table_source(release, chosen.plan.name),
+            plan=chosen.plan,
+            saturated=chosen.n_saturated,
+            rows=chosen.table(),
+        ),
         draw=draw,
         say_more=lambda: output.print_saturation(chosen),
         what="quantities",
@@ -138,15 +157,15 @@ def _sample(release: Release, asked: ReleasedSample, *, whole: bool) -> _Table:
     return _Table(
         shown=shown,
         n_cells=n_cells,
-        plan=chosen.plan,
-        source=source,
-        rows=chosen.table(),
-        stated={
-            "prior": drawn.prior,
-            "grid": drawn.grid,
-            "within": [format_number(end) for end in drawn.within],
-            "temperature": format_number(drawn.temperature),
-        },
+        stated=StatedSample(
+            source=source,
+            plan=chosen.plan,
+            prior=drawn.prior,
+            grid=drawn.grid,
+            within=(format_number(drawn.within[0]), format_number(drawn.within[1])),
+            temperature=format_number(drawn.temperature),
+            rows=chosen.table(),
+        ),
         draw=draw,
         say_more=lambda: say(f"\nprior: {drawn.prior}\n{source.notes[0]}"),
         what="parameters",

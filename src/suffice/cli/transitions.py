@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
 
 from suffice.cli import options, output
+from suffice.cli.answers import INTERVAL, OF_A_MODEL, ModelAnswer, answer_terms
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
 from suffice.cli.publication_output import PublishToOption, publish_model
 from suffice.errors import UsageError
+from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
+
+
+@printed(f"{OF_A_MODEL} states rows undefined_share")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransitionsAnswer(ModelAnswer):
+    """What ``suffice model transitions`` prints."""
+
+    states: list[str]
+    rows: Annotated[list[dict[str, Any]], Rows(quantity=str, **INTERVAL, median=Measured)]
+    undefined_share: float
 
 
 @options.with_terms(without=("clipping", "within_unit", "predictor_prior"))
@@ -87,8 +100,13 @@ def transitions(
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_chain(fit, written, title=title, footer=footer, mass=mass)
     if as_json:
-        basis = output.basis_document(opened, fit.posterior, mass=mass, draws=draws, seed=seed)
-        output.print_json({**basis, "states": list(fit.states), "rows": rows, "undefined_share": undefined})
+        answer = TransitionsAnswer(
+            **answer_terms(opened, fit.posterior, mass=mass, draws=draws, seed=seed),
+            states=list(fit.states),
+            rows=rows,
+            undefined_share=undefined,
+        )
+        output.print_json(document(answer))
         return
     output.print_cells(rows, fit.posterior.groups)
     say("\nexpected_steps have medians and intervals: their means need not exist")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypedDict
 
 import typer
 
@@ -13,15 +14,23 @@ from suffice.cli.files import check_file, write_new
 from suffice.cli.output import in_line, note_resting, say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
 from suffice.monitoring.records import note_audit
-from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.documents import (
+    Compared,
+    Count,
+    CountOrNone,
+    Sha256,
+    document,
+    printed,
+)
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
 
     from suffice.storage.ledger.chain import Head
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.ledger.replay import Export
+    from suffice.storage.operations.verify_store import PublicationVerification
     from suffice.storage.operations.withdrawing import RestingRelease
 
 
@@ -70,6 +79,19 @@ def verify(
         raise typer.Exit(StorageError.exit_status)
 
 
+@printed(
+    "ok=verification.ok problems=verification.problems ledger signature=verification.signature "
+    "files=verification.files left_files=verification.left releases"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedPublication:
+    """What a verification of a publication found, and how the releases stand that it rests on."""
+
+    ledger: ClassVar[Literal["not_checked"]] = "not_checked"
+    verification: PublicationVerification
+    releases: Sequence[RestingRelease]
+
+
 def verify_publication_of(
     store_uri: str, publication_id: str, publication_keys: list[str] | None, *, releases: str, as_json: bool
 ) -> None:
@@ -83,17 +105,7 @@ def verify_publication_of(
     resting = list(resting_releases(filter(None, [verification.publication]), [releases]).values())
     note_resting(resting)
     if as_json:
-        output.print_json(
-            {
-                "ok": verification.ok,
-                "problems": list(verification.problems),
-                "ledger": "not_checked",
-                "signature": verification.signature,
-                "files": verification.files,
-                "left_files": verification.left,
-                "releases": document(resting),
-            }
-        )
+        output.print_json(document(VerifiedPublication(verification=verification, releases=resting)))
     else:
         for problem in verification.problems:
             say(problem)
@@ -157,31 +169,38 @@ def verify_ledger(
         if checkpoint:
             message = "--checkpoint goes into a ledger, and --export names none"
             raise UsageError(message)
-        document = export_document(_read_export(export), store)
+        verified = export_document(_read_export(export), store)
     else:
         from suffice.storage.ledger.opening import open_ledger
 
         with open_ledger(ledger, reading_only=not checkpoint) as opened:
-            document = ledger_document(opened, store, witness, full=full, checkpoint=checkpoint)
-        is_whole = document["store"] == "checked" and not document["charges_elsewhere"]
-        if is_whole or not document["ok"]:  # a look at a part does not undo what an audit of all found
-            note_audit(ok=document["ok"])
+            verified = ledger_document(opened, store, witness, full=full, checkpoint=checkpoint)
+        is_whole = verified["store"] == "checked" and not verified["charges_elsewhere"]
+        if is_whole or not verified["ok"]:  # a look at a part does not undo what an audit of all found
+            note_audit(ok=verified["ok"])
     if as_json:
-        output.print_json(document)
+        output.print_json(verified)
     else:
-        for problem in document["problems"]:
+        for problem in verified["problems"]:
             say(problem)
-        since = f" since the checkpoint at entry {document['since']}" if document["since"] else ""
+        since = f" since the checkpoint at entry {verified['since']}" if verified["since"] else ""
         say(
-            f"{'ok' if document['ok'] else 'not ok'} - entries up to {document['sequence']}{since}, "
-            f"sealed by {document['hash']}; store {document['store'].replace('_', ' ')}"
-            + (", witness checked" if document["witness"] == "checked" else "")
+            f"{'ok' if verified['ok'] else 'not ok'} - entries up to {verified['sequence']}{since}, "
+            f"sealed by {verified['hash']}; store {verified['store'].replace('_', ' ')}"
+            + (", witness checked" if verified["witness"] == "checked" else "")
         )
-        if document["charges_elsewhere"]:
-            elsewhere = counted(document["charges_elsewhere"], "charge")
+        if verified["charges_elsewhere"]:
+            elsewhere = counted(verified["charges_elsewhere"], "charge")
             say(f"not compared, for other stores: {elsewhere}")
-    if not document["ok"]:
+    if not verified["ok"]:
         raise typer.Exit(LedgerError.exit_status)
+
+
+class WrittenExport(TypedDict):
+    """A file with a ledger's export, and how many entries it has."""
+
+    out: str
+    entries: Count
 
 
 def export_ledger(
@@ -203,7 +222,7 @@ def export_ledger(
         write_new(out, "".join(f"{line}\n" for line in lines))
     if as_json:
         entries = [json.loads(line) for line in lines]
-        output.print_json({"out": str(out), "entries": len(lines)} if out else {"entries": entries})
+        output.print_json(WrittenExport(out=str(out), entries=len(lines)) if out else {"entries": entries})
     elif out is not None:
         say(f"wrote {counted(len(lines), 'entry', 'entries')} to {out}")
     else:
@@ -224,9 +243,22 @@ def witness_ledger(
     with open_ledger(ledger) as opened:
         made = make_witness(opened, witness)
     if as_json:
-        output.print_json({"uri": made.uri, "sequence": made.head.sequence, "hash": made.head.hash})
+        output.print_json(document(made))
     else:
         say(f"{made.uri} holds entry {made.head.sequence}, {made.head.hash}")
+
+
+class LedgerVerification(TypedDict):
+    """What a verification of a ledger found."""
+
+    ok: bool
+    problems: list[str]
+    sequence: Count
+    since: Count
+    hash: Sha256 | None
+    store: Compared
+    witness: Compared
+    charges_elsewhere: CountOrNone
 
 
 def ledger_document(
@@ -236,33 +268,33 @@ def ledger_document(
     *,
     full: bool = False,
     checkpoint: bool = False,
-) -> dict[str, Any]:
+) -> LedgerVerification:
     """Return what ``ledger verify --json`` prints of a ledger.
 
     Nothing is sealed where the store or the witness says that the ledger is not whole.
     """
     if checkpoint and (store or witness):
-        document = ledger_document(ledger, store, witness, full=full)
-        if not document["ok"]:
-            return document
+        verified = ledger_document(ledger, store, witness, full=full)
+        if not verified["ok"]:
+            return verified
     examination = ledger.add_checkpoint(full=full) if checkpoint else ledger.examine(full=full)
-    document = _verification_document(
+    verified = _verification_document(
         ledger, examination.problems, examination.head, examination.since, store
     )
     if not witness:
-        return document
-    problems = [*document["problems"], *_witness_problems(ledger, witness)]
-    return {**document, "ok": not problems, "problems": problems, "witness": "checked"}
+        return verified
+    problems = [*verified["problems"], *_witness_problems(ledger, witness)]
+    return {**verified, "ok": not problems, "problems": problems, "witness": "checked"}
 
 
-def export_document(export: Export, store: str | None) -> dict[str, Any]:
+def export_document(export: Export, store: str | None) -> LedgerVerification:
     """Return what ``ledger verify --export --json`` prints."""
     return _verification_document(export, export.verify(), export.head, 0, store)
 
 
 def _verification_document(
     chain: Ledger | Export, problems: tuple[str, ...], head: Head, since: int, store: str | None
-) -> dict[str, Any]:
+) -> LedgerVerification:
     from suffice.storage.operations.verify_ledger import compare_with_store
     from suffice.storage.releases.release_store import open_store
 
@@ -299,14 +331,3 @@ def _read_export(path: Path) -> Export:
         message = f"--export {path}: the file cannot be read"
         raise UsageError(message) from None
     return read_export(text)
-
-
-def signature_fields(manifest: Mapping[str, Any], public_keys: list[str] | None) -> dict[str, str | None]:
-    """Return what ``show`` says about the signature of a release that was opened."""
-    from suffice.storage.signatures.signing import pinned_keys, signature_status
-
-    signature = manifest["signature"]
-    return {
-        "signed_by": signature["key_id"] if signature else None,
-        "signature": signature_status(manifest, checked=pinned_keys(public_keys) is not None),
-    }

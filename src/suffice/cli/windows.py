@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -19,6 +19,7 @@ from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.declaration.documents import Count, Hour, ShortId
     from suffice.releasing.backfill import Backfill
     from suffice.releasing.gap_report import GapReport
 
@@ -117,17 +118,25 @@ def status(
         raise typer.Exit(OVERDUE)
 
 
-def window_fields(release: Release) -> dict[str, Any]:
-    """Return when a release's window ended, whether it was released after that, what it amends, and what it.
+class WindowOfRelease(TypedDict):
+    """When a release's window ended, whether it was released after that, what it amends, and what it."""
 
-    Empty without windows.
-    """
+    window_ended: str
+    released: Hour
+    closed: bool
+    amendment: Count
+    amends: ShortId | None
+    amended_by: ShortId | None
+
+
+def window_of(release: Release) -> WindowOfRelease | None:
+    """Return what there is to say of a release's window; None without windows."""
     from suffice.pipeline.spec.windows_and_amendments import Window, window_times
     from suffice.storage.releases.release_store import newer_edition
 
     grid = release.manifest["plan"]["window"]
     if grid is None:
-        return {}
+        return None
     ends = window_times(Window.model_validate(grid), release.window).ends
     created = dt.datetime.strptime(release.manifest["created"], "%Y-%m-%dT%HZ").replace(tzinfo=dt.UTC)
     return {

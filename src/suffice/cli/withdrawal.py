@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -37,20 +37,19 @@ def withdraw(
         allowed=_check_store,
     )
     if as_json:
-        output.print_json(
-            {
-                "release": done.label,
-                "release_id": done.release_id,
-                "uri": done.uri,
-                "status": done.status,
-                "withdrawal": document(done.withdrawal),
-            }
-        )
+        output.print_json(document(done))
     elif done.status == "withdrawn":
         say(f"{done.label} (release {done.release_id}) is {done.withdrawal}")
         say("it stays charged; readers are refused, unless they ask for it with --allow-withdrawn")
     else:
         say(f"{done.label} was withdrawn before, for the same reason: {done.withdrawal}")
+
+
+class DescribedFile(TypedDict):
+    """A description of a release, and whether it was written."""
+
+    file: str
+    status: str
 
 
 def describe(
@@ -80,7 +79,8 @@ def describe(
                 file.write_bytes(data)
             written[str(out / name)] = "written"
     if as_json:
-        output.print_json({"files": [{"file": file, "status": status} for file, status in written.items()]})
+        files = [DescribedFile(file=file, status=status) for file, status in written.items()]
+        output.print_json({"files": files})
         return
     for place, status in written.items():
         say(f"{status.replace('_', ' ')}: {place}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.metadata
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.publication.request import manifest_sha256
 from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.terms.declaration.documents import Also, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.comparison import PriorComparison
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.declaration.documents import Sha256, ShortId
     from suffice.pipeline.terms.released.sample import ReleasedSample
 
 _GROUPS = ("posterior", "sample_stats")
@@ -52,6 +53,7 @@ DRAWS = "posterior draws"
 SAMPLE = "draws of a released posterior sample"
 
 
+@printed("label release_id manifest_sha256 withdrawn?")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseSource:
     """A release that numbers rest on.
@@ -65,8 +67,8 @@ class ReleaseSource:
     """
 
     label: str
-    release_id: str
-    manifest_sha256: str
+    release_id: ShortId
+    manifest_sha256: Sha256
     withdrawn: str | None = None
 
     @classmethod
@@ -80,6 +82,10 @@ class ReleaseSource:
         )
 
 
+@printed(
+    "written_by releases what statistic method? prior? n_prior? predictor_prior? where? rolled_up_over? "
+    "pooled_as? model? mass? interval? draws? seed? publication_id? notes?=stated_notes"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """What the numbers of one file are, and what they were worked out from.
@@ -116,7 +122,7 @@ class Provenance:
     """
 
     what: str
-    releases: tuple[ReleaseSource, ...]
+    releases: Annotated[tuple[ReleaseSource, ...], Also(minItems=1)]
     statistic: str
     method: str | None = None
     prior: str | None = None
@@ -133,20 +139,20 @@ class Provenance:
     publication_id: str | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def written_by(self) -> str:
+        """The package and its version."""
+        return f"suffice {importlib.metadata.version('suffice')}"
+
+    @property
+    def stated_notes(self) -> tuple[str, ...] | None:
+        """The notes; None where there are none."""
+        return self.notes or None
+
     def document(self) -> dict[str, Any]:
         """Return it as JSON has it; what is not stated is left out."""
-        values = dataclasses.asdict(self)
-        releases = [
-            {name: value for name, value in release.items() if value is not None}
-            for release in values.pop("releases")
-        ]
-        stated = {name: value for name, value in values.items() if value not in (None, ())}
-        stated["notes"] = list(self.notes)
-        return {
-            "written_by": f"suffice {importlib.metadata.version('suffice')}",
-            "releases": releases,
-            **{name: value for name, value in stated.items() if value != []},
-        }
+        written: dict[str, Any] = document(self)
+        return written
 
     def text(self) -> str:
         """Return the document as one line of JSON, as formats hold it whose metadata are text."""

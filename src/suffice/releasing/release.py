@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.declaration.documents import Exact
+    from suffice.releasing.run import ReleaseStatus
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
@@ -58,8 +60,8 @@ class Outcome:
     """
 
     release: Release
-    status: str
-    remaining_epsilon: str
+    status: ReleaseStatus
+    remaining_epsilon: Exact
 
 
 def run_release(

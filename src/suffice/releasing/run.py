@@ -19,10 +19,11 @@ import importlib
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from suffice import errors
 from suffice.pipeline.spec.contract_fit import check_contract, floating_unit_warning
+from suffice.pipeline.terms.declaration.documents import one_of
 from suffice.profile.settings import pinned_certificates, stall_seconds
 from suffice.releasing.guarding import Interrupts, contained, deferred_interrupts, held, uncharged
 from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.manifest import DataFile
     from suffice.storage.releases.release_store import ReleaseStore
-    from suffice.storage.releases.spool import Spool, SpoolEntry
+    from suffice.storage.releases.spool import Spool
+    from suffice.storage.releases.spool_entry import SpoolEntry
     from suffice.storage.signatures.signing import Signer
 
     Progress = Callable[[int, int], None]
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 
 PUBLISHED = "published"
 ALREADY_PUBLISHED = "already_published"
+ReleaseStatus = Annotated[str, one_of(PUBLISHED, ALREADY_PUBLISHED)]
 
 
 class ReleaseRun:

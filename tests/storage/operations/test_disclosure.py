@@ -37,7 +37,7 @@ MAY_BE_LEFT_OUT = {
 
 def entry_of(tmp_path: Path, plan: Any) -> dict[str, Any]:
     manifest = json.loads(publish(tmp_path, plan).joinpath("manifest.json").read_bytes())
-    document = disclosure(manifest)
+    document: Any = disclosure(manifest)
     entry: dict[str, Any] = document["entry"]
     return entry
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
 
 import jsonschema
@@ -14,6 +15,7 @@ import pytest
 from scripts.schemas.typed import schema_of
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import (
+    Also,
     Count,
     Instant,
     Measured,
@@ -118,6 +120,26 @@ def test_a_typed_dictionary_is_a_closed_object() -> None:
     assert schema.is_valid({"name": "x"})
     assert not schema.is_valid({"note": "x"})
     assert not schema.is_valid({"name": "x", "more": 1})
+
+
+@printed("*first *second sides path")
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    first: Entry | None
+    second: Part
+    sides: dict[Literal["left", "right"], Annotated[Count, Also(minimum=1)]]
+    path: Path
+
+
+def test_what_is_spread_may_lack_and_what_is_named_is_whole() -> None:
+    schema = jsonschema.Draft202012Validator(schema_of(Pair))
+    sides: Any = {"left": 1, "right": 2}
+    for first in (None, Entry(name="x")):
+        written = document(Pair(first=first, second=Part(size=1), sides=sides, path=Path("a")))
+        assert written == {**(first or {}), "size": 1, "limit": None, "sides": sides, "path": "a"}
+        schema.validate(written)
+        for wrong in ({"left": 1}, {**sides, "middle": 1}, {**sides, "left": 0}):
+            assert not schema.is_valid({**written, "sides": wrong}), wrong
 
 
 def test_what_does_not_tell_is_refused() -> None:
