@@ -368,7 +368,7 @@ def open_release(
         neighboring=manifest.plan.neighboring,
         unit=manifest.plan.unit,
         public_n=manifest.n,
-        statistics=statistics,
+        noisy=statistics,
         sampled=sampled,
         manifest=content,
         withdrawn=withdrawn,
