@@ -153,6 +153,8 @@ def _print_release(document: dict[str, Any]) -> None:
         say(f"{'amends':<18} release {document['amends']}, as amendment {document['amendment']}")
     if document.get("amended_by"):
         say(f"{'amended by':<18} release {document['amended_by']}, which replaces it")
+    if "closed" in document and document["uri"].startswith(("https://", "http://")):
+        say(f"{'amended by':<18} not known: a website lists no other release")
     if document["signed_by"] is None:
         say(f"{'signed by':<18} nobody")
     else:
