@@ -132,6 +132,21 @@ COMMANDS: dict[str, Schema] = {
     "table": either(
         reading(
             {
+                "release": TEXT,
+                "statistics": listed(
+                    closed(
+                        {
+                            **each(TEXT, "statistic columns estimates posterior_of"),
+                            "family": FAMILY,
+                            "cells": COUNT,
+                            "epsilon": EXACT,
+                        }
+                    )
+                ),
+            }
+        ),
+        reading(
+            {
                 **_TABLE,
                 "saturated": COUNT,
                 "rows": rows({"quantity": TEXT, **each(NUMBER, "estimate noise_sd")}),

@@ -185,6 +185,14 @@ COMMANDS: dict[str, Schema] = {
     "status": either(STANDING, schema_of(GapReport)),
     "metrics": closed({"out": TEXT_OR_NULL, "written": BOOLEAN, "standing": STANDING}),
     "doctor": schema_of(Diagnosis),
+    "list": closed(
+        {
+            "store": TEXT,
+            "releases": listed(
+                closed({**each(TEXT, "name window uri"), "amendment": COUNT, "release_id": RELEASE_ID})
+            ),
+        }
+    ),
     "show": reading(RELEASE, OF_WINDOWS),
     "verify": either(
         schema_of(Verification),

@@ -92,13 +92,61 @@ def show(
     as_json: options.JsonOption = False,
 ) -> None:
     """Show a release: what, for whom, at what price, signed by whom, which files."""
-    document = _release_document(
-        options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn), public_keys
-    )
+    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    document = _release_document(opened, public_keys)
     if as_json:
         output.print_json(document)
+        return
+    _print_release(document)
+    say("\nwhat can be asked, with suffice table and suffice posterior:\n")
+    output.print_rows(opened.statistics.table())
+
+
+def list_releases(
+    place: Annotated[
+        str | None,
+        typer.Argument(metavar="STORE", help="A path or URI of a store. Default: as --store says."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Every edition of this name alone.")
+    ] = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    *,
+    as_json: options.JsonOption = False,
+) -> None:
+    """List the releases of a store: names, windows, and how to ask them."""
+    from suffice.storage.releases.release_store import open_store
+
+    opened = open_store(place or store)
+    listed = opened.releases(name)
+    if as_json:
+        rows = [
+            {
+                **{field: getattr(entry, field) for field in ("name", "window", "amendment", "release_id")},
+                "uri": entry.uri,
+            }
+            for entry in listed
+        ]
+        output.print_json({"store": opened.uri, "releases": rows})
+        return
+    if not listed:
+        of = "" if name is None else f" of {name}"
+        say(f"the store {opened.uri} holds no release{of}")
+        return
+    named: dict[str, list[str]] = {}
+    for entry in listed:
+        named.setdefault(entry.name, []).append(entry.edition)
+    if name is None:
+        output.print_rows(
+            [
+                {"name": each, "releases": len(editions), "first": editions[0], "last": editions[-1]}
+                for each, editions in named.items()
+            ]
+        )
     else:
-        _print_release(document)
+        output.print_rows([{"edition": entry.edition, "release_id": entry.release_id} for entry in listed])
+    first = next(iter(named))
+    say(f"\nwhat can be asked: suffice show {first}; its editions: suffice list --name {first}")
 
 
 def _release_document(release: Release, public_keys: list[str] | None = None) -> dict[str, Any]:

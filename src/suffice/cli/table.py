@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
+from suffice.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +25,10 @@ if TYPE_CHECKING:
 
 def table(
     release: options.ReleaseArgument,
-    statistic: options.StatisticArgument,
+    statistic: Annotated[
+        str | None,
+        typer.Argument(help="A statistic of the release. Without one: the only one, or which there are."),
+    ] = None,
     where: options.WhereOption = None,
     out: options.OutOption = None,
     plot: options.PlotOption = None,
@@ -37,6 +44,11 @@ def table(
     output.check_out(out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    if statistic is None:
+        if len(opened) > 1:
+            _print_names(release, opened, has_files=out is not None or plot is not None, as_json=as_json)
+            return
+        statistic = next(iter(opened))
     wanted = options.parse_pairs("--where", where)
     whole = every_cell or as_json or out is not None or plot is not None
     statistic_table = (
@@ -74,6 +86,26 @@ def table(
         statistic_table.say_more()
         output.print_rows_of(statistic_table.plan.rows_of, statistic_table.what)
     output.print_written(out, plot)
+
+
+def _print_names(reference: str, opened: Release, *, has_files: bool, as_json: bool) -> None:
+    """Print which statistics there are; a file is of one of them, which has to be named."""
+    if has_files:
+        message = f"{opened.label} has several statistics, {', '.join(opened)}: name the one that is written"
+        raise UsageError(message)
+    rows = opened.statistics.table()
+    if as_json:
+        output.print_json(
+            {
+                "release": opened.label,
+                "statistics": [
+                    {name.replace(" ", "_"): value for name, value in row.items()} for row in rows
+                ],
+            }
+        )
+        return
+    output.print_rows(rows)
+    say(f"\none of them: suffice table {output.in_line(shlex.quote(reference))} {next(iter(opened))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
