@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from suffice.errors import StoreError, UsageError
 from suffice.storage.objects.object_store import SILENT, Reason, checked_key, of_answer, of_system_error
@@ -18,7 +18,7 @@ from suffice.storage.objects.object_store import SILENT, Reason, checked_key, of
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterator
-    from typing import Any, BinaryIO
+    from typing import BinaryIO
 
 WEBSITE_SCHEMES = ("https", "http")
 OPTIONS: dict[str, Any] = {"connect_timeout": "10s", "timeout": "5m", "user_agent": "suffice"}
@@ -81,7 +81,7 @@ class Website:
     def __init__(self, url: str) -> None:
         from obstore.store import HTTPStore  # directories need no client
 
-        options = {**OPTIONS, "allow_http": url.startswith("http://")}
+        options: Any = {**OPTIONS, "allow_http": url.startswith("http://")}
         self._url = url
         self._client = HTTPStore.from_url(
             url,

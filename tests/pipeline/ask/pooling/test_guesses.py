@@ -199,7 +199,7 @@ OF_A_POSTERIOR: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     ),
 }
 
-NOT_TAKEN = {
+NOT_TAKEN: dict[str, tuple[Callable[[Any], Any], str]] = {
     "release.cancelled": (lambda r: r.cancelled, "release['cancelled']"),
     "posterior.std()": (lambda r: r.posterior("cancelled").std(), "sd()"),
     "posterior.median()": (lambda r: r.posterior("cancelled").median(), "quantile(0.5)"),

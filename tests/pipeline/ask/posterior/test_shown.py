@@ -167,7 +167,7 @@ def test_what_a_notebook_shows_is_accessible_in_both_themes(
     from axe_playwright_python.sync_playwright import Axe
 
     opened = release()
-    parts = [
+    parts: list[Any] = [
         opened,
         opened["cancelled"],
         opened.posterior("cancelled", "Beta(800, 200)"),
