@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, lists_terms
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Unpack
 
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
@@ -38,6 +42,12 @@ class Statistic:
         """What was released, at which sensitivity, with how much noise."""
         plan: StatisticPlan = self.release.plan_of(self.name)
         return plan
+
+    @property
+    def noisy(self) -> NoisyStatistic:
+        """Its noisy values and their law; a sample has none, and is refused."""
+        noisy: NoisyStatistic = self.release.statistic(self.name)
+        return noisy
 
     @property
     def family(self) -> str:
@@ -91,9 +101,16 @@ class Statistic:
         """Return the table as a frame of pandas or Polars; see :meth:`Table.to_frame`."""
         return self.table(where).to_frame(library)
 
-    def posterior(self, prior: Any = None, **terms: Any) -> Posterior:
+    @lists_terms
+    def posterior(
+        self,
+        prior: AnyPrior = None,
+        *,
+        progress: CellProgress | None = None,
+        **terms: Unpack[FurtherTerms],
+    ) -> Posterior:
         """Return the posterior of the parameters in every cell; see :meth:`Release.posterior`."""
-        posterior: Posterior = self.release.posterior(self.name, prior, **terms)
+        posterior: Posterior = self.release.posterior(self.name, prior, progress=progress, **terms)
         return posterior
 
 

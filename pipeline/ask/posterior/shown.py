@@ -69,6 +69,8 @@ def contradicted(posterior: Posterior) -> Any:
     if not posterior.observed:
         return None
     conflict = posterior.conflict
+    if not conflict.quantities:  # as of totals of merged cells
+        return None
     return np.any(conflict.is_said, axis=1) | conflict.is_against_default
 
 

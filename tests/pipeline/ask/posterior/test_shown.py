@@ -86,6 +86,15 @@ def test_a_plug_in_posterior_says_that_it_is_not_calibrated() -> None:
     assert "its intervals are not calibrated" in posterior._repr_html_()
 
 
+def test_totals_of_merged_cells_are_shown_and_not_judged() -> None:
+    posterior = suffice.roll_up(release("several-groups")["stops"], "origin").posterior()
+    assert repr(posterior).startswith(
+        "<Posterior of stops (poisson): n, total, mean in 8 cells by month, day"
+    )
+    assert {row["conflict"] for row in posterior.summary()} == {None}
+    assert "total" in posterior._repr_html_()
+
+
 def test_a_released_sample_shows_its_draws() -> None:
     opened = release("samples")
     assert [*opened] == ["cancelled", "cancelled_drawn", "stops_drawn"]
