@@ -11,6 +11,7 @@ from suffice.cli import messages, options, output, trust, windows
 from suffice.cli.output import note_withdrawn, say
 from suffice.monitoring.records import counting_refusals
 from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
@@ -211,7 +212,8 @@ def _print_release(document: dict[str, Any]) -> None:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
         of = f"; {file['rows_of']}" if file["rows_of"] is not None else ""
         of += "; draws of a posterior sample" if file["mechanism"] == "exponential" else ""
-        say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...{of}")
+        rows = counted(file["rows"], "row")
+        say(f"{file['statistic']:<18} {rows} in {name}, sha256 {digest}...{of}")
 
 
 def rehearse(
