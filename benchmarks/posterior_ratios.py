@@ -109,7 +109,7 @@ def _asked(worker: subprocess.Popen[str], question: dict[str, Any]) -> float:
 def _answer() -> None:
     """Answer each question on standard input with the seconds that it takes."""
     from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-    from suffice.pipeline.ask.posterior.posterior import summarise
+    from suffice.pipeline.ask.posterior.summaries import summarise
     from suffice.pipeline.spec.plan import compile_plan
     from suffice.pipeline.spec.spec import load_spec
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

@@ -19,7 +19,7 @@ import numpy as np
 from measuring import versions
 
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for
 

@@ -28,8 +28,8 @@ from suffice.cli.posterior import PosteriorAnswer
 from suffice.cli.predict import ClassifiedAnswer, PredictedAnswer
 from suffice.cli.publications import FetchedPublication, PublicationList
 from suffice.cli.query import QueryAnswer
-from suffice.cli.release import MadeRelease, ShownRelease
-from suffice.cli.table import StatedEstimates, StatedSample
+from suffice.cli.release import MadeRelease, ReleaseList, ShownRelease
+from suffice.cli.table import StatedEstimates, StatedSample, StatisticList
 from suffice.cli.transitions import TransitionsAnswer
 from suffice.cli.trust import LedgerVerification, VerifiedPublication, WrittenExport
 from suffice.cli.withdrawal import DescribedFile
@@ -105,6 +105,7 @@ PRINTED: dict[str, Schema] = {
     "status": either(schema_of(Standing), schema_of(GapReport)),
     "metrics": schema_of(MetricsDocument),
     "doctor": schema_of(Diagnosis),
+    "list": schema_of(ReleaseList),
     "show": reading(ShownRelease),
     "verify": either(schema_of(Verification), reading(VerifiedPublication)),
     "disclose": reading(Disclosure),
@@ -131,7 +132,7 @@ PRINTED: dict[str, Schema] = {
     "store adopt": schema_of(Adoption),
     "store retire": schema_of(KnownStore),
     "store list": closed({"stores": listed(schema_of(KnownStore))}),
-    "table": reading(StatedEstimates, StatedSample),
+    "table": reading(StatisticList, StatedEstimates, StatedSample),
     "posterior": reading(PosteriorAnswer),
     "compare": reading(ComparedAnswer),
     "pool": reading(PooledAnswer),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.pool import pool
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
+    from suffice.pipeline.ask.pooling.statistic import Statistic
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
     from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
@@ -78,6 +79,7 @@ __all__ = [
     "SpreadInverseGamma",
     "SpreadNormalInverseGammaRegression",
     "SpreadNormalInverseWishart",
+    "Statistic",
     "SufficeError",
     "Uniform",
     "__version__",
@@ -113,6 +115,7 @@ _HOMES = {
     "compare": ("suffice.pipeline.ask.pooling.comparison", "compare"),
     "compare_priors": ("suffice.pipeline.ask.pooling.comparison", "compare_priors"),
     "pool": ("suffice.pipeline.ask.pooling.pool", "pool"),
+    "Statistic": ("suffice.pipeline.ask.pooling.statistic", "Statistic"),
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.math.priors.density", "Density"),
     **{prior: ("suffice.pipeline.math.priors.by_name", prior) for prior in ("Independent", "JointDensity")},

@@ -9,6 +9,7 @@
     │   │   └── ProfileError              2   the document is a deployment profile
     │   ├── PinnedError                   2   a parameter outside of what the operator pinned
     │   ├── PriorError                    2   a prior that cannot be read or used
+    │   ├── UnknownNameError (KeyError)   2   a statistic, a parameter or a column that is not there
     │   ├── SpecChangedError              2   the key was charged for a different spec
     │   ├── NameTakenError                2   the release name belongs to another dataset
     │   └── AmendmentError                2   there is nothing to amend, or a later amendment was charged
@@ -148,6 +149,13 @@ class PinnedError(UsageError):
 
 class PriorError(UsageError):
     """A prior that cannot be read, or that this posterior cannot use."""
+
+
+class UnknownNameError(UsageError, KeyError):
+    """Nothing of this name is there: of a statistic in a release, a parameter in a posterior, a column."""
+
+    def __str__(self) -> str:  # a KeyError would quote the sentence
+        return str(self.args[0])
 
 
 class SpecChangedError(UsageError):

@@ -145,7 +145,7 @@ def _check_files_of_release(location: Location, manifest: Manifest) -> list[str]
         except ReleaseCorruptError as error:
             problems.append(str(error))
     known = {MANIFEST, WITHDRAWN, *DESCRIPTIONS, *(file.path for file in manifest.files)}
-    extra = set(location.objects.keys("")) - known
+    extra = set(location.objects.keys("")) - known if location.is_listed else set()
     problems += [f"{name!r} is beside the manifest, which does not name it" for name in sorted(extra)]
     return problems
 

@@ -23,6 +23,7 @@ from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, no_s
 from suffice.pipeline.terms.released.sample import ReleasedSample
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
+from suffice.storage.objects.address import read_address
 from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.parquet_layout import row_groups
@@ -370,6 +371,11 @@ class Location:
     uri: str
     key: tuple[str, str, str] | None
     store: ReleaseStore | None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it can be asked what else stands there: not of a website."""
+        return read_address(self.uri).is_listed
 
     def manifest(self) -> tuple[bytes, Manifest]:
         """Return the manifest, as bytes and checked.

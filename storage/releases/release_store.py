@@ -317,10 +317,10 @@ def open_release(
     Parameters
     ----------
     reference : str or path
-        A path or URI of a release's directory, or of its manifest; or ``NAME`` or ``NAME@WINDOW`` in
-        the store, the last window where none is named, or ``latest``. Of a window that was amended, the
-        newest amendment; ``NAME@WINDOW.0`` is its first release, ``NAME@WINDOW.1`` its first amendment. A
-        relative path has a ``/``, as ``./NAME``.
+        A path of a release's directory, or of its manifest; its URI, or its URL, as ``https://...``; or
+        ``NAME`` or ``NAME@WINDOW`` in the store, the last window where none is named, or ``latest``. Of a
+        window that was amended, the newest amendment; ``NAME@WINDOW.0`` is its first release,
+        ``NAME@WINDOW.1`` its first amendment. A relative path has a ``/``, as ``./NAME``.
     store : str or path, optional
         URI of the store; ``SUFFICE_STORE`` or ``releases`` otherwise.
     public_keys : sequence of str or path, optional
@@ -368,7 +368,7 @@ def open_release(
         neighboring=manifest.plan.neighboring,
         unit=manifest.plan.unit,
         public_n=manifest.n,
-        statistics=statistics,
+        noisy=statistics,
         sampled=sampled,
         manifest=content,
         withdrawn=withdrawn,
@@ -378,12 +378,17 @@ def open_release(
 def newer_edition(release: Release) -> ListedRelease | None:
     """Return the newest amendment of a release, in the store that it stands in; None where there is none.
 
+    None too where the store lists nothing, as a website: whoever asks says that it is not known.
+
     Raises
     ------
     StoreError
         Where several releases stand in the place of one.
     """
-    owner = _owner(read_address(release.uri))
+    address = read_address(release.uri)
+    if not address.is_listed:
+        return None
+    owner = _owner(address)
     newest = None if owner is None else owner.find(release.name, release.window)
     return newest if newest is not None and newest.amendment > release.amendment else None
 

@@ -103,7 +103,7 @@ def test_text_is_the_default(workspace: Workspace, capsys: pytest.CaptureFixture
     assert run(capsys, "release", str(workspace.write_spec())) == (0, [])  # progress on a terminal only
     status, lines = run(capsys, "release", "absent.yaml")
     assert status == 2
-    assert lines == ["suffice: absent.yaml: the spec cannot be read (name a YAML or JSON file)"]
+    assert lines == ["suffice: absent.yaml: there is no such file (name a YAML or JSON file)"]
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])

@@ -242,7 +242,7 @@ def test_the_catalogue_shows_draws_and_no_explorer_for_them(
     assert 'id="suffice-release"' in page
     assert "Of drawn posterior samples were drawn instead" in page
     use = page[page.index('id="use"') :]
-    assert "release.posterior(&#39;noisy&#39;)" in use
+    assert "release[&#39;noisy&#39;].posterior()" in use
     assert "release.samples(&#39;drawn&#39;).values" in use
     assert re.findall(r"suffice (\S+) \S+/all/\S+ (noisy|drawn)\b", use) == [
         *(("table", "noisy"), ("posterior", "noisy"), ("table", "drawn"))

@@ -39,6 +39,7 @@ from support.charging import drawn, published
 from support.overspending import request_for
 from support.publications import request_of
 from support.releases import RELEASE_ID, publish
+from support.web_server import serving
 
 TAGS = {
     *(
@@ -260,6 +261,16 @@ def test_feeds_are_well_formed_and_absolute_where_the_address_is_known(site: Pat
     assert all(item["url"].startswith("https://example.org/data/releases/") for item in document["items"])
     page = (tmp_path / "site" / release_place("2013-03") / "index.html").read_text(encoding="utf-8")
     assert f"https://example.org/data/{release_place('2013-03')}/index.html" in page
+    assert f"https://example.org/data/{release_place('2013-03')}" in page.partition("open_release(")[2][:200]
+
+
+def test_a_release_is_opened_by_its_url_in_a_catalogue(tmp_path: Path) -> None:
+    catalogue(make_small(tmp_path, "2013-03"), tmp_path / "site")
+    with serving() as server:
+        server.serve_folder(tmp_path / "site", "/data")
+        opened = suffice.open_release(f"{server.url}/data/{release_place('2013-03')}")
+        assert opened.window == "2013-03"
+        assert list(opened)
 
 
 def test_a_card_that_could_run_scripts_is_not_put_beside_our_pages(tmp_path: Path) -> None:

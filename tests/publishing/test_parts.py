@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import ClusterError, UsageError
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.ask.publication.answer import Streams
 from suffice.pipeline.cluster import connection
 from suffice.publishing import parts as publication_parts

@@ -17,7 +17,7 @@ import pytest
 import suffice
 from suffice import models
 from suffice.errors import PinnedError, PriorError, ReleaseWithdrawnError, StoreError, UsageError
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.publishing import publish as publishing
 from suffice.publishing.asking import question_of
 from suffice.publishing.publish import carry_out, publications_of, publish

@@ -25,7 +25,7 @@ import numpy as np
 from suffice.arrays import masked_array, number_array, text_array
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.choice_of_engine import block_cells, inferred
-from suffice.pipeline.ask.posterior.posterior import summaries
+from suffice.pipeline.ask.posterior.summaries import summaries
 from suffice.pipeline.ask.publication.answer import Streams, draw_columns, notes_of, quantile_draws
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import RepeatedCells

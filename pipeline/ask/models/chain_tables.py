@@ -214,7 +214,7 @@ def chain_table(
 
 def _series(given: object) -> dict[str, Release]:
     """Return releases by window, in the order of time; refuse what is not windows of one series."""
-    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str | Release) else [given]
     releases = [release for release in items if isinstance(release, Release)]
     if not items or len(releases) < len(items):
         message = (

@@ -295,7 +295,7 @@ def pool(
 
 def _listed(given: object) -> list[Release]:
     """Return releases as a list, and refuse what is none."""
-    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    items = list(given) if isinstance(given, Iterable) and not isinstance(given, str | Release) else [given]
     releases = [release for release in items if isinstance(release, Release)]
     if len(releases) < len(items):
         message = "releases are given as a list of what suffice.open_release returns"

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import UsageError
+from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
+from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
+from suffice.pipeline.math.parameters.marginal import not_a_name
 from suffice.pipeline.spec.windows_and_amendments import edition
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
     from fractions import Fraction
     from typing import Unpack
 
@@ -26,9 +33,15 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+_NAMES = frozenset({"noisy", "sampled"})
+"""What tells which statistics there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Release(Mapping[str, Statistic]):
     """A published release, as its manifest and its verified files tell it.
+
+    A mapping of the statistics' names to what can be asked: ``release["cancelled"].posterior()``.
 
     Attributes
     ----------
@@ -44,8 +57,8 @@ class Release:
         The privacy unit.
     public_n : int or None
         The public number of records, where there is one.
-    statistics : dict of str to NoisyStatistic
-        In declared order.
+    noisy : dict of str to NoisyStatistic
+        The noisy statistics, in declared order; ``statistics`` has the same, and shows them as a table.
     sampled : dict of str to ReleasedSample
         The statistics of which draws were released and no sums, in declared order.
     manifest : dict
@@ -63,10 +76,78 @@ class Release:
     neighboring: NeighboringRelation
     unit: str
     public_n: int | None
-    statistics: Mapping[str, NoisyStatistic] = field(repr=False)
+    noisy: Mapping[str, NoisyStatistic] = field(repr=False)
     sampled: Mapping[str, ReleasedSample] = field(default_factory=dict, repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
     withdrawn: Withdrawal | None = None
+
+    def __getitem__(self, name: str) -> Statistic:
+        """Return a statistic, or a sample, to ask."""
+        if name not in self.noisy and name not in self.sampled:
+            raise self._unknown(name)
+        return Statistic(release=self, name=name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the names of statistics, then of samples."""
+        yield from self.noisy
+        yield from self.sampled
+
+    def __len__(self) -> int:
+        """Return how many statistics and samples there are."""
+        return len(self.noisy) + len(self.sampled)
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in _NAMES and name in self:
+                message = f"statistics are no attributes: release[{name!r}]"
+                raise AttributeError(message)
+            raise not_a_name(type(self), name)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The noisy statistics by name, in declared order; shown, a table of what can be asked."""
+        return Statistics(self)
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """The columns whose keys name a cell; empty where there is one cell."""
+        return tuple(self.manifest["plan"].get("groups") or ())
+
+    def __repr__(self) -> str:
+        held = counted(len(self), "statistic")
+        return f"<Release {self.named}: {held}, epsilon {format_epsilon(self.epsilon)}>"
+
+    def __str__(self) -> str:
+        heading = [self.label, *self._about()]
+        return "\n".join([*heading, "", str(self.statistics.table())])
+
+    def _repr_html_(self) -> str:
+        rows = self.statistics.table()
+        cells = [[markup(text_of(value)) for value in row.values()] for row in rows]
+        first = next(iter(self))
+        asked = f'release["{first}"].posterior()' if first in self.noisy else f'release["{first}"].table()'
+        about = self._about()
+        return card(
+            self.label,
+            lead=about[-1],
+            warnings=about[:-1],
+            body=html_table(rows.columns, cells, [name in {"cells", "epsilon"} for name in rows.columns])
+            + f'<p class="quiet">Ask: <code>{markup(asked)}</code></p>',
+        )
+
+    def _about(self) -> list[str]:
+        """Return that it was withdrawn, where it was; and what it is of, at which price."""
+        public = "" if self.public_n is None else f", {self.public_n} records"
+        by = f"; cells by {', '.join(self.group_columns)}" if self.group_columns else ""
+        about = (
+            f"Dataset {self.dataset}{public}; epsilon {format_epsilon(self.epsilon)} for one {self.unit} "
+            f"({str(self.neighboring).replace('_', ' ')}){by}; release {self.release_id}"
+        )
+        return [about] if self.withdrawn is None else [f"This release was {self.withdrawn}.", about]
 
     @property
     def amendment(self) -> int:
@@ -123,9 +204,9 @@ class Release:
         )
 
         self._require(statistic)
-        if isinstance(self.statistics, StatisticsBySlices):
-            return self.statistics.cells(statistic, where)
-        return HeldCells(self.statistics[statistic].where(where))
+        if isinstance(self.noisy, StatisticsBySlices):
+            return self.noisy.cells(statistic, where)
+        return HeldCells(self.noisy[statistic].where(where))
 
     def statistic(self, name: str) -> NoisyStatistic:
         """Return one statistic.
@@ -136,7 +217,7 @@ class Release:
             Where the release has none of that name.
         """
         self._require(name)
-        return self.statistics[name]
+        return self.noisy[name]
 
     def plan_of(self, name: str) -> StatisticPlan:
         """Return the plan of a statistic, whichever mechanism made it.
@@ -175,10 +256,14 @@ class Release:
             from suffice.pipeline.terms.released.sample import no_statistics  # numpy is slow to import
 
             raise no_statistics(name)
-        if name not in self.statistics:
-            known = ", ".join([*self.statistics, *self.sampled])
-            message = f"the release has no statistic {name!r}: it has {known}"
-            raise UsageError(message)
+        if name not in self.noisy:
+            raise self._unknown(name)
+
+    def _unknown(self, name: object) -> UnknownNameError:
+        """Return the error of a name that is not there; it says which one may have been meant."""
+        near = difflib.get_close_matches(str(name), list(self), n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        return UnknownNameError(f"the release has no statistic {name!r}: it has {', '.join(self)}{meant}")
 
     def entry(self, name: str) -> dict[str, Any]:
         """Return one statistic's entry in the spec, with its columns and variables in declared order.
@@ -198,14 +283,15 @@ class Release:
         entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][name]
         return entry
 
-    def table(self, statistic: str, where: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
-        """Return a statistic's unbiased estimates, or a sample's draws.
+    def table(self, statistic: str, where: Mapping[str, object] | None = None) -> Table:
+        """Return a statistic's unbiased estimates, or a sample's draws: a list that shows itself as a table.
 
         See :meth:`NoisyStatistic.table` and :meth:`ReleasedSample.table`.
         """
+        title = f"{self.label}: {statistic}"
         if statistic in self.sampled:
-            return self.samples(statistic, where).table()
-        return self.selected(statistic, where).table()
+            return Table(self.samples(statistic, where).table(), title=title)
+        return Table(self.selected(statistic, where).table(), title=title)
 
     @lists_terms
     def posterior(

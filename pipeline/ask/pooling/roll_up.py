@@ -29,6 +29,7 @@ from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.judging.checking import MOSTLY
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.pooling.pool import pooled
+from suffice.pipeline.ask.pooling.statistic import Statistic
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
@@ -70,7 +71,7 @@ class UnionPrior:
         return self.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class UnionPosterior(Posterior):
     """The posterior of what the records of merged cells add up to; made by ``RolledUp.posterior``.
 
@@ -377,13 +378,13 @@ def require_assumption(assume: str | None, clipping: str, *priors: object) -> No
         raise UsageError(message)
 
 
-def roll_up(statistic: NoisyStatistic, *columns: str) -> RolledUp:
+def roll_up(statistic: Statistic | NoisyStatistic, *columns: str) -> RolledUp:
     """Merge cells over some group columns: their sums with noise counted right, and posteriors of these.
 
     Parameters
     ----------
-    statistic : NoisyStatistic
-        As ``Release.statistic`` returns it.
+    statistic : Statistic or NoisyStatistic
+        As ``release["cancelled"]``; or some of its cells.
     *columns : str
         The group columns that disappear.
 
@@ -392,10 +393,12 @@ def roll_up(statistic: NoisyStatistic, *columns: str) -> RolledUp:
     UsageError
         Where no column is named, or one is no group; where another thing than a statistic is given.
     """
+    if isinstance(statistic, Statistic):
+        statistic = statistic.noisy
     if isinstance(statistic, ReleasedSample):
         raise no_statistics(statistic.plan.name)
     if not isinstance(statistic, NoisyStatistic):
-        message = 'roll_up takes a statistic of a release, as release.statistic("cancelled"), then columns'
+        message = 'roll_up takes a statistic of a release, as release["cancelled"], then columns'
         raise UsageError(message)
     unknown = [column for column in columns if column not in statistic.groups]
     if unknown or not columns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
+from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -76,22 +77,27 @@ def to_arviz(posterior: Sampled, draws: int, rng: np.random.Generator | int | No
     MissingExtraError
         Where ArviZ is not installed.
     """
-    data = {
-        parameter: (["chain", "draw", "group", *_last_dimension(posterior, parameter)], values[None])
-        for parameter, values in posterior.sample(draws, rng).items()
-    }
-    coordinates: dict[str, Any] = {
-        "chain": [0],
-        "draw": np.arange(draws),
-        "group": np.arange(posterior.n_groups),
-    }
-    for name, values in posterior.label_columns.items():
-        texts = ["" if value is None else value for value in values]
+    drawn = posterior.sample(draws, rng)
+    taken = {"chain", "draw", "group", "entry", *posterior.label_columns, *drawn}
+    axes = _axes_of(posterior.groups, taken)
+    shape = () if axes is None else tuple(map(len, axes.values()))
+    cells = ["group"] if axes is None else [*axes]
+    data: dict[str, Any] = {}
+    for parameter, values in drawn.items():
+        shaped = values if axes is None else values.reshape(draws, *shape, *values.shape[2:])
+        data[parameter] = (["chain", "draw", *cells, *_last_dimension(posterior, parameter)], shaped[None])
+    coordinates: dict[str, Any] = {"chain": [0], "draw": np.arange(draws)}
+    for name, labels in posterior.label_columns.items():
+        texts = ["" if label is None else label for label in labels]
         coordinates[_coordinate(name)] = (*_last_dimension(posterior), texts)
     for parameter, names in posterior.components.items():
         coordinates[f"{parameter}_component"] = list(names)
-    for column, keys in posterior.groups.items():
-        coordinates[column if column == "group" else _coordinate(column)] = ("group", keys)
+    if axes is None:
+        coordinates["group"] = np.arange(posterior.n_groups)
+        for column, keys in posterior.groups.items():
+            coordinates[column if column == "group" else _free(column, taken)] = ("group", keys)
+    else:
+        coordinates |= axes
     attributes = {
         "release": ", ".join(posterior.releases),
         "statistic": posterior.statistic,
@@ -165,11 +171,25 @@ def write_container(drawn: Any, path: str | os.PathLike[str]) -> None:
         raise UsageError(message) from None
 
 
+def _axes_of(groups: Mapping[str, list[str | int]], taken: set[str]) -> dict[str, list[str | int]] | None:
+    """Return the keys along each group column, where the cells are all their combinations in this order.
+
+    None where they are not: then cells are numbered. Of a single cell without keys there is no axis.
+    """
+    axes = {_free(column, taken): [*dict.fromkeys(keys)] for column, keys in groups.items()}
+    return axes if [*zip(*groups.values(), strict=True)] in ([*product(*axes.values())], []) else None
+
+
 def _last_dimension(posterior: Sampled, parameter: str | None = None) -> tuple[str, ...]:
     """The dimension that tells entries apart: a component, the one label that they have, or ``entry``."""
     if posterior.components:
         return (f"{parameter}_component",) if parameter in posterior.components else ()
     return tuple(posterior.label_columns) if len(posterior.label_columns) <= 1 else ("entry",)
+
+
+def _free(column: str, taken: set[str]) -> str:
+    """Name a group column where nothing else has its name."""
+    return f"{column}_" if column in taken else column
 
 
 def _coordinate(name: str) -> str:

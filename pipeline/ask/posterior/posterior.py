@@ -12,48 +12,45 @@ UAI 2016.
 
 from __future__ import annotations
 
+import importlib
 import math
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from suffice.errors import ConflictWarning, UsageError
-from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of
-from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
-from suffice.pipeline.math.parameters.contrasts import tidy_rows
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.math.parameters.parameter_posterior import (
     DRAWS,
     MASS,
     ParameterPosterior,
     checked_draws,
-    ends_of,
     generator,
 )
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from suffice.pipeline.ask.inference.within_unit import Model
     from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.posterior.clipping_report import Clipping
-    from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.documents import Family, Method
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.table import Table
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Posterior(ParameterPosterior):
     """The posterior of one statistic's parameters in every selected cell; made by ``posterior_of``.
 
@@ -117,10 +114,100 @@ class Posterior(ParameterPosterior):
     _judged: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
     _judgements: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        from suffice.pipeline.ask.posterior.shown import heading
+
+        return f"<{heading(self)}; prior {self.prior}>"
+
+    def __str__(self) -> str:
+        from suffice.pipeline.ask.posterior.shown import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from suffice.pipeline.ask.posterior.shown import as_html
+
+        return as_html(self)
+
+    def summary(
+        self,
+        mass: float = MASS,
+        *,
+        interval: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return one row for every cell, parameter and entry: its keys, mean, sd, and interval.
+
+        ``conflict`` says whether a prior and what was released disagree there; it is None where that is not
+        known. Numbers that do not exist are None. The list shows itself as a table, and has ``to_frame``.
+
+        Parameters
+        ----------
+        mass, interval, draws, rng
+            As in ``credible_interval``.
+        """
+        from suffice.pipeline.ask.posterior.shown import marked
+
+        return marked(self, summarise(self, mass, draws, rng, interval=interval), self.n_groups)
+
+    def to_frame(
+        self,
+        library: str | None = None,
+        *,
+        mass: float = MASS,
+        interval: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Any:
+        """Return ``summary`` as a frame of pandas, or of Polars; see ``Table.to_frame``.
+
+        Warns
+        -----
+        ConflictWarning
+            As ``credible_interval``.
+        """
+        frame = self.summary(mass, interval=interval, draws=draws, rng=rng).to_frame(library)
+        self._warn_of_conflict()
+        return frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return ``summary`` as a stream of Arrow, for whatever takes one."""
+        return self.summary().__arrow_c_stream__(requested_schema)
+
+    def plot(
+        self,
+        kind: str | None = None,
+        *,
+        mass: float = MASS,
+        interval: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Any:
+        """Return a picture of every parameter, which notebooks show; ``save`` writes it to a file.
+
+        Parameters
+        ----------
+        kind : {"density", "forest"}, optional
+            Densities, or medians and intervals; by the number of cells otherwise.
+        mass, interval, draws, rng
+            As in ``credible_interval``.
+
+        Raises
+        ------
+        MissingExtraError
+            Where matplotlib is not installed.
+        """
+        # By name, as pandas opens its plotting backends: pictures are above, and an extra.
+        pictures = importlib.import_module("suffice.plots.pictures")
+        return pictures.picture(
+            self, kind=kind, mass=mass, interval=interval, draws=draws, rng=generator(rng)
+        )
+
     def quantile(
         self,
-        parameter: str,
-        q: float,
+        parameter: str | float | Sequence[float],
+        q: float | Sequence[float] | None = None,
         *,
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
@@ -138,7 +225,7 @@ class Posterior(ParameterPosterior):
 
     def credible_interval(
         self,
-        parameter: str,
+        parameter: str | None = None,
         mass: float = MASS,
         *,
         interval: str | None = None,
@@ -172,7 +259,7 @@ class Posterior(ParameterPosterior):
             self._judgements[name] = judge(self)
         return self._judgements[name]
 
-    def _hint(self, parameter: str) -> str:
+    def _hint(self, parameter: object) -> str:
         """Of a mean that is no parameter, how it follows from them."""
         from suffice.pipeline.families import FAMILIES  # numpy is slow to import
 
@@ -392,7 +479,7 @@ class Posterior(ParameterPosterior):
         return check_of(self, quantity, checked_draws(draws), generator(rng))
 
     def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
-        """Draws for ArviZ: one chain of independent draws, with the group columns as coordinates.
+        """Draws for ArviZ: one chain of independent draws, with a dimension for each group column.
 
         Returns
         -------
@@ -423,73 +510,3 @@ class Posterior(ParameterPosterior):
         from suffice.pipeline.ask.posterior.arviz import write_netcdf
 
         write_netcdf(self, path, draws, rng)
-
-
-def summarise(
-    posterior: Posterior,
-    mass: float = MASS,
-    draws: int = DRAWS,
-    rng: np.random.Generator | int | None = None,
-    progress: CellProgress | None = None,
-    *,
-    interval: str | None = None,
-) -> list[dict[str, Any]]:
-    """One row for every cell, parameter and entry of it: keys, parameter, labels, mean, sd, lower, upper.
-
-    Labels are ``category``; or ``table`` and one key per variable, None where the table lacks the variable.
-    Where parameters are of several columns, ``component`` names the column, or the pair as ``x, y``; it is
-    empty for the others.
-
-    Intervals are of the kind that ``credible_interval`` is asked for.
-    Numbers that do not exist (the mean of a heavy-tailed posterior) are None. Large posteriors are summed up
-    a block of cells at a time; ``progress`` gets the number of cells that are done, and of all, after each.
-    """
-    parameters = summaries(posterior, mass, draws, rng, progress, interval=interval)
-    return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
-
-
-def summaries(
-    posterior: Posterior,
-    mass: float = MASS,
-    draws: int = DRAWS,
-    rng: np.random.Generator | int | None = None,
-    progress: CellProgress | None = None,
-    *,
-    interval: str | None = None,
-) -> dict[str, dict[str, Floats]]:
-    """Return mean, sd, lower and upper of every parameter, by parameter: shaped as its means.
-
-    Numbers that do not exist are infinite or no numbers; else as ``summarise``.
-    """
-    source = generator(rng)
-    ends, kind = ends_of(mass), posterior.interval_kind(interval)
-    draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
-    distribution, of_cell = posterior.distribution, None
-    if isinstance(distribution, RepeatedCells):  # cells that are alike have one interval, worked out once
-        of_cell, distribution = distribution.of_cell, distribution.distribution
-        n_cells = int(of_cell.max()) + 1
-    blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
-    for block in blocks_of(distribution):
-        for parameter, values in blocks.items():
-            if kind == CENTRAL:
-                between = block.quantiles(parameter, ends, draws, source)
-            else:
-                between = shortest_intervals(
-                    block, parameter, mass, posterior.ends_of(parameter), draws, source
-                )
-            lower, upper = np.moveaxis(between, -1, 0)
-            moments = {"mean": block.mean(parameter), "sd": block.sd(parameter)}
-            values.append({**moments, "lower": lower, "upper": upper})
-        done += len(lower)
-        if progress is not None:
-            progress(done, n_cells)
-    joined = {
-        parameter: {name: np.concatenate([part[name] for part in values]) for name in values[0]}
-        for parameter, values in blocks.items()
-    }
-    if of_cell is None:
-        return joined
-    return {
-        parameter: {name: numbers[of_cell] for name, numbers in values.items()}
-        for parameter, values in joined.items()
-    }

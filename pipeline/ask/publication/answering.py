@@ -23,7 +23,7 @@ from suffice.pipeline.ask.pooling.pool import pool
 from suffice.pipeline.ask.pooling.roll_up import ONE_PARAMETER, roll_up
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.notes import diagnostics_text
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.ask.publication.answer import (
     Answer,
     Streams,

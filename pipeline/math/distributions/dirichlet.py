@@ -58,6 +58,7 @@ from suffice.pipeline.math.distributions.distribution import (
     OfCells,
     OneParameter,
     Prior,
+    either,
     excess,
     log_height,
     require_number,
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
     Starts: TypeAlias = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Beta(Prior):
     r"""Beta distribution of a probability.
 
@@ -90,10 +91,24 @@ class Beta(Prior):
         a: pseudo-count of true.
     concentration0 : float, > 0
         b: pseudo-count of false.
+    a, b : float, optional
+        The same by the names of ``scipy.stats.beta``.
     """
 
     concentration1: float
     concentration0: float
+
+    def __init__(
+        self,
+        concentration1: float | None = None,
+        concentration0: float | None = None,
+        *,
+        a: float | None = None,
+        b: float | None = None,
+    ) -> None:
+        object.__setattr__(self, "concentration1", either("Beta", "concentration1", concentration1, "a", a))
+        object.__setattr__(self, "concentration0", either("Beta", "concentration0", concentration0, "b", b))
+        self.__post_init__()
 
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
         """Return independent draws, (size,)."""
@@ -216,11 +231,18 @@ class Dirichlet(Prior):
     ----------
     *concentration : float, > 0
         One pseudo-count per category, or a single one that every category shares.
+    alpha : sequence of float, optional
+        The same by the name of ``scipy.stats.dirichlet``.
     """
 
     concentration: tuple[float, ...]
 
-    def __init__(self, *concentration: float) -> None:
+    def __init__(self, *concentration: float, alpha: Sequence[float] | None = None) -> None:
+        if alpha is not None:
+            if concentration:
+                message = "Dirichlet takes concentrations, or alpha= in their place"
+                raise TypeError(message)
+            concentration = tuple(np.atleast_1d(np.asarray(alpha)).tolist())
         if not concentration:
             message = "Dirichlet needs a concentration: Dirichlet(1), or one number per category"
             raise PriorError(message)

@@ -170,6 +170,20 @@ class Prior:
         return {field.name: np.array([getattr(self, field.name)], dtype=np.float64) for field in fields(self)}
 
 
+def either(kind: str, name: str, value: float | None, scipys: str, by_scipy: float | None) -> float:
+    """Return a number that was given by its name or by the one that ``scipy.stats`` has for it.
+
+    Raises
+    ------
+    TypeError
+        Where it was given by neither, or by both.
+    """
+    if (value is None) == (by_scipy is None):
+        message = f"{kind} takes {name}, or {scipys}= in its place"
+        raise TypeError(message)
+    return value if by_scipy is None else by_scipy  # type: ignore[return-value]
+
+
 def freeze(prior: Prior) -> None:
     """Turn lists into tuples, so that a prior is a value, and refuse what holds no finite numbers."""
     for field in fields(prior):

@@ -44,9 +44,11 @@ from suffice.pipeline.math.distributions.distribution import (
     Line,
     OneParameter,
     Prior,
+    either,
     excess,
     log_height,
     moment_above,
+    require_number,
     root_over,
     times_exp,
 )
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Gamma(Prior):
     r"""Gamma distribution of a rate.
 
@@ -71,10 +73,27 @@ class Gamma(Prior):
         a: the shape.
     rate : float, > 0
         r, in units of one over the parameter.
+    a, scale : float, optional
+        The shape and one over the rate, by the names of ``scipy.stats.gamma``.
     """
 
     concentration: float
     rate: float
+
+    def __init__(
+        self,
+        concentration: float | None = None,
+        rate: float | None = None,
+        *,
+        a: float | None = None,
+        scale: float | None = None,
+    ) -> None:
+        if scale is not None:
+            require_number(self, "scale", scale, positive=True)
+        inverse = None if scale is None else 1.0 / scale
+        object.__setattr__(self, "concentration", either("Gamma", "concentration", concentration, "a", a))
+        object.__setattr__(self, "rate", either("Gamma", "rate", rate, "scale", inverse))
+        self.__post_init__()
 
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
         """Return independent draws, (size,)."""
@@ -140,7 +159,7 @@ class GammaDistribution(OneParameter):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class InverseGamma(Prior):
     r"""Inverse gamma distribution of a variance.
 
@@ -154,10 +173,21 @@ class InverseGamma(Prior):
         a: the shape.
     scale : float, > 0
         s, in units of the parameter.
+    a : float, optional
+        The shape, by the name of ``scipy.stats.invgamma``.
     """
 
     concentration: float
     scale: float
+
+    def __init__(
+        self, concentration: float | None = None, scale: float | None = None, *, a: float | None = None
+    ) -> None:
+        object.__setattr__(
+            self, "concentration", either("InverseGamma", "concentration", concentration, "a", a)
+        )
+        object.__setattr__(self, "scale", either("InverseGamma", "scale", scale, "scale", None))
+        self.__post_init__()
 
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
         """Return independent draws, (size,)."""

@@ -21,19 +21,21 @@ standard error :math:`\sqrt{q (1 - q) / n} / f`, and a probability p that of :ma
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from suffice.errors import UsageError
+from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_intervals
-from suffice.pipeline.math.parameters import contrasts
+from suffice.pipeline.math.parameters import contrasts, marginal
+from suffice.pipeline.math.parameters.marginal import Ends, Marginal, not_a_name
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -42,15 +44,17 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-DRAWS = 4000
-"""Draws where nothing is asked for."""
-MASS = 0.95
-"""Of an interval, likewise."""
+DRAWS, MASS = marginal.DRAWS, marginal.MASS
+"""Draws, and the mass of an interval, where nothing is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterPosterior:
-    """The joint distribution of a statistic's parameters in every cell; attributes as in ``Posterior``."""
+class ParameterPosterior(Mapping[str, Marginal]):
+    """The joint distribution of a statistic's parameters in every cell; attributes as in ``Posterior``.
+
+    A mapping of parameters' names to their marginals. Methods that are of one parameter take its name first,
+    and do without where there is only one.
+    """
 
     statistic: str
     groups: Mapping[str, list[str | int]] = field(repr=False)
@@ -62,6 +66,26 @@ class ParameterPosterior:
     def parameters(self) -> tuple[str, ...]:
         """The parameters' names."""
         return self.distribution.parameters
+
+    def __getitem__(self, parameter: str) -> Marginal:
+        """Return what is known of one parameter."""
+        return Marginal(posterior=self, parameter=self._known(parameter))
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the parameters' names."""
+        return iter(self.parameters)
+
+    def __len__(self) -> int:
+        """Return how many parameters there are; ``n_groups`` is the number of cells."""
+        return len(self.parameters)
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_a_name(type(self), name)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self.parameters)
 
     @property
     def default_interval(self) -> str:
@@ -126,18 +150,36 @@ class ParameterPosterior:
         """
         return self.distribution.sample(checked_draws(draws), generator(rng))
 
-    def mean(self, parameter: str) -> Floats:
-        """Posterior means, in the column's unit: (n_groups,), categories or components as a last axis."""
+    def mean(self, parameter: str | None = None) -> Floats:
+        """Posterior means, in the column's unit: (n_groups,), categories or components as a last axis.
+
+        Parameters
+        ----------
+        parameter : str, optional
+            Its name; the only one's where it is left out.
+
+        Raises
+        ------
+        UsageError
+            Where it is unknown, or left out of several.
+        """
         return self.distribution.mean(self._known(parameter))
 
-    def sd(self, parameter: str) -> Floats:
+    def sd(self, parameter: str | None = None) -> Floats:
         """Posterior standard deviations, shaped and measured as ``mean``; infinite where there is none."""
         return self.distribution.sd(self._known(parameter))
 
     def quantile(
-        self, parameter: str, q: float, *, draws: int = DRAWS, rng: np.random.Generator | int | None = None
+        self,
+        parameter: str | float | Sequence[float],
+        q: float | Sequence[float] | None = None,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
     ) -> Floats:
-        """Posterior quantiles, shaped as ``mean``.
+        """Posterior quantiles, shaped as ``mean``; of several q they are a last axis.
+
+        ``quantile("mean", 0.9)``, or ``quantile(0.9)`` where there is one parameter.
 
         Exact under ``plug-in``. Under ``noise-aware`` those of families with one sum (Bernoulli as well), of
         normal and lognormal statistics and under densities rest on no draws: the probability below them
@@ -151,15 +193,34 @@ class ParameterPosterior:
         UsageError
             Where q is not between 0 and 1, or the parameter is unknown.
         """
-        levels = (contrasts.require_share("q", q),)
+        named, wanted = (None, parameter) if q is None else (parameter, q)
+        is_one = isinstance(wanted, str) or np.ndim(wanted) == 0
+        each: Any = [wanted] if is_one else wanted
+        levels = tuple(contrasts.require_share("q", level) for level in each)
         quantiles = self.distribution.quantiles(
-            self._known(parameter), levels, checked_draws(draws), generator(rng)
+            self._known(named), levels, checked_draws(draws), generator(rng)
         )
-        return quantiles[..., 0]
+        return quantiles[..., 0] if is_one else quantiles
+
+    def interval(
+        self,
+        mass: float = MASS,
+        parameter: str | None = None,
+        *,
+        interval: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Ends:
+        """Return the ends of ``credible_interval`` apart: ``lower, upper = posterior.interval(0.95)``.
+
+        Each is shaped as ``mean``. The mass comes first, as in ``scipy.stats``; else as there.
+        """
+        ends = self.credible_interval(parameter, mass, interval=interval, draws=draws, rng=rng)
+        return Ends(ends[..., 0], ends[..., 1])
 
     def credible_interval(
         self,
-        parameter: str,
+        parameter: str | None = None,
         mass: float = MASS,
         *,
         interval: str | None = None,
@@ -177,8 +238,8 @@ class ParameterPosterior:
 
         Parameters
         ----------
-        parameter : str
-            Its name.
+        parameter : str, optional
+            Its name; the only one's where it is left out.
         mass : float, in (0, 1)
             Posterior probability of an interval.
         interval : {"central", "highest-density"}, optional
@@ -194,7 +255,7 @@ class ParameterPosterior:
         return self._between(parameter, mass, self.interval_kind(interval), draws, rng)
 
     def _between(
-        self, parameter: str, mass: float, kind: str, draws: int, rng: np.random.Generator | int | None
+        self, parameter: str | None, mass: float, kind: str, draws: int, rng: np.random.Generator | int | None
     ) -> Floats:
         known, ends = self._known(parameter), ends_of(mass)
         draws, source = checked_draws(draws), generator(rng)
@@ -224,7 +285,7 @@ class ParameterPosterior:
             quantiles[..., [0, -1]] = self._between(known, mass, kind, draws, source)
         return quantiles
 
-    def density(self, parameter: str, points: ArrayLike) -> Floats | None:
+    def density(self, parameter: str | ArrayLike, points: ArrayLike | None = None) -> Floats | None:
         """Marginal posterior densities: smooth, and resting on no draws.
 
         Of plug-in posteriors in closed form; of noise-aware ones by sums or integrals over what is latent:
@@ -234,7 +295,7 @@ class ParameterPosterior:
         Parameters
         ----------
         parameter : str
-            Its name.
+            Its name; where there is one parameter the points may stand in its place.
         points : array_like
             Values of the parameter, in its unit: (n_points,) for all cells, or shaped as ``mean`` with
             n_points as a last axis. Of a probability that is 0 or 1 the density is that next to it.
@@ -251,12 +312,14 @@ class ParameterPosterior:
         UsageError
             Where the parameter is unknown, or the points are shaped otherwise.
         """
+        if points is None:
+            parameter, points = self._known(None), parameter
         known = self._known(parameter)
         return self.distribution.density(known, points_for(points, self.distribution.mean(known).shape))
 
     def probability(
         self,
-        parameter: str,
+        parameter: str | None = None,
         *,
         above: float | None = None,
         below: float | None = None,
@@ -269,8 +332,8 @@ class ParameterPosterior:
 
         Parameters
         ----------
-        parameter : str
-            Its name.
+        parameter : str, optional
+            Its name; the only one's where it is left out.
         above, below : float, optional
             Bounds in the parameter's unit; both of them for what lies between.
         draws, rng
@@ -292,9 +355,9 @@ class ParameterPosterior:
 
     def difference(
         self,
-        parameter: str,
+        parameter: str | Mapping[str, object],
         first: Mapping[str, object],
-        second: Mapping[str, object],
+        second: Mapping[str, object] | None = None,
         *,
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
@@ -304,7 +367,7 @@ class ParameterPosterior:
         Parameters
         ----------
         parameter : str
-            Its name.
+            Its name; left out, as in ``difference(first, second)``, where there is one parameter.
         first, second : mapping
             Keys of the same group columns, as ``{"origin": "JFK"}`` and ``{"origin": "LGA"}``. Cells are
             paired where their other keys agree: one pair for every month, say.
@@ -320,9 +383,9 @@ class ParameterPosterior:
 
     def ratio(
         self,
-        parameter: str,
+        parameter: str | Mapping[str, object],
         first: Mapping[str, object],
-        second: Mapping[str, object],
+        second: Mapping[str, object] | None = None,
         *,
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
@@ -333,17 +396,24 @@ class ParameterPosterior:
     def _contrast(
         self,
         kind: str,
-        parameter: str,
+        parameter: str | Mapping[str, object],
         first: Mapping[str, object],
-        second: Mapping[str, object],
+        second: Mapping[str, object] | None,
         draws: int,
         rng: np.random.Generator | int | None,
     ) -> contrasts.Contrast:
-        self._known(parameter)
+        if isinstance(parameter, Mapping):
+            first, second, parameter = parameter, first, self._known(None)
+        known = self._known(parameter)
+        if second is None:
+            message = (
+                f"{kind} compares two cells: {kind}('{known}', {{'origin': 'JFK'}}, {{'origin': 'LGA'}})"
+            )
+            raise UsageError(message)
         left, right, shared = contrasts.paired_cells(self.groups, first, second)
         return contrasts.contrast(
             kind,
-            parameter,
+            known,
             (self, left),
             (self, right),
             names=(contrasts.in_words(first), contrasts.in_words(second)),
@@ -368,16 +438,22 @@ class ParameterPosterior:
         _, names = self.labels(parameter)
         return [", ".join(filter(None, (cell, name))) for cell in cells for name in names] if names else cells
 
-    def _known(self, parameter: str) -> str:
-        if parameter not in self.parameters:
-            known = ", ".join(self.parameters)
+    def _known(self, parameter: object) -> str:
+        """Return a parameter's name, the only one's for None."""
+        known = ", ".join(self.parameters)
+        if parameter is None:
+            if len(self.parameters) > 1:
+                message = f"{self.statistic} has several parameters, {known}: name one"
+                raise UsageError(message)
+            return self.parameters[0]
+        if not isinstance(parameter, str) or parameter not in self.parameters:
             message = (
                 f"{self.statistic} has no parameter {parameter!r}: it has {known}{self._hint(parameter)}"
             )
-            raise UsageError(message)
+            raise UnknownNameError(message)
         return parameter
 
-    def _hint(self, _parameter: str) -> str:
+    def _hint(self, _parameter: object) -> str:
         """What else to say to who asks for a parameter that there is not."""
         return ""
 

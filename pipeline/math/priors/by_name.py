@@ -184,6 +184,13 @@ _NAMED: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
     "TruncatedNormal": (("loc", "scale", "low", "high"), _truncated_normal),
     "Uniform": (("low", "high"), lambda stats, low, high: stats.uniform(low, high - low)),
 }
+_BY_SCIPY: dict[str, dict[str, str]] = {
+    "Beta": {"a": "concentration1", "b": "concentration0"},
+    "Exponential": {"scale": "rate"},
+    "Gamma": {"a": "concentration", "scale": "rate"},
+    "InverseGamma": {"a": "concentration"},
+}
+"""Names that ``scipy.stats`` has for the same numbers; its scale is one over a rate."""
 _OF_ANY_SIGN = ("loc", "low", "high")
 """What need not be above 0."""
 NAMES = tuple(name for name in _NAMED if name not in CONJUGATE)
@@ -239,7 +246,7 @@ def named_distribution(text: str) -> tuple[str, Any]:
 
     name, arguments, keywords = parse_call(text, known=tuple(_NAMED))
     names, distribution = _NAMED[name]
-    given: dict[str, Any] = dict(zip(names, arguments, strict=False)) | keywords
+    given: dict[str, Any] = dict(zip(names, arguments, strict=False)) | _translated(name, keywords)
     if len(given) != len(arguments) + len(keywords) or set(given) != set(names):
         message = f"prior {text!r}: {name} takes exactly ({', '.join(names)})"
         raise PriorError(message)
@@ -259,6 +266,16 @@ def named_distribution(text: str) -> tuple[str, Any]:
         message = f"{text.strip()}: its numbers are too large to work with"
         raise PriorError(message) from None
     return f"{name}({', '.join(f'{float(given[key]):.15g}' for key in names)})", frozen
+
+
+def _translated(name: str, keywords: dict[str, Entries]) -> dict[str, Any]:
+    """Return the numbers of a density by our names, where they are given by those of ``scipy.stats``."""
+    named: dict[str, Any] = {}
+    for key, value in keywords.items():
+        here = _BY_SCIPY.get(name, {}).get(key, key)
+        is_inverse = here == "rate" != key and isinstance(value, int | float) and value > 0.0
+        named.setdefault(here, 1.0 / value if is_inverse else value)  # type: ignore[operator]
+    return named
 
 
 def parse_one_component(text: str) -> Prior | Density | Independent:

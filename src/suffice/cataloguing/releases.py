@@ -335,7 +335,7 @@ class ReleasePages:
             views,
             site=self.run.site,
             root="../" * 4,
-            uri=listed.uri if "://" in listed.uri else f"./{place}",
+            uri=listed.uri if "://" in listed.uri else self.run.site.place(place),
             path=f"{place}/index.html",
             files=files,
             extra_files=extra,

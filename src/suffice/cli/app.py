@@ -57,7 +57,18 @@ from suffice.profile import settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_WIDTH = 110
+_WIDTH = 100
+PANELS = {
+    "Read what was released (consumer)": (
+        "list show table posterior compare compare-priors pool calibrate model publish publications verify "
+        "catalogue demo"
+    ),
+    "Own the data (owner)": "inspect ledger store audit withdraw disclose",
+    "Make releases (operator)": (
+        "init plan rehearse release backfill status describe keys cluster config doctor metrics"
+    ),
+}
+"""For whom commands are, in the order of the help: every command in one panel."""
 
 
 class StrictCommand(TyperCommand):
@@ -74,7 +85,19 @@ class StrictCommand(TyperCommand):
 
 
 class StrictGroup(TyperGroup):
-    """A group of commands whose own words are checked."""
+    """A group of commands whose own words are checked; the whole command line shows whom each is for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, in panels where there are any."""
+        if ctx.parent is not None:
+            super().format_commands(ctx, formatter)
+            return
+        first = max(map(len, self.commands))
+        for panel, names in PANELS.items():
+            limit = formatter.width - 6 - first
+            rows = [(name, self.commands[name].get_short_help_str(limit)) for name in names.split()]
+            with formatter.section(panel):
+                formatter.write_dl([(name.ljust(first), text) for name, text in rows])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words before the command's name; where there are none, show what there is, and succeed."""
@@ -85,14 +108,18 @@ class StrictGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
+_SETTINGS: dict[str, Any] = {"max_content_width": _WIDTH, "help_option_names": ["--help", "-h"]}
+
+
 def make_strict(app: typer.Typer) -> None:
     """Let every command and group below `app` check its words, and show the whole of its first line."""
     app.info.cls = StrictGroup
+    app.info.context_settings = _SETTINGS
     for command in app.registered_commands:
         command.cls = StrictCommand
         if command.callback is not None:
             command.short_help = (getdoc(command.callback) or "").partition("\n")[0]
-        command.context_settings = {"max_content_width": _WIDTH}
+        command.context_settings = _SETTINGS
     for group in app.registered_groups:
         group.cls = StrictGroup
         if group.typer_instance is not None:
@@ -216,6 +243,7 @@ app.command()(windows.backfill)
 app.command()(windows.status)
 app.command()(monitor.metrics)
 app.command("doctor")(monitor.doctor)
+app.command("list")(release.list_releases)
 app.command()(release.show)
 app.command()(analysis.compare)
 app.command()(pool.pool)

@@ -21,7 +21,7 @@ from suffice.cli import output
 from suffice.data_files.source import SUMMARIES, posterior_source
 from suffice.errors import MissingExtraError, UsageError
 from suffice.flows.embedded import run_embedded
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon

@@ -76,7 +76,7 @@ def pool(
     import numpy as np
 
     from suffice.pipeline.ask.pooling.pool import pool as pool_releases
-    from suffice.pipeline.ask.posterior.posterior import summarise
+    from suffice.pipeline.ask.posterior.summaries import summarise
     from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
     def opened(references: list[str] | None) -> list[Release] | None:

@@ -96,7 +96,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     import numpy as np
 
-    from suffice.pipeline.ask.posterior.posterior import summarise
+    from suffice.pipeline.ask.posterior.summaries import summarise
 
     analysis.check_versus(terms["where"], versus)
     statements = analysis.parse_statements(probability or [], is_contrast=bool(versus))

@@ -12,12 +12,16 @@ from suffice.cli import messages, options, output, windows
 from suffice.cli.output import note_withdrawn, say
 from suffice.monitoring.records import counting_refusals
 from suffice.pipeline.terms.declaration.documents import document, printed
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.declaration.documents import Count, Exact, Sha256, ShortId, UnitNullsName
     from suffice.releasing.run import ReleaseStatus
+    from suffice.storage.releases.release_store import ListedRelease
     from suffice.storage.signatures.signing import SignatureStatus
 
 
@@ -98,8 +102,57 @@ def show(
     shown = document(ShownRelease(**_shown(opened, public_keys), status="published"))
     if as_json:
         output.print_json(shown)
+        return
+    _print_release(shown)
+    say("\nwhat can be asked, with suffice table and suffice posterior:\n")
+    output.print_rows(opened.statistics.table())
+
+
+def list_releases(
+    place: Annotated[
+        str | None,
+        typer.Argument(metavar="STORE", help="A path or URI of a store. Default: as --store says."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Every edition of this name alone.")
+    ] = None,
+    store: options.StoreOption = options.DEFAULT_STORE,
+    *,
+    as_json: options.JsonOption = False,
+) -> None:
+    """List the releases of a store: names, windows, and how to ask them."""
+    from suffice.storage.releases.release_store import open_store
+
+    opened = open_store(place or store)
+    listed = opened.releases(name)
+    if as_json:
+        output.print_json(document(ReleaseList(store=opened.uri, releases=listed)))
+        return
+    if not listed:
+        of = "" if name is None else f" of {name}"
+        say(f"the store {opened.uri} holds no release{of}")
+        return
+    named: dict[str, list[str]] = {}
+    for entry in listed:
+        named.setdefault(entry.name, []).append(entry.edition)
+    if name is None:
+        output.print_rows(
+            [
+                {"name": each, "releases": len(editions), "first": editions[0], "last": editions[-1]}
+                for each, editions in named.items()
+            ]
+        )
     else:
-        _print_release(shown)
+        output.print_rows([{"edition": entry.edition, "release_id": entry.release_id} for entry in listed])
+    first = next(iter(named))
+    say(f"\nwhat can be asked: suffice show {first}; its editions: suffice list --name {first}")
+
+
+class ReleaseList(TypedDict):
+    """What ``suffice list`` prints."""
+
+    store: str
+    releases: Sequence[ListedRelease]
 
 
 class ReleasedFile(TypedDict):
@@ -217,6 +270,8 @@ def _print_release(shown: dict[str, Any]) -> None:
         say(f"{'amends':<18} release {shown['amends']}, as amendment {shown['amendment']}")
     if shown.get("amended_by"):
         say(f"{'amended by':<18} release {shown['amended_by']}, which replaces it")
+    if "closed" in shown and shown["uri"].startswith(("https://", "http://")):
+        say(f"{'amended by':<18} not known: a website lists no other release")
     if shown["signed_by"] is None:
         say(f"{'signed by':<18} nobody")
     else:
@@ -225,7 +280,8 @@ def _print_release(shown: dict[str, Any]) -> None:
         name, digest = Path(file["path"]).name, file["sha256"][:16]
         of = f"; {file['rows_of']}" if file["rows_of"] is not None else ""
         of += "; draws of a posterior sample" if file["mechanism"] == "exponential" else ""
-        say(f"{file['statistic']:<18} {file['rows']} rows in {name}, sha256 {digest}...{of}")
+        rows = counted(file["rows"], "row")
+        say(f"{file['statistic']:<18} {rows} in {name}, sha256 {digest}...{of}")
 
 
 def rehearse(

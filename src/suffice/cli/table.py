@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+
+import typer
 
 from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
+from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Exact, Rows, document, printed
 
 if TYPE_CHECKING:
@@ -22,7 +26,10 @@ if TYPE_CHECKING:
 
 def table(
     release: options.ReleaseArgument,
-    statistic: options.StatisticArgument,
+    statistic: Annotated[
+        str | None,
+        typer.Argument(help="A statistic of the release. Without one: the only one, or which there are."),
+    ] = None,
     where: options.WhereOption = None,
     out: options.OutOption = None,
     plot: options.PlotOption = None,
@@ -38,6 +45,11 @@ def table(
     output.check_out(out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    if statistic is None:
+        if len(opened) > 1:
+            _print_names(release, opened, has_files=out is not None or plot is not None, as_json=as_json)
+            return
+        statistic = next(iter(opened))
     wanted = options.parse_pairs("--where", where)
     whole = every_cell or as_json or out is not None or plot is not None
     statistic_table = (
@@ -94,6 +106,52 @@ class StatedSample:
     within: tuple[Exact, Exact]
     temperature: Exact
     rows: Annotated[list[dict[str, Any]], Rows(parameter=str, draw=Count, value=float)]
+
+
+class AskableStatistic(TypedDict):
+    """A statistic of a release, and what can be asked of it."""
+
+    statistic: str
+    family: str
+    columns: str
+    cells: Count
+    epsilon: Exact
+    estimates: str
+    posterior_of: str
+
+
+class StatisticList(TypedDict):
+    """What ``suffice table`` prints of a release alone."""
+
+    release: str
+    statistics: list[AskableStatistic]
+
+
+def _askable(row: dict[str, Any]) -> AskableStatistic:
+    """Return a row of a release's table by keys without blanks."""
+    return {
+        "statistic": row["statistic"],
+        "family": row["family"],
+        "columns": row["columns"],
+        "cells": row["cells"],
+        "epsilon": row["epsilon"],
+        "estimates": row["estimates"],
+        "posterior_of": row["posterior of"],
+    }
+
+
+def _print_names(reference: str, opened: Release, *, has_files: bool, as_json: bool) -> None:
+    """Print which statistics there are; a file is of one of them, which has to be named."""
+    if has_files:
+        message = f"{opened.label} has several statistics, {', '.join(opened)}: name the one that is written"
+        raise UsageError(message)
+    rows = opened.statistics.table()
+    if as_json:
+        statistics = [_askable(row) for row in rows]
+        output.print_json(document(StatisticList(release=opened.label, statistics=statistics)))
+        return
+    output.print_rows(rows)
+    say(f"\none of them: suffice table {output.in_line(shlex.quote(reference))} {next(iter(opened))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

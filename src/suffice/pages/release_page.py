@@ -115,8 +115,8 @@ def lines(views: Sequence[StatisticView], uri: str) -> dict[str, str]:
         cli += [f"suffice table {place} {name}", f"suffice posterior {place} {name}"]
         python += (
             [
-                f"posterior = release.posterior({noisy.name!r})",
-                f"print(posterior.credible_interval({noisy.shown_of!r}))",
+                f"posterior = release[{noisy.name!r}].posterior()",
+                "print(posterior)",
             ]
             if noisy.kind == POSTERIOR
             else [f"print(release.table({noisy.name!r}))"]
@@ -213,6 +213,11 @@ class Site:
     title: str
     version: str
     base_url: str | None = None
+
+    def place(self, folder: str) -> str:
+        """Return where readers open a folder of the catalogue: by its URL where that is known."""
+        has_url = self.base_url is not None and self.base_url.startswith("https://")
+        return f"{self.base_url}/{folder}" if has_url else f"./{folder}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

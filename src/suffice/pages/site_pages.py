@@ -193,7 +193,7 @@ def reading_page(site: Site, entries: Sequence[SiteEntry]) -> str:
     folder = example.path.removesuffix("/index.html") if example else "releases/NAME/WINDOW/ID"
     first = next(_noisy(example), None) if example else None
     first = first or {"name": "STATISTIC", "family": "bernoulli"}
-    statistic = str(first["name"])
+    statistic, place = str(first["name"]), site.place(folder)
     return _render(
         "reading.html",
         site,
@@ -201,14 +201,13 @@ def reading_page(site: Site, entries: Sequence[SiteEntry]) -> str:
         here="reading.html",
         crumbs=(),
         python=(
-            f"import suffice\n\nrelease = suffice.open_release({'./' + folder!r})\n"
-            f"for row in release.table({statistic!r})[:5]:\n    print(row)\n"
-            f"posterior = release.posterior({statistic!r})\n"
-            "print(posterior.parameters, posterior.credible_interval(posterior.parameters[0]))"
+            f"import suffice\n\nrelease = suffice.open_release({place!r})\nprint(release)\n"
+            f"print(release.table({statistic!r}))\n"
+            f"print(release[{statistic!r}].posterior())"
         ),
         cli=(
-            f"suffice verify ./{shlex.quote(folder)}\nsuffice table ./{shlex.quote(folder)} {statistic}\n"
-            f"suffice posterior ./{shlex.quote(folder)} {statistic}"
+            f"suffice verify {shlex.quote(place)}\nsuffice table {shlex.quote(place)} {statistic}\n"
+            f"suffice posterior {shlex.quote(place)} {statistic}"
         ),
         javascript=(
             'import { readFile } from "node:fs/promises";\nimport { readRelease } from "suffice-reader";\n\n'

@@ -20,7 +20,7 @@ from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.curves import spans_decades
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width

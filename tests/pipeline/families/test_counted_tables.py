@@ -13,7 +13,7 @@ from scipy import stats
 from suffice.cli import output
 from suffice.errors import PriorError, SpecError
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.ask.publication.answer import draw_columns
 from suffice.pipeline.families import FAMILIES, bayesian_network, naive_bayes
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
@@ -225,7 +225,7 @@ def test_labels_reach_arviz_and_files_of_draws() -> None:
     assert chosen.sum() == 3
     assert all(value is None for value in columns["a"][chosen])
     data = posterior.to_arviz(draws=3)["posterior"]
-    assert data["probability"].dims == ("chain", "draw", "group", "entry")
+    assert data["probability"].dims == ("chain", "draw", "cell", "entry")
     assert data["table"].dims == ("entry",)
     assert list(data["d"].to_numpy()[-2:]) == TWO
 

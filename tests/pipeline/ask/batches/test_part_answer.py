@@ -24,7 +24,7 @@ from suffice.pipeline.ask.batches.part_answer import (
 )
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from support.many_cells import many_cells_plan, noisy_values
 from support.noisy import noisy_statistic
 

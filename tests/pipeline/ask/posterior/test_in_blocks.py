@@ -9,13 +9,14 @@ import pytest
 
 from suffice.pipeline.ask.posterior import choice_of_engine
 from suffice.pipeline.ask.posterior.choice_of_engine import block_cells, posterior_of
-from suffice.pipeline.ask.posterior.posterior import Posterior, summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import CellBlocks
 from support.generative_models import generative_model_for
 from support.noisy import statistic_plan
 
 if TYPE_CHECKING:
+    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 

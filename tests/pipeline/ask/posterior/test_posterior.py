@@ -11,7 +11,7 @@ from scipy import stats
 from suffice.errors import MissingExtraError, PriorError, UsageError
 from suffice.pipeline.ask.inference.chosen_priors import default_prior
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.normal import project as project_normal
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet, project_simplex
@@ -292,6 +292,17 @@ def test_arviz_gets_one_chain_with_groups_as_coordinates() -> None:
     assert list(probability.coords["chain_"].values) == ["x", "y"]
     assert list(probability.coords["category"].values) == ["a", "b", "other"]
     assert np.array_equal(probability.values[0], posterior.sample(50, rng=7)["probability"])
+
+
+def test_arviz_gets_a_dimension_for_each_group_column_where_cells_are_all_their_combinations() -> None:
+    plan = statistic_plan(CATEGORICAL, epsilon="0.5", public_n=False)
+    groups: dict[str, list[str | int]] = {"origin": ["EWR", "EWR", "JFK", "JFK"], "chain": [1, 2, 1, 2]}
+    values = np.array([[30, 40, 5], [3, -4, 5], [9, 9, 9], [1, 2, 3]])
+    posterior = unrestricted_posterior(noisy_statistic(plan, values, groups=groups))
+    probability = posterior.to_arviz(50, rng=7).posterior["probability"]
+    assert probability.dims == ("chain", "draw", "origin", "chain_", "category")
+    drawn = posterior.sample(50, rng=7)["probability"]
+    assert np.array_equal(probability.sel(origin="JFK", chain_=1, category="b").values[0], drawn[:, 2, 1])
 
 
 def test_draws_go_to_netcdf_and_come_back(tmp_path: Path) -> None:

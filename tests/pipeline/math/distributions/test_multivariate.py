@@ -11,7 +11,7 @@ from scipy import stats
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.chosen_priors import default_prior
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.posterior import summarise
+from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart, estimate
@@ -169,5 +169,5 @@ def test_draws_go_to_arviz_with_their_components() -> None:
     statistic = released(ENTRIES["normal"], rows_of(40, np.random.default_rng()))
     tree = posterior_of(statistic, method="plug-in").to_arviz(draws=30, rng=1)
     covariance = tree["posterior"]["covariance"]
-    assert covariance.dims == ("chain", "draw", "group", "covariance_component")
+    assert covariance.dims == ("chain", "draw", "cell", "covariance_component")
     assert covariance.sel(covariance_component="x, y").shape == (1, 30, 1)

@@ -1,0 +1,207 @@
+"""A posterior as people look at it: rows of numbers, text, and what a notebook shows.
+
+Intervals never stand without what contradicts them: every row says whether its cell is in conflict with a
+prior, and text and HTML say it in words above the numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.ask.posterior.notes import (
+    conflict_lines,
+    default_lines,
+    described,
+    draws_text,
+    model_lines,
+    plug_in_lines,
+    unsettled_warning,
+)
+from suffice.pipeline.ask.posterior.summaries import summarise
+from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of
+from suffice.pipeline.math.parameters.parameter_posterior import MASS, interval_in_words
+from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.released.table import (
+    MOST_SHOWN,
+    Table,
+    card,
+    html_table,
+    markup,
+    number_beside,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+
+_SEED = 0
+"""Of the draws behind numbers that are only shown: the same object shows the same."""
+_DRAWS = 4000
+_NUMBERS = ("mean", "sd", "lower", "upper")
+_WIDTH, _HEIGHT, _EDGE = 170, 16, 5
+_COLOUR, _CONTRADICTED = "#3f83c8", "#d9822b"
+
+
+def marked(posterior: Posterior, rows: Sequence[Mapping[str, Any]], n_cells: int) -> Table:
+    """Return rows of the first cells, each with whether its cell is in conflict with a prior.
+
+    It is None where that is not known.
+    """
+    is_contradicted = contradicted(posterior)
+    entries = len(rows) // n_cells
+    return Table(
+        (
+            {**row, "conflict": None if is_contradicted is None else bool(is_contradicted[number // entries])}
+            for number, row in enumerate(rows)
+        ),
+        title=heading(posterior),
+        notes=_warnings(posterior),
+    )
+
+
+def contradicted(posterior: Posterior) -> Any:
+    """Return which cells are in conflict with a prior, (n_groups,); None where that is not known."""
+    if not posterior.observed:
+        return None
+    conflict = posterior.conflict
+    if not conflict.quantities:  # as of totals of merged cells
+        return None
+    return np.any(conflict.is_said, axis=1) | conflict.is_against_default
+
+
+def heading(posterior: Posterior) -> str:
+    """Return what a posterior is of."""
+    columns = f" by {', '.join(posterior.groups)}" if posterior.groups else ""
+    return (
+        f"Posterior of {posterior.statistic} ({posterior.family}): {', '.join(posterior.parameters)} in "
+        f"{counted(posterior.n_groups, 'cell')}{columns}"
+    )
+
+
+def as_text(posterior: Posterior) -> str:
+    """Return what ``print`` shows of a posterior."""
+    table, left = _first_rows(posterior)
+    return "\n".join([str(table), *left, "", *_foot(posterior)])
+
+
+def as_html(posterior: Posterior) -> str:
+    """Return what a notebook shows of a posterior."""
+    table, left = _first_rows(posterior)
+    rows = list(table)
+    several = len(posterior.parameters) > 1
+    labels = [
+        name
+        for name in table.columns
+        if name not in {*_NUMBERS, "conflict"} and (several or name != "parameter")
+    ]
+    spans = {
+        parameter: _span([row for row in rows if row["parameter"] == parameter])
+        for parameter in posterior.parameters
+    }
+    cells = [
+        [
+            *(markup(text_of(row[name])) for name in labels),
+            *(_number(row, name) for name in ("mean", "sd")),
+            f"{_number(row, 'lower')} to {_number(row, 'upper')}",
+            _bar(row, spans[row["parameter"]]),
+        ]
+        for row in rows
+    ]
+    names = [*labels, "mean", "sd", f"{100 * MASS:g} % interval", "drawn"]
+    numbers = [*(False for _ in labels), True, True, True, False]
+    return card(
+        heading(posterior),
+        lead=_sentence(posterior.estimand),
+        warnings=table.notes,
+        body=html_table(names, cells, numbers),
+        foot=[*left, *_foot(posterior)],
+    )
+
+
+def _first_rows(posterior: Posterior) -> tuple[Table, list[str]]:
+    """Return the rows of the first cells, and how many are left out; of very many one block is worked out."""
+    first = posterior
+    if not isinstance(posterior.distribution, RepeatedCells):
+        block = next(iter(blocks_of(posterior.distribution)))
+        length = len(block.mean(posterior.parameters[0]))
+        groups = {column: keys[:length] for column, keys in posterior.groups.items()}
+        first = dataclasses.replace(posterior, distribution=block, groups=groups)
+    rows = summarise(first, MASS, _DRAWS, _SEED)
+    entries = len(rows) // first.n_groups
+    shown = max(1, MOST_SHOWN // entries)
+    left = posterior.n_groups - min(shown, posterior.n_groups)
+    table = marked(posterior, rows[: shown * entries], min(shown, first.n_groups))
+    return table, [f"... and {counted(left, 'more cell')}: summary() has all"] if left else []
+
+
+def _warnings(posterior: Posterior) -> list[str]:
+    """Return what must not be overlooked beside the numbers."""
+    lines = plug_in_lines(posterior)
+    if posterior.observed:
+        lines += conflict_lines(posterior)
+    return [_sentence(line) for line in [*lines, unsettled_warning(posterior)] if line]
+
+
+def _foot(posterior: Posterior) -> list[str]:
+    """Return what else there is to say."""
+    judged = default_lines(posterior) if posterior.observed else []
+    terms = {
+        "prior": posterior.prior,
+        "prior of N": posterior.n_prior,
+        "prior of predictors": posterior.predictor_prior,
+        **described(posterior.diagnostics),
+    }
+    lines = [
+        *model_lines(posterior),
+        *judged,
+        f"{posterior.method}; "
+        + "; ".join(f"{name} {value}" for name, value in terms.items() if value is not None),
+        f"intervals: {interval_in_words(posterior.interval_kind(None), MASS)}",
+        draws_text(posterior),
+        posterior.rows_of and f"parameters: {posterior.rows_of}",
+        posterior.releases and f"release: {', '.join(posterior.releases)}",
+    ]
+    return [_sentence(str(line)) for line in lines if line]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _number(row: Mapping[str, Any], name: str) -> str:
+    """Return a number to as many digits as its standard deviation tells, or that there is none."""
+    if row[name] is None:
+        return '<span title="it does not exist">none</span>'
+    return markup(number_beside(row[name], row["sd"]))
+
+
+def _span(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    ends = [row[name] for row in rows for name in ("lower", "upper") if row[name] is not None]
+    return (min(ends), max(ends)) if ends else (0.0, 0.0)
+
+
+def _bar(row: Mapping[str, Any], span: tuple[float, float]) -> str:
+    """Draw an interval and its mean between the ends that all rows share; the numbers stand beside it."""
+    low, high = span
+    if row["lower"] is None or row["upper"] is None or not high > low:
+        return ""
+
+    def place(value: float) -> float:
+        return _EDGE + (_WIDTH - 2 * _EDGE) * (min(max(value, low), high) - low) / (high - low)
+
+    colour = _CONTRADICTED if row["conflict"] else _COLOUR
+    dashes = ' stroke-dasharray="4 3"' if row["conflict"] else ""
+    middle = _HEIGHT / 2
+    dot = (
+        f'<circle cx="{place(row["mean"]):.1f}" cy="{middle:g}" r="4" fill="{colour}"/>'
+        if row["mean"] is not None
+        else ""
+    )
+    ends = f'x1="{place(row["lower"]):.1f}" x2="{place(row["upper"]):.1f}" y1="{middle:g}" y2="{middle:g}"'
+    line = f'<line {ends} stroke="{colour}" stroke-width="2.5" stroke-linecap="round"{dashes}/>'
+    return f'<svg width="{_WIDTH}" height="{_HEIGHT}" aria-hidden="true">{line}{dot}</svg>'

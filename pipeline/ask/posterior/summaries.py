@@ -1,0 +1,93 @@
+"""Mean, standard deviation and interval of every parameter, as rows and as arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of
+from suffice.pipeline.math.distributions.intervals import CENTRAL, shortest_intervals
+from suffice.pipeline.math.parameters.contrasts import tidy_rows
+from suffice.pipeline.math.parameters.parameter_posterior import (
+    DRAWS,
+    MASS,
+    checked_draws,
+    ends_of,
+    generator,
+)
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.distributions.composite import CellProgress
+    from suffice.pipeline.math.parameters.parameter_posterior import ParameterPosterior
+    from suffice.typing import Floats
+
+
+def summarise(
+    posterior: ParameterPosterior,
+    mass: float = MASS,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+    progress: CellProgress | None = None,
+    *,
+    interval: str | None = None,
+) -> list[dict[str, Any]]:
+    """One row for every cell, parameter and entry of it: keys, parameter, labels, mean, sd, lower, upper.
+
+    Labels are ``category``; or ``table`` and one key per variable, None where the table lacks the variable.
+    Where parameters are of several columns, ``component`` names the column, or the pair as ``x, y``; it is
+    empty for the others.
+
+    Intervals are of the kind that ``credible_interval`` is asked for.
+    Numbers that do not exist (the mean of a heavy-tailed posterior) are None. Large posteriors are summed up
+    a block of cells at a time; ``progress`` gets the number of cells that are done, and of all, after each.
+    """
+    parameters = summaries(posterior, mass, draws, rng, progress, interval=interval)
+    return tidy_rows(posterior.groups, posterior.label_columns, parameters, posterior.components)
+
+
+def summaries(
+    posterior: ParameterPosterior,
+    mass: float = MASS,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+    progress: CellProgress | None = None,
+    *,
+    interval: str | None = None,
+) -> dict[str, dict[str, Floats]]:
+    """Return mean, sd, lower and upper of every parameter, by parameter: shaped as its means.
+
+    Numbers that do not exist are infinite or no numbers; else as ``summarise``.
+    """
+    source = generator(rng)
+    ends, kind = ends_of(mass), posterior.interval_kind(interval)
+    draws, n_cells, done = checked_draws(draws), posterior.n_groups, 0
+    distribution, of_cell = posterior.distribution, None
+    if isinstance(distribution, RepeatedCells):  # cells that are alike have one interval, worked out once
+        of_cell, distribution = distribution.of_cell, distribution.distribution
+        n_cells = int(of_cell.max()) + 1
+    blocks: dict[str, list[dict[str, Floats]]] = {parameter: [] for parameter in posterior.parameters}
+    for block in blocks_of(distribution):
+        for parameter, values in blocks.items():
+            if kind == CENTRAL:
+                between = block.quantiles(parameter, ends, draws, source)
+            else:
+                between = shortest_intervals(
+                    block, parameter, mass, posterior.ends_of(parameter), draws, source
+                )
+            lower, upper = np.moveaxis(between, -1, 0)
+            moments = {"mean": block.mean(parameter), "sd": block.sd(parameter)}
+            values.append({**moments, "lower": lower, "upper": upper})
+        done += len(lower)
+        if progress is not None:
+            progress(done, n_cells)
+    joined = {
+        parameter: {name: np.concatenate([part[name] for part in values]) for name in values[0]}
+        for parameter, values in blocks.items()
+    }
+    if of_cell is None:
+        return joined
+    return {
+        parameter: {name: numbers[of_cell] for name, numbers in values.items()}
+        for parameter, values in joined.items()
+    }
