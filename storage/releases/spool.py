@@ -136,8 +136,15 @@ class SpoolEntry:
     path: Path
     patience: Patience = ONCE
 
-    def allocate(self, sizes: Mapping[str, int]) -> None:
+    def allocate(self, sizes: Mapping[str, int], *, run: str) -> None:
         """Make every file at its full size, on blocks of its own; durable when it returns.
+
+        Parameters
+        ----------
+        sizes : mapping of str to int
+            Bytes by file name.
+        run : str
+            Which run of the charge begins them.
 
         Raises
         ------
@@ -151,7 +158,8 @@ class SpoolEntry:
                 try:
                     _allocate(descriptor, size)
                     if name == _MARKER:
-                        os.pwrite(descriptor, this_process().encode(), _BEGUN)
+                        begun = {"run": run, "process": this_process()}
+                        os.pwrite(descriptor, canonical_json.encode(begun), _BEGUN)
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
@@ -190,8 +198,8 @@ class SpoolEntry:
         with self.writing(_MARKER) as file:
             file.write(canonical_json.encode(marker))
 
-    def is_begun_here(self) -> bool:
-        """Tell whether the files were begun on this machine since it started, and never completed.
+    def is_begun_here(self, run: str) -> bool:
+        """Tell whether a run began the files on this machine since it started, and never completed them.
 
         Raises
         ------
@@ -201,8 +209,9 @@ class SpoolEntry:
         if not (self.path / _MARKER).exists():
             return False
         data = self._read(_MARKER, _MARKER_SIZE + 1)  # a marker that was written to its end is shorter
-        process = data[_BEGUN:].rstrip(b"\0").decode(errors="replace")
-        return len(data) == _MARKER_SIZE and is_of_this_boot(process)
+        begun = _decoded(data[_BEGUN:].rstrip(b"\0"))
+        mine = len(data) == _MARKER_SIZE and begun.get("run") == run
+        return mine and is_of_this_boot(str(begun.get("process")))
 
     def empty(self) -> None:
         """Remove all but what says who began it, which is no marker; durable when it returns.
@@ -272,11 +281,7 @@ class SpoolEntry:
         """Return what the marker states; nothing where it was not written to its end."""
         if not (self.path / _MARKER).exists():
             return {}
-        try:
-            content = canonical_json.decode(self._read(_MARKER, _MARKER_SIZE))
-        except ValueError:
-            return {}
-        return content if isinstance(content, dict) else {}
+        return _decoded(self._read(_MARKER, _MARKER_SIZE))
 
     def _read(self, name: str, at_most: int) -> bytes:
         with spool_errors(self.path / name, "read"), (self.path / name).open("rb") as file:
@@ -292,6 +297,15 @@ class SpoolEntry:
                 size += len(piece)
                 digest.update(piece)
         return size, digest.hexdigest()
+
+
+def _decoded(data: bytes) -> dict[str, object]:
+    """Return what a JSON object states; nothing where it is none."""
+    try:
+        content = canonical_json.decode(data)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def synchronise(directory: Path) -> None:
@@ -372,7 +386,7 @@ class Spool:
         self.remove(charge.charge_id)
         entry = SpoolEntry(path=self.path / f"{charge.charge_id}.{charge.epoch}")
         try:
-            entry.allocate(sizes)
+            entry.allocate(sizes, run=charge.run)
         except BaseException:
             self.remove(charge.charge_id)
             raise
@@ -389,8 +403,8 @@ class Spool:
         """Return where all of a staged charge's files are, as the ledger's manifest states them."""
         return next((entry for _, entry in self._entries(charge.charge_id) if entry.has(files)), None)
 
-    def take_back(self, charge: Charge, epoch: int) -> bool:
-        """Empty the files that a charge was drawn into in an epoch, if they prove that none was ever staged.
+    def take_back(self, charge: Charge, run: str) -> bool:
+        """Empty the files that a run drew a charge into, if they prove that none was ever staged.
 
         They do where they are all that is kept for it, were begun on this machine since it started, and are
         not complete. The entry itself stays until the charge has ended: whoever is killed in between can
@@ -406,7 +420,7 @@ class Spool:
         SpoolError
         """
         entries = self._entries(charge.charge_id)
-        if [number for number, _ in entries] != [epoch] or not entries[0][1].is_begun_here():
+        if len(entries) != 1 or not entries[0][1].is_begun_here(run):
             return False
         entries[0][1].empty()
         return True

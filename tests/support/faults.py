@@ -334,7 +334,7 @@ def redraw_on_rerun() -> None:
             link(hidden, path)
 
     replace_function(release_run, "decide_rerun", decide)
-    replace_function(release_run, "may_have_drawn", lambda *_: False)
+    replace_function(release_run, "standing_marker", lambda *_: None)
     replace_function(sql_ledger, "decide_rerun", decide)
     replace_function(sql_ledger, "claim", claim)
     replace_function(sql_ledger.SqlLedger, "mark", mark)
