@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -68,7 +68,7 @@ def standing(books: Books, charge: Charge) -> Marker | None:
     return read_marker(books.store.objects, books.store.uri, marker_key(charge.reserved_sequence))
 
 
-def balance(ledger: Ledger) -> tuple[Fraction, Fraction]:
+def balance(ledger: Ledger) -> Any:
     assert ledger.verify() == ()
     account = ledger.account("passengers")
     return account.spent, account.reserved
@@ -121,7 +121,7 @@ def test_of_two_runs_of_one_charge_one_draws(books: Books, ledger_url: str) -> N
         copy.ledger.enter_drawing(taken)
     with later(ledger_url) as ledger:
         ended = recovered(ledger, spool)
-        assert (ended.spent, ended.returned) == (charge.epsilon, 0)
+        assert (ended.spent, ended.returned) == (charge.epsilon, Fraction(0))
 
 
 def test_a_run_gives_back_what_it_marked_and_did_not_draw(books: Books) -> None:
