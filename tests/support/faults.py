@@ -199,9 +199,7 @@ def perform(
         light(*fuse)
     if host:
         move_to(host)
-    times: dict[str, float] = {}
-    for start in STARTS if timed else ():
-        begin(start, lambda start=start: times.update({start: time.monotonic()}))
+    times = note_times() if timed else {}
     try:
         outcome = releasing.carry_out(
             load_spec(spec),
@@ -310,6 +308,18 @@ def begin(start: str, action: Callable[[], object]) -> None:
         act()
     else:
         interpose(*steps[start], "before", act)
+
+
+def note_times() -> dict[str, float]:
+    """Return when this process came to each step of `STARTS`, as soon as it does."""
+    times: dict[str, float] = {}
+
+    def note(start: str) -> None:
+        times[start] = time.monotonic()
+
+    for start in STARTS:
+        begin(start, partial(note, start))
+    return times
 
 
 def move_to(host: str) -> None:
