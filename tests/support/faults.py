@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial, wraps
@@ -378,6 +378,7 @@ def charge_after_publishing() -> None:
 
 def redraw_on_rerun() -> None:
     """Go on with whatever a dead run left, draw again, and overwrite its files."""
+    from suffice.errors import LedgerCorruptError
     from suffice.releasing import run as release_run
     from suffice.storage.ledger.charge import ChargeState
     from suffice.storage.ledger.rerun import Decision, decide_rerun
@@ -387,7 +388,7 @@ def redraw_on_rerun() -> None:
 
     drawn: list[Charge] = []
     enter, link = sql_ledger.SqlLedger.enter_drawing, vars(local_files)["_link"]
-    note = sql_ledger.SqlLedger.mark
+    put = vars(release_run)["put_marker"]
 
     def decide(charge: Charge | None, *args: Any, **kwargs: Any) -> Decision:
         if charge is not None and charge.state is ChargeState.DRAWING:
@@ -404,8 +405,10 @@ def redraw_on_rerun() -> None:
     def enter_drawing(ledger: sql_ledger.SqlLedger, charge: Charge, **options: Any) -> Charge:
         return drawn[0] if drawn else enter(ledger, charge, **options)
 
-    def mark(ledger: sql_ledger.SqlLedger, charge: Charge) -> Charge:
-        return charge if drawn else note(ledger, charge)
+    def put_marker(*args: Any) -> None:
+        with suppress(LedgerCorruptError):  # a marker of the run that died
+            if not drawn:
+                put(*args)
 
     def overwrite(hidden: Path, path: Path) -> None:
         if path.suffix == ".parquet":
@@ -417,7 +420,7 @@ def redraw_on_rerun() -> None:
     replace_function(release_run, "standing_marker", lambda *_: None)
     replace_function(sql_ledger, "decide_rerun", decide)
     replace_function(sql_ledger, "claim", claim)
-    replace_function(sql_ledger.SqlLedger, "mark", mark)
+    replace_function(release_run, "put_marker", put_marker)
     replace_function(sql_ledger.SqlLedger, "enter_drawing", enter_drawing)
     replace_function(local_files, "_link", overwrite)
 

@@ -49,7 +49,7 @@ def reserve(rules: Rules, view: View) -> State | None:
 
 
 def continue_reserved(rules: Rules, view: View) -> State | None:
-    """``Decision.TAKE_OVER``: ``markers.may_have_drawn``, ``moves.claim``, ``Spool.reserve``."""
+    """``Decision.TAKE_OVER``: ``markers.standing_marker``, ``moves.claim``, ``Spool.reserve``."""
     charge = newest(view.ledger)
     if view.who == RECOVERY or not _may_start(rules, view) or charge is None or charge.state != "reserved":
         return None
