@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -65,7 +64,7 @@ def main() -> None:
             try:
                 most = watch(serve, arguments.minutes)
             finally:
-                serve.send_signal(signal.SIGINT)
+                serve.terminate()  # where a shell started this beside itself, interrupts are ignored
                 serve.wait(timeout=300)
             states = ended(server)
             audited = subprocess.run(
