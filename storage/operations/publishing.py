@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from suffice.storage.releases.location import Location
     from suffice.storage.releases.manifest_model import FileEntry
     from suffice.storage.releases.release_store import ReleaseStore
-    from suffice.storage.releases.spool import Spool, SpoolEntry
+    from suffice.storage.releases.spool import Spool
+    from suffice.storage.releases.spool_entry import SpoolEntry
     from suffice.storage.signatures.signing import KeyReference
 
     Standing = Literal["stands", "withdrawn", "not_found", "unreadable"]

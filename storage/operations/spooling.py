@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.ledger.charge import ChargeRequest
     from suffice.storage.objects.object_store import ObjectStore
-    from suffice.storage.releases.spool import SpoolEntry, SpoolFile
+    from suffice.storage.releases.spool_entry import SpoolEntry, SpoolFile
     from suffice.storage.signatures.signing import Signer
 
     Blocks = Iterable[tuple[str, NDArray[Any]]]

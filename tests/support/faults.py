@@ -246,7 +246,7 @@ def install(where: Where, number: int) -> None:
     from suffice.storage.objects import local_files
     from suffice.storage.objects.local_files import LocalFiles
     from suffice.storage.releases.release_store import ReleaseStore
-    from suffice.storage.releases.spool import SpoolEntry
+    from suffice.storage.releases.spool_entry import SpoolEntry
 
     signals = [number]
 

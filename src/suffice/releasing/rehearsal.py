@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge, ChargeRequest
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.manifest import DataFile
-    from suffice.storage.releases.spool import SpoolEntry
+    from suffice.storage.releases.spool_entry import SpoolEntry
     from suffice.storage.signatures.signing import Signer
 
     Told = Callable[["Stage"], None]

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.releases.manifest import DataFile
     from suffice.storage.releases.release_store import ReleaseStore
-    from suffice.storage.releases.spool import Spool, SpoolEntry
+    from suffice.storage.releases.spool import Spool
+    from suffice.storage.releases.spool_entry import SpoolEntry
     from suffice.storage.signatures.signing import Signer
 
     Progress = Callable[[int, int], None]

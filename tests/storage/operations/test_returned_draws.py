@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.charge import ChargeRequest
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.releases.spool import SpoolEntry
+    from suffice.storage.releases.spool_entry import SpoolEntry
 
 PLAN = make_plan(name="delays", dataset="flights")
 

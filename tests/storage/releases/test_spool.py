@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.storage.releases.spool import SpoolEntry
+    from suffice.storage.releases.spool_entry import SpoolEntry
 
 
 @pytest.fixture

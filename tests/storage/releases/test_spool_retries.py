@@ -11,7 +11,7 @@ import pytest
 
 from suffice.errors import SpoolError
 from suffice.storage.objects.object_store import Patience
-from suffice.storage.releases.spool import SpoolEntry, SpoolFile
+from suffice.storage.releases.spool_entry import SpoolEntry, SpoolFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
