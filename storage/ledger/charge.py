@@ -338,6 +338,8 @@ class Charge:
         Until then the run that holds the charge counts as alive.
     holder_process : str
         That run's process; see :mod:`suffice.storage.ledger.charge`.
+    run : str
+        16 hex digits that tell its holder in this epoch from every other, in any copy of the ledger.
     spool : SpoolName or None
         Where its drawn files are, from ``drawing`` on.
     plan_hash, store_id, store_uri : str
@@ -375,6 +377,7 @@ class Charge:
     epoch: int
     lease_expires: datetime
     holder_process: str
+    run: str
     spool: SpoolName | None
     plan_hash: str
     store_id: str
@@ -461,6 +464,11 @@ def label(name: str, edition: str) -> str:
 def release_id(ledger_id: str, charge_id: str) -> str:
     """Return the id of the release that a charge pays for: 16 hex digits."""
     return hashlib.sha256(f"{ledger_id}:{charge_id}".encode()).hexdigest()[:16]
+
+
+def run_id(holder: str, charge_id: str, epoch: int) -> str:
+    """Return what tells a charge's holder in one epoch from every other: 16 hex digits."""
+    return hashlib.sha256(f"{holder}:{charge_id}:{epoch}".encode()).hexdigest()[:16]
 
 
 def check_name(what: str, text: str) -> None:

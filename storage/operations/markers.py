@@ -5,13 +5,18 @@ the sequence of the charge's reservation. A ledger knows up to which sequence it
 So whether that store is newer than the ledger is one listing from there: a marker whose sequence the
 ledger does not have, or which names another entry, was put by a run of another copy of it.
 
+What stands there first decides for good, whatever copies of the ledger there are. Where a marker stands, the
+run that it names may have drawn, and no other may. Where a waiver stands, nobody has drawn and nobody may: so
+a waiver is put before epsilon returns.
+
 A marker is that reservation itself, as the ledger's public export has it. So a ledger that was restored from
 an older copy can be told what it lacks (:mod:`suffice.storage.operations.reconciliation`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from suffice.errors import LedgerCorruptError, ObjectExistsError, StoreError
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from suffice.storage.releases.release_store import ReleaseStore
 
 _LARGEST = 4096
+_RUN = re.compile(r"[0-9a-f]{16}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +49,18 @@ class Marker:
     ledger_id : str
     entry : PublicEntry
         That reserved the charge.
+    run : str or None
+        The run that may have drawn, as a charge names it; None in a waiver.
     """
 
     ledger_id: str
     entry: PublicEntry
+    run: str | None
+
+    @property
+    def waives(self) -> bool:
+        """Whether it says that nobody draws for the charge."""
+        return self.run is None
 
     @property
     def sequence(self) -> int:
@@ -60,15 +74,14 @@ class Marker:
 
     def encode(self) -> bytes:
         """Return the marker's bytes."""
-        stated = {"format_version": FORMAT_VERSION, "ledger_id": self.ledger_id}
+        stated = {"format_version": FORMAT_VERSION, "ledger_id": self.ledger_id, "run": self.run}
         return canonical_json.encode({**stated, **public_fields(self.entry)})
 
 
 def put_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
     """Put a reserved charge's marker, and look once more whether another copy of the ledger put one.
 
-    Of two copies that go on at once each puts before it looks: at least one of them sees the other. A
-    marker that a run of the same charge left before is as good as a new one.
+    Of two copies that go on at once each puts before it looks: at least one of them sees the other.
 
     Parameters
     ----------
@@ -81,7 +94,8 @@ def put_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
     Raises
     ------
     LedgerCorruptError
-        Where another ledger, or another copy of this one, has charged the store meanwhile.
+        Where another ledger, or another copy of this one, has charged the store meanwhile; or where another
+        run of the charge put its marker or its waiver.
     ChargeLostError, LedgerError
         As :meth:`suffice.storage.ledger.ledger.Ledger.mark`.
     StoreError
@@ -96,29 +110,59 @@ def put_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
     try:
         store.objects.put_new(key, marker.encode())
     except ObjectExistsError:
-        if not charge.marked or read_marker(store.objects, store.uri, key) != marker:
+        if read_marker(store.objects, store.uri, key) != marker:
             raise _newer(store.uri, key) from None
     refuse_newer(ledger, store.uri, markers_after(store.objects, store.uri, known))
 
 
-def may_have_drawn(ledger: Ledger, store: ReleaseStore, charge: Charge) -> bool:
-    """Tell whether a reserved charge may have been drawn that another run left: its marker stands.
+def waive(ledger: Ledger, store: ReleaseStore, charge: Charge) -> None:
+    """Let nobody draw for a reserved charge, in any copy of the ledger: then its epsilon may return.
 
-    This ledger may be a copy that was made after its run put the marker. So the run may have gone on and
-    drawn, though all that the ledger says is that it was about to; unknown means spent.
+    Parameters are those of :func:`put_marker`. Where the charge's own holder has put its marker, it alone may
+    draw, and does not.
+
+    Raises
+    ------
+    StoreError
+        Where the waiver cannot be put, or the marker of another run of the charge stands there.
+    """
+    if charge.reserved_sequence > LARGEST_SEQUENCE:
+        return  # no marker can be put
+    marker, key = marker_of(ledger, charge), marker_key(charge.reserved_sequence)
+    try:
+        store.objects.put_new(key, replace(marker, run=None).encode())
+    except ObjectExistsError:
+        standing = read_marker(store.objects, store.uri, key)  # of another entry it is as good as a waiver
+        if standing is not None and _is_of(standing, marker) and standing.run not in {None, marker.run}:
+            message = f"{store.uri}/{key}: another run of {charge.label} may have drawn; run again"
+            raise StoreError(message) from None
+
+
+def standing_marker(ledger: Ledger, store: ReleaseStore, charge: Charge) -> Marker | None:
+    """Return the marker or the waiver of a charge that another run left.
+
+    Where a marker stands its run may have drawn, whatever this ledger says: it may be a copy that was made
+    after the marker was put. Unknown means spent.
 
     Raises
     ------
     LedgerCorruptError
-        Where this ledger never put the marker: it is an older copy for certain.
+        Where no run that this ledger knows of ever put the marker: it is an older copy for certain.
     StoreError
         Where the store cannot be read.
     """
     key = marker_key(charge.reserved_sequence)
-    stands = read_marker(store.objects, store.uri, key) == marker_of(ledger, charge)
-    if stands and not charge.marked:
+    standing = read_marker(store.objects, store.uri, key)
+    if standing is None or not _is_of(standing, marker_of(ledger, charge)):
+        return None
+    if not standing.waives and not charge.marked:
         raise _newer(store.uri, key)
-    return stands
+    return standing
+
+
+def _is_of(standing: Marker, marker: Marker) -> bool:
+    """Tell whether two markers are of one charge, whoever put them."""
+    return replace(standing, run=None) == replace(marker, run=None)
 
 
 def refuse_older_ledger(ledger: Ledger, store: ReleaseStore) -> None:
@@ -171,19 +215,19 @@ def read_marker(objects: ObjectStore, uri: str, key: str) -> Marker | None:
     if content.get("format_version") != FORMAT_VERSION:
         message = f"{uri}/{key} has a format that this suffice does not know: upgrade it"
         raise StoreError(message)
-    ledger_id = content.pop("ledger_id", None)
+    ledger_id, run = content.pop("ledger_id", None), content.pop("run", "")
     del content["format_version"]
     fields = read_fields(content)
-    if fields is None or not isinstance(ledger_id, str):
+    if fields is None or not isinstance(ledger_id, str) or not (run is None or _is_run(run)):
         return None
     stated = fields.pop("hash")
-    marker = Marker(ledger_id=ledger_id, entry=PublicEntry(**fields))
+    marker = Marker(ledger_id=ledger_id, entry=PublicEntry(**fields), run=run)
     whole = (marker.entry.kind, marker.sequence, marker.hash)
     return marker if whole == (EntryKind.RESERVED, marker_sequence(key), stated) else None
 
 
 def refuse_newer(ledger: Ledger, uri: str, markers: Iterable[tuple[str, Marker | None]]) -> None:
-    """Refuse a ledger that lacks a marker's entry; markers of other ledgers say nothing about this one.
+    """Refuse a ledger that lacks a marker's entry; waivers, and markers of other ledgers, say nothing of it.
 
     Raises
     ------
@@ -195,7 +239,9 @@ def refuse_newer(ledger: Ledger, uri: str, markers: Iterable[tuple[str, Marker |
         if marker is None:
             message = f"{uri}/{key} is no marker: `suffice store verify {uri}` names all that is wrong there"
             raise StoreError(message)
-        if marker.ledger_id == ledger.ledger_id and marker.hash != ledger.entry_hash(marker.sequence):
+        if marker.waives or marker.ledger_id != ledger.ledger_id:
+            continue
+        if marker.hash != ledger.entry_hash(marker.sequence):
             raise _newer(uri, key)
 
 
@@ -211,7 +257,11 @@ def marker_of(ledger: Ledger, charge: Charge) -> Marker:
     if entry is None:
         message = f"the ledger lacks entry {charge.reserved_sequence}, which a charge names: it is damaged"
         raise LedgerCorruptError(message)
-    return Marker(ledger_id=ledger.ledger_id, entry=public_entry(entry))
+    return Marker(ledger_id=ledger.ledger_id, entry=public_entry(entry), run=charge.run)
+
+
+def _is_run(stated: object) -> bool:
+    return isinstance(stated, str) and _RUN.fullmatch(stated) is not None
 
 
 def _last_known(ledger: Ledger, store_id: str) -> int:

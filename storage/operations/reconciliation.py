@@ -150,6 +150,8 @@ def _evidence(ledger: Ledger, objects: ObjectStore, place: str) -> _Evidence:
             if marker is None or marker.ledger_id != ledger.ledger_id:
                 message = f"{place}/{key} is no marker of this ledger: the place belongs to another one"
                 raise WrongStoreError(message)
+            if marker.waives and ledger.entry_hash(marker.sequence) != marker.hash:
+                continue  # a lost copy returned it
             paid_at = lost.get((marker.sequence, marker.hash))
             if paid_at is None and ledger.entry_hash(marker.sequence) == marker.hash:
                 paid_at = reserved.get(marker.sequence)
@@ -364,14 +366,17 @@ def _lost_of(ledger: Ledger, store: ReleaseStore) -> Iterator[_ShownCharge]:
         if marker is None:
             message = f"{store.uri}/{key} is no marker: `suffice store verify {store.uri}` says more"
             raise StoreError(message)
-        if marker.ledger_id == ledger.ledger_id and marker.hash != ledger.entry_hash(marker.sequence):
+        if marker.waives or marker.ledger_id != ledger.ledger_id:
+            continue
+        if marker.hash != ledger.entry_hash(marker.sequence):
             yield _look(store, marker)
     for summary in ledger.unfinished(store.store_id):
         charge = ledger.charge(summary.charge_id)
         if charge is not None and charge.state is ChargeState.RESERVED:
             marker = marker_of(ledger, charge)
-            if read_marker(store.objects, store.uri, marker_key(marker.sequence)) == marker:
-                yield _look(store, marker)
+            standing = read_marker(store.objects, store.uri, marker_key(marker.sequence))
+            if standing is not None and not standing.waives and standing.hash == marker.hash:
+                yield _look(store, standing)
 
 
 def _look(store: ReleaseStore, marker: Marker) -> _ShownCharge:

@@ -37,10 +37,10 @@ from suffice.errors import (
     WrongStoreError,
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.storage.ledger.charge import ChargeState, is_held, is_of_this_boot
+from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.objects.object_store import ONCE
-from suffice.storage.operations.markers import may_have_drawn, put_marker
+from suffice.storage.operations.markers import standing_marker, waive
 from suffice.storage.operations.publishing import (
     describe_published,
     elsewhere,
@@ -102,8 +102,9 @@ def give_back(
                 f"nothing was drawn, and epsilon {format_epsilon(charge.epsilon)} is spent: as many attempts "
                 "of this release failed before as the owner allows (`suffice ledger grant --failed-readings`)"
             )
-    except StoreError:  # of one whose epsilon is to be spent, the marker or the tombstone cannot be put
-        fate = "nothing was drawn, and its epsilon stays reserved until `suffice ledger recover` spends it"
+    except StoreError:  # nobody knows yet that no copy of the ledger draws for it
+        fate = "nothing was drawn, and its epsilon stays reserved until the same command again, or `suffice "
+        fate += "ledger recover`, reaches the store"
     except LedgerError:
         fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
     if isinstance(error, KeyboardInterrupt):
@@ -230,12 +231,14 @@ def settle(
             require_files(ledger, store, spool, charge)  # else another host has them
         elif charge.witness is None or not ledger.is_returnable(charge):
             raise elsewhere(spool, charge)
-    found, charge = charge, ledger.take_over(charge)  # it may have moved on since it was found
+    charge = ledger.take_over(charge)  # it may have moved on since it was found
     try:
-        if charge.state is ChargeState.RESERVED and may_have_drawn(ledger, store, charge):
-            ledger.let_go(ledger.enter_drawing(charge))  # as its run would have: then it is taken over, too
-            charge = ledger.take_over(charge)
-        return _end(ledger, store, found, charge, spool if here else None, patience)
+        if charge.state is ChargeState.RESERVED:
+            marker = standing_marker(ledger, store, charge)
+            if marker is not None and not marker.waives:
+                ledger.let_go(ledger.enter_drawing(charge))  # as its run would have: then it is taken over
+                charge = ledger.take_over(charge)
+        return _end(ledger, store, charge, spool if here else None, patience)
     except BaseException:
         with suppress(LedgerError):
             ledger.let_go(charge)
@@ -243,12 +246,7 @@ def settle(
 
 
 def _end(
-    ledger: Ledger,
-    store: ReleaseStore,
-    found: Charge,
-    charge: Charge,
-    spool: Spool | None,
-    patience: Patience,
+    ledger: Ledger, store: ReleaseStore, charge: Charge, spool: Spool | None, patience: Patience
 ) -> Charge:
     """Carry a charge that was taken over to its end, with the spool that its files would be in."""
     if charge.state is ChargeState.DRAWING and spool is not None:
@@ -265,23 +263,21 @@ def _end(
         store,
         charge,
         reason=f"its run ended {after} the draw began",
-        unseen=lambda: charge.witness is not None or _was_never_completed(spool, found, charge),
+        unseen=lambda: charge.witness is not None or _was_never_completed(ledger, store, spool, charge),
     )
     forget(spool, charge)
     return charge
 
 
-def _was_never_completed(spool: Spool | None, found: Charge, charge: Charge) -> bool:
-    """Tell whether this spool proves that a charge's run never came to stage what it drew.
+def _was_never_completed(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge) -> bool:
+    """Tell whether this spool proves that the run that may have drawn a charge never came to stage it.
 
-    A charge without a spool entered ``drawing`` by a recovery, for a run of the epoch before.
+    Its marker names that run. That may be one of another copy of the ledger: then this spool proves nothing.
     """
-    if spool is None or charge.drawing_epoch is None:
+    if spool is None:
         return False
-    epoch = charge.drawing_epoch - (charge.spool is None)
-    if found.epoch == epoch and not is_of_this_boot(found.holder_process):
-        return False
-    return spool.take_back(charge, epoch)
+    marker = standing_marker(ledger, store, charge)
+    return marker is not None and marker.run is not None and spool.take_back(charge, marker.run)
 
 
 def _location(charge: Charge) -> str:
@@ -302,8 +298,9 @@ def abandon(
 ) -> Charge:
     """End a charge without a release: first its tombstone, if it ever drew, so that none can follow.
 
-    Of one that never drew the epsilon returns, unless as many attempts of its key failed before as the owner
-    allows: then it is spent, as if it had drawn. Of one that drew it returns where nobody saw that.
+    Of one that never drew the epsilon returns, once it is waived. Where as many attempts of its key failed
+    before as the owner allows it is spent, as if it had drawn. Of one that drew it returns where nobody saw
+    that.
 
     Parameters
     ----------
@@ -324,15 +321,15 @@ def abandon(
     Raises
     ------
     StoreError
-        Where the tombstone cannot be put, or the manifest of another charge stands there.
+        Where the waiver or the tombstone cannot be put, or the manifest of another charge stands there.
     ChargeLostError
         Where another run took it over first.
     """
     if not charge.drew:
+        waive(ledger, store, charge)
         try:
             return ledger.abandon(charge, reason=reason)
-        except ReadingsExhaustedError:  # spent as a draw is: its marker first
-            put_marker(ledger, store, charge)
+        except ReadingsExhaustedError:  # spent as a draw is
             charge = ledger.enter_drawing(charge)
     try:
         store.put_tombstone(charge.name, charge.edition, charge.release_id)

@@ -63,6 +63,7 @@ def rehearsed_charge(request: ChargeRequest, ledger_id: str, now: datetime) -> C
         epoch=1,
         lease_expires=now,
         holder_process="",
+        run="0" * 16,
         spool=None,
         plan_hash=request.plan_hash,
         store_id=request.store_id,

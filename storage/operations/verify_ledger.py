@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.chain import Entry
     from suffice.storage.ledger.replay import Books, Row
+    from suffice.storage.operations.markers import Marker
     from suffice.storage.releases.release_store import ReleaseStore
 
 
@@ -105,6 +106,8 @@ def _edition(charge: Row) -> str:
 
 _OLDER = "this is an older copy of the ledger, or its end was cut off"
 _UNPAID = "nobody paid for it; withdraw it, and count its epsilon as spent"
+_TWICE = "another copy of the ledger has the same charge, and returned its epsilon"
+_RELEASED = (ChargeState.STAGED, ChargeState.PUBLISHED)
 _REWRITTEN = "the ledger was rewritten, or goes on from an older copy"
 
 
@@ -145,7 +148,7 @@ def _traces(store: ReleaseStore) -> _Traces:
 def _compare_markers(
     store: ReleaseStore, markers: Mapping[int, str], books: Books, hashes: Mapping[int, str]
 ) -> Iterator[str]:
-    """Name markers that no entry explains, and draws that left none."""
+    """Name markers that no entry explains, waivers of what was published, and draws that left neither."""
     reserved = {_marker_of(charge, books, hashes): charge for charge in books.charges.values()}
     for sequence, key in markers.items():
         marker = read_marker(store.objects, store.uri, key)
@@ -154,18 +157,24 @@ def _compare_markers(
             yield f"{key}: what stands there is no marker"
         elif marker.ledger_id != books.ledger_id:
             yield f"{key}: the marker belongs to ledger {marker.ledger_id}"
-        elif charge is not None and charge["store_id"] == store.store_id:
-            continue
-        elif sequence not in hashes:
-            yield f"{key}: it names entry {sequence}, the ledger ends at {len(hashes)}: {_OLDER}"
-        elif marker.hash != hashes[sequence]:
-            yield f"{key}: its entry is not the one that the ledger has: {_REWRITTEN}"
-        else:
-            yield f"{key}: the ledger has no charge for it in this store"
+        elif marker.waives:  # one of a charge that this ledger lacks took nothing
+            if charge is not None and charge["state"] in _RELEASED:
+                yield f"{key}: nobody draws for it, it says, and its charge is {charge['state']}: {_TWICE}"
+        elif charge is None or charge["store_id"] != store.store_id:
+            yield f"{key}: {_without_entry(marker, hashes)}"
     for (sequence, _), charge in reserved.items():
         if charge["drew"] and charge["store_id"] == store.store_id and sequence not in markers:
             where = label(charge["name"], _edition(charge))
             yield f"{marker_key(sequence)}: {where} was drawn, and its marker is not there"
+
+
+def _without_entry(marker: Marker, hashes: Mapping[int, str]) -> str:
+    """Say of what sort a marker is that no charge of this store explains."""
+    if marker.sequence not in hashes:
+        return f"it names entry {marker.sequence}, the ledger ends at {len(hashes)}: {_OLDER}"
+    if marker.hash != hashes[marker.sequence]:
+        return f"its entry is not the one that the ledger has: {_REWRITTEN}"
+    return "the ledger has no charge for it in this store"
 
 
 def _marker_of(charge: Row, books: Books, hashes: Mapping[int, str]) -> tuple[int, str]:

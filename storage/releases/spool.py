@@ -9,8 +9,9 @@
                                               written, its second half names the process that began them
 
 It is on a disk of the host that draws, so that no network and no store stands between noise and its being
-kept. What is in it is as private as exact data until its manifest stands in the store, or a ledger on a
-server keeps it beside what is staged.
+kept; files get their room before the draw. Where the disk fails nevertheless, what is to be written is still
+in memory, and is written again. What is in it is as private as exact data until its manifest stands in the
+store, or a ledger on a server keeps it beside what is staged.
 
 An entry that was begun on this machine since it started, and is not complete, proves that what was drawn into
 it was never staged. That there is no entry proves nothing: a release that was published leaves none.
@@ -86,7 +87,7 @@ class Spool:
         self.remove(charge.charge_id)
         entry = SpoolEntry(path=self.path / f"{charge.charge_id}.{charge.epoch}")
         try:
-            entry.allocate(sizes)
+            entry.allocate(sizes, run=charge.run)
         except BaseException:
             self.remove(charge.charge_id)
             raise
@@ -103,8 +104,8 @@ class Spool:
         """Return where all of a staged charge's files are, as the ledger's manifest states them."""
         return next((entry for _, entry in self._entries(charge.charge_id) if entry.has(files)), None)
 
-    def take_back(self, charge: Charge, epoch: int) -> bool:
-        """Empty the files that a charge was drawn into in an epoch, if they prove that none was ever staged.
+    def take_back(self, charge: Charge, run: str) -> bool:
+        """Empty the files that a run drew a charge into, if they prove that none was ever staged.
 
         They do where they are all that is kept for it, were begun on this machine since it started, and are
         not complete. The entry itself stays until the charge has ended: whoever is killed in between can
@@ -120,7 +121,7 @@ class Spool:
         SpoolError
         """
         entries = self._entries(charge.charge_id)
-        if [number for number, _ in entries] != [epoch] or not entries[0][1].is_begun_here():
+        if len(entries) != 1 or not entries[0][1].is_begun_here(run):
             return False
         entries[0][1].empty()
         return True

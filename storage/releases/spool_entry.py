@@ -1,9 +1,4 @@
-"""One entry of a spool: the files of a charge while they are written, and until they are published.
-
-Files get their room before the draw. Where the disk fails nevertheless, what is to be written is still in
-memory, and is written again. Only with its marker are an entry's files a release; until it is written, the
-marker's second half names the process that began them.
-"""
+"""One charge's files in a spool: room made beforehand, written with patience, complete with its marker."""
 
 from __future__ import annotations
 
@@ -118,8 +113,15 @@ class SpoolEntry:
     path: Path
     patience: Patience = ONCE
 
-    def allocate(self, sizes: Mapping[str, int]) -> None:
+    def allocate(self, sizes: Mapping[str, int], *, run: str) -> None:
         """Make every file at its full size, on blocks of its own; durable when it returns.
+
+        Parameters
+        ----------
+        sizes : mapping of str to int
+            Bytes by file name.
+        run : str
+            Which run of the charge begins them.
 
         Raises
         ------
@@ -133,7 +135,8 @@ class SpoolEntry:
                 try:
                     _allocate(descriptor, size)
                     if name == _MARKER:
-                        os.pwrite(descriptor, this_process().encode(), _BEGUN)
+                        begun = {"run": run, "process": this_process()}
+                        os.pwrite(descriptor, canonical_json.encode(begun), _BEGUN)
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
@@ -172,8 +175,8 @@ class SpoolEntry:
         with self.writing(_MARKER) as file:
             file.write(canonical_json.encode(marker))
 
-    def is_begun_here(self) -> bool:
-        """Tell whether the files were begun on this machine since it started, and never completed.
+    def is_begun_here(self, run: str) -> bool:
+        """Tell whether a run began the files on this machine since it started, and never completed them.
 
         Raises
         ------
@@ -183,8 +186,9 @@ class SpoolEntry:
         if not (self.path / _MARKER).exists():
             return False
         data = self._read(_MARKER, _MARKER_SIZE + 1)  # a marker that was written to its end is shorter
-        process = data[_BEGUN:].rstrip(b"\0").decode(errors="replace")
-        return len(data) == _MARKER_SIZE and is_of_this_boot(process)
+        begun = _decoded(data[_BEGUN:].rstrip(b"\0"))
+        mine = len(data) == _MARKER_SIZE and begun.get("run") == run
+        return mine and is_of_this_boot(str(begun.get("process")))
 
     def empty(self) -> None:
         """Remove all but what says who began it, which is no marker; durable when it returns.
@@ -254,11 +258,7 @@ class SpoolEntry:
         """Return what the marker states; nothing where it was not written to its end."""
         if not (self.path / _MARKER).exists():
             return {}
-        try:
-            content = canonical_json.decode(self._read(_MARKER, _MARKER_SIZE))
-        except ValueError:
-            return {}
-        return content if isinstance(content, dict) else {}
+        return _decoded(self._read(_MARKER, _MARKER_SIZE))
 
     def _read(self, name: str, at_most: int) -> bytes:
         with spool_errors(self.path / name, "read"), (self.path / name).open("rb") as file:
@@ -274,6 +274,15 @@ class SpoolEntry:
                 size += len(piece)
                 digest.update(piece)
         return size, digest.hexdigest()
+
+
+def _decoded(data: bytes) -> dict[str, object]:
+    """Return what a JSON object states; nothing where it is none."""
+    try:
+        content = canonical_json.decode(data)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def synchronise(directory: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from suffice.storage.ledger.charge import ChargeState, SpoolName
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.markers import put_marker
+from suffice.storage.operations.witness import make_witness
 from suffice.storage.releases.release_store import open_store
 from support.ledger_sql import tamper
 from support.making import flights, mapping, write_parts
@@ -43,6 +44,8 @@ FOLLOWED = {
     ("A wrong clock", "", 0),
     ("An exhausted budget", "", 0),
     ("A killed run", "", 0),
+    ("A host that does not come back", "", 0),
+    ("Leftovers of killed runs", "", 0),
     ("A stuck worker", "", 0),
     ("A server of Prefect that was gone", "", 0),
     ("Missed windows", "", 0),
@@ -225,6 +228,38 @@ def test_a_killed_run(page: Page) -> None:
     settled, _ = page.follow("A killed run")
     assert "returned" in settled
     assert spent() == 1
+
+
+def test_a_host_that_does_not_come_back(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a run of another machine leaves its charge in its draw; benchmarks/crashes.py kills real ones."""
+    witness = f"{tmp_path}/backup/ledger.witness"
+    monkeypatch.setenv("SUFFICE_WITNESS", witness)
+    write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"})
+    with books(page) as made:
+        make_witness(made.ledger, witness)
+        made.ledger.grant("passengers", epsilon=Fraction(1), witness=witness, reason="a witness")
+        charge = pay(made, "gone", until="reserved")
+        put_marker(made.ledger, made.store, charge)
+        drawing = made.ledger.enter_drawing(charge, spool=SpoolName(spool_id="0" * 32, host="worker-3"))
+        made.ledger.let_go(drawing)
+    settled, _ = page.follow("A host that does not come back")
+    assert "nobody saw what was drawn: epsilon 1 is returned" in settled
+    assert spent() == 1
+
+
+def test_leftovers_of_killed_runs(page: Page) -> None:
+    from pathlib import Path
+
+    with books(page) as made:
+        pay(made, "a")
+    probe = Path(os.environ["SUFFICE_STORE"]) / f"probe-{'0' * 32}"
+    probe.write_bytes(bytes(16))
+    os.utime(probe, (0, 0))
+    named, removed, verified = page.follow("Leftovers of killed runs")
+    assert probe.name in named
+    assert "removed 1 file that killed runs left" in removed
+    assert probe.name not in verified
+    assert not probe.exists()
 
 
 def test_a_server_of_prefect_that_was_gone(page: Page) -> None:

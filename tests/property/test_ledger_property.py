@@ -30,9 +30,12 @@ from suffice.errors import (
     ChargeInProgressError,
     ChargeLostError,
     ChargeSpentError,
+    DrawsExhaustedError,
+    LedgerError,
+    ReadingsExhaustedError,
     SufficeError,
 )
-from suffice.storage.ledger.charge import Charge, ChargeRequest
+from suffice.storage.ledger.charge import DEFAULT_ALLOWED, MOST_RETURNED_DRAWS, Charge, ChargeRequest
 from suffice.storage.ledger.ledger import LEASE
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 
@@ -62,15 +65,35 @@ class Attempt:
     window: str
     epsilon: Fraction
     state: str = "reserved"
-    drew: bool = False
+    drawing_epoch: int = 0
+    """In which it entered ``drawing``; 0 where it did not."""
+    returned: bool = False
+    """Whether its draw was."""
     epoch: int = 1
     holder: int
     expires: datetime
 
     @property
+    def drew(self) -> bool:
+        """Whether it ever entered ``drawing``."""
+        return self.drawing_epoch > 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether its epsilon stays away for good, where it was abandoned."""
+        return self.drew and not self.returned
+
+    @property
     def takes(self) -> Fraction:
         """Epsilon that the attempt keeps from others."""
-        return Fraction(0) if self.state == "abandoned" and not self.drew else self.epsilon
+        return Fraction(0) if self.state == "abandoned" and not self.is_spent else self.epsilon
+
+    @property
+    def failures(self) -> int:
+        """How many runs of it did not come to a draw that was paid for."""
+        if self.drew:
+            return self.drawing_epoch - 1 if self.returned else 0
+        return self.epoch if self.state == "abandoned" else self.epoch - 1
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -115,10 +138,11 @@ class LedgerMachine(RuleBasedStateMachine):
     def most_taken(self, dataset: str) -> Fraction:
         return max(self.taken(dataset, window) for window in WINDOWS)
 
+    def attempts_of(self, charge: Charge) -> list[Attempt]:
+        return self.attempts[charge.dataset, charge.name.rpartition("-")[2], charge.window]
+
     def attempt_of(self, charge: Charge) -> Attempt:
-        return self.attempts[charge.dataset, charge.name.rpartition("-")[2], charge.window][
-            charge.attempt - 1
-        ]
+        return self.attempts_of(charge)[charge.attempt - 1]
 
     @rule(dataset=st.sampled_from(sorted(GRIDS)), total=st.sampled_from(TOTALS))
     def grant(self, dataset: str, total: Fraction) -> None:
@@ -141,7 +165,7 @@ class LedgerMachine(RuleBasedStateMachine):
             left = self.granted[dataset] - (
                 self.most_taken(dataset) if window == "all" else self.taken(dataset, window)
             )
-            if last is not None and last.drew and not new_attempt:
+            if last is not None and last.is_spent and not new_attempt:
                 error = ChargeSpentError
             elif left < EPSILON[name]:
                 error = BudgetExceededError
@@ -200,7 +224,8 @@ class LedgerMachine(RuleBasedStateMachine):
         elif held and attempt.state in before:
             moved = calls[move]()
             attempt.state = after
-            attempt.drew = attempt.drew or after == "drawing"
+            if after == "drawing" and not attempt.drew:
+                attempt.drawing_epoch = attempt.epoch
             if isinstance(moved, Charge):
                 assert (moved.state, moved.drew, moved.epoch) == (after, attempt.drew, attempt.epoch)
             else:
@@ -228,6 +253,45 @@ class LedgerMachine(RuleBasedStateMachine):
         assert (taken.state, taken.epoch) == (attempt.state, attempt.epoch)
         self.charges.append(taken)
 
+    @precondition(lambda self: self.charges)
+    @rule(age=AGES, by_another=st.sampled_from([False, False, False, True]))
+    def return_draw(self, age: int, by_another: bool) -> None:
+        charge = self.charges[-1 - age % len(self.charges)]
+        attempt, attempts = self.attempt_of(charge), self.attempts_of(charge)
+        run = attempt.holder ^ by_another
+        failures = sum(each.failures for each in attempts) + attempt.drawing_epoch - 1
+        held = (attempt.epoch, attempt.holder, attempt.state) == (charge.epoch, run, "drawing")
+        error: type[SufficeError] | None = None
+        if not attempt.drew or attempt.epoch == attempt.drawing_epoch:
+            error = LedgerError
+        elif sum(each.returned for each in attempts) >= MOST_RETURNED_DRAWS:
+            error = DrawsExhaustedError
+        elif failures >= DEFAULT_ALLOWED:
+            error = ReadingsExhaustedError
+        elif not held:
+            error = ChargeLostError
+        if error is not None:
+            with pytest.raises(error):
+                self.runs[run].return_draw(charge, reason="x")
+            return
+        returned = self.runs[run].return_draw(charge, reason="x")
+        attempt.state, attempt.returned = "abandoned", True
+        assert (returned.state, returned.draw_returned, returned.counts_as) == ("abandoned", True, "returned")
+
+    @rule(key=KEYS, run=RUNS, times=st.integers(1, 4))
+    def draw_and_leave(self, key: tuple[str, str, str], run: int, times: int) -> None:
+        """Have runs die in their draws, and another give them back: chance hardly comes there."""
+        attempts = self.attempts.setdefault(key, [])
+        for _ in range(times):
+            if not attempts or attempts[-1].state == "abandoned":
+                self.reserve(key, run=run, new_attempt=True)
+            newest = attempts[-1] if attempts else None
+            if newest and newest.state == "reserved" and self.attempt_of(self.charges[-1]) is newest:
+                self.move(0, by_another=False, move="enter_drawing")
+                self.wait(SECONDS[-1])
+                self.take_over(0, run=run ^ 1)
+                self.return_draw(0, by_another=False)
+
     @rule(seconds=st.sampled_from(SECONDS))
     def wait(self, seconds: int) -> None:
         self.time += timedelta(seconds=seconds)
@@ -237,7 +301,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """Take ten steps of even odds: rules alone repeat themselves more than runs do."""
         choice = Random(seed).choice  # noqa: S311
         for _ in range(10):
-            step = choice(["reserve", "reserve", "move", "move", "move", "take_over", "wait"])
+            step = choice(["reserve", "reserve", "move", "move", "move", "take_over", "return", "wait"])
             if step == "reserve":
                 key = (choice(list(GRIDS)), choice(list(EPSILON)), choice(WINDOWS))
                 self.reserve(key, run=choice([0, 1]), new_attempt=choice([True, False]))
@@ -247,6 +311,8 @@ class LedgerMachine(RuleBasedStateMachine):
                 self.move(
                     choice(range(4)), by_another=choice([False, False, False, True]), move=choice(MOVES)
                 )
+            elif self.charges and step == "return":
+                self.return_draw(choice(range(4)), by_another=choice([False, False, False, True]))
             elif self.charges:
                 self.take_over(choice(range(4)), run=choice([0, 1]))
 

@@ -73,7 +73,8 @@ def test_a_counterexample_reads_as_a_numbered_list() -> None:
     assert str(search(early.rules)).splitlines() == [
         "  1. the run on host 0: reserve",
         "  2. the run on host 0: draw early",
-        "  3. the run on host 0: give back",
+        "  3. the run on host 0: waive",
+        "  4. the run on host 0: give back",
     ]
 
 

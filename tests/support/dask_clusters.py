@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from support.black_hole import BlackHole
+
 NO_SPILLING = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
 
 
@@ -32,21 +34,23 @@ def by_address(n_workers: int = 1) -> Any:
 
 @contextmanager
 def in_processes(
-    directory: Path, *, preload: str | None = None
+    directory: Path, *, preload: str | None = None, behind: BlackHole | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Start a scheduler that can be killed, and one worker; yield its address and its process.
 
-    The worker may be given a module to import before it does anything.
+    The worker may be given a module to import before it does anything. A second one may be behind a black
+    hole: whatever it sends and gets comes through that.
     """
     port = free_port()
     address = f"tcp://127.0.0.1:{port}"
     settings = {f"DASK_{name.upper().replace('.', '__')}": str(value) for name, value in NO_SPILLING.items()}
+    here = ["--host", "127.0.0.1"]
     started: list[subprocess.Popen[bytes]] = []
 
     def start(program: str, *words: str) -> subprocess.Popen[bytes]:
         started.append(
             subprocess.Popen(
-                [sys.executable, "-m", program, *words, "--host", "127.0.0.1", "--no-dashboard"],
+                [sys.executable, "-m", program, *words, "--no-dashboard"],
                 env={**os.environ, **settings, "PYTHONPATH": os.pathsep.join(sys.path)},
                 stderr=subprocess.DEVNULL,
             )
@@ -54,9 +58,16 @@ def in_processes(
         return started[-1]
 
     try:
-        scheduler = start("distributed.cli.dask_scheduler", "--port", str(port))
+        scheduler = start("distributed.cli.dask_scheduler", *here, "--port", str(port))
         worker = ["--no-nanny", "--nthreads", "1", "--local-directory", str(directory)]
-        start("distributed.cli.dask_worker", address, *worker, *(["--preload", preload] if preload else []))
+        held = ["--preload", preload] if preload else []
+        start("distributed.cli.dask_worker", address, *here, *worker, *held)
+        if behind is not None:
+            own_port = free_port()
+            listens = ["--listen-address", f"tcp://127.0.0.1:{own_port}"]
+            seen = ["--contact-address", f"tcp://127.0.0.1:{behind.lead_to(own_port)}"]
+            through = f"tcp://127.0.0.1:{behind.lead_to(port)}"
+            start("distributed.cli.dask_worker", through, *worker, *listens, *seen)
         yield address, scheduler
     finally:
         for process in started:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial, wraps
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge
 
     Where = tuple[str, str, str]
+    Fuse = tuple[str, float]
 
 STATISTICS = {
     "cancelled": {"family": "bernoulli", "column": "cancelled"},
@@ -79,6 +81,9 @@ IN_THE_DRAW = tuple(point for point in POINTS if point not in {*FREE, *BEFORE_TH
 RETURNED = (*BEFORE_THE_DRAW, *IN_THE_DRAW)
 """Where a charge is abandoned on the host of its run, and its epsilon comes back."""
 
+
+STARTS = ("run", "noise", "drawing", "sums", "staged")
+"""From where a fuse may burn: the run's begin, that of its noise, of `drawing`, of the sums, and `staged`."""
 
 RECOVERY_POINTS: dict[str, Where] = {
     "after taking over": ("ledger", "take_over", "after"),
@@ -136,6 +141,10 @@ def perform(
     expired: bool = False,
     mutant: str = "",
     fill: str = "",
+    fuse: Fuse | None = None,
+    host: str = "",
+    witness: str | None = None,
+    timed: bool = False,
 ) -> dict[str, Any]:
     """Make a release in this process, which is spent afterwards; return how it ended.
 
@@ -153,6 +162,14 @@ def perform(
         A small disk that is full as soon as the charge is in ``drawing``.
     mutant : str
         The name of a naive implementation to run in place of ours.
+    fuse : tuple, optional
+        Kill this process some seconds after it came to a step of `STARTS`.
+    host : str
+        Have this process be one of another machine.
+    witness : str, optional
+        Of the ledger.
+    timed : bool
+        Report the seconds from each step of `STARTS` to the end.
     """
     from suffice.errors import SufficeError
     from suffice.pipeline.rows.mechanism import mechanism
@@ -178,6 +195,11 @@ def perform(
     interpose(mechanism, "privatize", "before", note_draw)
     if point:
         install(POINTS[point], number)
+    if fuse:
+        light(*fuse)
+    if host:
+        move_to(host)
+    times = note_times() if timed else {}
     try:
         outcome = releasing.carry_out(
             load_spec(spec),
@@ -187,14 +209,18 @@ def perform(
             amendment=amendment,
             new_attempt=new_attempt,
             publish_timeout=0,
+            witness=witness,
         )
     except SufficeError as error:
         return {"status": type(error).__name__, "message": str(error)}
-    return {"status": outcome.status, "release_id": outcome.release.release_id}
+    seconds = {start: time.monotonic() - begun for start, begun in times.items()}
+    return {"status": outcome.status, "release_id": outcome.release.release_id, "seconds": seconds}
 
 
-def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
-    """Recover in this process; it is killed if it comes to a point of `RECOVERY_POINTS`."""
+def perform_recovery(
+    *, ledger: str, spool: str, point: str = "", fuse: Fuse | None = None, host: str = "", lease: float = 0
+) -> dict[str, Any]:
+    """Recover in this process; it is killed if it comes to a point of `RECOVERY_POINTS`, or by a fuse."""
     from suffice.storage.ledger.opening import open_ledger
     from suffice.storage.operations.recovery import recover
     from suffice.storage.releases.release_store import open_store
@@ -202,7 +228,11 @@ def perform_recovery(*, ledger: str, spool: str, point: str) -> dict[str, Any]:
 
     if point:
         install(RECOVERY_POINTS[point], signal.SIGKILL)
-    with open_ledger(ledger, lease=timedelta(0)) as opened:
+    if fuse:
+        light(*fuse)
+    if host:
+        move_to(host)
+    with open_ledger(ledger, lease=timedelta(seconds=lease)) as opened:
         recovered: dict[str, Any] = document(recover(opened, open_store, spool=find_spool(Path(spool))))
         return recovered
 
@@ -247,6 +277,56 @@ def install(where: Where, number: int) -> None:
     }
     owner, name, condition = steps[what]
     interpose(owner, name, moment, lambda *args, **kwargs: action() if condition(*args, **kwargs) else None)
+
+
+def light(start: str, seconds: float) -> None:
+    """Kill this process some seconds after it first comes to a step of `STARTS`, wherever it is then."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL))
+    timer.daemon = True
+    begin(start, timer.start)
+
+
+def begin(start: str, action: Callable[[], object]) -> None:
+    """Do something when this process first comes to a step of `STARTS`."""
+    from suffice.pipeline.rows.mechanism import mechanism
+    from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
+    from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+
+    actions = [action]
+
+    def act(*_: object, **__: object) -> None:
+        while actions:
+            actions.pop()()
+
+    steps: dict[str, tuple[Any, str]] = {
+        "noise": (HeldNoise, "__init__"),
+        "drawing": (SqlLedger, "enter_drawing"),
+        "sums": (mechanism, "privatize"),
+        "staged": (SqlLedger, "stage"),
+    }
+    if start == "run":
+        act()
+    else:
+        interpose(*steps[start], "before", act)
+
+
+def note_times() -> dict[str, float]:
+    """Return when this process came to each step of `STARTS`, as soon as it does."""
+    times: dict[str, float] = {}
+
+    def note(start: str) -> None:
+        times[start] = time.monotonic()
+
+    for start in STARTS:
+        begin(start, partial(note, start))
+    return times
+
+
+def move_to(host: str) -> None:
+    """Have this process be one of a machine of that name, on which no process of another one is known."""
+    from suffice.storage.ledger import charge
+
+    replace_function(charge, "_place", lambda: {"machine": host, "boot": host, "namespace": host})
 
 
 def interpose(owner: Any, name: str, moment: str, action: Callable[..., None]) -> None:
@@ -298,6 +378,7 @@ def charge_after_publishing() -> None:
 
 def redraw_on_rerun() -> None:
     """Go on with whatever a dead run left, draw again, and overwrite its files."""
+    from suffice.errors import LedgerCorruptError
     from suffice.releasing import run as release_run
     from suffice.storage.ledger.charge import ChargeState
     from suffice.storage.ledger.rerun import Decision, decide_rerun
@@ -307,7 +388,7 @@ def redraw_on_rerun() -> None:
 
     drawn: list[Charge] = []
     enter, link = sql_ledger.SqlLedger.enter_drawing, vars(local_files)["_link"]
-    note = sql_ledger.SqlLedger.mark
+    put = vars(release_run)["put_marker"]
 
     def decide(charge: Charge | None, *args: Any, **kwargs: Any) -> Decision:
         if charge is not None and charge.state is ChargeState.DRAWING:
@@ -324,8 +405,10 @@ def redraw_on_rerun() -> None:
     def enter_drawing(ledger: sql_ledger.SqlLedger, charge: Charge, **options: Any) -> Charge:
         return drawn[0] if drawn else enter(ledger, charge, **options)
 
-    def mark(ledger: sql_ledger.SqlLedger, charge: Charge) -> Charge:
-        return charge if drawn else note(ledger, charge)
+    def put_marker(*args: Any) -> None:
+        with suppress(LedgerCorruptError):  # a marker of the run that died
+            if not drawn:
+                put(*args)
 
     def overwrite(hidden: Path, path: Path) -> None:
         if path.suffix == ".parquet":
@@ -334,10 +417,10 @@ def redraw_on_rerun() -> None:
             link(hidden, path)
 
     replace_function(release_run, "decide_rerun", decide)
-    replace_function(release_run, "may_have_drawn", lambda *_: False)
+    replace_function(release_run, "standing_marker", lambda *_: None)
     replace_function(sql_ledger, "decide_rerun", decide)
     replace_function(sql_ledger, "claim", claim)
-    replace_function(sql_ledger.SqlLedger, "mark", mark)
+    replace_function(release_run, "put_marker", put_marker)
     replace_function(sql_ledger.SqlLedger, "enter_drawing", enter_drawing)
     replace_function(local_files, "_link", overwrite)
 

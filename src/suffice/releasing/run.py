@@ -30,7 +30,7 @@ from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeState
 from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.object_store import Patience
-from suffice.storage.operations.markers import may_have_drawn, put_marker
+from suffice.storage.operations.markers import put_marker, standing_marker
 from suffice.storage.operations.publishing import publish_patiently, stage_files
 from suffice.storage.operations.settling import clean_up, give_back, published_by_another, settle, spend
 from suffice.storage.operations.spooling import spool_files, spool_sizes
@@ -163,7 +163,7 @@ class ReleaseRun:
                     raise _left_just_now(charge)
                 return settled, status
             with held(self.ledger, charge):
-                if charge.epoch > 1 and may_have_drawn(self.ledger, self.store, charge):
+                if charge.epoch > 1 and standing_marker(self.ledger, self.store, charge) is not None:
                     raise _left_just_now(charge)
                 if charge.epoch > 1 and self._is_exhausted(charge):
                     ended = TimeoutError("so many runs of this key were gone before their draw")
@@ -190,7 +190,7 @@ class ReleaseRun:
         )
         if charge is None or decision is Decision.START:
             return None, ""
-        if decision is Decision.TAKE_OVER and not may_have_drawn(self.ledger, self.store, charge):
+        if decision is Decision.TAKE_OVER and standing_marker(self.ledger, self.store, charge) is None:
             return None, ""  # to be gone on with
         if decision is Decision.ALREADY_PUBLISHED:
             return charge, ALREADY_PUBLISHED

@@ -17,7 +17,7 @@ from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.account import Account, AccountTerms, NamedAudit, WindowBalance, counts_by_window
 from suffice.storage.ledger.chain import Entry, Head, next_entry
-from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName
+from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName, run_id
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.tables import UNPUBLISHED
@@ -447,6 +447,7 @@ def charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         epoch=row.epoch,
         lease_expires=parse_time(row.lease_expires),
         holder_process=row.holder_process,
+        run=run_id(row.holder, row.charge_id, row.epoch),
         spool=_spool_of(row),
         plan_hash=row.plan_hash,
         store_id=row.store_id,

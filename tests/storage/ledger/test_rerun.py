@@ -45,6 +45,7 @@ def charge_for(
         epoch=1,
         lease_expires=lease,
         holder_process=holder,
+        run="0" * 16,
         spool=None,
         plan_hash=request.plan_hash,
         store_id=request.store_id,

@@ -227,14 +227,14 @@ def test_a_marker_that_was_made_up_is_refused(
     books: Books, ledger_url: str, field: str, value: object
 ) -> None:
     """Whoever can write to the store can have it say anything; the ledger then takes nothing up."""
-    from suffice.storage.operations.markers import Marker, marker_of
+    from suffice.storage.operations.markers import marker_of
 
     backup = back_up(ledger_url, books.directory)
     charge = pay(books, "a")
     true = marker_of(books.ledger, charge)
     entry = dataclasses.replace(true.entry, payload={**true.entry.payload, field: value})
     path = books.directory / "releases" / marker_key(true.sequence)
-    path.write_bytes(Marker(ledger_id=true.ledger_id, entry=entry).encode())
+    path.write_bytes(dataclasses.replace(true, entry=entry).encode())
     with lost(books, backup) as ledger:
         head = ledger.head()
         with pytest.raises(LedgerCorruptError, match="do not agree"):
@@ -276,13 +276,13 @@ def test_a_store_that_was_moved_after_the_copy_was_made(
 
 def test_a_number_that_nobody_lost_is_refused(books: Books) -> None:
     """A marker that was put there may name any number, and each would be an entry."""
-    from suffice.storage.operations.markers import Marker, marker_of
+    from suffice.storage.operations.markers import marker_of
 
     true = marker_of(books.ledger, pay(books, "a"))
     entry = dataclasses.replace(true.entry, sequence=LARGEST_SEQUENCE)
     path = books.directory / "releases" / marker_key(entry.sequence)
     path.parent.mkdir(parents=True)
-    path.write_bytes(Marker(ledger_id=true.ledger_id, entry=entry).encode())
+    path.write_bytes(dataclasses.replace(true, entry=entry).encode())
     head = books.ledger.head()
     with pytest.raises(LedgerCorruptError, match="so many are not lost"):
         reconcile(books.ledger, reason=WHY)

@@ -252,7 +252,7 @@ def _completed(host: Host, charge: Charge, path: Path) -> bytes:
     """Draw on into the files of a charge, to their end."""
     entry = next(entry for _, entry in host.spool._entries(charge.charge_id) if entry.path == path)
     shutil.rmtree(path)
-    entry.allocate(spool_sizes(PLAN, charge, host.clock()))
+    entry.allocate(spool_sizes(PLAN, charge, host.clock()), run=charge.run)
     blocks = [(name, block.copy()) for name, block in some_values(PLAN).items()]
     manifest = compose(
         PLAN,

@@ -13,7 +13,7 @@ from suffice.errors import LedgerCorruptError
 from suffice.storage.ledger.ledger import utc_now
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.replay import export_lines, read_export
-from suffice.storage.operations.markers import may_have_drawn, put_marker, refuse_older_ledger
+from suffice.storage.operations.markers import put_marker, refuse_older_ledger, standing_marker
 from suffice.storage.operations.recovery import recover
 from suffice.storage.operations.settling import settle
 from suffice.storage.operations.verify_ledger import compare_with_store
@@ -289,7 +289,7 @@ def test_a_copy_from_before_the_marker_returns_no_epsilon(tmp_path: Path, copied
         assert older.account("passengers").reserved == charge.epsilon
         taken = older.take_over(older.find("passengers", "a", "all") or charge)
         with pytest.raises(LedgerCorruptError, match="older copy"):
-            may_have_drawn(older, books.store, taken)
+            standing_marker(older, books.store, taken)
         with pytest.raises(LedgerCorruptError, match="older copy"):
             put_marker(older, books.store, taken)
 

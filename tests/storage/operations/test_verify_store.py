@@ -94,6 +94,7 @@ def test_every_damage_is_named(books: Books) -> None:
             payload={},
             commitment="0" * 64,
         ),
+        run="0" * 16,
     )
     (root / marker_key(2)).write_bytes(foreign.encode())
     books.store.put_tombstone("d", "all", "0" * 16)

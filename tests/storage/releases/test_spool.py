@@ -30,6 +30,7 @@ def charge_for(plan: Plan, **changes: Any) -> Any:
         "charge_id": "c" * 32,
         "attempt": 1,
         "epoch": 1,
+        "run": "0" * 16,
         "ledger_id": LEDGER_ID,
         "release_id": RELEASE_ID,
         "plan_hash": plan.plan_hash,

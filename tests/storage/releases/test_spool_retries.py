@@ -39,7 +39,7 @@ class FailingDisk:
 @pytest.fixture
 def entry(tmp_path: Path) -> SpoolEntry:
     made = SpoolEntry(path=tmp_path / "c.1")
-    made.allocate({"n.parquet": 100})
+    made.allocate({"n.parquet": 100}, run="0" * 16)
     return made
 
 

@@ -15,6 +15,7 @@ from support.protocol.world import (
     NOTHING,
     RECOVERY,
     TOMBSTONE,
+    WAIVER,
     Charge,
     Entry,
     Host,
@@ -44,11 +45,11 @@ def reserve(rules: Rules, view: View) -> State | None:
         return None
     charge = Charge((len(view.ledger.charges) + 1, view.ledger.branch))
     view = view.commits(charge).goes("reserved", id=charge.id, epoch=1)
-    return _started(view.keeps(Entry(charge.id, 1)))
+    return _begun(view)
 
 
 def continue_reserved(rules: Rules, view: View) -> State | None:
-    """``Decision.TAKE_OVER``: ``markers.may_have_drawn``, ``moves.claim``, ``Spool.reserve``."""
+    """``Decision.TAKE_OVER``: ``markers.standing_marker``, ``moves.claim``, ``Spool.reserve``."""
     charge = newest(view.ledger)
     if view.who == RECOVERY or not _may_start(rules, view) or charge is None or charge.state != "reserved":
         return None
@@ -56,8 +57,8 @@ def continue_reserved(rules: Rules, view: View) -> State | None:
     if place.marker or place.files or place.manifest:
         return None
     charge = charge._replace(epoch=charge.epoch + 1)
-    view = view.commits(charge).goes("reserved", id=charge.id, epoch=charge.epoch, marked=charge.marked)
-    return _started(view.keeps(Entry(charge.id, charge.epoch)))
+    view = view.commits(charge).goes("reserved", id=charge.id, epoch=charge.epoch)
+    return _begun(view)
 
 
 def draw_early(rules: Rules, view: View) -> State | None:
@@ -65,12 +66,25 @@ def draw_early(rules: Rules, view: View) -> State | None:
     return _draw(view, "reserved") if rules.mutant == "charge after noise" and not view.me.draw else None
 
 
+def waive(rules: Rules, view: View) -> State | None:
+    """``settling.give_back`` or ``settling._end``: ``markers.waive``; none by a run in its draw."""
+    if view.holds("reserved") is None:
+        return None
+    if rules.mutant == "without a waiver":
+        return view.goes("waived").state
+    standing = view.place(view.me.id).marker
+    if standing == NOTHING:
+        return view.puts(view.me.id, marker=WAIVER).goes("waived").state
+    mine = standing in (WAIVER, view.run) or rules.mutant == "a waiver beside a marker"
+    return view.goes("waived").state if mine else view.ends()
+
+
 def give_back(_rules: Rules, view: View) -> State | None:
-    """``settling.give_back``: reading failed, ``Ledger.abandon`` returns epsilon, ``forget``."""
+    """``settling.abandon``: ``Ledger.abandon`` returns the epsilon of what nobody draws."""
     charge = view.holds("reserved")
     if charge is None:
-        return None
-    return view.commits(charge._replace(state="abandoned", returned=True)).keeps().ends()
+        return view.ends()
+    return view.commits(charge._replace(state="abandoned", returned=True)).goes("ended").state
 
 
 def mark(_rules: Rules, view: View) -> State | None:
@@ -83,9 +97,12 @@ def put_marker(rules: Rules, view: View) -> State | None:
     """``markers.put_marker``: ``ObjectStore.put_new``."""
     if rules.mutant == "without the marker":
         return view.goes("put").state
-    if view.place(view.me.id).marker and not view.me.marked:
+    standing = view.place(view.me.id).marker
+    if standing and rules.mutant == "any run's marker":
+        return view.goes("put").state
+    if standing:
         return view.ends()
-    return view.puts(view.me.id, marker=True).goes("put").state
+    return view.puts(view.me.id, marker=view.run).goes("put").state
 
 
 def look(rules: Rules, view: View) -> State | None:
@@ -100,7 +117,7 @@ def enter_drawing(_rules: Rules, view: View) -> State | None:
     if charge is None:
         return view.ends()
     drawn = view.me.draw or _draw_of(view)
-    charge = charge._replace(state="drawing", draw=drawn, machine=view.host.machine, boot=view.host.boot)
+    charge = charge._replace(state="drawing", draw=drawn, machine=view.host.machine)
     return view.commits(charge).goes("drawn" if view.me.draw else "drawing", draw=drawn).state
 
 
@@ -111,7 +128,7 @@ def draw(_rules: Rules, view: View) -> State | None:
 
 def finish_entry(_rules: Rules, view: View) -> State | None:
     """``SpoolEntry.finish``: which fails where recovery removed the entry."""
-    entry = view.entry(view.me.id, view.me.epoch)
+    entry = view.entry(view.me.id, view.run)
     if entry is None:
         return view.ends()
     return view.keeps(entry._replace(complete=True)).goes("complete").state
@@ -213,22 +230,22 @@ def abandon_lost(rules: Rules, view: View, host: int) -> State | None:
     return None if view.kept(charge.draw) else _taken(rules, view, charge, "lost")
 
 
-def give_up_reserved(_rules: Rules, view: View) -> State | None:
-    """``settling._end``: what certainly never drew; ``Ledger.abandon`` returns its epsilon."""
+def find_reserved(_rules: Rules, view: View) -> State | None:
+    """``settling.settle``: no run's marker stands."""
     charge = view.holds("reserved")
-    if charge is None or view.place(charge.id).marker:
+    if charge is None or view.place(charge.id).marker not in (NOTHING, WAIVER):
         return None
-    return view.commits(charge._replace(state="abandoned", returned=True)).goes("ended").state
+    return view.goes("unmarked").state
 
 
 def fence_reserved(_rules: Rules, view: View) -> State | None:
     """``settling.settle``: its marker stands, ``Ledger.enter_drawing``, to be spent."""
     charge = view.holds("reserved")
-    if charge is None or not view.place(charge.id).marker:
+    if charge is None or view.place(charge.id).marker in (NOTHING, WAIVER):
         return None
     if not charge.marked:
         return view.ends()  # an older copy
-    return view.commits(charge._replace(state="drawing", draw=_draw_of(view))).goes("lost").state
+    return view.commits(charge._replace(state="drawing", draw=_draw_of(view))).goes("incomplete").state
 
 
 def find_complete(rules: Rules, view: View) -> State | None:
@@ -304,31 +321,38 @@ def shows_incomplete(rules: Rules, view: View, charge: Charge) -> bool:
     """Tell whether this host shows, without a witness, that the charge's draw never came to its end."""
     if rules.mutant == "restored copy without witness":
         return True
-    entry = view.entry(charge.id, charge.draw[-1])
-    incomplete = entry is not None and (not entry.complete or rules.mutant == "with a complete spool")
-    if view.host.machine != charge.machine:
-        return False
     if rules.mutant == "clone with the same machine id and no entry":
-        return True
-    return incomplete and (view.me.same_boot or rules.mutant == "another boot is enough")
+        return view.host.machine == charge.machine
+    entry = _entry_of_draw(rules, view, charge)
+    if entry is None or (entry.complete and rules.mutant != "with a complete spool"):
+        return False
+    here = (view.host.machine, view.host.boot)
+    return entry.begun == here or (rules.mutant == "another boot is enough" and entry.begun[0] == here[0])
+
+
+def _entry_of_draw(rules: Rules, view: View, charge: Charge) -> Entry | None:
+    """Return what this host's spool holds of the run that a charge's marker names."""
+    if rules.mutant == "any run's entry":
+        return next((entry for entry in view.host.spool if entry.id == charge.id), None)
+    return view.entry(charge.id, view.place(charge.id).marker)
 
 
 def _may_return(rules: Rules, view: View, charge: Charge) -> bool:
-    """Tell whether a drawing charge may return at all: few did, nothing stands there, and a run drew it."""
+    """Tell whether a drawing charge may return at all: few did, and nothing stands there."""
     few = view.ledger.returns < MOST_RETURNS or rules.mutant == "a fourth time"
-    drawn_by_a_run = charge.machine >= 0 and rules.mutant != "nothing returns"
-    return few and drawn_by_a_run and not view.place(charge.id).files
+    return few and rules.mutant != "nothing returns" and not view.place(charge.id).files
 
 
 def _taken(rules: Rules, view: View, charge: Charge, at: str) -> State:
     """Raise a charge's epoch and begin a recovery of it."""
     if rules.mutant != "without take-over":
         charge = charge._replace(epoch=charge.epoch + 1)
-    same_boot = (charge.machine, charge.boot) == (view.host.machine, view.host.boot)
-    if rules.mutant == "the last holder's boot" and charge.machine >= 0:
-        charge = charge._replace(machine=view.host.machine, boot=view.host.boot)
-    view = view.commits(charge).goes(at, id=charge.id, epoch=charge.epoch, same_boot=same_boot)
-    return _started(view)
+    return _started(view.commits(charge).goes(at, id=charge.id, epoch=charge.epoch))
+
+
+def _begun(view: View) -> State:
+    """Let a run begin its entry of the spool, in place of any other of its charge."""
+    return _started(view.keeps(Entry(view.me.id, view.run, (view.host.machine, view.host.boot))))
 
 
 def _started(view: View) -> State:
@@ -350,7 +374,7 @@ def _move_witness(rules: Rules, view: View) -> View | None:
 def _is_older(view: View) -> bool:
     """Tell whether the store has the marker of a charge that this ledger lacks."""
     ids = {charge.id for charge in view.ledger.charges}
-    return any(place.marker and place.id not in ids for place in view.places)
+    return any(place.marker not in (NOTHING, WAIVER) and place.id not in ids for place in view.places)
 
 
 def _has_files(view: View, charge: Charge) -> bool:
@@ -363,7 +387,7 @@ def _draw_of(view: View) -> tuple[int, ...]:
 
 def _draw(view: View, at: str) -> State:
     draw = view.me.draw or _draw_of(view)
-    entry = view.entry(view.me.id, view.me.epoch)
+    entry = view.entry(view.me.id, view.run)
     drawn = view.knows("drawn", draw)
     if entry is None:  # recovery removed it
         return drawn.ends()
@@ -375,10 +399,10 @@ _OTHER_BOOT = 9
 
 PROGRAM: dict[str, tuple[tuple[Action, bool], ...]] = {
     "idle": ((reserve, True), (continue_reserved, True)),
-    "reserved": ((draw_early, False), (give_back, True), (mark, True)),
-    "marked": ((put_marker, False),),
+    "reserved": ((draw_early, False), (waive, False), (mark, True)),
+    "marked": ((put_marker, False), (waive, False)),
     "put": ((look, False),),
-    "ready": ((enter_drawing, True),),
+    "ready": ((enter_drawing, True), (waive, False)),
     "drawing": ((draw, False),),
     "drawn": ((finish_entry, False),),
     "complete": ((put_early, False), (stage, True)),
@@ -389,13 +413,15 @@ PROGRAM: dict[str, tuple[tuple[Action, bool], ...]] = {
     "refused": ((give_up, True),),
     "ended": ((forget, False),),
     "taken": (
-        (give_up_reserved, True),
+        (find_reserved, False),
         (fence_reserved, True),
         (find_complete, False),
         (find_incomplete, False),
         (find_staged, False),
         (find_lost, False),
     ),
+    "unmarked": ((waive, False),),
+    "waived": ((give_back, True),),
     "incomplete": ((put_tombstone, False),),
     "lost": ((put_tombstone, False),),
     "fenced": ((find_evidence, False),),

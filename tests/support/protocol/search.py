@@ -6,7 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from support.protocol.actions import PROGRAM, successors, take_over
-from support.protocol.world import LIVE, MOST_RETURNS, NOTHING, RECOVERY, TOMBSTONE, View, first_state, newest
+from support.protocol.world import (
+    LIVE,
+    MOST_RETURNS,
+    NOTHING,
+    RECOVERY,
+    TOMBSTONE,
+    WAIVER,
+    View,
+    first_state,
+    newest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -82,18 +92,26 @@ def owed(rules: Rules, state: State, host: int) -> str:
     if charge is None or charge.state not in LIVE or (rules.witness and not view.ledger.witnessed):
         return ""
     place = view.place(charge.id)
-    if charge.state == "reserved":
-        return "" if place.marker or place.files or place.manifest else "returned"
+    if charge.state == "reserved" and place.marker in (NOTHING, WAIVER):
+        return "" if place.files or place.manifest else "returned"
+    return _owed_once_marked(rules, view, charge)
+
+
+def _owed_once_marked(rules: Rules, view: View, charge: Charge) -> str:
+    """Say the same of a charge that may have drawn."""
+    place = view.place(charge.id)
     if place.manifest == TOMBSTONE or (place.manifest and place.manifest != charge.draw):
         return ""
     kept = any(entry.complete and entry.draw == charge.draw for entry in view.host.spool)
-    if kept or (charge.state == "staged" and place.files == charge.draw):
+    if charge.draw and (kept or (charge.state == "staged" and place.files == charge.draw)):
         return "" if place.files not in (NOTHING, charge.draw) else "published"
-    if charge.state == "staged" or place.files or charge.machine < 0 or view.ledger.returns >= MOST_RETURNS:
+    older = charge.state == "reserved" and not charge.marked
+    if older or charge.state == "staged" or place.files or view.ledger.returns >= MOST_RETURNS:
         return ""
-    begun = any((entry.id, entry.epoch) == (charge.id, charge.draw[-1]) for entry in view.host.spool)
-    here = begun and (view.host.machine, view.host.boot) == (charge.machine, charge.boot)
-    return "returned" if rules.witness or here else ""
+    entry = view.entry(charge.id, place.marker)
+    here = (view.host.machine, view.host.boot)
+    begun = entry is not None and not entry.complete and entry.begun == here
+    return "returned" if rules.witness or begun else ""
 
 
 def outcome(rules: Rules, state: State, host: int) -> str:

@@ -14,9 +14,13 @@ Id = tuple[int, int]
 """A charge: its attempt, and the branch that reserved it."""
 Draw = tuple[int, ...]
 """A noisy version: its charge, the branch in which that entered ``drawing``, the epoch; or `NOTHING`."""
+Run = tuple[int, ...]
+"""Who holds a charge: the epoch, counted from 1, and the branch; or `NOTHING`."""
 NOTHING: Draw = ()
 TOMBSTONE: Draw = (0,)
 """What may stand at a manifest's key instead of a draw's manifest."""
+WAIVER: Run = (0, 0)
+"""What may stand at a marker's key instead of a run: nobody draws."""
 LIVE = ("reserved", "drawing", "staged")
 MOST_RETURNS = 3
 """Draws of a key whose epsilon may return."""
@@ -32,8 +36,7 @@ class Charge(NamedTuple):
     draw: Draw = NOTHING
     """What its ``drawing`` entry names; `NOTHING` before."""
     machine: int = -1
-    """With `boot`: where it entered ``drawing`` to draw; -1 where recovery did that, to spend it."""
-    boot: int = -1
+    """Whose spool it named when it entered ``drawing``; -1 where recovery did that."""
     returned: bool = False
 
 
@@ -54,7 +57,7 @@ class Place(NamedTuple):
     """What a store has of one charge."""
 
     id: Id
-    marker: bool = False
+    marker: Run = NOTHING
     files: Draw = NOTHING
     manifest: Draw = NOTHING
 
@@ -63,7 +66,9 @@ class Entry(NamedTuple):
     """A directory in a spool."""
 
     id: Id
-    epoch: int
+    run: Run
+    begun: tuple[int, int]
+    """The machine, and its boot, on which its run began it."""
     draw: Draw = NOTHING
     complete: bool = False
 
@@ -86,11 +91,7 @@ class Process(NamedTuple):
     host: int = 0
     id: Id = (0, 0)
     epoch: int = 0
-    marked: bool = False
-    """Whether the charge was marked when this process got it."""
     draw: Draw = NOTHING
-    same_boot: bool = False
-    """Of a recovery: whether the charge entered ``drawing`` on its machine, since it booted."""
 
 
 IDLE = Process()
@@ -210,6 +211,11 @@ class View:
         return charge if fits else None
 
     @property
+    def run(self) -> Run:
+        """What tells it from every other holder of its charge, in any copy."""
+        return (self.me.epoch, self.ledger.branch)
+
+    @property
     def places(self) -> tuple[Place, ...]:
         """What is in the store that it reaches."""
         return self.state.stores[self.host.store]
@@ -218,9 +224,9 @@ class View:
         """What the store has of a charge."""
         return next((place for place in self.places if place.id == of), Place(of))
 
-    def entry(self, of: Id, epoch: int) -> Entry | None:
-        """The entry of a charge and epoch in this host's spool."""
-        return next((entry for entry in self.host.spool if (entry.id, entry.epoch) == (of, epoch)), None)
+    def entry(self, of: Id, run: Run) -> Entry | None:
+        """The entry of a run of a charge in this host's spool."""
+        return next((entry for entry in self.host.spool if (entry.id, entry.run) == (of, run)), None)
 
     def kept(self, draw: Draw) -> bool:
         """Tell whether this host's spool has a draw, complete."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,8 @@ from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
+from support.black_hole import black_hole
+from support.dask_clusters import in_processes
 from support.hostile import make_spec, normal
 from support.splits import splits_of
 from support.workers import FragileJob
@@ -68,6 +71,29 @@ def test_a_stopped_worker_is_named_and_others_read_what_it_had(
     assert (tmp_path / "stop marker").exists(), "a worker was stopped"
     named = {address for address in addresses for notice in notices if address in notice}
     assert len(named) == len(notices) == 1
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(300)
+def test_a_worker_whose_network_swallows_everything_is_left_out(
+    rows: tuple[FragileJob, FragileJob, list[Split], Sums], tmp_path: Path
+) -> None:
+    """No connection is closed, and no error comes: heartbeats alone tell."""
+    job, _, partitions, expected = rows
+    job = replace(job, action="none")
+    notices: list[str] = []
+    with (
+        black_hole() as hole,
+        in_processes(tmp_path, behind=hole) as (address, _),
+        open_cluster_for_sums(address, None, SECONDS, notices.append) as cluster,
+    ):
+        cluster.client.wait_for_workers(2, timeout=ENDED_WITHIN)  # type: ignore[union-attr]
+        hole.swallows.set()
+        began = time.monotonic()
+        sums = exact_sums(job, partitions, cluster).open_totals()
+        assert time.monotonic() - began < ENDED_WITHIN
+    assert to_python(sums)["x"].tolist() == to_python(expected)["x"].tolist()
+    assert len(notices) == 1
 
 
 @pytest.mark.audit
