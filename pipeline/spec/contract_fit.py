@@ -216,6 +216,11 @@ def _check_folders(stated: Mapping[str, HiveColumn], folders: Mapping[str, HiveC
 
 def _check_delimited(spec: Spec, source: CsvSpec, contract: DataContract) -> None:
     """Refuse delimited text that is divided or read otherwise than the contract says."""
+    if contract.source.compression == "none" and source.csv.lower().endswith((".gz", ".zst", ".bz2")):
+        message = (
+            "source.csv: by the account's contract files are not compressed, and the name says that they are"
+        )
+        raise SchemaError(message)
     if contract.source.delimited != delimited_form(source):
         message = (
             "source: by the account's contract other signs divide lines, or another header names the "

@@ -170,6 +170,7 @@ COMMANDS: dict[str, Schema] = {
                 closed(
                     {
                         **each(COUNT_OR_NULL, "folders files read rows"),
+                        "unread_folders": listed(TEXT),
                         "columns": listed(
                             closed({"column": TEXT, **each(COUNT, "values fit"), "types": mapped(COUNT)})
                         ),
