@@ -15,6 +15,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
 from suffice.pipeline.spec.spec import require_spec, sampled_parameter
 from suffice.pipeline.spec.terms import DeclaredOrder
+from suffice.pipeline.terms.declaration.derived_columns import physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import (
     LARGEST_SCALE,
@@ -297,6 +298,14 @@ def compile_statistics(
 def measures(spec: Spec) -> dict[str, Measure]:
     """Return what one pass over the data computes, by statistic."""
     return {name: measure_of(entry) for name, entry in spec.statistics.items()}
+
+
+def source_columns(spec: Spec) -> tuple[str, ...]:
+    """Return the columns of the source that a spec reads, each once: none that is derived."""
+    window = (spec.window.column,) if spec.window else ()
+    unit = (spec.privacy.column_unit.column,) if spec.privacy.column_unit else ()
+    statistics = (column for measure in measures(spec).values() for column in columns_of(measure))
+    return physical((*window, *spec.groups, *unit, *statistics), spec.derived)
 
 
 def measure_of(entry: StatisticSpec) -> Measure:

@@ -76,6 +76,7 @@ PLAN: Schema = {
     "contract": or_null(HASH),
     "expect": schema_of(ExpectPlan | None),
     "person": schema_of(YearOfPerson | None),
+    "unchecked_columns": listed(TEXT),
     "target": beside(NeededEpsilon, {"seed": COUNT_OR_NULL}),
     "beside": closed({"seed": COUNT_OR_NULL, "statistics": listed(schema_of(ErrorComparison))}),
 }
@@ -160,7 +161,9 @@ COMMANDS: dict[str, Schema] = {
         }
     ),
     "init": closed({"spec": TEXT, "out": TEXT_OR_NULL}),
-    "plan": closed(PLAN, (*may_lack(Plan), "contract", "target", "beside", "expect", "person")),
+    "plan": closed(
+        PLAN, (*may_lack(Plan), "contract", "target", "beside", "expect", "person", "unchecked_columns")
+    ),
     "inspect": closed(
         {
             "contract": CONTRACT,
