@@ -168,10 +168,20 @@ def check_terms(document: Document, terms: Terms) -> None:
         _refuse_derived(document.location(("window", "column")), terms, window.column)
     if unit is not None:
         _refuse_derived(document.location(("privacy", "unit", "column")), terms, unit.column)
+    _check_zones(document, terms)
     _check_cells(document.location(("groups",)), terms.n_cells)
     periods = sum(len(domain) for domain in terms.groups.values() if domain.every is not None)
     if periods > MOST_PERIODS:
         raise SpecError(document.location(("groups",)), too_many_periods(periods), "group by longer periods")
+
+
+def _check_zones(document: Document, terms: Terms) -> None:
+    """Refuse a time zone for derived times that lie in none: they would be taken for instants of UTC."""
+    for name, of in terms.derived.items():
+        for each in of.inputs:
+            if each.needs_zone and each.column in terms.derived and not terms.derived[each.column].has_zone:
+                rule = f"{each.column!r} has no time zone, so that its times are read as they are"
+                raise SpecError(document.location(("derived", name)), rule, "leave time_zone out")
 
 
 def _refuse_derived(location: str, terms: Terms, column: str) -> None:

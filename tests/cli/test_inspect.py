@@ -77,8 +77,9 @@ def test_the_owner_learns_of_folders_that_are_not_read(workspace: Workspace, suf
     for name in ("20130105", "2013-01-05 00", "05.01.2013", "__HIVE_DEFAULT_PARTITION__"):
         (workspace.data / f"dt={name}").mkdir()
         pq.write_table(pa.table({"cancelled": [True]}), workspace.data / f"dt={name}" / "a.parquet")
+    source: Any = {"parquet": str(workspace.data), "hive": {"dt": "date"}}
     spec = mapping(
-        {"parquet": str(workspace.data), "hive": {"dt": "date"}},
+        source,
         groups=None,
         window={"column": "dt", "every": "day"},
         statistics={"cancelled": {"family": "bernoulli", "column": "cancelled"}},

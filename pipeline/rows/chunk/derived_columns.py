@@ -24,10 +24,12 @@ from suffice.arrays import masked_array
 from suffice.pipeline.rows.chunk import kernels
 from suffice.pipeline.rows.chunk.encoding import Encoder
 from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk.parsed_values import matches, parsed, parsed_type
 from suffice.pipeline.rows.sources.column_values import as_float64, comparable, fixed_width, validity
 from suffice.pipeline.terms.declaration.derived_columns import (
     Arithmetic,
     Case,
+    Constant,
     DatePart,
     MapTo,
     Part,
@@ -39,13 +41,16 @@ from suffice.pipeline.terms.declaration.derived_conditions import (
     ColumnComparison,
     Combination,
     Membership,
+    Negation,
     Presence,
+    TextMatch,
 )
+from suffice.pipeline.terms.declaration.derived_values import Bins, Coalesced, CoalesceTo, Cut, ParsedText
 from suffice.pipeline.terms.declaration.domain_lookup import nearest, units_per_day
 from suffice.pipeline.terms.declaration.time_zones import UTC_OFFSETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -193,6 +198,12 @@ def _function(of: DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:
         Arithmetic: lambda of: partial(_computed, of=of),
         Presence: _present,
         Combination: lambda of: _combined(of, zones),
+        Negation: lambda of: _negated(of, zones),
+        TextMatch: lambda of: _OfOne(of.column, partial(matches, of=of), pa.bool_()),
+        ParsedText: lambda of: _OfOne(of.column, partial(parsed, of=of), parsed_type(of)),
+        Bins: lambda of: _OfOne(of.column, partial(_binned, of=of), pa.float64()),
+        Cut: lambda of: _OfOne(of.column, partial(_cut, of=of), pa.string()),
+        Coalesced: lambda of: partial(_coalesced, of=of),
     }
     return functions[type(of)](of)
 
@@ -284,9 +295,13 @@ def _where_text(function: OfValues, column: pa.Array) -> pa.Array:
 
 def _computed(columns: Columns, of: Arithmetic) -> pa.Array:
     """Compute in float64: null where an operand is null or NaN, or the result is no number."""
-    left, right = (as_float64(columns[column]) for column in of.operands)
+    numbers = [
+        (np.full(1, float(each.number)), None) if isinstance(each, Constant) else as_float64(columns[each])
+        for each in of.operands
+    ]
+    left, right = numbers
     if left is None or right is None:
-        return pa.nulls(len(columns[of.operands[0]]), pa.float64())
+        return pa.nulls(len(columns[of.inputs[0].column]), pa.float64())
     (first, first_source), (second, second_source) = left, right
     with np.errstate(all="ignore"):
         match of.operation:
@@ -300,9 +315,84 @@ def _computed(columns: Columns, of: Arithmetic) -> pa.Array:
                 result = np.where(second == 0.0, np.nan, first / second)
         absent = np.isnan(result)
     for source in (first_source, second_source):
-        if source.null_count:
+        if source is not None and source.null_count:
             absent |= pc.is_null(source).to_numpy(zero_copy_only=False)
     return pa.array(np.clip(result, float(of.lower), float(of.upper)), mask=absent)
+
+
+def _reached(column: pa.Array, edges: Sequence[Fraction], name: str) -> NDArray[np.int64]:
+    """Return how many of ascending numbers each value reaches, exactly; -1 where it is null or NaN."""
+    numbers = np.zeros(len(column), np.int64)
+    for edge in edges:
+        at_least = compared(column, ColumnComparison.model_construct(column=name, at_least=edge), UTC_OFFSETS)
+        numbers += fixed_width(pc.cast(pc.fill_null(at_least, fill_value=False), pa.uint8()))
+    absent = no_value(column)
+    return numbers if absent is None else np.where(absent, -1, numbers)
+
+
+def _binned(column: pa.Array, of: Bins) -> pa.Array:
+    """Return the lower edges of bins; null beyond the first and the last edge."""
+    place = _reached(column, of.bins, of.column) - 1
+    last = len(of.bins) - 1
+    beyond = compared(
+        column, ColumnComparison.model_construct(column=of.column, above=of.bins[-1]), UTC_OFFSETS
+    )
+    is_out = (place < 0) | fixed_width(pc.cast(pc.fill_null(beyond, fill_value=True), pa.uint8())).view(
+        np.bool_
+    )
+    edges = np.array([float(edge) for edge in of.bins])
+    return masked_array(edges[np.clip(place, 0, last - 1)], is_out)
+
+
+def _cut(column: pa.Array, of: Cut) -> pa.Array:
+    """Return the labels of the parts that numbers lie in."""
+    place = _reached(column, of.cut, of.column)
+    chosen = masked_array(np.maximum(place, 0).astype(np.int32), place < 0)
+    return pa.array(of.labels, pa.string()).take(chosen)
+
+
+_COALESCED_TYPES = {
+    CoalesceTo.TEXT: pa.string(),
+    CoalesceTo.NUMBER: pa.float64(),
+    CoalesceTo.BOOLEAN: pa.bool_(),
+    CoalesceTo.DATE: pa.date32(),
+}
+
+
+def _coalesced(columns: Columns, of: Coalesced) -> pa.Array:
+    """Return the first value of several columns, in one type."""
+    kind = _COALESCED_TYPES[of.type]
+    values = [_of_type(columns[name], of.type, kind) for name in of.coalesce]
+    if of.otherwise is not None:
+        stated = float(of.otherwise) if of.type is CoalesceTo.NUMBER else str(of.otherwise)
+        values.append(pa.scalar(stated, kind))
+    return pc.coalesce(*values)
+
+
+def _of_type(column: pa.Array, to: CoalesceTo, kind: pa.DataType) -> pa.Array:
+    """Return a column that serves in one type, NaN as null."""
+    if pa.types.is_dictionary(column.type):
+        column = comparable(column.dictionary).take(column.indices)
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), kind)
+    if to is CoalesceTo.DATE:
+        return dates(column, UTC_OFFSETS).cast(kind)
+    if to is CoalesceTo.NUMBER:
+        numbers = as_float64(column)
+        if numbers is None:
+            return pa.nulls(len(column), kind)
+        absent = no_value(column)
+        return pa.array(numbers[0], mask=absent)
+    return pc.cast(comparable(column), kind)
+
+
+def _negated(of: Negation, zones: Zones) -> Callable[[Columns], pa.Array]:
+    condition = _condition(of.condition, zones)
+    return lambda columns: pc.invert(condition(columns))
+
+
+def _condition(of: str | DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:
+    return partial(_named, name=of) if isinstance(of, str) else _function(of, zones)
 
 
 def _present(of: Presence) -> Callable[[Columns], pa.Array]:
@@ -315,10 +405,7 @@ def _present(of: Presence) -> Callable[[Columns], pa.Array]:
 
 def _combined(of: Combination, zones: Zones) -> Callable[[Columns], pa.Array]:
     """Return Kleene's logic of conditions: null where what is null could still decide."""
-    conditions = [
-        partial(_named, name=each) if isinstance(each, str) else _function(each, zones)
-        for each in of.conditions
-    ]
+    conditions = [_condition(each, zones) for each in of.conditions]
     combine = pc.or_kleene if of.any_of is not None else pc.and_kleene
     return lambda columns: reduce(combine, [condition(columns) for condition in conditions])
 

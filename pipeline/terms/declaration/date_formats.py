@@ -15,12 +15,13 @@ MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
-_SHORT_MONTHS = tuple(month[:3] for month in MONTHS)
+SHORT_MONTHS = tuple(month[:3] for month in MONTHS)
+_HOURS = 12
 _FIRST_PIVOT, _LAST_PIVOT = 1, 9900
 _LONGEST = 100
 _DIGITS = {"Y": ("year", 4), "y": ("short_year", 2), "m": ("month", 2), "d": ("day", 2)}
 _CLOCK_DIGITS = {"H": ("hour", 2), "I": ("half_hour", 2), "M": ("minute", 2), "S": ("second", 2)}
-_WORDS = {"b": ("month_name", _SHORT_MONTHS), "B": ("month_name", MONTHS), "p": ("half", ("am", "pm"))}
+_WORDS = {"b": ("month_name", SHORT_MONTHS), "B": ("month_name", MONTHS), "p": ("half", ("am", "pm"))}
 _DIRECTIVES = {**_DIGITS, **_CLOCK_DIGITS, "f": ("fraction", 6)}
 _KNOWN = "%Y, %y, %m, %b, %B, %d, %H, %I, %p, %M, %S, %f and %%"
 _TOKEN = re.compile(r"%(?P<directive>.)|(?P<literal>[^%]+)|(?P<lone>%)", re.DOTALL)
@@ -134,25 +135,27 @@ class DateFormat:
 
     def date(self, text: str) -> dt.date | None:
         """Return the day that a text names, whatever the time of day beside it; None where it names none."""
+        moment = self.moment(text)
+        return None if moment is None else moment.date()
+
+    def moment(self, text: str) -> dt.datetime | None:
+        """Return the day and the time of day that a text names, midnight where it has none; or None."""
         parts = re.fullmatch(self.pattern, text, re.ASCII | re.IGNORECASE)
         if parts is None:
             return None
-        stated = parts.groupdict()
-        if "year" in stated:
-            year = int(stated["year"])
-        else:
-            year = full_year(int(stated["short_year"]), self.pivot or 0)
-        if "month" in stated:
-            month = int(stated["month"])
-        else:
-            month = _SHORT_MONTHS.index(stated["month_name"][:3].lower()) + 1
-        limits = {"hour": 23, "minute": 59, "second": 59}
-        if any(int(stated[name]) > most for name, most in limits.items() if name in stated):
+        stated = {name: part.lower() for name, part in parts.groupdict().items()}
+        short = stated.get("short_year")
+        year = int(stated["year"]) if short is None else full_year(int(short), self.pivot or 0)
+        name = stated.get("month_name")
+        month = int(stated["month"]) if name is None else SHORT_MONTHS.index(name[:3]) + 1
+        half_hour = int(stated.get("half_hour", "12"))
+        if not 1 <= half_hour <= _HOURS:
             return None
-        if "half_hour" in stated and not 1 <= int(stated["half_hour"]) <= 12:
-            return None
+        hour = int(stated.get("hour", half_hour % _HOURS + _HOURS * (stated.get("half") == "pm")))
+        minute, second = (int(stated.get(part, "0")) for part in ("minute", "second"))
+        fraction = int(stated.get("fraction", "").ljust(6, "0"))
         try:
-            return dt.date(year, month, int(stated["day"]))
+            return dt.datetime(year, month, int(stated["day"]), hour, minute, second, fraction)  # noqa: DTZ001
         except ValueError:
             return None
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, field
-from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,14 @@ from suffice.pipeline.terms.declaration.column_types import (
     TypeFamily,
 )
 from suffice.pipeline.terms.declaration.derived_columns import PublicMap
-from suffice.pipeline.terms.declaration.derived_conditions import ColumnComparison, Combination, Membership
+from suffice.pipeline.terms.declaration.derived_conditions import (
+    ColumnComparison,
+    Combination,
+    Membership,
+    Negation,
+    TextMatch,
+)
+from suffice.pipeline.terms.declaration.derived_values import Bins, Cut, ParsedText
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_label, period_start
 from suffice.pipeline.terms.declaration.fields import UnitType
 from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn, orders_of
@@ -37,6 +43,7 @@ from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from fractions import Fraction
 
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
@@ -167,29 +174,45 @@ def _uses(spec: Spec) -> Iterator[Use]:
 
 
 def _derived(derived: DerivedColumn) -> Iterator[Use]:
-    stated: list[Any] = []
-    hint: TypeFamily | None = None
-    if isinstance(derived, Combination):
-        for condition in derived.conditions:
+    if isinstance(derived, Combination | Negation):
+        conditions = derived.conditions if isinstance(derived, Combination) else (derived.condition,)
+        for condition in conditions:
             if isinstance(condition, str):
                 yield condition, frozenset({TypeFamily.BOOLEAN}), TypeFamily.BOOLEAN, [False, True]
             else:
                 yield from _derived(condition)
         return
-    if isinstance(derived, Membership | PublicMap):
-        hint, stated = _hint(derived.domain), _keys(derived.domain)
-    elif isinstance(derived, ColumnComparison):
-        ends = [end[0] for end in (derived.lowest, derived.highest) if end is not None]
-        for end in ends:
-            stated += (
-                [float(end) - 1, float(end), float(end) + 1]
-                if isinstance(end, Fraction)
-                else [dt.date.fromisoformat(end)]
-            )
+    hint, stated = _stated(derived)
     for of in derived.inputs:
         likely = TypeFamily.TIMESTAMP if of.families <= TIMESTAMPS else hint
         numbers = [0.5, 1.0, 2.0] if set(of.families) == set(NUMBERS) else []
         yield of.column, of.families, likely, stated or numbers
+
+
+def _stated(derived: DerivedColumn) -> tuple[TypeFamily | None, list[Any]]:
+    """Return what a column is likeliest, and values of it that a derived one states or turns on."""
+    match derived:
+        case Membership() | PublicMap():
+            return _hint(derived.domain), _keys(derived.domain)
+        case TextMatch():
+            texts = [each for text in derived.texts for each in (text, f"a{text}z", text[:-1])]
+            return TypeFamily.TEXT, texts
+        case ParsedText():
+            suffixed = (f"2.5{text}" for text in derived.suffixes or ())
+            return TypeFamily.TEXT, ["1", "20130105", "05-JAN-13", "1.234,5", *suffixed]
+        case Bins() | Cut():
+            edges = derived.bins if isinstance(derived, Bins) else derived.cut
+            return None, [each for edge in edges for each in (float(edge) - 1, float(edge))]
+        case ColumnComparison():
+            ends = (end[0] for end in (derived.lowest, derived.highest) if end is not None)
+            return None, [each for end in ends for each in _around(end)]
+    return None, []
+
+
+def _around(end: Fraction | str) -> list[Any]:
+    if isinstance(end, str):
+        return [dt.date.fromisoformat(end)]
+    return [float(end) - 1, float(end), float(end) + 1]
 
 
 def _serving(domain: Domain) -> frozenset[TypeFamily]:
