@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 _MOST_TOTAL_ROWS = 10**15
+ROWS_PER_UNIT = "rows_per_unit"
 
 
 _MOST_STATISTICS = 1000
@@ -177,11 +178,13 @@ def check_terms(document: Document, terms: Terms) -> None:
 
 def _check_zones(document: Document, terms: Terms) -> None:
     """Refuse a time zone for derived times that lie in none: they would be taken for instants of UTC."""
-    for name, of in terms.derived.items():
+    computed = {f"derived.{name}": of for name, of in terms.derived.items()}
+    computed |= {place: of for place, of in terms.conditions.items() if not isinstance(of, str)}
+    for place, of in computed.items():
         for each in of.inputs:
             if each.needs_zone and each.column in terms.derived and not terms.derived[each.column].has_zone:
                 rule = f"{each.column!r} has no time zone, so that its times are read as they are"
-                raise SpecError(document.location(("derived", name)), rule, "leave time_zone out")
+                raise SpecError(document.location(tuple(place.split(".", 1))), rule, "leave time_zone out")
 
 
 def _refuse_derived(location: str, terms: Terms, column: str) -> None:
@@ -226,6 +229,11 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: fields.St
         _check_within_unit(document.location((*path, "within_unit")), terms.privacy.column_unit, statistic)
     if statistic.count_clipped is not None:
         _check_count_clipped(document.location((*path, "count_clipped")), statistic)
+    if statistic.where is not None and family.name == ROWS_PER_UNIT:
+        rule = (
+            f"{family.name} counts the rows of units that a bound leaves out, and this acts after the bound"
+        )
+        raise SpecError(document.location((*path, "where")), rule, "state it at the top of the spec")
     broken = family.refused_under(statistic)
     if broken is not None:
         raise SpecError(document.location(path), broken)

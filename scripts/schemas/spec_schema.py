@@ -134,6 +134,7 @@ SCALARS: dict[str, Schema] = {
     "_operands": {"type": "array", "items": {"anyOf": [TEXT, CONSTANT]}, "minItems": 2, "maxItems": 2},
     "_texts": {"anyOf": [SCALAR, {"type": "array", "items": SCALAR, "minItems": 1, "maxItems": 100}]},
     "read_condition": CONDITION,
+    "_where": CONDITION,
     "_format": {"type": "string", "maxLength": 100},
     "_suffixes": {"type": "object", "additionalProperties": NUMBER, "minProperties": 1, "maxProperties": 100},
     "_edges": {"type": "array", "items": NUMBER, "minItems": 1, "maxItems": 100},

@@ -145,7 +145,7 @@ NEGATED = st.one_of(
     CONDITION,
     st.sampled_from([*COLUMNS]).map(lambda name: {"column": name, "is_null": "true"}),
 )
-PARSED = st.sampled_from(
+PARSED: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [
         {"parse": "number"},
         {"parse": "number", "suffixes": {"K": "1000", "M": "1000000", "doz": "12", "%": "0.01"}},

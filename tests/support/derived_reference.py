@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -43,7 +43,7 @@ def _of_value(entry: Mapping[str, Any], value: Any) -> Any:  # noqa: PLR0911 - a
     if "parse" in entry:
         if isinstance(value, bytes):
             return None
-        return parsed(read_derived("x", entry, None), value)
+        return parsed(cast("Any", read_derived("x", entry, None)), value)
     if "bins" in entry or "cut" in entry:
         return _divided(value, entry)
     match = next((key for key in _MATCHES if key in entry), None)

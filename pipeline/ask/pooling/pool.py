@@ -49,6 +49,7 @@ from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived
+from suffice.pipeline.terms.declaration.derived_conditions import condition_inputs, condition_of_plan
 from suffice.pipeline.terms.declaration.domains import Every, next_period, period_start
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -178,14 +179,22 @@ def entry(release: Release, statistic: str) -> dict[str, Any]:
 
     With it stand the derived columns that it and its groups rest on: one name may be derived in two ways.
     """
-    stated = release.entry(statistic)
-    derived = _derived(
-        release, [*release.manifest["plan"]["groups"], *release.statistic(statistic).plan.columns]
-    )
+    stated, plan = release.entry(statistic), release.manifest["plan"]
+    condition = {"where": plan["where"]} if "where" in plan else {}
+    columns = [*plan["groups"], *release.statistic(statistic).plan.columns]
+    columns += _condition_columns(condition.get("where"), stated.get("where"))
+    derived = _derived(release, columns)
     return {
         **{key: value for key, value in stated.items() if key not in _OF_NOISE_ALONE},
+        **({"of rows where": condition["where"]} if condition else {}),
         **({"derived": derived} if derived else {}),
     }
+
+
+def _condition_columns(*conditions: object) -> list[str]:
+    """Return the columns of conditions of rows, as the canonical plan states them."""
+    read = (condition_of_plan(condition) for condition in conditions if condition is not None)
+    return [each.column for of in read for each in condition_inputs(of)]
 
 
 def _derived(release: Release, columns: Sequence[str]) -> dict[str, Any]:

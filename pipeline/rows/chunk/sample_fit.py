@@ -225,12 +225,16 @@ def _count(spec: Spec, batches: Iterator[pa.RecordBatch], counts: _Counts) -> No
     """Count what fits domains and bounds, and which derived columns have values."""
     job = chunk_job(spec.model_copy(update={"window": None}))
     uses = list(_uses(spec))
-    derived = needed(job.names, spec.derived)
+    derived = {name: of for name, of in needed(job.names, job.derived).items() if name in spec.derived}
+    conditions = [(place, name, spec.conditions[place]) for place, name in spec.condition_columns.items()]
     for batch in with_derived(batches, job):
         counts.rows += batch.num_rows
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, of in derived.items():
             counts.add(name, f"derived: {of}", batch.num_rows, _true(has_value(columns[name])))
+        for place, name, condition in conditions:
+            holds = pc.fill_null(columns[name], fill_value=False)
+            counts.add(place, f"holds: {condition}", batch.num_rows, _true(holds))
         for column, use, fits in uses:
             there = has_value(columns[column])
             fitting = fits(columns[column]) & there.to_numpy(zero_copy_only=False)

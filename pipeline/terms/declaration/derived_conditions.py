@@ -400,9 +400,18 @@ def read_condition(entry: object, info: ValidationInfo) -> str | DerivedColumn:
     pydantic.ValidationError, ValueError
         Where it is neither.
     """
+    return _condition(entry, info.context)
+
+
+def condition_of_plan(entry: object) -> str | DerivedColumn:
+    """Read a condition as a canonical plan states it: it names no file."""
+    return _condition(entry, None)
+
+
+def _condition(entry: object, context: dict[str, Any] | None) -> str | DerivedColumn:
     if isinstance(entry, str):
         return read_column(entry)
-    return read_as(CONDITIONS, entry, info.context, _FORMS)
+    return read_as(CONDITIONS, entry, context, _FORMS)
 
 
 def condition_inputs(of: str | DerivedColumn) -> tuple[Input, ...]:

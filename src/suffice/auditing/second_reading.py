@@ -136,6 +136,8 @@ def cell_of(spec: Spec, row: Row, window: str) -> int | None:
         day = _day(row[spec.window.column], str(spec.window.time_zone))
         if day is None or period_label(day, spec.window.every) != window:
             return None
+    if spec.where is not None and _holds(spec, spec.where, row) is not True:
+        return None
     cell = 0
     for column, domain in spec.groups.items():
         code = _code(domain, _value(spec, column, row))
@@ -143,6 +145,10 @@ def cell_of(spec: Spec, row: Row, window: str) -> int | None:
             return None
         cell = cell * len(domain) + code
     return cell
+
+
+def _holds(spec: Spec, condition: Any, row: Row) -> Any:
+    return _value(spec, condition, row) if isinstance(condition, str) else _derived(spec, condition, row)
 
 
 def _value(spec: Spec, column: str, row: Row) -> Any:
