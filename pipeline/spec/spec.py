@@ -20,7 +20,7 @@ from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
-from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
+from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
@@ -95,7 +95,8 @@ def read_statistic(
         way_out = "leave it out: from the noisy statistics anyone draws any number of posterior samples"
         raise SpecError(document.location(("statistics", name, "sample")), rule, way_out)
     try:
-        return family.spec.model_validate(entry, context={"directory": directory})
+        context = {"directory": directory, fields.READS_CONDITION: read_condition}
+        return family.spec.model_validate(entry, context=context)
     except ValidationError as error:
         raise spec_error(document, ("statistics", name), error, family.spec) from None
 

@@ -18,7 +18,7 @@ from pydantic import Field, PlainValidator, ValidationInfo
 
 from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration import fields
-from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
+from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
 from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, too_many_cells
 from suffice.pipeline.terms.declaration.scalars import read_choice
@@ -107,7 +107,7 @@ class Terms(fields.SpecModel):
     dataset: fields.Name
     window: Window | None = None
     privacy: Privacy
-    where: fields.Where = None
+    where: Annotated[str | DerivedColumn | None, PlainValidator(read_condition)] = None
     derived: dict[str, DerivedColumn] = Field(default_factory=dict)
     groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
     statistics: dict[str, fields.StatisticSpec]

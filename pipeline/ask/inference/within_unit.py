@@ -62,6 +62,8 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
+from suffice.pipeline.terms.declaration.derived_conditions import read_condition
+from suffice.pipeline.terms.declaration.fields import READS_CONDITION
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -287,7 +289,8 @@ class Model:
     @classmethod
     def of(cls, statistic: NoisyStatistic, entry: Mapping[str, object]) -> Model:
         """Read a statistic's entry in the canonical plan."""
-        read = FAMILIES[statistic.plan.family].spec.model_validate(_written(entry))
+        context = {READS_CONDITION: read_condition}
+        read = FAMILIES[statistic.plan.family].spec.model_validate(_written(entry), context=context)
         return cls(entry=read.under(statistic.plan.max_rows), statistic=statistic)
 
     def quantities(

@@ -276,10 +276,9 @@ def _count_clipped(value: object) -> CountClipped | None:
 
 
 def _where(value: object, info: ValidationInfo) -> SpecModel | str:
-    # Conditions are made of fields.
-    from suffice.pipeline.terms.declaration.derived_conditions import read_condition
-
-    return read_condition(value, info)
+    # Conditions are made of fields, so that whoever reads a statistic brings what reads its condition.
+    condition: SpecModel | str = (info.context or {})[READS_CONDITION](value, info)
+    return condition
 
 
 def _moment_weight(value: object) -> Fraction:
@@ -318,6 +317,8 @@ IfTrue = Annotated[bool | None, PlainValidator(lambda value: read_boolean(value)
 """Whether something is asked for; what says no is the same plan as what does not say."""
 CountClippedField = Annotated[CountClipped | None, PlainValidator(_count_clipped)]
 """What is the default weight in words or in numbers is the same plan."""
+READS_CONDITION = "read_condition"
+"""In a context: what reads a condition of rows, from its entry and the context."""
 Where = Annotated[SpecModel | str | None, PlainValidator(_where)]
 """A condition of rows: the name of a boolean column, or a `DerivedColumn`."""
 RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf))]

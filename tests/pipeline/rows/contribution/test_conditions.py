@@ -26,7 +26,7 @@ from support.hostile import bernoulli, categorical, make_spec, normal
 from support.units import KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from suffice.pipeline.spec.spec import Spec
 
@@ -84,11 +84,12 @@ def unit_sums(spec: Spec, rows: Sequence[Row]) -> dict[str, Any]:
 def test_rows_of_which_it_is_true_enter(where: Any) -> None:
     rng = np.random.default_rng(3)
     rows = [UNIVERSE[at] for at in rng.integers(0, len(UNIVERSE), 200)]
-    holds = {
+    tests: dict[str, Callable[[Row], bool]] = {
         "flag": lambda row: row[0] is True,
         "x": lambda row: row[2] is not None and row[2] > 0,
         "code": lambda row: row[1] is not None,
-    }[where if isinstance(where, str) else "x" if where is LATE else "code"]
+    }
+    holds = tests[where if isinstance(where, str) else "x" if where is LATE else "code"]
     expected = sums(spec_of(STATISTICS), [row for row in rows if holds(row)])
     top = sums(spec_of(STATISTICS, where=where), rows)
     each = sums(spec_of({name: {**of, "where": where} for name, of in STATISTICS.items()}), rows)
