@@ -55,7 +55,10 @@ def test_counts_are_of_rows_that_enter(workspace: Workspace, neighboring: str) -
 
 
 def test_releases_under_other_conditions_are_not_pooled(workspace: Workspace) -> None:
-    first = released(workspace)[1]
-    second = released(workspace, name="other", where={"column": "arr_delay", "above": "30"})[1]
+    derived = {"airport": {"column": "origin", "trim": "true"}}
+    terms: dict[str, Any] = {"derived": derived, "groups": {"airport": ["EWR", "JFK"]}}
+    first = released(workspace, **terms)[1]
+    there = {"not": {"column": "arr_delay", "is_null": "true"}}
+    second = released(workspace, name="other", where=there, **terms)[1]
     with pytest.raises(UsageError, match="of rows where"):
         suffice.pool("cancelled", same_data=[first, second])

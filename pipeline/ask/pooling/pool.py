@@ -51,6 +51,7 @@ from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived
 from suffice.pipeline.terms.declaration.derived_conditions import condition_inputs, condition_of_plan
 from suffice.pipeline.terms.declaration.domains import Every, next_period, period_start
+from suffice.pipeline.terms.declaration.scalars import as_written
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
@@ -193,14 +194,15 @@ def entry(release: Release, statistic: str) -> dict[str, Any]:
 
 def _condition_columns(*conditions: object) -> list[str]:
     """Return the columns of conditions of rows, as the canonical plan states them."""
-    read = (condition_of_plan(condition) for condition in conditions if condition is not None)
+    stated = (as_written(condition) for condition in conditions if condition is not None)
+    read = (condition_of_plan(condition) for condition in stated)
     return [each.column for of in read for each in condition_inputs(of)]
 
 
 def _derived(release: Release, columns: Sequence[str]) -> dict[str, Any]:
     """Return the derived columns that these columns are or rest on, as the canonical plan states them."""
     stated = release.manifest["plan"]["derived"]
-    derived = {name: read_derived(name, entry, None) for name, entry in stated.items()}
+    derived = {name: read_derived(name, as_written(entry), None) for name, entry in stated.items()}
     return {name: stated[name] for name in sorted(needed(columns, derived))}
 
 
