@@ -121,7 +121,7 @@ class Terms(fields.SpecModel):
     @property
     def conditions(self) -> dict[str, str | DerivedColumn]:
         """The conditions under which rows enter, by the place that states them: all, or one statistic."""
-        stated = {"where": self.where}
+        stated: dict[str, object] = {"where": self.where}
         stated |= {f"statistics.{name}.where": of.where for name, of in self.statistics.items()}
         return {place: of for place, of in stated.items() if isinstance(of, str | DerivedColumn)}
 
