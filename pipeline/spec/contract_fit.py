@@ -18,7 +18,7 @@ from suffice.pipeline.terms.declaration.column_types import (
     TypeFamily,
 )
 from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
-from suffice.pipeline.terms.declaration.derived_conditions import Input
+from suffice.pipeline.terms.declaration.derived_conditions import Input, condition_inputs
 from suffice.pipeline.terms.declaration.domains import DomainKind
 from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec
@@ -49,9 +49,7 @@ def column_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
     if spec.privacy.column_unit is not None:
         column = spec.privacy.column_unit.column
         yield "privacy.unit.column", Input(column=column, families=ANY_FAMILY)
-    for name, derived in spec.derived.items():
-        for of in derived.inputs:
-            yield f"derived.{shortened_name(name)}", of
+    yield from _computed_uses(spec)
     for column, domain in spec.groups.items():
         yield f"groups.{column}", Input(column=column, families=_serving(domain))
     for name, measure in measures(spec).items():
@@ -61,6 +59,16 @@ def column_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
             yield position, Input(column=read.column, families=needed)
         for order in orders_of([measure]):
             yield f"statistics.{name}.order", Input(column=order, families=_ORDERED)
+
+
+def _computed_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
+    """List what derived columns and conditions of rows need."""
+    for name, derived in spec.derived.items():
+        for of in derived.inputs:
+            yield f"derived.{shortened_name(name)}", of
+    for place, condition in spec.conditions.items():
+        for of in condition_inputs(condition):
+            yield place, of
 
 
 def _serving(domain: Domain) -> frozenset[TypeFamily]:
@@ -216,6 +224,11 @@ def _check_folders(stated: Mapping[str, HiveColumn], folders: Mapping[str, HiveC
 
 def _check_delimited(spec: Spec, source: CsvSpec, contract: DataContract) -> None:
     """Refuse delimited text that is divided or read otherwise than the contract says."""
+    if contract.source.compression == "none" and source.csv.lower().endswith((".gz", ".zst", ".bz2")):
+        message = (
+            "source.csv: by the account's contract files are not compressed, and the name says that they are"
+        )
+        raise SchemaError(message)
     if contract.source.delimited != delimited_form(source):
         message = (
             "source: by the account's contract other signs divide lines, or another header names the "

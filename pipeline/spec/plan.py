@@ -15,6 +15,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
 from suffice.pipeline.spec.spec import require_spec, sampled_parameter
 from suffice.pipeline.spec.terms import DeclaredOrder
+from suffice.pipeline.terms.declaration.derived_columns import physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import (
     LARGEST_SCALE,
@@ -80,6 +81,7 @@ def plan_text(plan: Plan) -> str:
             if statistic.moment_weight is not None
         ),
         *_sentences(plan),
+        *(f"{place}: {of}" for place, of in plan.conditions.items()),
         *(f"{name}: {of}" for name, of in plan.derived.items()),
     ]
     return "\n".join([*parts, *lines])
@@ -112,7 +114,8 @@ def _sentences(plan: Plan) -> list[str]:
 
 @printed(
     "name dataset epsilon neighboring unit max_rows?=column_unit.max_rows unit_nulls?=column_unit.nulls "
-    "window=grid amend=calendar epsilon_per_window=window_epsilon derived=computed groups=sizes "
+    "window=grid amend=calendar epsilon_per_window=window_epsilon where?=in_words derived=computed "
+    "groups=sizes "
     "cells=n_cells plan_hash"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,8 @@ class Plan:
     amend : tuple of Duration
         How long after a window is complete its amendments fall due; not part of the canonical plan, so that a
         published release's plan has none.
+    conditions : dict of str to (str or DerivedColumn)
+        Under which rows enter, by the place that states them: ``where``, or ``statistics.NAME.where``.
     derived : dict of str to DerivedColumn
         Columns that are computed from others of their row.
     groups : dict of str to Domain
@@ -160,6 +165,7 @@ class Plan:
     column_unit: ColumnUnit | None
     grid: str | None
     amend: tuple[Duration, ...]
+    conditions: dict[str, str | DerivedColumn]
     derived: dict[str, DerivedColumn]
     groups: dict[str, Domain]
     statistics: tuple[StatisticPlan, ...]
@@ -179,7 +185,11 @@ class Plan:
 
         It is no part of the canonical plan: an upgrade changes no release's identity.
         """
-        zones = {zone for of in self.derived.values() for zone in of.time_zones}
+        computed = [
+            *self.derived.values(),
+            *(of for of in self.conditions.values() if not isinstance(of, str)),
+        ]
+        zones = {zone for of in computed for zone in of.time_zones}
         if self.grid is not None:
             zones.add(self.grid.rsplit(":", 1)[1])
         return zone_data_version() if zones - {UTC} else None
@@ -203,6 +213,11 @@ class Plan:
     def sizes(self) -> dict[str, Count]:
         """How many keys every group has."""
         return {name: len(domain) for name, domain in self.groups.items()}
+
+    @property
+    def in_words(self) -> dict[str, str] | None:
+        """Under which conditions rows enter, by place; None where all do."""
+        return {place: str(of) for place, of in self.conditions.items()} or None
 
     @property
     def computed(self) -> dict[str, str]:
@@ -260,6 +275,7 @@ def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:
         column_unit=terms.privacy.column_unit,
         grid=terms.grid,
         amend=terms.window.amend if terms.window else (),
+        conditions=terms.conditions,
         derived=dict(terms.derived),
         groups=dict(terms.groups),
         statistics=tuple(statistics),
@@ -288,15 +304,27 @@ def compile_statistics(
         and terms.privacy.column_unit is None
         and not terms.groups
         and terms.window is None
+        and terms.where is None
     )
     for name, entry in entries:
         epsilon = terms.privacy.epsilon * entry.share / shares
-        yield _compile_statistic(terms, name, entry, epsilon, n_may_be_public=n_may_be_public)
+        # proof: conditions
+        every_row = n_may_be_public and entry.where is None
+        yield _compile_statistic(terms, name, entry, epsilon, n_may_be_public=every_row)
 
 
 def measures(spec: Spec) -> dict[str, Measure]:
     """Return what one pass over the data computes, by statistic."""
     return {name: measure_of(entry) for name, entry in spec.statistics.items()}
+
+
+def source_columns(spec: Spec) -> tuple[str, ...]:
+    """Return the columns of the source that a spec reads, each once: none that is derived."""
+    window = (spec.window.column,) if spec.window else ()
+    unit = (spec.privacy.column_unit.column,) if spec.privacy.column_unit else ()
+    statistics = (column for measure in measures(spec).values() for column in columns_of(measure))
+    conditions = spec.condition_columns.values()
+    return physical((*window, *spec.groups, *unit, *statistics, *conditions), spec.computed)
 
 
 def measure_of(entry: StatisticSpec) -> Measure:
@@ -326,8 +354,18 @@ def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, Wit
     return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
 
 
-def rows_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: bool) -> str | None:
-    """Say what a statistic's parameters are of, under a column unit; None where every row counts."""
+def rows_sentence(
+    entry: StatisticSpec, max_rows: int | None, *, has_groups: bool, is_filtered: bool
+) -> str | None:
+    """Say what a statistic's parameters are of; None where every row counts."""
+    sentence = _unit_sentence(entry, max_rows, has_groups=has_groups)
+    if not is_filtered:
+        return sentence
+    return f"{sentence or 'of rows'}, where the spec's condition holds"
+
+
+def _unit_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: bool) -> str | None:
+    """Say what a statistic's parameters are of, under a column unit."""
     family = FAMILIES[entry.family]
     if max_rows is None:
         return None
@@ -336,6 +374,12 @@ def rows_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: boo
     if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
         return family.of_units.sentence_in_cells if has_groups else family.of_units.sentence
     return f"of rows kept: at most {max_rows} of each unit"
+
+
+def _sentence(terms: Terms, entry: StatisticSpec) -> str | None:
+    is_filtered = terms.where is not None or entry.where is not None
+    max_rows = terms.privacy.max_rows
+    return rows_sentence(entry, max_rows, has_groups=bool(terms.groups), is_filtered=is_filtered)
 
 
 def score_tables(statistic: StatisticSpec, entry: SampleEntry) -> ScoreTables:
@@ -431,7 +475,7 @@ def _compile_statistic(
             quantities=(),
             parameters=family.parameters(entry),
             max_rows=max_rows,
-            rows_of=rows_sentence(entry, max_rows, has_groups=bool(terms.groups)),
+            rows_of=_sentence(terms, entry),
             sample=sample,
         )
     l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows or 1)
@@ -468,5 +512,5 @@ def _compile_statistic(
         within_unit=within_unit,
         counted=block.counted,
         max_rows=max_rows,
-        rows_of=rows_sentence(entry, max_rows, has_groups=bool(terms.groups)),
+        rows_of=_sentence(terms, entry),
     )

@@ -20,7 +20,7 @@ from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
-from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
+from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 
 _MOST_TOTAL_ROWS = 10**15
+ROWS_PER_UNIT = "rows_per_unit"
 
 
 _MOST_STATISTICS = 1000
@@ -94,7 +95,8 @@ def read_statistic(
         way_out = "leave it out: from the noisy statistics anyone draws any number of posterior samples"
         raise SpecError(document.location(("statistics", name, "sample")), rule, way_out)
     try:
-        return family.spec.model_validate(entry, context={"directory": directory})
+        context = {"directory": directory, fields.READS_CONDITION: read_condition}
+        return family.spec.model_validate(entry, context=context)
     except ValidationError as error:
         raise spec_error(document, ("statistics", name), error, family.spec) from None
 
@@ -168,10 +170,22 @@ def check_terms(document: Document, terms: Terms) -> None:
         _refuse_derived(document.location(("window", "column")), terms, window.column)
     if unit is not None:
         _refuse_derived(document.location(("privacy", "unit", "column")), terms, unit.column)
+    _check_zones(document, terms)
     _check_cells(document.location(("groups",)), terms.n_cells)
     periods = sum(len(domain) for domain in terms.groups.values() if domain.every is not None)
     if periods > MOST_PERIODS:
         raise SpecError(document.location(("groups",)), too_many_periods(periods), "group by longer periods")
+
+
+def _check_zones(document: Document, terms: Terms) -> None:
+    """Refuse a time zone for derived times that lie in none: they would be taken for instants of UTC."""
+    computed = {f"derived.{name}": of for name, of in terms.derived.items()}
+    computed |= {place: of for place, of in terms.conditions.items() if not isinstance(of, str)}
+    for place, of in computed.items():
+        for each in of.inputs:
+            if each.needs_zone and each.column in terms.derived and not terms.derived[each.column].has_zone:
+                rule = f"{each.column!r} has no time zone, so that its times are read as they are"
+                raise SpecError(document.location(tuple(place.split(".", 1))), rule, "leave time_zone out")
 
 
 def _refuse_derived(location: str, terms: Terms, column: str) -> None:
@@ -216,6 +230,11 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: fields.St
         _check_within_unit(document.location((*path, "within_unit")), terms.privacy.column_unit, statistic)
     if statistic.count_clipped is not None:
         _check_count_clipped(document.location((*path, "count_clipped")), statistic)
+    if statistic.where is not None and family.name == ROWS_PER_UNIT:
+        rule = (
+            f"{family.name} counts the rows of units that a bound leaves out, and this acts after the bound"
+        )
+        raise SpecError(document.location((*path, "where")), rule, "state it at the top of the spec")
     broken = family.refused_under(statistic)
     if broken is not None:
         raise SpecError(document.location(path), broken)

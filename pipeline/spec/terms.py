@@ -18,7 +18,7 @@ from pydantic import Field, PlainValidator, ValidationInfo
 
 from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration import fields
-from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
+from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
 from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, too_many_cells
 from suffice.pipeline.terms.declaration.scalars import read_choice
@@ -36,6 +36,8 @@ DEFAULT_MAX_TOTAL_ROWS = 10**12
 
 
 PLAN_VERSION = "1"
+_CONDITION = "\0where"
+"""Begins the name of a column that a condition of rows is computed in: no other column's name does."""
 
 
 def _unit(value: object) -> str | fields.ColumnUnit:
@@ -105,6 +107,7 @@ class Terms(fields.SpecModel):
     dataset: fields.Name
     window: Window | None = None
     privacy: Privacy
+    where: Annotated[str | DerivedColumn | None, PlainValidator(read_condition)] = None
     derived: dict[str, DerivedColumn] = Field(default_factory=dict)
     groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
     statistics: dict[str, fields.StatisticSpec]
@@ -115,9 +118,33 @@ class Terms(fields.SpecModel):
         """Number of cells: the product of the groups' sizes."""
         return math.prod(len(domain) for domain in self.groups.values())
 
+    @property
+    def conditions(self) -> dict[str, str | DerivedColumn]:
+        """The conditions under which rows enter, by the place that states them: all, or one statistic."""
+        stated: dict[str, object] = {"where": self.where}
+        stated |= {f"statistics.{name}.where": of.where for name, of in self.statistics.items()}
+        return {place: of for place, of in stated.items() if isinstance(of, str | DerivedColumn)}
+
+    @property
+    def computed(self) -> dict[str, DerivedColumn]:
+        """All columns that are computed from others: those that are derived, and conditions of rows."""
+        conditions = {
+            _CONDITION + place: of for place, of in self.conditions.items() if isinstance(of, DerivedColumn)
+        }
+        return {**self.derived, **conditions}
+
+    @property
+    def condition_columns(self) -> dict[str, str]:
+        """The columns that hold the conditions, by the place that states them."""
+        return {
+            place: of if isinstance(of, str) else _CONDITION + place for place, of in self.conditions.items()
+        }
+
     def canonical_plan(self) -> str:
         """Return the canonical plan: compact JSON, sorted keys, numbers as decimal text, no source."""
         content = {name: fields.canonical(getattr(self, name)) for name in Terms.model_fields}
+        if self.where is None:
+            del content["where"]
         content["format_version"] = PLAN_VERSION
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

@@ -87,6 +87,7 @@ _PLAN = {
     "contract": schema_of(Sha256 | None),
     "expect": schema_of(ExpectPlan | None),
     "person": schema_of(YearOfPerson | None),
+    "unchecked_columns": listed(schema_of(str)),
     "target": schema_of(Target),
     "beside": schema_of(Compared),
 }

@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from suffice.pipeline.terms.declaration.documents import LEFT_OUT
+
 Schema = dict[str, Any]
 
 DEFINITIONS: dict[str, Schema] = {}
@@ -107,12 +109,12 @@ def _written_whole(value: Any) -> Any:
         if key in _NAMES
         else _written_whole(entry)
         for key, entry in value.items()
-        if key not in {"default", "title"}
+        if key not in {"default", "title", LEFT_OUT}
     }
     if isinstance(text := value.get("description"), str):
         kept["description"] = text.split("\n\n")[0].replace("\n", " ")
     if "properties" in kept:
-        kept["required"] = list(kept["properties"])
+        kept["required"] = [name for name, entry in value["properties"].items() if LEFT_OUT not in entry]
     if {"properties", "patternProperties"} & kept.keys():
         kept["additionalProperties"] = False
     return kept

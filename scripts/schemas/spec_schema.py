@@ -78,6 +78,12 @@ COUNT_CLIPPED: Schema = {
 }
 DURATION: Schema = {"type": "string", "pattern": r"^\d+ (hour|day|week)s?$"}
 LIST: Schema = {"type": "array", "items": SCALAR, "minItems": 1}
+CONSTANT: Schema = {
+    "type": "object",
+    "properties": {"number": NUMBER},
+    "required": ["number"],
+    "additionalProperties": False,
+}
 CONDITION: Schema = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/derived"}]}
 SCALARS: dict[str, Schema] = {
     "read_text": TEXT,
@@ -112,6 +118,7 @@ SCALARS: dict[str, Schema] = {
         "enum": ["text", "number", "integer", "boolean", "date", "timestamp", "timestamp_with_offset"]
     },
     "_sign": {"type": "string"},
+    "_divider": {"type": "string"},
     "_root": {"type": "string", "minLength": 1},
     "_version": INTEGER,
     "_identifier": {"type": "string", "minLength": 1},
@@ -124,7 +131,15 @@ SCALARS: dict[str, Schema] = {
     "_conditions": {"type": "array", "items": CONDITION, "minItems": 2, "maxItems": 100},
     "_entries": {"anyOf": [FILE, {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}]},
     "_target": SCALAR,
-    "_operands": {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 2},
+    "_operands": {"type": "array", "items": {"anyOf": [TEXT, CONSTANT]}, "minItems": 2, "maxItems": 2},
+    "_texts": {"anyOf": [SCALAR, {"type": "array", "items": SCALAR, "minItems": 1, "maxItems": 100}]},
+    "read_condition": CONDITION,
+    "_where": CONDITION,
+    "_format": {"type": "string", "maxLength": 100},
+    "_suffixes": {"type": "object", "additionalProperties": NUMBER, "minProperties": 1, "maxProperties": 100},
+    "_edges": {"type": "array", "items": NUMBER, "minItems": 1, "maxItems": 100},
+    "_labels": LIST,
+    "_otherwise": SCALAR,
 }
 """What a reader of a value takes, by its name."""
 

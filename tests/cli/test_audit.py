@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.auditing.audit import FALSE_ALARM, PACKAGES, Audit, MutantResult
-from suffice.auditing.hostile_rows import implied_schema
+from suffice.auditing.implied_columns import implied_schema
 from suffice.auditing.scratch_sources import implied_contract
 from suffice.cli import app
 from suffice.pipeline.spec.spec import load_spec

@@ -71,6 +71,26 @@ def test_what_does_not_fit_is_counted(workspace: Workspace, suffice: Runner) -> 
     }
 
 
+def test_the_owner_learns_of_folders_that_are_not_read(workspace: Workspace, suffice: Runner) -> None:
+    for path in workspace.data.iterdir():
+        path.unlink()
+    for name in ("20130105", "2013-01-05 00", "05.01.2013", "__HIVE_DEFAULT_PARTITION__"):
+        (workspace.data / f"dt={name}").mkdir()
+        pq.write_table(pa.table({"cancelled": [True]}), workspace.data / f"dt={name}" / "a.parquet")
+    source: Any = {"parquet": str(workspace.data), "hive": {"dt": "date"}}
+    spec = mapping(
+        source,
+        groups=None,
+        window={"column": "dt", "every": "day"},
+        statistics={"cancelled": {"family": "bernoulli", "column": "cancelled"}},
+    )
+    path = workspace.directory / "folders.json"
+    path.write_text(json.dumps(spec))
+    counts = suffice.json("inspect", str(path), "--exact-counts")["exact_counts"]
+    assert counts["unread_folders"] == ["dt=05.01.2013"]
+    assert "no window holds them: dt=05.01.2013" in suffice.text("inspect", str(path), "--exact-counts")
+
+
 def test_a_proposed_contract_is_granted_and_kept(
     workspace: Workspace, suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,18 @@ INTEGERS = [0, 1, -1, 15, 16, 2**53 + 1, 2**63 - 1, -(2**63), 12, None, 7]
 FLOATS = [0.0, -0.0, 0.1, 15.0, 15.000001, np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324, None, 2.5, 1.0]
 DECIMALS = [Decimal(text) for text in ("0", "0.1", "15", "-15.01", "99999.99", "12")]
 TEXTS = ["a", " A ", "", "\u00a0é\u2003", "É", "01", "1", "15", "nul\0l", "x" * 300, None, "Ünder"]
+TEXTS += [
+    "25K",
+    "2.55M",
+    "1,234.5",
+    "1.234,5",
+    "+.5e3",
+    "5-JAN-13",
+    "30-FEB-13",
+    "20130105",
+    " 31 dec 69",
+    "1e999",
+]
 SECONDS = [0, -1, 1_364_691_600, 1_364_691_599, 1_382_835_600, 4_120_000_000, 253_402_300_799, None]
 SECONDS += [253_402_300_800, -62_135_596_800, -62_135_596_801, 2**63 - 1, -(2**63), 20_000_000_000]
 
@@ -123,6 +135,43 @@ CONDITION = st.one_of(
     of([*NUMBERS, *TEXT, *FLAGS, *NONE], MEMBERS.map(lambda keys: {"in": keys})),
     of([*TEXT, *FLAGS], st.sampled_from(KEYS).map(lambda key: {"equals": key})),
 )
+MATCHES = st.builds(
+    lambda key, texts: {key: texts},
+    st.sampled_from(["starts_with", "ends_with", "contains"]),
+    st.lists(st.sampled_from(["a", "A", "é", "1", " ", "x" * 20]), min_size=1, unique=True),
+)
+NEGATED = st.one_of(
+    st.just("boolean"),
+    CONDITION,
+    st.sampled_from([*COLUMNS]).map(lambda name: {"column": name, "is_null": "true"}),
+)
+PARSED: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [
+        {"parse": "number"},
+        {"parse": "number", "suffixes": {"K": "1000", "M": "1000000", "doz": "12", "%": "0.01"}},
+        {"parse": "number", "thousands": ","},
+        {"parse": "number", "decimal": ",", "thousands": "."},
+        {"parse": "date", "format": "%d-%b-%y", "pivot": "1970"},
+        {"parse": "timestamp", "format": "%Y%m%d"},
+        {"parse": "date", "format": "%d %b %y", "pivot": "1999"},
+        *({"parse": "date", "epoch": unit} for unit in ("days", "seconds", "milliseconds", "nanoseconds")),
+    ]
+)
+EDGES = st.lists(st.sampled_from(CONSTANTS), min_size=2, unique_by=float).map(
+    lambda edges: sorted(edges, key=float)
+)
+DIVIDED = st.one_of(
+    EDGES.map(lambda edges: {"bins": edges}),
+    EDGES.map(lambda edges: {"cut": edges, "labels": [f"part {n}" for n in range(len(edges) + 1)]}),
+)
+COALESCED = st.one_of(
+    st.lists(st.sampled_from([*NUMBERS, *NONE]), min_size=1).map(
+        lambda names: {"coalesce": names, "type": "number"}
+    ),
+    st.just({"coalesce": ["float64", "int64"], "type": "number", "otherwise": "7"}),
+    st.just({"coalesce": ["string", "view", "large"], "otherwise": "none"}),
+    st.just({"coalesce": ["null", "boolean"], "type": "boolean"}),
+)
 COMBINATION = st.builds(
     lambda key, first, others: {key: [first, *others]},
     st.sampled_from(["any_of", "all_of"]),
@@ -133,11 +182,16 @@ ARITHMETIC = st.builds(
     lambda operation, first, second: {operation: [first, second], "lower": "-100.5", "upper": "1e20"},
     st.sampled_from(["sum", "difference", "product", "ratio"]),
     st.sampled_from([*NUMBERS, *NONE]),
-    st.sampled_from([*NUMBERS]),
+    st.sampled_from([*NUMBERS, {"number": "2.5"}]),
 )
 ENTRY = st.one_of(
     CONDITION,
     COMBINATION,
+    of(TEXT, MATCHES),
+    NEGATED.map(lambda condition: {"not": condition}),
+    of([*NUMBERS, *TEXT, *NONE], PARSED),
+    of([*NUMBERS, *NONE], DIVIDED),
+    COALESCED,
     of([*DAYS, *NONE], st.sampled_from(PARTS[:-1]).map(lambda part: {"part": part})),
     of(ZONED, st.builds(lambda part, zone: {"part": part, **zone}, st.sampled_from(PARTS), ZONES)),
     of(

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -276,3 +277,24 @@ def test_the_page_on_rehearsals_runs(
         if stage in STAGES:
             assert re.search(rf"^    {stage} +[\d.]+ +{re.escape(said[-1])}$", page, re.MULTILINE), line
     assert "already" not in printed[2]
+    assert [line.split()[-3:] for line in printed[3].splitlines()[3:7]] == [
+        line.split()[-3:] for line in page.splitlines() if re.match(r" {4}(origin|delay) ", line)
+    ]
+
+
+def test_a_sample_is_compared_with_the_spec(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
+    sample = tmp_path / "made-up.parquet"
+    pq.write_table(pa.table({"carrier": ["UA", "??", None]}), sample)
+    spec = spec_file(workspace)
+    declared = ("--sample", str(sample), "--sample-is", "synthetic")
+    done = suffice.json("rehearse", spec, *declared)
+    assert done["sample"]["rows"] == 3
+    assert {"column": "carrier", "use": "a key of carrier", "values": 2, "fit": 1} in done["sample"]["checks"]
+    assert "origin" in done["unchecked_columns"]
+    assert "carrier" not in done["unchecked_columns"]
+    assert "declared synthetic: 3 rows" in suffice.text("rehearse", spec, *declared)
+    assert "nobody has checked" in suffice.text("rehearse", spec)
+    assert "carrier" in suffice.json("plan", spec)["unchecked_columns"]
+    assert "--sample-is" in suffice.text("rehearse", spec, *declared[:2], status=2)
+    assert "--sample-is" in suffice.text("rehearse", spec, *declared[2:], status=2)
+    assert "--sample-is" in suffice.text("rehearse", spec, *declared[:3], "private", status=2)

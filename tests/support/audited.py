@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.auditing.hostile_rows import Maker, implied_schema, window_of
+from suffice.auditing.hostile_rows import Maker, window_of
+from suffice.auditing.implied_columns import implied_schema
 from suffice.auditing.running import Runner
 from suffice.auditing.scratch_sources import contract_as_tried, implied_contract
 from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums

@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+
+from suffice.auditing.second_reading_of_texts import parsed
+from suffice.pipeline.terms.declaration.derived_columns import read_derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,13 +25,31 @@ def derived_value(entry: Mapping[str, Any], row: Mapping[str, pa.Scalar]) -> Any
     """Return what a spec's entry makes of a row; None for null."""
     if "any_of" in entry or "all_of" in entry:
         return _combined(entry, row)
+    if "not" in entry:
+        inner = entry["not"]
+        value = row[inner].as_py() if isinstance(inner, str) else derived_value(inner, row)
+        return None if value is None else not value
+    if "coalesce" in entry:
+        return _first(entry, row)
     if "lower" in entry:
         return _computed(entry, row)
     value = plain(row[entry["column"]])
+    if "is_null" in entry:
+        return (value is None) == (entry["is_null"] == "true")
     return None if value is None else _of_value(entry, value)
 
 
-def _of_value(entry: Mapping[str, Any], value: Any) -> Any:
+def _of_value(entry: Mapping[str, Any], value: Any) -> Any:  # noqa: PLR0911 - a kind each
+    if "parse" in entry:
+        if isinstance(value, bytes):
+            return None
+        return parsed(cast("Any", read_derived("x", entry, None)), value)
+    if "bins" in entry or "cut" in entry:
+        return _divided(value, entry)
+    match = next((key for key in _MATCHES if key in entry), None)
+    if match is not None:
+        data = value.encode() if isinstance(value, str) else value
+        return any(_MATCHES[match](data, text.encode()) for text in entry[match])
     if "part" in entry:
         return _part(value, entry["part"], entry.get("time_zone", "UTC"))
     if "trim" in entry or "case" in entry:
@@ -42,6 +63,32 @@ def _of_value(entry: Mapping[str, Any], value: Any) -> Any:
     if "in" in entry or "equals" in entry:
         return any(is_key(value, key) for key in entry.get("in", [entry.get("equals")]))
     return _compared(value, entry)
+
+
+_MATCHES: dict[str, Callable[[bytes, bytes], bool]] = {
+    "starts_with": bytes.startswith,
+    "ends_with": bytes.endswith,
+    "contains": bytes.__contains__,
+}
+
+
+def _first(entry: Mapping[str, Any], row: Mapping[str, pa.Scalar]) -> Any:
+    is_number = entry.get("type") == "number"
+    for column in entry["coalesce"]:
+        if plain(row[column]) is not None:
+            return _float(row[column]) if is_number else plain(row[column])
+    found = entry.get("otherwise")
+    return float(found) if is_number and found is not None else found
+
+
+def _divided(value: Any, entry: Mapping[str, Any]) -> Any:
+    edges = entry.get("bins") or entry["cut"]
+    reached = sum(bool(_compared(value, {"at_least": edge})) for edge in edges)
+    if "cut" in entry:
+        return entry["labels"][reached]
+    if not reached or _compared(value, {"above": edges[-1]}):
+        return None
+    return float(edges[min(reached, len(edges) - 1) - 1])
 
 
 class Instant(int):
@@ -150,10 +197,10 @@ def _compared(value: Any, entry: Mapping[str, Any]) -> bool | None:
 
 def _computed(entry: Mapping[str, Any], row: Mapping[str, pa.Scalar]) -> float | None:
     operation = next(key for key in ("sum", "difference", "product", "ratio") if key in entry)
-    first, second = (row[column] for column in entry[operation])
-    if plain(first) is None or plain(second) is None:
+    numbers = [_operand(each, row) for each in entry[operation]]
+    if None in numbers:
         return None
-    a, b = _float(first), _float(second)
+    a, b = numbers
     if operation == "ratio" and b == 0:
         return None
     with np.errstate(all="ignore"):
@@ -164,6 +211,12 @@ def _computed(entry: Mapping[str, Any], row: Mapping[str, pa.Scalar]) -> float |
     if math.isnan(result):
         return None
     return min(max(result, float(entry["lower"])), float(entry["upper"]))
+
+
+def _operand(of: Any, row: Mapping[str, pa.Scalar]) -> float | None:
+    if isinstance(of, dict):
+        return float(of["number"])
+    return None if plain(row[of]) is None else _float(row[of])
 
 
 def _float(scalar: pa.Scalar) -> float:

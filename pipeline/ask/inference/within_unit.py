@@ -51,7 +51,6 @@ References
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -62,10 +61,13 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
+from suffice.pipeline.terms.declaration.derived_conditions import read_condition
+from suffice.pipeline.terms.declaration.fields import READS_CONDITION
+from suffice.pipeline.terms.declaration.scalars import as_written
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -287,7 +289,8 @@ class Model:
     @classmethod
     def of(cls, statistic: NoisyStatistic, entry: Mapping[str, object]) -> Model:
         """Read a statistic's entry in the canonical plan."""
-        read = FAMILIES[statistic.plan.family].spec.model_validate(_written(entry))
+        context = {READS_CONDITION: read_condition}
+        read = FAMILIES[statistic.plan.family].spec.model_validate(as_written(entry), context=context)
         return cls(entry=read.under(statistic.plan.max_rows), statistic=statistic)
 
     def quantities(
@@ -356,10 +359,3 @@ class Model:
             further=(),
             public_n=int(sizes.flat[0]) if plan.design is Design.MINIMAL else None,
         )
-
-
-def _written(value: object) -> object:
-    """Return a canonical value as a spec states it: truth as text, at every depth."""
-    if isinstance(value, Mapping):
-        return {name: _written(entry) for name, entry in value.items()}
-    return str(value).lower() if isinstance(value, bool) else value

@@ -49,7 +49,9 @@ from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived
+from suffice.pipeline.terms.declaration.derived_conditions import condition_inputs, condition_of_plan
 from suffice.pipeline.terms.declaration.domains import Every, next_period, period_start
+from suffice.pipeline.terms.declaration.scalars import as_written
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
@@ -178,20 +180,29 @@ def entry(release: Release, statistic: str) -> dict[str, Any]:
 
     With it stand the derived columns that it and its groups rest on: one name may be derived in two ways.
     """
-    stated = release.entry(statistic)
-    derived = _derived(
-        release, [*release.manifest["plan"]["groups"], *release.statistic(statistic).plan.columns]
-    )
+    stated, plan = release.entry(statistic), release.manifest["plan"]
+    condition = {"where": plan["where"]} if "where" in plan else {}
+    columns = [*plan["groups"], *release.statistic(statistic).plan.columns]
+    columns += _condition_columns(condition.get("where"), stated.get("where"))
+    derived = _derived(release, columns)
     return {
         **{key: value for key, value in stated.items() if key not in _OF_NOISE_ALONE},
+        **({"of rows where": condition["where"]} if condition else {}),
         **({"derived": derived} if derived else {}),
     }
+
+
+def _condition_columns(*conditions: object) -> list[str]:
+    """Return the columns of conditions of rows, as the canonical plan states them."""
+    stated = (as_written(condition) for condition in conditions if condition is not None)
+    read = (condition_of_plan(condition) for condition in stated)
+    return [each.column for of in read for each in condition_inputs(of)]
 
 
 def _derived(release: Release, columns: Sequence[str]) -> dict[str, Any]:
     """Return the derived columns that these columns are or rest on, as the canonical plan states them."""
     stated = release.manifest["plan"]["derived"]
-    derived = {name: read_derived(name, entry, None) for name, entry in stated.items()}
+    derived = {name: read_derived(name, as_written(entry), None) for name, entry in stated.items()}
     return {name: stated[name] for name in sorted(needed(columns, derived))}
 
 

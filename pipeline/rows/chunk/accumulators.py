@@ -365,6 +365,20 @@ class UnitRows:
         kernels.first_rows(self.ranked, self.units, enters, firsts)
         return firsts
 
+    def chosen(self, positions: NDArray[np.int64]) -> UnitRows:
+        """Return some of the rows, in their order; units that have none of them are left out."""
+        is_chosen = np.zeros(len(self.units), np.bool_)
+        is_chosen[positions] = True
+        numbers, units = np.unique(self.units[positions], return_inverse=True)
+        ranked = self.ranked[is_chosen[self.ranked]]
+        return UnitRows(
+            units=units.astype(np.int32),
+            n_units=len(numbers),
+            cells=self.cells[positions],
+            ranked=(np.cumsum(is_chosen) - 1)[ranked],
+            kept=self.kept[positions],
+        )
+
 
 @runtime_checkable
 class UnitAccumulator(Protocol):

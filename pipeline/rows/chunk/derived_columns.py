@@ -1,8 +1,7 @@
 """Derived columns, computed batch by batch: each is a total function of its own row's values.
 
 Every type of column gives the same answer for the same value. What is stored as a dictionary is computed
-for its entries alone. Conditions are true, false, or null where there is no value. Parts of dates and times
-are those of a time zone's own calendar, by compiled loops that are total on every 64-bit value.
+for its entries alone. Conditions are true, false, or null where there is no value.
 """
 
 from __future__ import annotations
@@ -11,26 +10,24 @@ import datetime as dt
 import math
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache, partial, reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import types
 
 from suffice.arrays import masked_array
-from suffice.pipeline.rows.chunk import kernels
+from suffice.pipeline.rows.chunk.calendar_parts import date_part, dates
 from suffice.pipeline.rows.chunk.encoding import Encoder
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
-from suffice.pipeline.rows.sources.column_values import as_float64, comparable, fixed_width, validity
+from suffice.pipeline.rows.chunk.parsed_values import matches, parsed, parsed_type
+from suffice.pipeline.rows.sources.column_values import as_float64, comparable, fixed_width
 from suffice.pipeline.terms.declaration.derived_columns import (
     Arithmetic,
     Case,
+    Constant,
     DatePart,
     MapTo,
-    Part,
     PublicMap,
     UniformText,
     needed,
@@ -39,13 +36,16 @@ from suffice.pipeline.terms.declaration.derived_conditions import (
     ColumnComparison,
     Combination,
     Membership,
+    Negation,
     Presence,
+    TextMatch,
 )
-from suffice.pipeline.terms.declaration.domain_lookup import nearest, units_per_day
+from suffice.pipeline.terms.declaration.derived_values import Bins, Coalesced, CoalesceTo, Cut, ParsedText
+from suffice.pipeline.terms.declaration.domain_lookup import nearest
 from suffice.pipeline.terms.declaration.time_zones import UTC_OFFSETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -193,6 +193,12 @@ def _function(of: DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:
         Arithmetic: lambda of: partial(_computed, of=of),
         Presence: _present,
         Combination: lambda of: _combined(of, zones),
+        Negation: lambda of: _negated(of, zones),
+        TextMatch: lambda of: _OfOne(of.column, partial(matches, of=of), pa.bool_()),
+        ParsedText: lambda of: _OfOne(of.column, partial(parsed, of=of), parsed_type(of)),
+        Bins: lambda of: _OfOne(of.column, partial(_binned, of=of), pa.float64()),
+        Cut: lambda of: _OfOne(of.column, partial(_cut, of=of), pa.string()),
+        Coalesced: lambda of: partial(_coalesced, of=of),
     }
     return functions[type(of)](of)
 
@@ -284,9 +290,13 @@ def _where_text(function: OfValues, column: pa.Array) -> pa.Array:
 
 def _computed(columns: Columns, of: Arithmetic) -> pa.Array:
     """Compute in float64: null where an operand is null or NaN, or the result is no number."""
-    left, right = (as_float64(columns[column]) for column in of.operands)
+    numbers = [
+        (np.full(1, float(each.number)), None) if isinstance(each, Constant) else as_float64(columns[each])
+        for each in of.operands
+    ]
+    left, right = numbers
     if left is None or right is None:
-        return pa.nulls(len(columns[of.operands[0]]), pa.float64())
+        return pa.nulls(len(columns[of.inputs[0].column]), pa.float64())
     (first, first_source), (second, second_source) = left, right
     with np.errstate(all="ignore"):
         match of.operation:
@@ -300,9 +310,84 @@ def _computed(columns: Columns, of: Arithmetic) -> pa.Array:
                 result = np.where(second == 0.0, np.nan, first / second)
         absent = np.isnan(result)
     for source in (first_source, second_source):
-        if source.null_count:
+        if source is not None and source.null_count:
             absent |= pc.is_null(source).to_numpy(zero_copy_only=False)
     return pa.array(np.clip(result, float(of.lower), float(of.upper)), mask=absent)
+
+
+def _reached(column: pa.Array, edges: Sequence[Fraction], name: str) -> NDArray[np.int64]:
+    """Return how many of ascending numbers each value reaches, exactly; -1 where it is null or NaN."""
+    numbers = np.zeros(len(column), np.int64)
+    for edge in edges:
+        at_least = compared(column, ColumnComparison.model_construct(column=name, at_least=edge), UTC_OFFSETS)
+        numbers += fixed_width(pc.cast(pc.fill_null(at_least, fill_value=False), pa.uint8()))
+    absent = no_value(column)
+    return numbers if absent is None else np.where(absent, -1, numbers)
+
+
+def _binned(column: pa.Array, of: Bins) -> pa.Array:
+    """Return the lower edges of bins; null beyond the first and the last edge."""
+    place = _reached(column, of.bins, of.column) - 1
+    last = len(of.bins) - 1
+    beyond = compared(
+        column, ColumnComparison.model_construct(column=of.column, above=of.bins[-1]), UTC_OFFSETS
+    )
+    is_out = (place < 0) | fixed_width(pc.cast(pc.fill_null(beyond, fill_value=True), pa.uint8())).view(
+        np.bool_
+    )
+    edges = np.array([float(edge) for edge in of.bins])
+    return masked_array(edges[np.clip(place, 0, last - 1)], is_out)
+
+
+def _cut(column: pa.Array, of: Cut) -> pa.Array:
+    """Return the labels of the parts that numbers lie in."""
+    place = _reached(column, of.cut, of.column)
+    chosen = masked_array(np.maximum(place, 0).astype(np.int32), place < 0)
+    return pa.array(of.labels, pa.string()).take(chosen)
+
+
+_COALESCED_TYPES = {
+    CoalesceTo.TEXT: pa.string(),
+    CoalesceTo.NUMBER: pa.float64(),
+    CoalesceTo.BOOLEAN: pa.bool_(),
+    CoalesceTo.DATE: pa.date32(),
+}
+
+
+def _coalesced(columns: Columns, of: Coalesced) -> pa.Array:
+    """Return the first value of several columns, in one type."""
+    kind = _COALESCED_TYPES[of.type]
+    values = [_of_type(columns[name], of.type, kind) for name in of.coalesce]
+    if of.otherwise is not None:
+        stated = float(of.otherwise) if of.type is CoalesceTo.NUMBER else str(of.otherwise)
+        values.append(pa.scalar(stated, kind))
+    return pc.coalesce(*values)
+
+
+def _of_type(column: pa.Array, to: CoalesceTo, kind: pa.DataType) -> pa.Array:
+    """Return a column that serves in one type, NaN as null."""
+    if pa.types.is_dictionary(column.type):
+        column = comparable(column.dictionary).take(column.indices)
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), kind)
+    if to is CoalesceTo.DATE:
+        return dates(column, UTC_OFFSETS).cast(kind)
+    if to is CoalesceTo.NUMBER:
+        numbers = as_float64(column)
+        if numbers is None:
+            return pa.nulls(len(column), kind)
+        absent = no_value(column)
+        return pa.array(numbers[0], mask=absent)
+    return pc.cast(comparable(column), kind)
+
+
+def _negated(of: Negation, zones: Zones) -> Callable[[Columns], pa.Array]:
+    condition = _condition(of.condition, zones)
+    return lambda columns: pc.invert(condition(columns))
+
+
+def _condition(of: str | DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:
+    return partial(_named, name=of) if isinstance(of, str) else _function(of, zones)
 
 
 def _present(of: Presence) -> Callable[[Columns], pa.Array]:
@@ -315,10 +400,7 @@ def _present(of: Presence) -> Callable[[Columns], pa.Array]:
 
 def _combined(of: Combination, zones: Zones) -> Callable[[Columns], pa.Array]:
     """Return Kleene's logic of conditions: null where what is null could still decide."""
-    conditions = [
-        partial(_named, name=each) if isinstance(each, str) else _function(each, zones)
-        for each in of.conditions
-    ]
+    conditions = [_condition(each, zones) for each in of.conditions]
     combine = pc.or_kleene if of.any_of is not None else pc.and_kleene
     return lambda columns: reduce(combine, [condition(columns) for condition in conditions])
 
@@ -328,164 +410,3 @@ def _named(columns: Columns, name: str) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column if pa.types.is_boolean(column.type) else pa.nulls(len(column), pa.bool_())
-
-
-_DAY = 86_400
-_LOWEST = (1 - _EPOCH) * _DAY
-"""The first second of year 1, and below the first one after year 9999."""
-_HIGHEST = (dt.date.max.toordinal() + 1 - _EPOCH) * _DAY
-_NO_TIME = -(2**63)
-_FIRST_DAY = 1 - _EPOCH
-_CYCLE_DAYS = 146_097
-_YEAR, _QUARTER, _MONTH, _WEEK, _DAY_OF_MONTH, _WEEKDAY, _HOUR, _DATE = range(8)
-_CODES = {
-    Part.YEAR: _YEAR,
-    Part.QUARTER: _QUARTER,
-    Part.MONTH: _MONTH,
-    Part.WEEK: _WEEK,
-    Part.DAY: _DAY_OF_MONTH,
-    Part.WEEKDAY: _WEEKDAY,
-    Part.HOUR: _HOUR,
-}
-
-
-def date_part(column: pa.Array, part: Part, zone: ZoneOffsets) -> pa.Array:
-    """Return a part of every date or time, int32; null outside of years 1 to 9999, in UTC or there."""
-    return _numbers(column, _CODES[part], zone)
-
-
-def dates(column: pa.Array, zone: ZoneOffsets) -> pa.Array:
-    """Return the date of every date or time, in days since 1970, int32; null as in `date_part`."""
-    return _numbers(column, _DATE, zone)
-
-
-def _numbers(column: pa.Array, part: int, zone: ZoneOffsets) -> pa.Array:
-    per_day = units_per_day(column.type)
-    local, out = np.empty(len(column), np.int64), np.empty(len(column), np.int32)
-    local_seconds(
-        fixed_width(column).astype(np.int64, copy=False),
-        _DAY if per_day == 1 else 1,
-        max(1, per_day // _DAY),
-        np.array(zone.starts, np.int64),
-        np.array(zone.seconds, np.int64),
-        zone.repeats_from,
-        zone.cycle,
-        local,
-    )
-    part_of(local, part, _calendar(part), out)
-    if column.null_count:
-        kernels.fill_nulls(out, *validity(column), kernels.NOTHING)
-    return masked_array(out, out == kernels.NOTHING)
-
-
-@compiled(
-    read_only(types.int64),
-    types.int64,
-    types.int64,
-    read_only(types.int64),
-    read_only(types.int64),
-    types.int64,
-    types.int64,
-    writable(types.int64),
-)
-def local_seconds(
-    values: NDArray[np.int64],
-    times: int,
-    per_second: int,
-    starts: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    repeats_from: int,
-    cycle: int,
-    out: NDArray[np.int64],
-) -> None:
-    """Return days, or instants in their own unit, as seconds since 1970 in the local calendar."""
-    at, n_starts = 0, len(starts)
-    for row in range(len(values)):
-        value = values[row]
-        if times == 1:
-            second = value // per_second
-        elif -(2**40) < value < 2**40:
-            second = value * times
-        else:
-            second = _NO_TIME
-        out[row] = _NO_TIME
-        if not _LOWEST <= second < _HIGHEST:
-            continue
-        instant = second
-        if instant >= repeats_from + cycle:
-            instant -= (instant - repeats_from) // cycle * cycle
-        # Neighbouring rows mostly have one offset.
-        if starts[at] > instant or (at + 1 < n_starts and starts[at + 1] <= instant):
-            at, end = 0, n_starts
-            while end - at > 1:
-                middle = (at + end) >> 1
-                if starts[middle] <= instant:
-                    at = middle
-                else:
-                    end = middle
-        local = second + offsets[at]
-        if _LOWEST <= local < _HIGHEST:
-            out[row] = local
-
-
-@numba.njit(error_model="numpy")
-def _civil(day: int) -> tuple[int, int, int]:
-    """Return year, month and day of the month of a date from year 1 on, in days since 1970.
-
-    Years begin in March here, in eras of 400 years, as in Hinnant's algorithms.
-    """
-    shifted = day + 719_468
-    era = shifted // 146_097
-    of_era = shifted - era * 146_097
-    year = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
-    of_year = of_era - (365 * year + year // 4 - year // 100)
-    month = (5 * of_year + 2) // 153
-    day_of_month = of_year - (153 * month + 2) // 5 + 1
-    month = month + 3 if month < 10 else month - 9
-    return 400 * era + year + (month <= 2), month, day_of_month
-
-
-@numba.njit(error_model="numpy")
-def _part_of_day(day: int, part: int) -> int:
-    weekday = (day + 3) % 7 + 1  # 1970 began on a Thursday
-    if part == _WEEKDAY:
-        return weekday
-    if part == _WEEK:  # a week belongs to the year of its Thursday
-        day += 4 - weekday
-        before = _civil(day)[0] - 1
-        first = 365 * before + before // 4 - before // 100 + before // 400 + _FIRST_DAY
-        return (day - first) // 7 + 1
-    year, month, day_of_month = _civil(day)
-    return (year, (month + 2) // 3, month, 0, day_of_month)[part]  # in the order of their codes
-
-
-@lru_cache(maxsize=8)
-def _calendar(part: int) -> NDArray[np.int32]:
-    """Return a part of every day of years 1 to 400, after which all but the year repeats."""
-    days = np.zeros(0 if part in {_HOUR, _DATE} else _CYCLE_DAYS, np.int32)
-    tabulate(part, days)
-    return days
-
-
-@compiled(types.int64, writable(types.int32))
-def tabulate(part: int, out: NDArray[np.int32]) -> None:
-    """Write a part of every day from the first of year 1 on, by the proleptic Gregorian calendar."""
-    for row in range(len(out)):
-        out[row] = _part_of_day(row + _FIRST_DAY, part)
-
-
-@compiled(read_only(types.int64), types.int64, read_only(types.int32), writable(types.int32))
-def part_of(local: NDArray[np.int64], part: int, calendar: NDArray[np.int32], out: NDArray[np.int32]) -> None:
-    """Return a part of local times, given the calendar of days in which they lie."""
-    for row in range(len(local)):
-        second = local[row]
-        day = second // _DAY
-        if second == _NO_TIME:
-            out[row] = kernels.NOTHING
-        elif part == _HOUR:
-            out[row] = (second - day * _DAY) // 3600
-        elif part == _DATE:
-            out[row] = day
-        else:
-            cycle, position = divmod(day - _FIRST_DAY, _CYCLE_DAYS)
-            out[row] = calendar[position] + (400 * cycle if part == _YEAR else 0)

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk import accumulators
 from suffice.pipeline.rows.chunk.derived_columns import with_derived
@@ -26,6 +28,7 @@ from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.fields import UnitNulls
 from suffice.pipeline.terms.declaration.time_zones import zone_offsets
 from suffice.pipeline.terms.statistics.measure import (
+    CodeColumn,
     CodeCounts,
     CountedPowers,
     FirstRow,
@@ -89,6 +92,7 @@ def accumulator(measure: Measure, n_cells: int) -> Accumulator:
     return accumulators.MomentAccumulator(measure, n_cells)
 
 
+_TRUE = Domain(kind=DomainKind.LIST, keys=("true",))
 BLOCK_ROWS = 1 << 17
 """Rows read and summed at a time: their codes fit the second-level cache."""
 
@@ -111,6 +115,10 @@ class ChunkJob:
         Whether the rows of a unit are declared to stand together; changes no result.
     orders : tuple of str
         Columns by which statistics order the rows of a unit.
+    where : str or None
+        A column of truth values: rows of which it is not true enter nothing.
+    conditions : dict of str to CodeColumn
+        By statistic, a column of truth values whose one code is that of true: other rows do not enter it.
     derived : dict of str to DerivedColumn
         Columns that are computed from others of their row.
     zones : dict of str to ZoneOffsets
@@ -123,6 +131,8 @@ class ChunkJob:
     unit: ColumnUnit | None = None
     is_clustered: bool = False
     orders: tuple[str, ...] = ()
+    where: str | None = None
+    conditions: dict[str, CodeColumn] = field(default_factory=dict)
     derived: dict[str, DerivedColumn] = field(default_factory=dict)
     zones: dict[str, ZoneOffsets] = field(default_factory=dict)
 
@@ -137,7 +147,10 @@ class ChunkJob:
         window = (self.window[0],) if self.window else ()
         statistics = (of.column for measure in self.measures.values() for of in measure.reads)
         unit = (self.unit.column,) if self.unit else ()
-        return tuple(dict.fromkeys((*window, *self.groups, *unit, *self.orders, *statistics)))
+        conditions = [of.column for of in self.conditions.values()]
+        where = (self.where,) if self.where else ()
+        names = (*window, *where, *self.groups, *unit, *self.orders, *statistics, *conditions)
+        return tuple(dict.fromkeys(names))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -151,8 +164,10 @@ class ChunkJob:
 
     @property
     def cell_columns(self) -> tuple[tuple[str, Domain], ...]:
-        """The columns that choose a row's cell with their keys; a window has a single key."""
-        return (*([self.window] if self.window else []), *self.groups.items())
+        """The columns that choose a row's cell, with their keys; of a window and a condition it is one."""
+        # proof: conditions
+        where = [(self.where, _TRUE)] if self.where else []
+        return (*([self.window] if self.window else []), *where, *self.groups.items())
 
 
 def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
@@ -179,10 +194,22 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
         unit=spec.privacy.column_unit,
         is_clustered=spec.is_clustered,
         orders=orders_of(measures(spec).values()),
-        derived=dict(spec.derived),
+        where=spec.condition_columns.get("where"),
+        conditions={
+            name: CodeColumn(column=column, domain=_TRUE, fallback=None)
+            for name, column in _statistics_conditions(spec)
+        },
+        derived=spec.computed,
     )
     zones = {zone for of in needed(job.names, job.derived).values() for zone in of.time_zones}
     return replace(job, zones={zone: zone_offsets(zone) for zone in sorted(zones)})
+
+
+def _statistics_conditions(spec: Spec) -> list[tuple[str, str]]:
+    """Return the statistics that have a condition of their own, and the columns that hold it."""
+    columns = spec.condition_columns
+    by_name = ((name, columns.get(f"statistics.{name}.where")) for name in spec.statistics)
+    return [(name, column) for name, column in by_name if column is not None]
 
 
 def chunk(partition: Split, job: ChunkJob) -> Sums:
@@ -207,9 +234,18 @@ def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
     """Sum batches of rows, each with at least the columns that the job reads, of types that serve them."""
     cell_reader = CellReader(job.cell_columns)
     readers = {name: [column_reader(of) for of in measure.reads] for name, measure in job.measures.items()}
+    conditions = {name: column_reader(of) for name, of in job.conditions.items()}
     adding_up = {name: accumulator(measure, job.n_cells) for name, measure in job.measures.items()}
     for batch in with_derived(batches, job):
         cells = cell_reader.read(batch)
         for name, adding in adding_up.items():
-            adding.add(cells, [reader.read(batch) for reader in readers[name]])
+            condition = conditions.get(name)
+            entering = cells if condition is None else where_true(cells, condition.read(batch))
+            adding.add(entering, [reader.read(batch) for reader in readers[name]])
     return {name: adding.table() for name, adding in adding_up.items()}
+
+
+def where_true(cells: Codes, condition: Codes) -> Codes:
+    """Return the cells of rows of which a condition is true; -1 for others, which enter nothing."""
+    # proof: conditions
+    return np.where(condition == 0, cells, np.int32(-1))

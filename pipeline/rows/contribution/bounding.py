@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.rows.chunk.accumulators import TransitionAccumulator, UnitAccumulator, UnitRows
-from suffice.pipeline.rows.chunk.partition import accumulator
+from suffice.pipeline.rows.chunk.partition import accumulator, where_true
 from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.records import RecordLayout, by_unit
 
@@ -64,7 +64,14 @@ class UnitSums:
             if whole:
                 rows = unit_rows(records, self._layout.cells(records), max_rows, self._key)
                 for name, adding in whole.items():
-                    adding.add_units(rows, self._columns(records, name))
+                    columns = self._columns(records, name)
+                    condition = self._condition(records, name)
+                    if condition is None:
+                        adding.add_units(rows, columns)
+                        continue
+                    # proof: conditions
+                    chosen = np.flatnonzero(condition == 0)
+                    adding.add_units(rows.chosen(chosen), [column[chosen] for column in columns])
                 self._add_rows(records[rows.kept], by_row)
             else:
                 self._add_rows(first_rows(records, max_rows, self._key), by_row)
@@ -72,7 +79,14 @@ class UnitSums:
     def _add_rows(self, records: Records, accumulators: Mapping[str, Accumulator]) -> None:
         cells = self._layout.cells(records)
         for name, adding in accumulators.items():
-            adding.add(cells, self._columns(records, name))
+            condition = self._condition(records, name)
+            entering = cells if condition is None else where_true(cells, condition)
+            adding.add(entering, self._columns(records, name))
+
+    def _condition(self, records: Records, name: str) -> Codes | None:
+        """Return 0 where a statistic's condition is true, -1 where it is not; None where it has none."""
+        of = self._job.conditions.get(name)
+        return None if of is None else self._layout.column(records, of)
 
     def _columns(self, records: Records, name: str) -> list[Codes]:
         """Return what a statistic reads of the records, in new arrays."""
@@ -80,14 +94,19 @@ class UnitSums:
 
     def _add_sequences(self, records: Records) -> None:
         """Add all rows of some units to the statistics that go along them, and bound them by themselves."""
-        following = [each for each in self._accumulators.values() if isinstance(each, TransitionAccumulator)]
+        following = {
+            name: each for name, each in self._accumulators.items() if isinstance(each, TransitionAccumulator)
+        }
         if not following:
             return
         units, _ = number_units(records, self._key)
         cells = self._layout.cells(records)
-        for adding in following:
+        for name, adding in following.items():
             order = self._layout.order(records, adding.measure.order)
-            adding.add_sequences(units, order, cells, self._layout.column(records, adding.measure.of))
+            codes, condition = self._layout.column(records, adding.measure.of), self._condition(records, name)
+            # What has no code makes no step.
+            entering = codes if condition is None else where_true(codes, condition)
+            adding.add_sequences(units, order, cells, entering)
 
     def sums(self) -> Sums:
         """Return the sums."""

@@ -156,7 +156,8 @@ class RecordLayout:
             _CELL: (0, job.n_cells - 1, -1),
             **{_rest(column): (0, LARGEST_REST, 0) for column in job.orders},
         }
-        for of in (of for measure in job.measures.values() for of in measure.reads):
+        reads = (of for measure in job.measures.values() for of in measure.reads)
+        for of in (*reads, *job.conditions.values()):
             if isinstance(of, CodeColumn):
                 numbers[of] = (0, of.n_codes - 1, -1)
             elif isinstance(of, SideColumn):

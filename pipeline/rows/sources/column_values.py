@@ -198,7 +198,12 @@ def _flags(values: pa.Array) -> Flags:
 def _days_written(parts: pa.Array) -> tuple[Numbers, Flags]:
     """Return days since 1970-01-01, and which there are in the calendar."""
     year, month, day = (_number(parts, name) for name in ("year", "month", "day"))
-    is_month = _flags(parts.is_valid()) & (month >= 1) & (month <= 12)
+    return days_of(year, month, day, _flags(parts.is_valid()))
+
+
+def days_of(year: Numbers, month: Numbers, day: Numbers, is_stated: Flags) -> tuple[Numbers, Flags]:
+    """Return days since 1970-01-01, and which of those that are stated there are in the calendar."""
+    is_month = is_stated & (month >= 1) & (month <= 12)
     months = np.where(is_month, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
     first = months.astype("datetime64[D]").astype(np.int64)
     following = (months + 1).astype("datetime64[D]").astype(np.int64)

@@ -14,10 +14,8 @@ import pickle
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, dataclass_transform
 
-from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.spec.plan import source_columns
 from suffice.pipeline.spec.windows_and_amendments import ALL
-from suffice.pipeline.terms.declaration.derived_columns import physical
-from suffice.pipeline.terms.statistics.measure import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -307,10 +305,7 @@ class Source(Protocol):
 
 def spec_columns(spec: Spec) -> tuple[str, ...]:
     """Return the columns of the source that a spec reads, each once: none that is derived."""
-    window = (spec.window.column,) if spec.window else ()
-    unit = (spec.privacy.column_unit.column,) if spec.privacy.column_unit else ()
-    statistics = (column for measure in measures(spec).values() for column in columns_of(measure))
-    return physical((*window, *spec.groups, *unit, *statistics), spec.derived)
+    return source_columns(spec)
 
 
 def split_rows(n_rows: int, n_columns: int) -> int:

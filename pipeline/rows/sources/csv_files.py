@@ -1,5 +1,7 @@
 """CSV files that a path, a directory or a pattern names: each line is a record.
 
+A file whose name ends in ``.gz``, ``.zst`` or ``.bz2`` is decompressed as it is read, by one task.
+
 Nothing but reading tells how many lines a file has, so `splits` reads all of it once, and counts; the rows
 are read a second time, by the workers.
 """
@@ -140,7 +142,8 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     Parameters
     ----------
     spec : Spec
-        Its ``source.csv`` is a file, a directory (its ``*.csv``, not those below it) or a pattern.
+        Its ``source.csv`` is a file, a directory (its ``*.csv``, compressed or not, none below it) or a
+        pattern.
     window : str
         The window that will be read, or ``all``.
     contract : DataContract, optional
@@ -162,8 +165,9 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     known = frozenset({*columns, *source.columns, *(source.header or ())})
     unit = spec.privacy.column_unit.column if spec.privacy.column_unit else None
     files, without_rows = [], []
-    for path in _listed(address, may_be_empty=contract is not None):
-        csv = _pinned(path, source, known, unit)
+    is_plain = _is_plain(contract)
+    for path in _listed(address, may_be_empty=contract is not None, is_plain=is_plain):
+        csv = _pinned(path, source, known, unit, contract)
         if csv is None and contract is None:
             message = (
                 f"{_PLACE}: the first line of {path} does not name columns: write such a line, or name the "
@@ -269,21 +273,65 @@ def _status(path: str) -> file_access.PinnedFile:
         raise UsageError(message) from None
 
 
-def _listed(address: str, *, may_be_empty: bool) -> Sequence[str]:
+def _is_plain(contract: DataContract | None) -> bool:
+    """Tell whether a contract says that no file is compressed."""
+    return contract is not None and contract.source.compression == "none"
+
+
+def _listed(address: str, *, may_be_empty: bool, is_plain: bool) -> Sequence[str]:
     if is_url(address):
-        return [file.address for file in file_access.list_objects(address, KIND, may_be_empty=may_be_empty)]
-    return file_access.list_files(address, KIND, may_be_empty=may_be_empty)
+        objects = file_access.list_objects(address, KIND, may_be_empty=may_be_empty)
+        paths: Sequence[str] = [file.address for file in objects]
+    else:
+        paths = file_access.list_files(address, KIND, may_be_empty=may_be_empty)
+    if not is_plain:
+        _refuse_compressed_twice(paths)
+    return paths
 
 
-def _pinned(path: str, source: CsvSpec, known: frozenset[str], unit: str | None) -> CsvFile | None:
-    """Pin a file; None where its first line is needed and names no columns."""
+def _refuse_compressed_twice(paths: Sequence[str]) -> None:
+    """Refuse files that stand beside themselves, compressed: their rows would count twice."""
+    known: dict[str, str] = {}
+    for path in paths:
+        plain = path if file_access.compression_of(path) is None else path.rpartition(".")[0]
+        first = known.setdefault(plain, path)
+        if first != path:
+            message = (
+                f"{_PLACE}: {first} and {path} are one file by their names, so its rows would count twice: "
+                "leave one of them, or name the one that is meant"
+            )
+            raise UsageError(message)
+
+
+def _pinned(
+    path: str, source: CsvSpec, known: frozenset[str], unit: str | None, contract: DataContract | None
+) -> CsvFile | None:
+    """Pin a file; None where its first line is needed and names no columns, or by the contract.
+
+    Raises
+    ------
+    UsageError
+        Where it cannot be read, or is compressed under a plain name. The latter is said only of a file whose
+        first line names its columns: of others it is a record.
+    """
+    compression = file_access.compression_of(path)
+    if compression is not None and _is_plain(contract):
+        return None
+    file = _status(path)
     try:
-        file = file_access.status(path)
-        with file_access.opened(file) as content:
+        with file_access.opened_text(file) as content:
             head = _head(content)
     except OSError:
-        message = f"{_PLACE}: {path} cannot be read"
+        if contract is not None and compression is not None:
+            return None
+        how = f" as its name says, by {compression}" if compression else ""
+        message = f"{_PLACE}: {path} cannot be read{how}"
         raise UsageError(message) from None
+    if source.header is None and compression is None and file_access.looks_compressed(head):
+        message = (
+            f"{_PLACE}: {path} is compressed, and its name does not say so: let it end in .gz, .zst or .bz2"
+        )
+        raise UsageError(message)
     start = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
     names: Sequence[str | None] | None = source.header
     if names is None:
@@ -327,8 +375,10 @@ def _count(csv: CsvFile) -> list[Lines]:
     ranges = []
     start = position = csv.start
     n_rows = 0
+    # To the middle of a compressed file no way is shorter than all that stands before it.
+    is_divided = file_access.compression_of(csv.file.address) is None
     try:
-        with file_access.opened(csv.file) as content:
+        with file_access.opened_text(csv.file) as content:
             content.seek(start)
             ends_within = False
             while read := content.read(COUNT_BYTES):
@@ -336,7 +386,7 @@ def _count(csv: CsvFile) -> list[Lines]:
                 end = position + read.rfind(b"\n") + 1
                 position += len(read)
                 ends_within = end < position
-                if b"\n" in read and end - start >= RANGE_BYTES:
+                if is_divided and b"\n" in read and end - start >= RANGE_BYTES:
                     ranges.append(Lines(csv=csv, start=start, stop=end, n_rows=n_rows))
                     start, n_rows = end, 0
     except OSError:
@@ -370,7 +420,7 @@ def _read_lines(piece: Lines, columns: Sequence[str], block_rows: int) -> Iterat
     kinds = {name: types.get(name, CsvType.TEXT) for name in columns}
     n_rows = 0
     try:
-        with file_access.opened(csv.file) as content:
+        with file_access.opened_text(csv.file) as content:
             for block in delimited_lines.line_blocks(content, piece.start, piece.stop):
                 texts = delimited_lines.columns_of(block, csv.form, positions)
                 n_rows += len(texts[0])

@@ -9,14 +9,18 @@ client's texts may repeat requests, which can be signed: none of them leaves thi
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import glob
 import io
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import pyarrow as pa
 
 from suffice.buckets import VARIABLES, connect
 from suffice.errors import UsageError
@@ -30,6 +34,10 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _FORMATS = {"parquet": "Parquet", "csv": "CSV"}
+_COMPRESSED_KIND = "csv"
+"""The kind of source whose files may be compressed as a whole."""
+_COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "bz2": "bz2"}
+_BEGINNINGS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh")
 
 
 def list_files(pattern: str, kind: str = "parquet", *, may_be_empty: bool = False) -> tuple[str, ...]:
@@ -167,7 +175,7 @@ def list_objects(address: str, kind: str = "parquet", *, may_be_empty: bool = Fa
 def _listed_objects(address: str, kind: str, *, may_be_empty: bool) -> list[PinnedFile]:
     if not glob.has_magic(address):
         listed = _pinned(address, kind, recursive=False)
-        if listed or (may_be_empty and not address.lower().endswith(f".{kind}")):
+        if listed or (may_be_empty and not is_data_file(address.rpartition("/")[2], kind)):
             return listed
         return [status(address)]
     parts = address.split("/")
@@ -203,7 +211,19 @@ def reaches(pattern: str, path: str, kind: str = "parquet") -> bool:
 
 def is_data_file(name: str, kind: str = "parquet") -> bool:
     """Tell whether a directory's file of this name is read: hidden ones, and markers, are not."""
+    if kind == _COMPRESSED_KIND and compression_of(name) is not None:
+        name = name.rpartition(".")[0]
     return Path(name).suffix.lower() == f".{kind}" and not name.startswith((".", "_"))
+
+
+def compression_of(address: str) -> str | None:
+    """Return how a file is compressed by the end of its name; None where it is read as it is."""
+    return _COMPRESSIONS.get(address.lower().rpartition(".")[2])
+
+
+def looks_compressed(head: bytes) -> bool:
+    """Tell whether a file begins as compressed ones do, and no line of names does."""
+    return head.startswith(_BEGINNINGS)
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
@@ -479,3 +499,47 @@ def opened(file: PinnedFile) -> AbstractContextManager[BinaryIO]:
     if is_url(file.address):
         return cast("BinaryIO", ObjectFile(file.address, file.size, file.version))
     return open(file.address, "rb", buffering=0)  # noqa: PTH123 - no Path object per check
+
+
+@contextmanager
+def opened_text(file: PinnedFile) -> Iterator[BinaryIO]:
+    """Open a file of text, from its beginning: what is in it where its name says that it is compressed.
+
+    It is read once, forwards, however large it is.
+
+    Raises
+    ------
+    OSError
+        As `opened`; on reading, also where it is damaged.
+    """
+    compression = compression_of(file.address)
+    with opened(file) as content:
+        if compression is None:
+            yield content
+            return
+        stream = pa.CompressedInputStream(pa.PythonFile(content, mode="r"), compression)
+        with contextlib.closing(stream):
+            yield cast("BinaryIO", _Forwards(stream))
+
+
+class _Forwards:
+    """A stream that is read and moved forwards alone."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, at most so many."""
+        data: bytes = self._stream.read(size)
+        self._position += len(data)
+        return data
+
+    def seek(self, offset: int) -> int:
+        """Move forwards, and return the position."""
+        while self._position < offset and self.read(min(offset - self._position, _SKIPPED_BYTES)):
+            pass
+        return self._position
+
+
+_SKIPPED_BYTES = 1 << 16

@@ -145,7 +145,7 @@ def _of_parquet(data: str) -> pa.Schema:
 def _release_name(address: str) -> str:
     """Return a name for the release: the last word of where the rows are."""
     fixed = re.sub(r"/*[*?\[].*$", "", address).rstrip("/")
-    last = re.split(r"[/:]", re.sub(r"\.(parquet|csv)$", "", fixed))[-1]
+    last = re.split(r"[/:]", re.sub(r"\.(parquet|csv(\.(gz|zst|bz2))?)$", "", fixed))[-1]
     # Of a table the schema stands before it.
     return re.sub(r"[^a-z0-9_-]+", "-", last.split(".")[-1].lower()).strip("-_")[:MOST_LETTERS] or "release"
 
@@ -256,6 +256,8 @@ class Inspection:
         catalogue says what the columns are.
     columns : dict of str to ColumnFit
         Of those that the spec reads.
+    unread : tuple of str
+        Folders with data files whose names state a key's value that does not read as it is declared.
     """
 
     contract: DataContract
@@ -264,6 +266,7 @@ class Inspection:
     read: int | None
     rows: int | None
     columns: dict[str, ColumnFit]
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -271,6 +274,7 @@ class _Notes:
     """What looking at files counts."""
 
     folders: set[str] = field(default_factory=set)
+    unread: set[str] = field(default_factory=set)
     files: int = 0
     read: int = 0
     rows: int = 0
@@ -311,6 +315,7 @@ def inspect(spec: Spec, contract: DataContract | None = None) -> Inspection:
         read=notes.read,
         rows=notes.rows,
         columns=columns,
+        unread=tuple(sorted(notes.unread)),
     )
 
 
@@ -333,7 +338,7 @@ def proposed_contract(spec: Spec, columns: dict[str, ColumnFamily]) -> DataContr
         else WindowRule(column=spec.window.column, time_zone=spec.window.time_zone),
         source=SourceForm(
             kind=source.kind,
-            compression="none" if is_csv else "as_stored" if is_file else None,
+            compression="by_suffix" if is_csv else "as_stored" if is_file else None,
             dates="iso_8601" if is_csv or folders else None,
             folders=dict(folders),
             delimited=delimited_form(source) if isinstance(source, CsvSpec) else None,
@@ -370,7 +375,11 @@ def _parquet_schemas(spec: Spec, notes: _Notes) -> Iterator[tuple[PinnedFile, Ma
     folders = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
     for file, columns in parquet.listed_files(spec.source_address, folders, is_contracted=True):
         notes.files += 1
-        notes.folders.add(file.address.rpartition("/")[0])
+        folder = file.address.rpartition("/")[0]
+        notes.folders.add(folder)
+        texts = (parquet.stated_by(spec.source_address, file.address) or {}) if folders else {}
+        if any(of.value(texts) is None and all(texts.get(key) for key in of.keys) for of in folders.values()):
+            notes.unread.add(folder.removeprefix(f"{spec.source_address}/"))
         try:
             with opened(file) as content, pq.ParquetFile(content) as stored:
                 schema, metadata = stored.schema_arrow, stored.metadata

@@ -9,10 +9,14 @@ import datetime as dt
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from pydantic import Field
+
+from suffice.pipeline.terms.declaration.date_formats import DateFormat
+from suffice.pipeline.terms.declaration.documents import LEFT_OUT
 from suffice.pipeline.terms.declaration.fields import read_column
-from suffice.pipeline.terms.declaration.scalars import read_choice
+from suffice.pipeline.terms.declaration.scalars import read_choice, read_integer, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +79,11 @@ _READ_AS = {
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 """The value of a folder whose rows have null."""
 _INTEGER = re.compile(r"-?\d{1,19}", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d\d(-\d\d)?", re.ASCII)
+_DATE = re.compile(
+    r"(?P<year>\d{4})(?:(?P<month>\d\d)(?P<day>\d\d)"
+    r"|-(?P<iso_month>\d\d)(?:-(?P<iso_day>\d\d)(?:[ T]([01]\d|2[0-3])(:[0-5]\d(:[0-5]\d)?)?)?)?)",
+    re.ASCII,
+)
 _PARTS = ("year", "month", "day")
 _DIGITS = re.compile(r"\d{1,4}", re.ASCII)
 
@@ -102,11 +110,15 @@ class HiveColumn:
         of which may be absent and are then the first.
     is_made : bool
         Whether the keys are the numbers of a date's year, month and day.
+    format : DateFormat or None
+        How a date is written, where it is not as ``2013-01-05``, ``2013-01``, ``20130105``, or the first of
+        these with a time of day.
     """
 
     type: HiveType
     keys: tuple[str, ...]
     is_made: bool = False
+    format: Annotated[DateFormat | None, Field(json_schema_extra={LEFT_OUT: True})] = None
 
     def value(self, texts: Mapping[str, str | None]) -> int | str | dt.date | bool | None:
         """Return the value that folders state, given the texts of their keys; null where they state none."""
@@ -114,6 +126,8 @@ class HiveColumn:
         known = [text for text in stated if text is not None]
         if len(known) < len(stated):
             return None
+        if self.format is not None:
+            return self.format.date(known[0])
         return _made_date(known) if self.is_made else _CONVERT[self.type](known[0])
 
     def dates(self, texts: Mapping[str, str | None]) -> tuple[dt.date, dt.date] | None:
@@ -151,11 +165,27 @@ def _read_entry(name: str, entry: object) -> HiveColumn:
         except ValueError as error:
             message = f"{name}: {error}"
             raise ValueError(message) from None
+    if "date" in entry:
+        return _read_format(name, entry)
     parts = [part for part in _PARTS if part in entry]
     if set(entry) != set(parts) or parts != list(_PARTS[: len(parts)]) or not parts:
         message = f"{name}: a date is made of {{year: KEY}}, {{year: KEY, month: KEY}}, or these and day"
         raise ValueError(message)
     return HiveColumn(type=HiveType.DATE, keys=tuple(_key(entry[part]) for part in parts), is_made=True)
+
+
+def _read_format(name: str, entry: dict[str, object]) -> HiveColumn:
+    """Read a date whose format is stated."""
+    if not entry.keys() <= {"date", "pivot"}:
+        message = f"{name}: a stated format is as {{date: '%d-%b-%y', pivot: 1970}}"
+        raise ValueError(message)
+    try:
+        pivot = read_integer(entry["pivot"]) if "pivot" in entry else None
+        written = DateFormat(read_text(entry["date"]), pivot)
+    except ValueError as error:
+        message = f"{name}: {error}"
+        raise ValueError(message) from None
+    return HiveColumn(type=HiveType.DATE, keys=(_key(name),), format=written)
 
 
 def _key(value: object) -> str:
@@ -175,11 +205,13 @@ def _text(text: str) -> str | None:
 
 
 def _date(text: str) -> dt.date | None:
-    """Return a day, or the first day of a month."""
-    if not _DATE.fullmatch(text):
+    """Return a day, whatever the time of day beside it, or the first day of a month."""
+    parts = _DATE.fullmatch(text)
+    if parts is None:
         return None
+    month, day = parts["month"] or parts["iso_month"], parts["day"] or parts["iso_day"] or "1"
     try:
-        return dt.date.fromisoformat(text if len(text) == len("2013-01-05") else f"{text}-01")
+        return dt.date(int(parts["year"]), int(month), int(day))
     except ValueError:
         return None
 

@@ -79,8 +79,9 @@ class SourceForm:
     ----------
     kind : str
         The key of the kind in a spec.
-    compression : {"as_stored", "none"} or None
-        ``as_stored``: what a file's own footer names. ``none``: files are read as they are. None: no files.
+    compression : {"as_stored", "by_suffix", "none"} or None
+        ``as_stored``: what a file's own footer names. ``by_suffix``: what the end of a file's name says.
+        ``none``: files are read as they are, and one whose name says otherwise has no rows. None: no files.
     dates : {"iso_8601"} or None
         How texts and folders write dates and times; None where neither does.
     folders : dict of str to HiveColumn
@@ -92,7 +93,7 @@ class SourceForm:
     __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
     kind: Annotated[str, Field(pattern=r"^[a-z]{1,40}$")]
-    compression: Literal["as_stored", "none"] | None = None
+    compression: Literal["as_stored", "by_suffix", "none"] | None = None
     dates: Literal["iso_8601"] | None = None
     folders: dict[ColumnName, HiveColumn] = field(default_factory=dict)
     delimited: DelimitedForm | None = None
@@ -131,6 +132,9 @@ class DataContract:
     def document(self) -> dict[str, Any]:
         """Return the contract as JSON has it."""
         document: dict[str, Any] = _ADAPTER.dump_python(self, mode="json")
+        for folder in document["source"]["folders"].values():
+            if folder["format"] is None:  # what is not stated is no part of the contract's identity
+                del folder["format"]
         return document
 
     @property

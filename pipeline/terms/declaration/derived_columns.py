@@ -24,6 +24,7 @@ from suffice.pipeline.terms.declaration.derived_conditions import (
     read_safe_text,
     written,
 )
+from suffice.pipeline.terms.declaration.derived_values import Bins, Coalesced, Cut, ParsedText
 from suffice.pipeline.terms.declaration.domain_entries import read_pairs
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, duplicate
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
@@ -171,19 +172,35 @@ class PublicMap(DerivedColumn):
         return f"{self.column} mapped to {targets}{otherwise}"
 
 
-def _operands(value: object) -> tuple[str, str]:
+class Constant(fields.SpecModel):
+    """A public number in the place of a column."""
+
+    number: fields.Bound
+
+    def __str__(self) -> str:
+        return format_number(self.number)
+
+
+def _operand(value: object) -> str | Constant:
+    return Constant.model_validate(value) if isinstance(value, dict) else fields.read_column(value)
+
+
+def _operands(value: object) -> tuple[str | Constant, str | Constant]:
     if not isinstance(value, list) or len(value) != 2:
-        message = "needs a list of two columns"
+        message = "needs a list of two columns, or of one and a constant, as [x, {number: 2.5}]"
         raise ValueError(message)
-    first, second = map(fields.read_column, value)
+    first, second = map(_operand, value)
+    if isinstance(first, Constant) and isinstance(second, Constant):
+        message = "one of the two is a column"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
     return first, second
 
 
-Operands = Annotated[tuple[str, str] | None, PlainValidator(_operands)]
+Operands = Annotated[tuple[str | Constant, str | Constant] | None, PlainValidator(_operands)]
 
 
 class Arithmetic(DerivedColumn):
-    """A number computed from two others, moved to the nearest of two public bounds where it lies beyond."""
+    """A number computed of two columns, or one and a constant, moved to the nearest of two public bounds."""
 
     sum: Operands = None
     difference: Operands = None
@@ -206,15 +223,16 @@ class Arithmetic(DerivedColumn):
         return one_of(self, _ARITHMETIC, "")
 
     @property
-    def operands(self) -> tuple[str, str]:
-        """The two columns, in order."""
-        operands: tuple[str, str] = getattr(self, self.operation)
+    def operands(self) -> tuple[str | Constant, str | Constant]:
+        """The two columns, or a column and a constant, in order."""
+        operands: tuple[str | Constant, str | Constant] = getattr(self, self.operation)
         return operands
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The two columns."""
-        return tuple(Input(column=column, families=column_types.NUMBERS) for column in self.operands)
+        """The columns."""
+        columns = (each for each in self.operands if isinstance(each, str))
+        return tuple(Input(column=column, families=column_types.NUMBERS) for column in columns)
 
     @property
     def family(self) -> column_types.TypeFamily:
@@ -227,13 +245,24 @@ class Arithmetic(DerivedColumn):
         return f"{self.operation} of {first} and {second}, clipped to {bounds}"
 
 
-KINDS: tuple[type[DerivedColumn], ...] = (*CONDITIONS, DatePart, UniformText, PublicMap, Arithmetic)
+KINDS: tuple[type[DerivedColumn], ...] = (
+    *CONDITIONS,
+    DatePart,
+    UniformText,
+    PublicMap,
+    Arithmetic,
+    ParsedText,
+    Bins,
+    Cut,
+    Coalesced,
+)
 """Every kind of derived column, each known by keys of its own."""
 MOST_DERIVED = 1000
 _FORMS = (
     "a derived column is as {column: x, above: 15}, {column: x, in: [a, b]}, "
-    "{column: x, present: true}, {any_of: [...]}, {column: t, part: month}, {column: x, case: lower}, "
-    "{column: x, map: {...}} or {sum: [a, b], lower: 0, upper: 9}"
+    "{column: x, is_null: true}, {any_of: [...]}, {not: x}, {column: t, part: month}, "
+    "{column: x, case: lower}, {column: x, map: {...}}, {column: x, parse: number}, "
+    "{column: x, bins: [...]}, {coalesce: [a, b]} or {sum: [a, b], lower: 0, upper: 9}"
 )
 
 

@@ -1,6 +1,6 @@
 """Derived columns: what each declares, and those that are true, false or null.
 
-These are comparisons, membership, presence, and combinations of them.
+These are comparisons, membership, parts of texts, presence, and combinations of them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
-from suffice.pipeline.terms.declaration.column_types import ANY_FAMILY, BOOLEANS, DATES, NUMBERS, TypeFamily
+from suffice.pipeline.terms.declaration.column_types import (
+    ANY_FAMILY,
+    BOOLEANS,
+    DATES,
+    NUMBERS,
+    TEXTS,
+    TypeFamily,
+)
 from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, SpecModel, read_bound, read_column
-from suffice.pipeline.terms.declaration.scalars import read_text
+from suffice.pipeline.terms.declaration.scalars import read_boolean, read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
 from suffice.pipeline.terms.declaration.wording import is_safe, shown
 
@@ -65,6 +72,11 @@ class DerivedColumn(SpecModel, ABC):
     def time_zones(self) -> tuple[str, ...]:
         """The names of the time zones that it needs."""
         return ()
+
+    @property
+    def has_zone(self) -> bool:
+        """Whether it is of instants, which lie in every time zone."""
+        return False
 
     @abstractmethod
     def __str__(self) -> str:
@@ -287,10 +299,27 @@ class Membership(_Condition):
 
 
 class Presence(_Condition):
-    """Whether a column has a value: nulls and NaN are none. It is never null itself."""
+    """Whether a column has a value: nulls and NaN are none. It is never null itself.
+
+    ``is_null: true`` is another way to write ``present: false``, and the same plan.
+    """
 
     column: Column
-    present: Boolean
+    present: Boolean = True
+    is_null: Annotated[bool | None, PlainValidator(read_boolean)] = Field(default=None, exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_present(cls, entry: Any) -> Any:
+        if not isinstance(entry, dict):
+            return entry
+        if ("present" in entry) == ("is_null" in entry):
+            message = "needs exactly one of present, is_null"
+            raise ValueError(message)
+        if "present" in entry:
+            return entry
+        others = {key: value for key, value in entry.items() if key != "is_null"}
+        return {**others, "present": str(not read_boolean(entry["is_null"])).lower()}
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -299,6 +328,55 @@ class Presence(_Condition):
 
     def __str__(self) -> str:
         return f"{self.column} has {'a' if self.present else 'no'} value"
+
+
+_MOST_TEXTS = 100
+_MATCHES = ("starts_with", "ends_with", "contains")
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    texts = tuple(map(read_safe_text, values))
+    if not 1 <= len(texts) <= _MOST_TEXTS or "" in texts or len(set(texts)) < len(texts):
+        message = f"needs a text, or a list of 1 to {_MOST_TEXTS} different ones, none of them empty"
+        raise ValueError(message)
+    return texts
+
+
+Texts = Annotated[tuple[str, ...] | None, PlainValidator(_texts)]
+
+
+class TextMatch(_Condition):
+    """Whether a text begins with one of several public ones, ends with one, or has one in it."""
+
+    column: Column
+    starts_with: Texts = None
+    ends_with: Texts = None
+    contains: Texts = None
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        one_of(self, _MATCHES, ", ".join(_MATCHES))
+        return self
+
+    @property
+    def match(self) -> str:
+        """How it is compared: ``starts_with``, ``ends_with`` or ``contains``."""
+        return one_of(self, _MATCHES, "")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What it is compared with."""
+        texts: tuple[str, ...] = getattr(self, self.match)
+        return texts
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The column of texts."""
+        return (Input(column=self.column, families=TEXTS),)
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.match.replace('_', ' ')} {listed(self.texts)}"
 
 
 def listed(keys: tuple[str, ...], most: int = 5) -> str:
@@ -311,13 +389,34 @@ def _conditions(value: object, info: ValidationInfo) -> tuple[str | DerivedColum
     if not isinstance(value, list) or not 2 <= len(value) <= _MOST_CONDITIONS:
         message = f"needs a list of 2 to {_MOST_CONDITIONS} conditions"
         raise ValueError(message)
-    return tuple(_condition(entry, info) for entry in value)
+    return tuple(read_condition(entry, info) for entry in value)
 
 
-def _condition(entry: object, info: ValidationInfo) -> str | DerivedColumn:
+def read_condition(entry: object, info: ValidationInfo) -> str | DerivedColumn:
+    """Read a condition: the name of a boolean column, or what a mapping says.
+
+    Raises
+    ------
+    pydantic.ValidationError, ValueError
+        Where it is neither.
+    """
+    return _condition(entry, info.context)
+
+
+def condition_of_plan(entry: object) -> str | DerivedColumn:
+    """Read a condition as a canonical plan states it: it names no file."""
+    return _condition(entry, None)
+
+
+def _condition(entry: object, context: dict[str, Any] | None) -> str | DerivedColumn:
     if isinstance(entry, str):
         return read_column(entry)
-    return read_as(CONDITIONS, entry, info.context, _FORMS)
+    return read_as(CONDITIONS, entry, context, _FORMS)
+
+
+def condition_inputs(of: str | DerivedColumn) -> tuple[Input, ...]:
+    """Return the columns of a condition; a name is one of booleans."""
+    return (Input(column=of, families=BOOLEANS),) if isinstance(of, str) else of.inputs
 
 
 Conditions = Annotated[tuple[str | DerivedColumn, ...] | None, PlainValidator(_conditions)]
@@ -342,11 +441,7 @@ class Combination(_Condition):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The columns of all conditions."""
-        return tuple(
-            each
-            for of in self.conditions
-            for each in ((Input(column=of, families=BOOLEANS),) if isinstance(of, str) else of.inputs)
-        )
+        return tuple(each for of in self.conditions for each in condition_inputs(of))
 
     @property
     def time_zones(self) -> tuple[str, ...]:
@@ -358,9 +453,35 @@ class Combination(_Condition):
         return f" {'or' if self.any_of else 'and'} ".join(parts)
 
 
-CONDITIONS: tuple[type[DerivedColumn], ...] = (ColumnComparison, Membership, Presence, Combination)
+class Negation(_Condition):
+    """Whether a condition is false: null where it is null."""
+
+    condition: Annotated[str | DerivedColumn, PlainValidator(read_condition)] = Field(alias="not")
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """The columns of the condition."""
+        return condition_inputs(self.condition)
+
+    @property
+    def time_zones(self) -> tuple[str, ...]:
+        """The zones of the condition."""
+        return () if isinstance(self.condition, str) else self.condition.time_zones
+
+    def __str__(self) -> str:
+        return f"not ({self.condition})"
+
+
+CONDITIONS: tuple[type[DerivedColumn], ...] = (
+    ColumnComparison,
+    Membership,
+    TextMatch,
+    Presence,
+    Combination,
+    Negation,
+)
 """Every kind of condition that is written as a mapping."""
 _FORMS = (
     "a condition is the name of a boolean column, or as {column: x, above: 15}, {column: x, in: [a, b]}, "
-    "{column: x, present: true} or {any_of: [...]}"
+    "{column: x, starts_with: AB}, {column: x, is_null: true}, {not: x} or {any_of: [...]}"
 )

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+LEFT_OUT = "left_out"
+"""Marks, in a JSON Schema of pydantic's, a field that documents leave out where it is null."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
     """The JSON Schema of a field, where it says more than the field's type or something else."""

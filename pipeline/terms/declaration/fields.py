@@ -109,6 +109,7 @@ class StatisticSpec(SpecModel):
     rows_of: RowsOfField = RowsOf.ROWS
     within_unit: IfTrue | None = None
     count_clipped: CountClippedField = None
+    where: Where = None
     _max_rows: int | None = PrivateAttr(default=None)
 
     @property
@@ -274,6 +275,12 @@ def _count_clipped(value: object) -> CountClipped | None:
     return CountClipped.model_construct(weight=DEFAULT_COUNT_WEIGHT) if read_boolean(value) else None
 
 
+def _where(value: object, info: ValidationInfo) -> SpecModel | str:
+    # Conditions are made of fields, so that whoever reads a statistic brings what reads its condition.
+    condition: SpecModel | str = (info.context or {})[READS_CONDITION](value, info)
+    return condition
+
+
 def _moment_weight(value: object) -> Fraction:
     weight = parse_decimal(read_text(value))
     if not Fraction(1, 2) <= weight <= 1 << MOST_BITS or (
@@ -310,6 +317,10 @@ IfTrue = Annotated[bool | None, PlainValidator(lambda value: read_boolean(value)
 """Whether something is asked for; what says no is the same plan as what does not say."""
 CountClippedField = Annotated[CountClipped | None, PlainValidator(_count_clipped)]
 """What is the default weight in words or in numbers is the same plan."""
+READS_CONDITION = "read_condition"
+"""In a context: what reads a condition of rows, from its entry and the context."""
+Where = Annotated[SpecModel | str | None, PlainValidator(_where)]
+"""A condition of rows: the name of a boolean column, or a `DerivedColumn`."""
 RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf))]
 EveryField = Annotated[Every, PlainValidator(read_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]

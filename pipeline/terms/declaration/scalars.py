@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -105,3 +106,12 @@ def read_choice(value: object, *, kind: type[Choice]) -> Choice:
 def read_every(value: object) -> Every:
     """Return the length of a period."""
     return read_choice(read_text(value), kind=Every)
+
+
+def as_written(value: object) -> object:
+    """Return a value of a canonical plan as a spec states it: truth as text, at every depth."""
+    if isinstance(value, Mapping):
+        return {name: as_written(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [as_written(entry) for entry in value]
+    return str(value).lower() if isinstance(value, bool) else value

@@ -2,7 +2,7 @@
 
 import { keysOf } from "./domains.js";
 import { add, compare, divide, format, multiply, rational, subtract, toNumber } from "./exact.js";
-import { integer, number, onlyKeys, refused } from "./plan_values.js";
+import { integer, isMapping, number, onlyKeys, refused } from "./plan_values.js";
 
 const ONE = rational(1n);
 const ZERO = rational(0n);
@@ -40,12 +40,16 @@ const COUNT_CLIPPED = [
 export function checkEntry(entry, { unit }, place) {
   const { family, nulls, other } = entry;
   const optional = [
+    "where",
     ...(OF_MOMENTS.includes(family) ? ["moment_weight"] : ["sample"]),
     ...(WITHIN_UNIT.includes(family) ? ["within_unit"] : []),
     ...(COUNT_CLIPPED.includes(family) ? ["count_clipped"] : []),
   ];
   onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
   if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
+  if (entry.where !== undefined && typeof entry.where !== "string" && !isMapping(entry.where)) {
+    throw refused(`${place}.where`, "it is no condition");
+  }
   const isUnits = entry.rows_of === "units" && unit !== null && OF_UNITS.includes(family);
   if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
   if (entry.within_unit !== undefined && (entry.within_unit !== true || unit === null || isUnits)) {

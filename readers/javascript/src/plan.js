@@ -17,7 +17,8 @@ const MOST_COMPONENTS = 65536;
 /** The heading of a release and the fields of its statistics, as its manifest has to state them. */
 export function derive(plan, order) {
   const { privacy } = plan;
-  onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
+  onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], ["where"], "plan");
+  checkCondition(plan.where, "where");
   onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
   if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
   if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
@@ -38,9 +39,10 @@ export function derive(plan, order) {
   const entries = ordered(plan.statistics, order.statistics, "statistics");
   checkVariables(plan.statistics, order.variables);
   const shares = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO);
-  const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
+  const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null && plan.where === undefined;
   const terms = {
-    replaces, unit, maxRows, mayBeMinimal, hasGroups: groups.length > 0, maxTotalRows: integer(plan.max_total_rows, "max_total_rows"),
+    replaces, unit, maxRows, mayBeMinimal, hasGroups: groups.length > 0, isFiltered: plan.where !== undefined,
+    maxTotalRows: integer(plan.max_total_rows, "max_total_rows"),
   };
   const statistics = entries.map(([name, entry]) => {
     const own = divide(multiply(epsilon, share(name, entry)), shares);
@@ -66,7 +68,9 @@ export function derive(plan, order) {
  * The fields of a statistic that follow from the plan: all of them in families that this reader knows, else
  * the price and the noise, which follow from the sensitivity that is stated.
  */
-export function statisticFields({ name, entry, epsilon, terms }, stated) {
+export function statisticFields({ name, entry, epsilon, terms: shared }, stated) {
+  const isFiltered = shared.isFiltered || entry.where !== undefined;
+  const terms = { ...shared, isFiltered, mayBeMinimal: shared.mayBeMinimal && !isFiltered };
   const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
   if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
   const isKnown = isComputedAgain(entry);
@@ -142,7 +146,17 @@ function share(name, entry) {
   return found;
 }
 
-function sentence(entry, { unit, maxRows, hasGroups }) {
+function sentence(entry, terms) {
+  const ofUnits = unitSentence(entry, terms);
+  return terms.isFiltered ? `${ofUnits ?? "of rows"}, where the spec's condition holds` : ofUnits;
+}
+
+/** A condition of rows: a column's name or a mapping, of which a reader needs no more. */
+function checkCondition(condition, place) {
+  if (condition !== undefined && typeof condition !== "string" && !isMapping(condition)) throw refused(place, "it is no condition");
+}
+
+function unitSentence(entry, { unit, maxRows, hasGroups }) {
   if (unit === null) return null;
   if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
   if (entry.family === "normal") {

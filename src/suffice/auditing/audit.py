@@ -416,7 +416,7 @@ def audit(
 
 def _assumed(spec: Spec, path: str | os.PathLike[str] | None) -> tuple[str, DataContract]:
     """Return whose contract the scratch account has, and the contract; the spec fits it."""
-    from suffice.auditing.hostile_rows import implied_schema
+    from suffice.auditing.implied_columns import implied_schema
     from suffice.auditing.scratch_sources import implied_contract  # imports the engine
 
     if path is not None:

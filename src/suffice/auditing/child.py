@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.auditing import hostile_rows, scratch_sources
+from suffice.auditing import hostile_rows, implied_columns, scratch_sources
 from suffice.auditing.audit import LEVELS, AuditRequest, Flaw, Level, MutantResult
 from suffice.auditing.levels import BLACK_BOX, DRAWS, EXACT, NOISE, RUNS, try_black_box, try_chains, try_noise
 from suffice.auditing.mutants import mutants_of
@@ -321,7 +321,7 @@ def carry_out(request: AuditRequest, directory: Path) -> dict[str, Any]:
         runner = Runner(
             spec=spec,
             window=hostile_rows.window_of(spec),
-            schema=hostile_rows.implied_schema(spec, contract),
+            schema=implied_columns.implied_schema(spec, contract),
             directory=directory,
             cluster=cluster,
             address=request.cluster,

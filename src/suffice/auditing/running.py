@@ -49,7 +49,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.auditing.hostile_rows import DataSet, ImpliedColumn
+    from suffice.auditing.hostile_rows import DataSet
+    from suffice.auditing.implied_columns import ImpliedColumn
     from suffice.pipeline.cluster.connection import Cluster
     from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.spec.plan import Plan

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from suffice.auditing.hostile_rows import DataSet, ImpliedColumn, Row
+    from suffice.auditing.hostile_rows import DataSet, Row
+    from suffice.auditing.implied_columns import ImpliedColumn
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 

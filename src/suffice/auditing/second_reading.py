@@ -14,8 +14,29 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from suffice.pipeline.terms.declaration.derived_columns import Arithmetic, DatePart, PublicMap, UniformText
-from suffice.pipeline.terms.declaration.derived_conditions import ColumnComparison, Combination, Membership
+from suffice.auditing.second_reading_of_texts import parsed
+from suffice.pipeline.terms.declaration.derived_columns import (
+    Arithmetic,
+    Constant,
+    DatePart,
+    PublicMap,
+    UniformText,
+)
+from suffice.pipeline.terms.declaration.derived_conditions import (
+    ColumnComparison,
+    Combination,
+    Membership,
+    Negation,
+    Presence,
+    TextMatch,
+)
+from suffice.pipeline.terms.declaration.derived_values import (
+    Bins,
+    Coalesced,
+    CoalesceTo,
+    Cut,
+    ParsedText,
+)
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, Every, period_label
 
 if TYPE_CHECKING:
@@ -115,6 +136,8 @@ def cell_of(spec: Spec, row: Row, window: str) -> int | None:
         day = _day(row[spec.window.column], str(spec.window.time_zone))
         if day is None or period_label(day, spec.window.every) != window:
             return None
+    if spec.where is not None and _holds(spec, spec.where, row) is not True:
+        return None
     cell = 0
     for column, domain in spec.groups.items():
         code = _code(domain, _value(spec, column, row))
@@ -122,6 +145,10 @@ def cell_of(spec: Spec, row: Row, window: str) -> int | None:
             return None
         cell = cell * len(domain) + code
     return cell
+
+
+def _holds(spec: Spec, condition: Any, row: Row) -> Any:
+    return _value(spec, condition, row) if isinstance(condition, str) else _derived(spec, condition, row)
 
 
 def _value(spec: Spec, column: str, row: Row) -> Any:
@@ -190,36 +217,69 @@ def _day(value: Any, zone: str) -> dt.date | None:
     return local if isinstance(local, dt.date) else None
 
 
-def _derived(spec: Spec, of: DerivedColumn, row: Row) -> Any:  # noqa: PLR0911 - a kind each
-    if isinstance(of, Combination):
-        is_any = of.any_of is not None
-        parts = [
-            _value(spec, each, row) if isinstance(each, str) else _derived(spec, each, row)
-            for each in of.conditions
-        ]
-        if is_any in parts:
-            return is_any
-        return None if None in parts else not is_any
+def _derived(spec: Spec, of: DerivedColumn, row: Row) -> Any:
+    if isinstance(of, Combination | Negation):
+        return _combined(spec, of, row)
     if isinstance(of, Arithmetic):
-        return _computed(of, *(_value(spec, each, row) for each in of.operands))
-    if not isinstance(of, ColumnComparison | Membership | PublicMap | DatePart | UniformText):
+        return _computed(of, *(_operand(spec, each, row) for each in of.operands))
+    if isinstance(of, Coalesced):
+        values = (_value(spec, each, row) for each in of.coalesce)
+        first = next((value for value in values if not is_null(value)), of.otherwise)
+        return float(first) if of.type is CoalesceTo.NUMBER and first is not None else first
+    if isinstance(of, Presence):
+        return is_null(_value(spec, of.column, row)) != of.present
+    if not isinstance(of, _OF_ONE_VALUE):
         message = f"a derived column of the kind {type(of).__name__} is not read a second time"
         raise TypeError(message)
-    value = _value(spec, of.column, row)
-    if is_null(value):
+    (column,) = (each.column for each in of.inputs)
+    value = _value(spec, column, row)
+    return None if is_null(value) else _READERS[type(of)](of, value)
+
+
+def _combined(spec: Spec, of: Combination | Negation, row: Row) -> bool | None:
+    conditions = of.conditions if isinstance(of, Combination) else (of.condition,)
+    parts = [
+        _value(spec, each, row) if isinstance(each, str) else _derived(spec, each, row) for each in conditions
+    ]
+    if isinstance(of, Negation):
+        return None if parts[0] is None else not parts[0]
+    is_any = of.any_of is not None
+    if is_any in parts:
+        return is_any
+    return None if None in parts else not is_any
+
+
+def _operand(spec: Spec, operand: str | Constant, row: Row) -> Any:
+    return float(operand.number) if isinstance(operand, Constant) else _value(spec, operand, row)
+
+
+def _mapped(of: PublicMap, value: Any) -> Any:
+    code = _code(of.domain, value)
+    to = of.otherwise if code is None else list(of.map.values())[code]
+    return float(to) if isinstance(to, Fraction) else to
+
+
+def _uniform(of: UniformText, value: str) -> str:
+    text = value.strip() if of.trim else value
+    return {"lower": text.lower(), "upper": text.upper()}.get(str(of.case), text)
+
+
+_MATCHES: dict[str, Callable[[str, str], bool]] = {
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": str.__contains__,
+}
+
+
+def _divided(of: Bins | Cut, value: Any) -> Any:
+    edges = of.bins if isinstance(of, Bins) else of.cut
+    reached = sum(value >= (float(edge) if isinstance(value, float) else edge) for edge in edges)
+    if isinstance(of, Cut):
+        return of.labels[reached]
+    last = float(edges[-1]) if isinstance(value, float) else edges[-1]
+    if reached == 0 or value > last:
         return None
-    if isinstance(of, Membership):
-        return _code(of.domain, value) is not None
-    if isinstance(of, PublicMap):
-        code = _code(of.domain, value)
-        to = of.otherwise if code is None else list(of.map.values())[code]
-        return float(to) if isinstance(to, Fraction) else to
-    if isinstance(of, UniformText):
-        text = value.strip() if of.trim else value
-        return {"lower": text.lower(), "upper": text.upper()}.get(str(of.case), text)
-    if isinstance(of, DatePart):
-        return _part(_local(value, of.time_zone or "UTC"), str(of.part))
-    return _compared(of, value)
+    return float(edges[min(reached, len(edges) - 1) - 1])
 
 
 def _part(local: Any, part: str) -> int | None:
@@ -264,3 +324,18 @@ def _computed(of: Arithmetic, first: Any, second: Any) -> float | None:
     except OverflowError:
         return None
     return None if math.isnan(result) else min(max(result, float(of.lower)), float(of.upper))
+
+
+_READERS: dict[type, Callable[[Any, Any], Any]] = {
+    ColumnComparison: _compared,
+    Membership: lambda of, value: _code(of.domain, value) is not None,
+    PublicMap: _mapped,
+    UniformText: _uniform,
+    DatePart: lambda of, value: _part(_local(value, of.time_zone or "UTC"), str(of.part)),
+    TextMatch: lambda of, value: any(_MATCHES[of.match](value, text) for text in of.texts),
+    ParsedText: parsed,
+    Bins: _divided,
+    Cut: _divided,
+}
+"""How a value that is there is read, by the kind of column that it is read for."""
+_OF_ONE_VALUE = tuple(_READERS)

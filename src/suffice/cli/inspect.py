@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 
+_MOST_FOLDERS = 10
 _EXACT = (
     "these numbers are exact and no release: they are for the owner of the data, and for nobody else's eyes, "
     "logs or specs"
@@ -96,6 +97,7 @@ class ExactCounts(TypedDict):
     files: CountOrNone
     read: CountOrNone
     rows: CountOrNone
+    unread_folders: list[str]
     columns: list[ColumnCounts]
 
 
@@ -116,6 +118,7 @@ def _counts(inspection: Inspection) -> ExactCounts:
         "files": inspection.files,
         "read": inspection.read,
         "rows": inspection.rows,
+        "unread_folders": list(inspection.unread),
         "columns": [
             {"column": name, "values": fit.values, "fit": fit.fit, "types": dict(sorted(fit.types.items()))}
             for name, fit in inspection.columns.items()
@@ -137,6 +140,13 @@ def _print(document: dict[str, Any]) -> None:
         return
     folders, files = counted(counts["folders"], "folder"), counted(counts["files"], "file")
     say(f"{folders}, {files}, {counts['read']} of them readable, {counted(counts['rows'], 'row')}")
+    if counts["unread_folders"]:
+        unread = counts["unread_folders"]
+        names = ", ".join(unread[:_MOST_FOLDERS]) + ", ..." * (len(unread) > _MOST_FOLDERS)
+        say(
+            f"{counted(len(unread), 'folder')} of them state a value that does not read as source.hive says: "
+            f"it is null in their rows, and no window holds them: {names}"
+        )
     rows = [
         {
             **column,

@@ -20,7 +20,7 @@ from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, 
 from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.posterior import notes
 from suffice.pipeline.terms.declaration.documents import document, printed
-from suffice.pipeline.terms.declaration.wording import escaped, text_table
+from suffice.pipeline.terms.declaration.wording import escaped, shortened_name, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -396,3 +396,17 @@ class Progress:
             left = f", about {seconds:.0f} s left" if seconds >= _WORTH_SAYING else ""
             text = f"{self._doing}: {done} of {total} {self._unit}{left}"
             say_progress(f"{text:<{_WIDTH}}", done=done == total)
+
+
+_MOST_COLUMNS = 20
+
+
+def unchecked_text(columns: Sequence[str]) -> str:
+    """Say of which columns nobody has compared a value with what the spec says."""
+    if not columns:
+        return "checked: the sample has values of every column that the spec reads"
+    names = ", ".join(map(shortened_name, columns[:_MOST_COLUMNS])) + ", ..." * (len(columns) > _MOST_COLUMNS)
+    return (
+        f"nobody has checked that values fit: {names} (suffice rehearse --sample does, by a public or "
+        "synthetic file)"
+    )

@@ -102,7 +102,7 @@ def plan(
 ) -> None:
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
     from suffice.pipeline.spec.expected import ExpectPlan
-    from suffice.pipeline.spec.plan import compile_plan, plan_document
+    from suffice.pipeline.spec.plan import compile_plan, plan_document, source_columns
     from suffice.pipeline.spec.spec import load_spec
     from suffice.storage.releases.manifest import require_manifest
 
@@ -130,10 +130,12 @@ def plan(
         sizes, method = _sizes(n, "--beside", _MOST_SIZES), method or "noise-aware"
         _compare(read, compiled, as_json=as_json, n=sizes, truth=_truths(truth), method=method, **simulating)
     elif as_json:
-        further = {"expect": document(expected), "person": document(year)}
+        unchecked = list(source_columns(read))
+        further = {"expect": document(expected), "person": document(year), "unchecked_columns": unchecked}
         output.print_json({**plan_document(compiled), **further, **(document(contracted) or {})})
     else:
-        say("\n".join(map(str, filter(None, (compiled, _reading(read), expected, year)))))
+        unchecked_text = output.unchecked_text(source_columns(read))
+        say("\n".join(map(str, filter(None, (compiled, _reading(read), expected, year, unchecked_text)))))
         if contracted is not None:
             say(f"\n{contracted}")
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.declaration.documents import Count, Exact, Sha256, ShortId, UnitNullsName
+    from suffice.releasing.rehearsal import Rehearsal
     from suffice.releasing.run import ReleaseStatus
     from suffice.storage.releases.release_store import ListedRelease
     from suffice.storage.signatures.signing import SignatureStatus
@@ -294,6 +295,18 @@ def rehearse(
     cluster: options.ClusterOption = "threads",
     witness: options.WitnessOption = None,
     as_of: options.AsOfOption = None,
+    sample: Annotated[
+        str | None,
+        typer.Option("--sample", metavar="FILE", help="Count how much of this file fits the spec."),
+    ] = None,
+    sample_is: Annotated[
+        str | None,
+        typer.Option(
+            "--sample-is",
+            metavar="public|synthetic",
+            help="What its owner declares the sample to be: its counts are exact.",
+        ),
+    ] = None,
     *,
     allow_open: options.AllowOpenOption = False,
     keep: Annotated[
@@ -316,10 +329,13 @@ def rehearse(
         allow_open=allow_open,
         witness=witness,
         keep=keep,
+        sample=sample,
+        sample_is=sample_is,
     )
     if as_json:
         output.print_json(document(done))
     else:
+        _print_sample(done)
         output.print_rows(
             [
                 {"stage": stage.name, "seconds": f"{stage.seconds:.1f}", "tried": stage.tried or "failed"}
@@ -329,7 +345,19 @@ def rehearse(
     if done.failure is None:
         if not as_json:
             say("\nrehearsed: every stage works; no row was read, nothing was charged")
+            say(output.unchecked_text(done.unchecked))
         return
     status = done.failure.exit_status
     messages.show_error(type(done.failure).__name__, str(done.failure), status, as_text=not as_json)
     raise typer.Exit(status)
+
+
+def _print_sample(done: Rehearsal) -> None:
+    """Show how much of a sample fits the spec."""
+    fit = done.sample
+    if fit is None:
+        return
+    say(f"{fit.sample}, declared {fit.declared}: {counted(fit.rows, 'row')}")
+    checks = [{**document(check), "does_not_fit": check.values - check.fit} for check in fit.checks]
+    output.print_rows(checks, limit=len(checks))
+    say("")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from suffice.errors import StageFailedError, SufficeError, SufficeWarning
+from suffice.errors import StageFailedError, SufficeError, SufficeWarning, UsageError
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
+    from suffice.pipeline.rows.chunk.sample_fit import SampleFit
     from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.terms.declaration.data_contract import DataContract
@@ -89,7 +90,7 @@ class Failure:
     error: SufficeError
 
 
-@printed("rehearsal ok name dataset window stages kept error?")
+@printed("rehearsal ok name dataset window stages kept sample unchecked_columns=unchecked error?")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
     """What a rehearsal tried, and what it failed at.
@@ -104,6 +105,10 @@ class Rehearsal:
         What a release would have failed with.
     kept : str or None
         Where its output stands, if it was kept, or could not be removed.
+    sample : SampleFit or None
+        How much of a sample fits the spec, where one was given.
+    unchecked : tuple of str
+        Columns of which nobody has compared a value with what the spec says of them.
     """
 
     name: str
@@ -112,6 +117,8 @@ class Rehearsal:
     stages: tuple[Stage, ...]
     failure: SufficeError | None
     kept: str | None
+    sample: SampleFit | None
+    unchecked: tuple[str, ...]
     rehearsal: ClassVar[Literal[True]] = True
 
     @property
@@ -136,6 +143,8 @@ def rehearse(
     allow_open: bool = False,
     witness: str | None = None,
     keep: bool = False,
+    sample: str | os.PathLike[str] | None = None,
+    sample_is: str | None = None,
     told: Told | None = None,
 ) -> Rehearsal:
     """Try every stage of a release on generated rows; read no row, charge nothing.
@@ -151,6 +160,10 @@ def rehearse(
         As for :func:`suffice.release`. A store that is not there yet is not made.
     keep : bool
         Leave what was put into the store. It is no release.
+    sample : path, optional
+        A file whose values are compared with what the spec says of its columns. What comes of it is exact.
+    sample_is : {"public", "synthetic"}
+        What the owner of the sample declares that it is; stated with it.
     told : callable, optional
         Called with each stage when it has ended.
 
@@ -178,6 +191,7 @@ def rehearse(
     plan = compile_plan(spec)
     require_manifest(plan)
     require_engine()
+    fit, unchecked = _compared(spec, sample, sample_is)
     run = _Run(spec=spec, plan=plan, window=window, chosen=chosen, keep=keep, tell=told or (lambda _: None))
     failure: SufficeError | None = None
     try:
@@ -191,7 +205,28 @@ def rehearse(
         stages=tuple(run.stages),
         failure=failure,
         kept=run.kept,
+        sample=fit,
+        unchecked=unchecked,
     )
+
+
+def _compared(
+    spec: Spec, sample: str | os.PathLike[str] | None, sample_is: str | None
+) -> tuple[SampleFit | None, tuple[str, ...]]:
+    """Compare a sample with a spec; return what came of it, and the columns that nobody has checked."""
+    from suffice.pipeline.rows.chunk.sample_fit import Declared, sample_fit  # the engine is an extra
+    from suffice.pipeline.rows.sources.contract import spec_columns
+
+    if sample is None and sample_is is None:
+        return None, spec_columns(spec)
+    if sample is None or sample_is not in set(Declared):
+        message = (
+            "a sample is a file that its owner declares: give --sample FILE, and --sample-is public or "
+            "--sample-is synthetic"
+        )
+        raise UsageError(message)
+    fit = sample_fit(spec, os.fspath(sample), Declared(sample_is))
+    return fit, fit.unchecked(spec)
 
 
 @dataclass(kw_only=True)

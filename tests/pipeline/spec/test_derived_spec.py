@@ -48,6 +48,23 @@ EVERY: dict[str, Any] = {
     "score": {"column": "carrier", "map": {"UA": "1.50"}, "type": "number"},
     "gain": {"difference": ["dep", "delay"], "lower": "-60", "upper": "60"},
     "all": {"all_of": ["is_late", IS_LATE, {"any_of": ["is_big", "cancelled"]}]},
+    "begins": {"column": "carrier", "starts_with": "U"},
+    "holds": {"column": "carrier", "contains": ["A", "B"]},
+    "absent": {"column": "carrier", "is_null": "true"},
+    "small": {"not": {"not": "is_big"}},
+    "dated": {"column": "date", "parse": "date", "format": "%d-%b-%y", "pivot": "1970"},
+    "at": {"column": "seconds", "parse": "timestamp", "epoch": "seconds"},
+    "hour_at": {"column": "at", "part": "hour", "time_zone": "America/New_York"},
+    "damage": {
+        "column": "cost",
+        "parse": "number",
+        "suffixes": {"K": "1e3", "M": "1000000"},
+        "thousands": ",",
+    },
+    "age": {"column": "years", "bins": ["0", "18.0", "65"]},
+    "age_name": {"column": "years", "cut": ["18"], "labels": ["child", "adult"]},
+    "first": {"coalesce": ["dep", "delay"], "type": "number", "otherwise": "0.0"},
+    "metres": {"product": ["feet", {"number": "0.3048"}], "lower": "0", "upper": "9"},
 }
 
 
@@ -58,6 +75,11 @@ def test_every_kind_stands_in_the_plan_and_is_read_back() -> None:
     assert stated["is_late"] == {"column": "delay", "above": "15"}
     assert stated["is_some"] == {"column": "number", "in": {"range": ["1", "9"]}}
     assert stated["region"]["type"] == "text", "defaults are filled"
+    assert stated["absent"] == {"column": "carrier", "present": False}
+    assert stated["begins"] == {"column": "carrier", "starts_with": ["U"]}
+    assert stated["small"] == {"not": {"not": "is_big"}}
+    assert stated["damage"]["suffixes"] == {"K": "1000", "M": "1000000"}
+    assert stated["metres"]["product"] == ["feet", {"number": "0.3048"}]
     assert stated["all"]["all_of"][:2] == ["is_late", {"column": "delay", "above": "15"}]
     read = read_canonical_plan(plan.canonical, plan.order)
     assert read.assemble(list(read.statistics())) == plan
@@ -140,6 +162,38 @@ REFUSED: list[tuple[Any, str]] = [
     ({"is_late": {"all_of": ["is_late", "x"]}}, "computed from each other: is_late"),
     ({"is_late": {"all_of": ["b", "x"]}, "b": {"all_of": ["is_late", "x"]}}, "computed from each other"),
     ({"is_late": IS_LATE, "mean": IS_LATE}, "'mean' is reserved"),
+    ({"is_late": {"column": "t", "starts_with": ""}}, "none of them empty"),
+    ({"is_late": {"column": "t", "starts_with": "a", "contains": "b"}}, "exactly one of starts_with"),
+    ({"is_late": {"column": "t", "is_null": "true", "present": "true"}}, "exactly one of present"),
+    ({"is_late": {"not": {"column": "t", "part": "hour"}}}, "unknown key 'part'"),
+    ({"is_late": {"column": "t", "parse": "time"}}, "not one of date, timestamp, number"),
+    ({"is_late": {"column": "t", "parse": "date"}}, "needs format"),
+    ({"is_late": {"column": "t", "parse": "date", "format": "%d-%b-%y"}}, "state pivot"),
+    ({"is_late": {"column": "t", "parse": "date", "format": "%H:%M"}}, "needs a year"),
+    ({"is_late": {"column": "t", "parse": "date", "epoch": "days", "pivot": "1970"}}, "for %y of a format"),
+    ({"is_late": {"column": "t", "parse": "date", "epoch": "days", "decimal": ","}}, "are of numbers"),
+    ({"is_late": {"column": "t", "parse": "number", "epoch": "days"}}, "are of dates and times"),
+    (
+        {"is_late": {"column": "t", "parse": "number", "decimal": ",", "thousands": ","}},
+        "two different signs",
+    ),
+    ({"is_late": {"column": "t", "parse": "number", "suffixes": {"K1": "1000"}}}, "none of them a digit"),
+    ({"is_late": {"column": "t", "parse": "number", "suffixes": {"K": "many"}}}, "not a finite decimal"),
+    ({"is_late": {"column": "t", "bins": ["1", "1.0"]}}, "above the one before"),
+    ({"is_late": {"column": "t", "bins": ["1"]}}, "a list of 2 to 100"),
+    ({"is_late": {"column": "t", "cut": ["1"], "labels": ["a"]}}, "1 cuts make 2 parts"),
+    ({"is_late": {"column": "t", "cut": ["1"], "labels": ["a", "a"]}}, "a label occurs twice"),
+    ({"is_late": {"coalesce": []}}, "a list of 1 to 100"),
+    ({"is_late": {"coalesce": ["a"], "type": "number", "otherwise": "x"}}, "not a finite decimal"),
+    ({"is_late": {"coalesce": ["a"], "type": "date", "otherwise": "x"}}, "leave it out"),
+    ({"is_late": {"sum": [{"number": "1"}, {"number": "2"}], "lower": "0", "upper": "9"}}, "is a column"),
+    (
+        {
+            "is_late": {"column": "p", "part": "hour", "time_zone": "Europe/Berlin"},
+            "p": {"column": "t", "parse": "timestamp", "format": "%Y-%m-%d %H:%M"},
+        },
+        "'p' has no time zone",
+    ),
     ({"is_late": IS_LATE, "a=b": IS_LATE}, "no '='"),
 ]
 

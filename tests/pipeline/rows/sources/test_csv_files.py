@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import bz2
+import gzip
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.errors import SchemaError, SpecError, UsageError
+from suffice.errors import SchemaError, SpecError, StageFailedError, UsageError
 from suffice.pipeline.rows.sources import csv_files, delimited_lines
 from suffice.pipeline.rows.sources.csv_files import pin, read, schema, splits
+from suffice.pipeline.rows.sources.inspecting import columns_of_texts, proposed_contract
 from suffice.pipeline.rows.sources.schema_check import check_schema
+from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.spec import load_spec
 from support.csv_lines import fields_of_line
 from support.hostile import categorical, normal
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.source_specs import CsvSpec
 
 CANARY = "CANARY-51c2"
 
@@ -121,3 +128,75 @@ def test_a_first_line_that_names_nothing_is_refused(tmp_path: Path, head: bytes)
 def test_what_breaks_a_rule_of_the_declaration(tmp_path: Path, source: dict[str, Any], said: str) -> None:
     with pytest.raises(SpecError, match=said):
         spec_of(tmp_path, **source)
+
+
+TEXT = b"x,k\n1,a\n2,b\n3,\n"
+
+
+def compressed(data: bytes, suffix: str) -> bytes:
+    """Return data in two parts, as `cat` joins compressed files."""
+    codec = pa.Codec({"gz": "gzip", "zst": "zstd", "bz2": "bz2"}[suffix])
+    if suffix == "bz2":  # Arrow writes none at once
+        return bz2.compress(data[:9]) + bz2.compress(data[9:])
+    return b"".join(codec.compress(part, asbytes=True) for part in (data[:9], data[9:]))
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst", "bz2"])
+def test_compressed_files_are_read_by_suffix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.setattr(csv_files, "RANGE_BYTES", 1)
+    monkeypatch.setattr(csv_files, "COUNT_BYTES", 5)
+    (tmp_path / "a.csv").write_bytes(TEXT)
+    (tmp_path / f"b.CSV.{suffix}").write_bytes(compressed(TEXT, suffix))
+    rows = [(1.0, "a"), (2.0, "b"), (3.0, None)]
+    assert rows_read(spec_of(tmp_path), "x", "k") == rows * 2
+    assert rows_read(spec_of(tmp_path / f"b.CSV.{suffix}"), "x", "k") == rows
+    without = spec_of(tmp_path / f"b.CSV.{suffix}", header=["x", "k"])
+    assert rows_read(without, "k", "x") == [("k", None), *((k, x) for x, k in rows)]
+
+
+def test_a_damaged_compressed_file_ends_the_reading(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(TEXT * 100_000)[:-9])
+    with pytest.raises(StageFailedError, match="cannot be read"):
+        splits(pin(spec_of(path)))
+    path.write_bytes(CANARY.encode())
+    with pytest.raises(UsageError, match="cannot be read as its name says, by gzip") as caught:
+        pin(spec_of(path))
+    assert CANARY not in str(caught.value)
+
+
+def test_a_compressed_file_under_a_plain_name(tmp_path: Path) -> None:
+    """Where each line is a record, what a file begins with is data: nothing is refused."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(gzip.compress(TEXT))
+    with pytest.raises(UsageError, match=r"let it end in \.gz"):
+        pin(spec_of(path))
+    assert all(row == (None, None) for row in rows_read(spec_of(path, header=["x", "k"]), "x", "k"))
+
+
+def test_a_file_beside_itself_would_count_twice(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(TEXT)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(TEXT))
+    with pytest.raises(UsageError, match="one file by their names"):
+        pin(spec_of(tmp_path))
+    assert len(rows_read(spec_of(tmp_path / "*.gz"), "x")) == 3
+
+
+def test_a_contract_says_whether_files_are_compressed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(TEXT)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(TEXT))
+    spec = spec_of(tmp_path / "*.csv*")
+    contract = proposed_contract(spec, columns_of_texts(spec, cast("CsvSpec", spec.source)))
+    assert contract.source.compression == "by_suffix"
+    with pytest.raises(UsageError, match="one file by their names"):
+        pin(spec, contract=contract)
+    plain = replace(contract, source=replace(contract.source, compression="none"))
+    assert [split.n_rows for split in splits(pin(spec, contract=plain))] == [3]
+    check_contract(spec, plain)
+    with pytest.raises(SchemaError, match="files are not compressed"):
+        check_contract(spec_of(tmp_path / "a.csv.gz"), plain)
+    (tmp_path / "a.csv").unlink()
+    (tmp_path / "a.csv.gz").write_bytes(b"no gzip")
+    assert splits(pin(spec, contract=contract)) == ()

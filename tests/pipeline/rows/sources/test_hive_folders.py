@@ -87,8 +87,15 @@ def pinned_names(spec: Spec, window: str = "all") -> list[str]:
         ("text", NULL_FOLDER, None),
         ("date", "2013-02-28", dt.date(2013, 2, 28)),
         ("date", "2013-02", dt.date(2013, 2, 1)),
+        ("date", "20130205", dt.date(2013, 2, 5)),
+        ("date", "2013-02-05 23", dt.date(2013, 2, 5)),
+        ("date", "2013-02-05%2017%3A30%3A00", dt.date(2013, 2, 5)),
+        ("date", "2013-02-05T17", dt.date(2013, 2, 5)),
+        ("date", "2013-02-05 24", None),
         ("date", "2013-02-30", None),
+        ("date", "20130230", None),
         ("date", "2013", None),
+        ("date", "201302", None),
         ("boolean", "True", True),
         ("boolean", "1", None),
         ("integer", NULL_FOLDER, None),
@@ -103,6 +110,26 @@ def test_what_a_folder_states(tmp_path: Path, kind: str, text: str, value: objec
     types = {"integer": pa.int64(), "text": pa.string(), "date": pa.date32(), "boolean": pa.bool_()}
     (part,) = sources.schema(sources.pin(spec))
     assert part.columns.field("key").type == types[kind]
+
+
+def test_folders_of_any_stated_format_are_read(tmp_path: Path) -> None:
+    for name, flags in (("05-JAN-13", 1), ("5-feb-13", 2), ("30-FEB-13", 4), ("2013-01-05", 8)):
+        write(tmp_path / f"dt={name}" / "a.parquet", flags)
+    spec = folder_spec(
+        tmp_path,
+        {"dt": {"date": "%d-%b-%y", "pivot": "1970"}},
+        window={"column": "dt", "every": "month"},
+    )
+    assert pinned_names(spec, "2013-01") == ["dt=05-JAN-13/a.parquet"]
+    assert totals(spec, "2013-02") == {"flag": [[0, 2]]}
+
+
+def test_folders_that_airflow_names_are_read(tmp_path: Path) -> None:
+    for name in ("20130105", "2013-01-05 00", "2013-01-05 01", "20130206"):
+        write(tmp_path / f"dt={name}" / "a.parquet", 3)
+    spec = folder_spec(tmp_path, {"dt": "date"}, window={"column": "dt", "every": "day"})
+    assert totals(spec, "2013-01-05") == {"flag": [[0, 9]]}
+    assert totals(spec, "2013-01-06") == {"flag": [[0, 0]]}
 
 
 @pytest.mark.slow
@@ -122,10 +149,17 @@ def test_no_text_of_a_folder_is_an_error(kind: HiveType, text: str | None) -> No
         {"d": {"month": "month"}},
         {"d": {"year": "a", "day": "b"}},
         {"": "text"},
+        {"d": {"date": "%d-%b-%y"}},
+        {"d": {"date": "%d-%b"}},
+        {"d": {"date": "%Y%m%d", "pivot": "1970"}},
+        {"d": {"date": "%Y%m%d", "zone": "UTC"}},
     ],
 )
 def test_what_is_wrong_with_the_entry_is_said(entry: Any, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"hive maps|not one of|a date is made|a column name is"):
+    with pytest.raises(
+        ValueError,
+        match=r"hive maps|not one of|a date is made|a column name is|pivot|needs a year|stated format",
+    ):
         read_hive(entry)
     with pytest.raises(SpecError, match=r"source\.hive"):
         folder_spec(tmp_path, entry)
