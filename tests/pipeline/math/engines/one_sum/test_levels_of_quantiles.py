@@ -23,7 +23,7 @@ ENDS, INNER = 0.004, 0.015
 ENTRIES = [
     {"family": "exponential", "upper": 100},
     {"family": "weibull", "shape": 1.7, "upper": 60},
-    {"family": "laplace", "location": 0, "upper": 60},
+    {"family": "laplace", "location": 0, "half_range": 60},
     {"family": "poisson", "upper": 40},
     {"family": "bernoulli"},
 ]
@@ -32,10 +32,8 @@ ENTRIES = [
 def released(entry: Mapping[str, Any]) -> Any:
     """Cells of few records that noise of epsilon .1 hides, and of many that it does not."""
     plan = statistic_plan(entry, epsilon="0.1", public_n=False)
-    unit = (
-        plan.parameters.upper if plan.parameters.lattice_bits is None else 1 << plan.parameters.lattice_bits
-    )
-    unit = int(unit or 1)
+    bits = plan.parameters.lattice_bits
+    unit = int(plan.parameters.upper or 1) if bits is None else 1 << bits
     parts = [(18.0, -3.4), (3.0, 20.0), (-5.0, 12.0), (30.0, 300.0), (200.0, 5000.0)]
     return noisy_statistic(plan, np.array([[round(part * unit) for part in pair] for pair in parts]))
 
