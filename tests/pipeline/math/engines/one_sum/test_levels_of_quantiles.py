@@ -14,7 +14,6 @@ from suffice.pipeline.math.engines.one_sum.nodes import SpreadGammaGamma, resolv
 from support.noisy import noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
 LEVELS = np.array([0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975])
@@ -29,7 +28,7 @@ ENTRIES = [
 ]
 
 
-def released(entry: Mapping[str, Any]) -> Any:
+def released(entry: dict[str, Any]) -> Any:
     """Cells of few records that noise of epsilon .1 hides, and of many that it does not."""
     plan = statistic_plan(entry, epsilon="0.1", public_n=False)
     bits = plan.parameters.lattice_bits
@@ -39,7 +38,7 @@ def released(entry: Mapping[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: str(entry["family"]))
-def test_quantiles_have_their_levels(entry: Mapping[str, Any]) -> None:
+def test_quantiles_have_their_levels(entry: dict[str, Any]) -> None:
     """Pairs of few and of many records that were merged before they were split had levels .05 away."""
     statistic = released(entry)
     family = FAMILIES[statistic.plan.family]
