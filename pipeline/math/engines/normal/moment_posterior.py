@@ -1,8 +1,9 @@
 r"""Exact posteriors of a normal's mean and variance when N and the sums are latent behind Laplace noise.
 
-Model. z is a column in half ranges about the centre, N, m and :math:`E = q / N - m^2` its number of rows, their
-mean and their mean square deviation, q the sum of squares; every released component is :math:`N (A + B m + C
-(m^2 + E))` plus Laplace noise. The density p(N, m, log E, y) is (3) of ``moment_weights``; the question is
+Model. z is a column in half ranges about the centre, N, m and :math:`E = q / N - m^2` its number of rows,
+their mean and their mean square deviation, q the sum of squares; every released component is :math:`N (A +
+B m + C (m^2 + E))` plus Laplace noise. The density p(N, m, log E, y) is (3) of ``moment_weights``; the
+question is
 
 .. math:: p(\mu, \sigma^2 \mid y) = \sum_N \int \mathrm{NIG}(\mu, \sigma^2 \mid N, m, E) \,
     p(N, m, \log E \mid y) \, dm \, d\log E \qquad (1)
