@@ -1,11 +1,16 @@
 r"""Exact posteriors of a normal's mean and variance when N and the sums are latent behind Laplace noise.
 
-Model, symbols and density p(N, m, log E, y) as in ``moment_weights``; the question is
+Model. z is a column in half ranges about the centre, N, m and :math:`E = q / N - m^2` its number of rows,
+their mean and their mean square deviation, q the sum of squares; every released component is :math:`N (A +
+B m + C (m^2 + E))` plus Laplace noise. The density p(N, m, log E, y) is (3) of ``moment_weights``; the
+question is
 
 .. math:: p(\mu, \sigma^2 \mid y) = \sum_N \int \mathrm{NIG}(\mu, \sigma^2 \mid N, m, E) \,
     p(N, m, \log E \mid y) \, dm \, d\log E \qquad (1)
 
-N = 0 is a point and N = 1 a curve (q = t^2), both with their own weight.
+N = 0 is a point and N = 1 a curve (E = 0), both with their own weight. Where rows of one unit are alike, with
+design effects d of which all are equally likely, N and E are as probable as before, and the parameters are
+:math:`\mathrm{NIG}(\mu, \sigma^2 \mid N / d, m, E)`, averaged over d: an approximation.
 
 Method and error: the first boxes hold all N, m and E but what the noise, or the noise and the prior, leave
 less than e^-45 of the peak. Boxes are cut in two, those with most to gain first, until the bounds are close

@@ -14,6 +14,11 @@ noise; those over N, likewise. What lies ``NATS`` below the mode is left out (e^
 moments are all that is asked for, which costs means some 1e-8 and tails some 1e-6). The nodes become the
 components of a mixture.
 
+Error, of 150 cells each of eight families, 30 to 5,000 records and epsilon .1 and 1, against the same pairs
+resolved evenly: means up to 1e-5 standard deviations and these up to 2e-5 of themselves; under priors that
+are spread over scales, of the logarithm of the parameter, both up to .003. Log evidence up to 5e-5. Merging
+for quantiles changes their levels by up to .004 at the ends of 95 % intervals, and .015 between them.
+
 Priors that are spread over scales: the prior is a mixture of :math:`\mathrm{Gamma}(a, b_j)` with weights
 :math:`w_j`. Pairs that are next to impossible may then hold most of a moment: one that is e^-22 times as
 probable as others may have a square that is 10^10 times theirs. Such pairs are resolved by

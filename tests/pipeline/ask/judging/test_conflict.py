@@ -231,3 +231,16 @@ def test_a_posterior_that_does_not_know_its_release_is_refused() -> None:
     posterior = dataclasses.replace(posterior_of(bernoulli((1, 2))), observed=())
     with pytest.raises(UsageError, match="what was released"):
         _ = posterior.conflict
+
+
+def test_cells_that_no_tail_names_contradict_a_prior_together() -> None:
+    """Four hundred cells of thirty records whose truth is .1, under Beta(60, 40); and under a fitting one."""
+    rng = np.random.default_rng()
+    plan = statistic_plan({"family": "bernoulli"}, epsilon="0.1", public_n=False)
+    ones = rng.binomial(30, 0.1, size=400)
+    noise = discrete_laplace(plan.scale, (400, 2), rng)
+    statistic = noisy_statistic(plan, np.stack([30 - ones, ones], axis=1) + noise)
+    against = posterior_of(statistic, prior="Beta(60, 40)").conflict
+    assert against.is_against_default
+    assert "400 cells together disagree" in against.lines()[-1]
+    assert not posterior_of(statistic, prior="Beta(1, 9)").conflict.is_against_default

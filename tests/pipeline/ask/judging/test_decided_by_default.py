@@ -10,8 +10,9 @@ from scipy import stats
 
 from suffice.pipeline.ask.judging.bounded_prior import _components, density_of_bounded
 from suffice.pipeline.ask.judging.checking import MOVES, _moved
+from suffice.pipeline.ask.pooling.roll_up import roll_up
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.notes import default_lines
+from suffice.pipeline.ask.posterior.notes import default_lines, far_tail_text
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
@@ -108,15 +109,44 @@ def test_a_far_end_that_is_said_to_be_the_priors_moves_with_it() -> None:
     """Two decades more move it by two; other ends stay, though they may be as far from the middle."""
     plan = statistic_plan(EXPONENTIAL, epsilon="1", public_n=False)
     unit = 1 << (plan.parameters.lattice_bits or 0)
-    # Totals of 0 to 30 noise scales, of 10 to 1,000 records.
-    released = [(total * unit, (n - total) * unit) for n in (10, 100, 1000) for total in (0, 1, 3, 10, 30)]
+    # Totals of 0 to 30 noise scales, of 10 to 1,000 records; at 5 the tail alone is the prior's.
+    totals = (0, 1, 3, 5, 10, 30)
+    released = [(total * unit, (n - total) * unit) for n in (10, 100, 1000) for total in totals]
     statistic = noisy_statistic(plan, np.array(released))
     posterior, moved = posterior_of(statistic), posterior_of(statistic, prior=longer(100.0))
     decided = posterior.decided_by_default["rate"]
     decades = np.log10(moved.quantile("rate", 0.975) / posterior.quantile("rate", 0.975))
-    assert 3 <= decided.sum() <= 12
-    assert np.all(decades[decided] > 1.0)
-    assert np.all(np.abs(decades[~decided]) < 0.5)
+    assert 6 <= decided.sum() <= 12
+    assert np.all(decades[decided] > 0.3)
+    assert np.all(np.abs(decades[~decided]) < 0.2)
+
+
+@pytest.mark.parametrize(
+    ("entry", "quantity", "hidden"),
+    [(SHARES, "share", (20, 12)), ({**EXPONENTIAL, "column": "x"}, "mean", (10 << 16, 20 << 16))],
+)
+def test_merged_cells_that_noise_hides_are_named(
+    entry: dict[str, Any], quantity: str, hidden: tuple[int, int]
+) -> None:
+    """A thousand times as much is not hidden."""
+    plan = statistic_plan(entry, epsilon="0.05", public_n=False)
+    for times, decided in ((1, True), (1000, False)):
+        values = times * np.array([hidden] * 4)
+        statistic = noisy_statistic(plan, values, groups={"a": ["x", "x", "y", "y"], "b": [1, 2, 1, 2]})
+        posterior = roll_up(statistic, "a").posterior()
+        assert (posterior.decided_by_default[quantity] == decided).all()
+        assert bool(posterior.notes) == decided
+
+
+def test_a_mean_outside_of_its_interval_is_said() -> None:
+    """Of a rate with a far tail; of one that the data set nothing is said."""
+    plan = statistic_plan(EXPONENTIAL, epsilon="1", public_n=False)
+    unit = 1 << (plan.parameters.lattice_bits or 0)
+    far, near = (7 * unit, 293 * unit), (2000 * unit, 3000 * unit)
+    said = [posterior_of(noisy_statistic(plan, np.array([each]))) for each in (far, near)]
+    assert said[0].mean("rate")[0] > said[0].quantile("rate", 0.975)[0]
+    assert "the mean lies outside its 95 % interval of rate in 1 of 1 cells" in said[0].notes[0]
+    assert far_tail_text(said[1]) == ""
 
 
 def test_the_lower_end_of_a_small_share_is_not_judged() -> None:

@@ -315,3 +315,28 @@ def test_a_bounded_mean_is_shown_within_its_bounds() -> None:
     points = curve_points(posterior, "mean", 161, draws=DRAWS, rng=np.random.default_rng())
     assert points.min() >= 0.0
     assert points.max() <= 100.0
+
+
+def test_a_density_of_many_records_with_a_wide_bound_does_not_ripple() -> None:
+    """Nodes of a Poisson sum are farther apart than their components are wide."""
+    plan = statistic_plan({"family": "poisson", "column": "x", "upper": 74_000}, epsilon="1", public_n=False)
+    posterior = posterior_of(noisy_statistic(plan, np.array([[84 * 400, 74_000 * 400]])))
+    points = curve_points(posterior, "rate", 401, draws=DRAWS, rng=np.random.default_rng())
+    density = posterior.density("rate", points)
+    assert density is not None
+    assert np.sum(np.abs(np.diff(density[0]))) < 2.3 * np.max(density)
+
+
+@pytest.mark.slow
+def test_a_density_of_a_variance_over_decades_is_that_of_draws() -> None:
+    plan = statistic_plan(
+        {"family": "normal", "column": "x", "lower": 0, "upper": 100}, epsilon="1", public_n=False
+    )
+    unit = 1 << 2 * (plan.parameters.lattice_bits or 0)
+    posterior = posterior_of(noisy_statistic(plan, np.array([[30 * unit, 3 * unit, unit]])))
+    rng = np.random.default_rng()
+    points = curve_points(posterior, "variance", 401, in_logs=True, draws=DRAWS, rng=rng)
+    density = posterior.density("variance", points)
+    assert density is not None
+    assert points[0, -1] > 100 * points[0, 0]
+    assert distance(points, density, posterior.sample(DRAWS, rng)["variance"]) < LARGEST
