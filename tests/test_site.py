@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,7 +78,8 @@ def test_a_class_shows_what_it_inherits_from_ours_and_nothing_of_others() -> Non
     }
     for name, value in classes.items():
         assert f"   :inherited-members: {FOREIGN}\n" in entry(name)
-        bases = [base for base in value.__mro__[:-1] if base.__name__ != FOREIGN]
+        shown = itertools.takewhile(lambda base: base.__name__ not in FOREIGN.split(", "), value.__mro__[:-1])
+        bases = [value, *shown]
         assert all(base.__module__.startswith("suffice.") for base in bases), name
     for method in ("mean", "quantile", "credible_interval"):
         shown = getattr(classes["Posterior"], method)

@@ -14,7 +14,7 @@ import pytest
 
 from suffice.cli import app
 from suffice.errors import InputNotVerifiedError, SufficeWarning
-from suffice.pipeline.spec.plan import compile_plan, plan_document
+from suffice.pipeline.spec.plan import compile_plan, plan_document, source_columns
 from suffice.storage.ledger.opening import open_ledger
 from support.making import Workspace, flights, make_workspace, write_parts
 from support.pandas_files import as_pandas_writes
@@ -65,8 +65,9 @@ def test_commands_print_the_warning_and_leave_the_result_alone(
     workspace = customers(tmp_path, with_null=True)
     spec = str(workspace.write_spec(privacy=PRIVACY))
     out, err = command(capsys, "plan", spec, "--json")
-    told = {"expect": None, "person": None}
-    assert json.loads(out) == {**plan_document(compile_plan(workspace.spec(privacy=PRIVACY))), **told}
+    read = workspace.spec(privacy=PRIVACY)
+    told = {"expect": None, "person": None, "unchecked_columns": list(source_columns(read))}
+    assert json.loads(out) == {**plan_document(compile_plan(read)), **told}
     assert err.startswith("suffice: warning: privacy.unit.column: customer is integer in ")
     assert err.count("\n") == 1
     words = ("release", spec, "--ledger", workspace.ledger, "--store", workspace.store, "--json")

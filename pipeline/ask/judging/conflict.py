@@ -158,8 +158,10 @@ class Conflict:
 
     def lines(self) -> list[str]:
         """Return a sentence for each prior that is in conflict with what was released."""
-        lines = [line for of_n in (True, False) if (line := self._line(of_n=of_n))]
-        return [*lines, self._line_of_default()] if self.is_against_default else lines
+        of_n, of_parameters = self._line(of_n=True), self._line(of_n=False)
+        if self.is_against_default and not of_parameters:
+            of_parameters = self._line_of_default()
+        return [line for line in (of_n, of_parameters) if line]
 
     def _line_of_default(self) -> str:
         nats = float(np.sum(self.log_bayes_factors))

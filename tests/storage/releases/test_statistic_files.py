@@ -41,8 +41,8 @@ def both(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Release, Release]
     with monkeypatch.context() as patch:
         patch.setattr(location, "MOST_HELD", 10**9)
         in_memory = open_release(path)
-    assert isinstance(in_files.statistics, StatisticFiles)
-    assert isinstance(in_memory.statistics, dict)
+    assert isinstance(in_files.noisy, StatisticFiles)
+    assert isinstance(in_memory.noisy, dict)
     return in_files, in_memory
 
 

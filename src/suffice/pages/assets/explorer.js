@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 7235cada8d2e1dbe3e3d3e686a6c8881b2f85a61b859a526225d29d694df4dd1
+// sha256: 97ae6f0a2bd3cbfa39eec7cf69e6cd6172dae407df3eef2b8956d855e59b8630
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -894,12 +894,16 @@
   function checkEntry(entry, { unit }, place) {
     const { family, nulls, other } = entry;
     const optional = [
+      "where",
       ...OF_MOMENTS.includes(family) ? ["moment_weight"] : ["sample"],
       ...WITHIN_UNIT.includes(family) ? ["within_unit"] : [],
       ...COUNT_CLIPPED.includes(family) ? ["count_clipped"] : []
     ];
     onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
     if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
+    if (entry.where !== void 0 && typeof entry.where !== "string" && !isMapping(entry.where)) {
+      throw refused(`${place}.where`, "it is no condition");
+    }
     const isUnits = entry.rows_of === "units" && unit !== null && OF_UNITS.includes(family);
     if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
     if (entry.within_unit !== void 0 && (entry.within_unit !== true || unit === null || isUnits)) {
@@ -2308,7 +2312,8 @@
   var MOST_COMPONENTS = 65536;
   function derive(plan, order) {
     const { privacy } = plan;
-    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], [], "plan");
+    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], ["where"], "plan");
+    checkCondition(plan.where, "where");
     onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
     if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
     if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
@@ -2329,13 +2334,14 @@
     const entries = ordered(plan.statistics, order.statistics, "statistics");
     checkVariables(plan.statistics, order.variables);
     const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO2);
-    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null;
+    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null && plan.where === void 0;
     const terms = {
       replaces,
       unit,
       maxRows,
       mayBeMinimal,
       hasGroups: groups.length > 0,
+      isFiltered: plan.where !== void 0,
       maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
     };
     const statistics = entries.map(([name, entry]) => {
@@ -2357,7 +2363,9 @@
       statistics
     };
   }
-  function statisticFields({ name, entry, epsilon, terms }, stated) {
+  function statisticFields({ name, entry, epsilon, terms: shared }, stated) {
+    const isFiltered = shared.isFiltered || entry.where !== void 0;
+    const terms = { ...shared, isFiltered, mayBeMinimal: shared.mayBeMinimal && !isFiltered };
     const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
     if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
     const isKnown = isComputedAgain(entry);
@@ -2427,7 +2435,14 @@
     }
     return found;
   }
-  function sentence(entry, { unit, maxRows, hasGroups }) {
+  function sentence(entry, terms) {
+    const ofUnits = unitSentence(entry, terms);
+    return terms.isFiltered ? `${ofUnits ?? "of rows"}, where the spec's condition holds` : ofUnits;
+  }
+  function checkCondition(condition, place) {
+    if (condition !== void 0 && typeof condition !== "string" && !isMapping(condition)) throw refused(place, "it is no condition");
+  }
+  function unitSentence(entry, { unit, maxRows, hasGroups }) {
     if (unit === null) return null;
     if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
     if (entry.family === "normal") {

@@ -144,9 +144,10 @@ def test_comparisons_that_make_no_sense_are_refused() -> None:
     for wrong in ([0.1, 0.2], np.array([0.1, 0.2]), "0.1"):
         with pytest.raises(UsageError, match="above must be one number"):
             posterior.probability("probability", above=wrong)
-    for wrong in ([0.1, 0.9], "0.5", None, 1.0, 0.0, float("nan")):
+    for wrong in ([0.1, 1.0], "0.5", 1.0, 0.0, float("nan")):
         with pytest.raises(UsageError, match="q must lie between 0 and 1"):
             posterior.quantile("probability", wrong)
+    for wrong in ([0.1, 0.9], "0.5", None, 1.0, 0.0, float("nan")):
         with pytest.raises(UsageError, match="mass must lie between 0 and 1"):
             posterior.credible_interval("probability", wrong)
     with pytest.raises(UsageError, match="same cells"):
