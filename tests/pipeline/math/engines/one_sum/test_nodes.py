@@ -22,7 +22,7 @@ from suffice.pipeline.math.distributions.gamma import (
     gamma_cdf,
 )
 from suffice.pipeline.math.distributions.normal import Normal
-from suffice.pipeline.math.engines.one_sum import tiles
+from suffice.pipeline.math.engines.one_sum import tiles as drawing
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from suffice.pipeline.math.engines.one_sum.tiles import tiles_of
 from suffice.pipeline.math.priors.mixtures import SpreadGamma, SpreadInverseGamma
@@ -386,9 +386,9 @@ def test_runs_of_n_are_drawn_as_one_by_one(
     family: str, prior: Prior, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Runs much longer than draws are quick with: what makes up for their length has to make up for all of it.
-    monkeypatch.setattr(tiles, "_RUN", 2.0)
-    monkeypatch.setattr(posterior, "_OF_N", 0.5)
-    monkeypatch.setattr(posterior, "_ACCEPTED", 0.0)
+    monkeypatch.setattr(drawing, "_RUN", 2.0)
+    monkeypatch.setattr(drawing, "_OF_N", 0.5)
+    monkeypatch.setattr(drawing, "_ACCEPTED", 0.0)
     plan = plan_of(family, "0.1", public_n=False)
     n_prior = Uniform(40, 79)
     values = np.rint(np.array([[20.0, 37.0]]) * (plan.partition_total or 0)).astype(np.int64)
