@@ -7,21 +7,30 @@ anywhere. It decides as a rerun of the same release would
 
 from __future__ import annotations
 
+import datetime as dt
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from suffice.errors import ChargeInProgressError, ChargeLostError, SpoolError, SufficeError, WrongStoreError
+from suffice.errors import (
+    ChargeInProgressError,
+    ChargeLostError,
+    SpoolError,
+    StoreError,
+    SufficeError,
+    WrongStoreError,
+)
 from suffice.pipeline.spec.windows_and_amendments import edition
 from suffice.pipeline.terms.declaration.documents import Count, LongId, ShortId, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import LIVE, ChargeState, is_held, label
 from suffice.storage.ledger.rerun import in_progress_error, without_a_witness
-from suffice.storage.operations.leftovers import remove_leftovers
+from suffice.storage.objects.object_store import LEFT_FOR, has_name_of_probe, is_left_probe
 from suffice.storage.operations.settling import remove_orphans, settle
+from suffice.storage.publications.publication import PUBLICATIONS
 from suffice.storage.releases import release_store
 
 if TYPE_CHECKING:
@@ -29,8 +38,47 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
+    from suffice.storage.objects.object_store import ObjectStore
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.spool import Spool
+
+
+def remove_leftovers(objects: ObjectStore, *, now: dt.datetime | None = None) -> tuple[str, ...]:
+    """Remove probes and half-written files that are a day old, and return their keys, sorted.
+
+    Only what has the name and the length of a probe, or the name of a file that is being written; runs that
+    live are younger. Two listings, and in a directory the names of all files. What the role may not remove
+    stays.
+
+    Parameters
+    ----------
+    objects : ObjectStore
+    now : datetime, optional
+        The present moment otherwise.
+
+    Raises
+    ------
+    StoreError
+        Where the store cannot be listed.
+    """
+    before = (now or dt.datetime.now(dt.UTC)) - LEFT_FOR
+    removed = []
+    for key in _probes(objects):
+        with suppress(StoreError):
+            written = objects.modified(key)
+            if written is not None and written < before and is_left_probe(objects, key, folder=PUBLICATIONS):
+                objects.delete(key)
+                removed.append(key)
+    with suppress(StoreError):
+        removed += objects.sweep_hidden(before)
+    return tuple(sorted(removed))
+
+
+def _probes(objects: ObjectStore) -> Iterator[str]:
+    for prefix in ("", f"{PUBLICATIONS}/"):
+        yield from (
+            prefix + name for name in objects.names(prefix) if has_name_of_probe(name, folder=PUBLICATIONS)
+        )
 
 
 class Action(StrEnum):

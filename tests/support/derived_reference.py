@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from suffice.auditing.second_reading_of_texts import parsed
+from suffice.auditing.second_reading import parsed
 from suffice.pipeline.terms.declaration.derived_columns import read_derived
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from suffice.pipeline.terms.declaration.documents import document
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.local_files import LocalFiles
 from suffice.storage.objects.object_store import LEFT_FOR
-from suffice.storage.operations.leftovers import remove_leftovers
-from suffice.storage.operations.recovery import recover
+from suffice.storage.operations.recovery import recover, remove_leftovers
 from suffice.storage.operations.verify_store import verify_store
 from suffice.storage.releases.release_store import open_store
 from support.buckets import s3_server, variables
