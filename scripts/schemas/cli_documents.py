@@ -11,8 +11,8 @@ from scripts.schemas.shapes import Schema, closed, either, listed, named, of_mod
 from scripts.schemas.typed import ERROR as FAILURE
 from scripts.schemas.typed import beside, fields_of, schema_of
 from suffice.cataloguing.catalogue import Catalogue
-from suffice.cli.analysis import ComparedAnswer, PriorsAnswer
 from suffice.cli.calibration import CalibratedAnswer
+from suffice.cli.compare import ComparedAnswer, PriorsAnswer
 from suffice.cli.config import ConfigDocument
 from suffice.cli.demo import DemoDocument
 from suffice.cli.hidden_markov import FitAnswer, StatesAnswer

@@ -162,17 +162,17 @@ def read_audit(path: Path, keys: Sequence[PublicKey] | None = None) -> tuple[Aud
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode) or path.stat().st_size > LARGEST_AUDIT:
-            message = f"{path} is no audit: it is no file, or has more than {LARGEST_AUDIT} bytes"
+            message = f"--audited {path}: it is no file, or has more than {LARGEST_AUDIT} bytes"
             raise UsageError(message)
         data = path.read_bytes()
     except OSError:
-        message = f"the audit {path} cannot be read"
+        message = f"--audited {path}: it cannot be read"
         raise UsageError(message) from None
     try:
         content = canonical_json.decode(data.removesuffix(b"\n"))
         document = AuditDocument.model_validate(content)
     except (ValueError, ValidationError):
-        message = f"{path} is no audit: `suffice audit SPEC --out FILE` writes one"
+        message = f"--audited {path}: it is no audit; `suffice audit SPEC --out FILE` writes one"
         raise UsageError(message) from None
     if keys is not None:
         check_signature(document.model_dump(), keys, AUDIT)

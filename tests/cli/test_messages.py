@@ -103,7 +103,8 @@ def test_text_is_the_default(workspace: Workspace, capsys: pytest.CaptureFixture
     assert run(capsys, "release", str(workspace.write_spec())) == (0, [])  # progress on a terminal only
     status, lines = run(capsys, "release", "absent.yaml")
     assert status == 2
-    assert lines == ["suffice: absent.yaml: there is no such file (name a YAML or JSON file)"]
+    rule = "the spec cannot be read: there is no such file"
+    assert lines == [f"suffice: absent.yaml: {rule} (name a YAML or JSON file)"]
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])

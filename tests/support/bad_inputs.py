@@ -324,6 +324,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("status",): (str(monthly), "--from", "2013-01", "--as-of", "2013-01-02T00:00Z", *ledger),
         ("metrics",): (str(monthly), "--as-of", "2013-01-02T00:00Z", *ledger),
         ("doctor",): ("--store", place.workspace.store, *ledger),
+        ("list",): (place.workspace.store,),
         ("show",): place.release,
         ("compare",): ("flights", *place.release, "cancelled"),
         ("pool",): (

@@ -243,7 +243,8 @@ def read_file(path: str) -> Document:
     try:
         data = read_small_file(path, _LARGEST_BYTES)
     except FileNotFoundError:
-        raise SpecError(path, "there is no such file", "name a YAML or JSON file") from None
+        rule = "the spec cannot be read: there is no such file"
+        raise SpecError(path, rule, "name a YAML or JSON file") from None
     except (OSError, ValueError):  # a path may also hold what no file system takes
         raise SpecError(path, "the spec cannot be read", "name a YAML or JSON file") from None
     if data is None:

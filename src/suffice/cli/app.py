@@ -21,10 +21,10 @@ from typer.main import get_command
 
 import suffice
 from suffice.cli import (
-    analysis,
     audit,
     calibration,
     catalogue,
+    compare,
     config,
     hidden_markov,
     inspect,
@@ -245,9 +245,9 @@ app.command()(monitor.metrics)
 app.command("doctor")(monitor.doctor)
 app.command("list")(release.list_releases)
 app.command()(release.show)
-app.command()(analysis.compare)
+app.command()(compare.compare)
 app.command()(pool.pool)
-app.command()(analysis.compare_priors)
+app.command()(compare.compare_priors)
 app.command()(trust.verify)
 app.command()(trust.disclose)
 app.command()(withdrawal.withdraw)

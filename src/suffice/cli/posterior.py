@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import analysis, messages, options, output
+from suffice.cli import compare, messages, options, output
 from suffice.cli.answers import INTERVAL, ModelAnswer, clipping_of, design_effects_of
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
@@ -91,15 +91,15 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     if plot is None and (plot_kind, beside) != (None, None):
         message = "--plot-kind and --beside are options of --plot: give it too"
         raise UsageError(message)
-    analysis.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
+    compare.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
     options.check_draws(draws, seed)
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     import numpy as np
 
     from suffice.pipeline.ask.posterior.summaries import summarise
 
-    analysis.check_versus(terms["where"], versus)
-    statements = analysis.parse_statements(probability or [], is_contrast=bool(versus))
+    compare.check_versus(terms["where"], versus)
+    statements = compare.parse_statements(probability or [], is_contrast=bool(versus))
     asked = opened.cells(statistic, terms["where"])
     first = None if every_cell or as_json else output.first_cells(asked.plan)
     chosen = opened.chosen(statistic, terms["where"], first=first)
@@ -115,12 +115,12 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         others = opened.chosen(statistic, other, first=first)
         against = _posterior(opened, others, terms, is_drawn=True)
         answers.update(
-            analysis.comparison(
+            compare.comparison(
                 shown, against, versus, statements, mass=mass, interval=kind, draws=draws, rng=rng
             )
         )
     elif statements:
-        answers["probability"] = analysis.probability(shown, statements, draws, rng)
+        answers["probability"] = compare.probability(shown, statements, draws, rng)
     drawn_from = shown
     if has_files and shown.n_groups < n_cells:  # files hold every cell
         drawn_from = _posterior(opened, opened.chosen(statistic, terms["where"]), terms, is_drawn=True)
@@ -132,7 +132,7 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)
         output.write_draws(drawn_from, out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
-        by_other_method = analysis.other_method(opened, statistic, beside, terms)
+        by_other_method = compare.other_method(opened, statistic, beside, terms)
         with new_file("--plot", plot, overwrite=overwrite) as written:
             _plot(
                 opened,
@@ -253,7 +253,7 @@ def _print_posterior(
     output.print_left_out(drawn_from.n_groups, n_cells)
     if any(row["mean"] is None or row["sd"] is None for row in rows):
         say("\nmeans and standard deviations that are left out do not exist")
-    analysis.print_answers(answers)
+    compare.print_answers(answers)
 
 
 def _print_judgements(drawn_from: Posterior) -> None:

@@ -37,7 +37,8 @@ def worked_out_in(
     """Return the posterior in blocks of this size, and what its progress was."""
     seen: list[tuple[int, int]] = []
     patch.setattr(choice_of_engine, "BLOCK_CELLS", size)
-    clipping = "ignored" if statistic.plan.family == "normal" else "modelled"  # modelled it is slow
+    is_modelled = FAMILIES[statistic.plan.family].clipped_record is not None  # of a normal it is slow
+    clipping = "modelled" if is_modelled else "ignored"
     found = posterior_of(
         statistic,
         method=method,
@@ -74,7 +75,8 @@ def test_blocks_of_cells_change_no_number(family: str, method: str, monkeypatch:
         np.testing.assert_allclose(parts.sd(parameter), whole.sd(parameter), rtol=1e-9)
         if family in {"bernoulli", "poisson", "exponential", "normal"}:  # the others' rest on draws
             interval = whole.credible_interval(parameter)
-            np.testing.assert_allclose(parts.credible_interval(parameter), interval, rtol=1e-9)
+            # How near a quantile is searched for may depend on the cells beside: to some 1e-7.
+            np.testing.assert_allclose(parts.credible_interval(parameter), interval, rtol=1e-6)
         drawn = parts.sample(50, 1)[parameter]
         assert drawn.shape == whole.sample(50, 1)[parameter].shape
         first = parts.distribution.blocks[0].sample(50, np.random.default_rng(1))[parameter]
