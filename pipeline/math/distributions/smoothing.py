@@ -14,7 +14,9 @@ Symbols:
 - s: of `LADDER`, shares of the spread
 - f_s: by ``smoothed``, (n_points,)
 
-Method. Numerical. Peaks that the posterior itself has, and that the last step keeps, are kept by all.
+Method. Numerical: (1) and the ladder were tried on posteriors of 30 to 10^6 records behind totals of 3 to 6
+noise scales. The spread is the mixture's standard deviation on that line, where it is finite. Where (1) asks
+for the last step, a peak of the posterior's own that is narrower may be lost.
 """
 
 from __future__ import annotations

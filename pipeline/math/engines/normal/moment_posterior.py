@@ -58,6 +58,7 @@ SHARE = 1.0 / 250.0
 _NEGLIGIBLE = 35.0
 """Nats below the mass of a box that is nearly constant, at which another is left out."""
 _RESOLVED = 1.0
+"""Nats between a box's bound and the least density seen in it, up to which it is nearly constant."""
 _ACCEPTED = 0.2
 """Least part of the bounds' mass that the density is to have, about."""
 _FAR = 5.0
@@ -151,7 +152,10 @@ def _cells_and_parts(weights: MomentWeights) -> tuple[Cells, Parts]:
 
 
 def _reach(weights: MomentWeights) -> Floats:
-    """How many nats of noise a part of the prior can make up for, and e^-45 on top: (n_cells n_parts,)."""
+    """How many nats of noise a part of the prior can make up for, and 2 ``NATS`` on top: (n_cells n_parts,).
+
+    The best density is only estimated, from below, which the second half allows for.
+    """
     noisy = weights.noisy
     cell, part = _cells_and_parts(weights)
     prior = noisy.prior.at(part)

@@ -41,6 +41,9 @@ symbol       in the code         meaning                         shape          
 ============ =================== =============================== =============== ============
 N            ``n``               number of records               (n_nodes,)      records
 S            ``total``           sum of T                        (n_nodes,)      that of T
+A            ``amount``          S = lower N + step A            (n_nodes,)      steps
+x            ``position``        A, or log A where it is above 0 (n_nodes,)      steps, or none
+y            ``values``          released sums                   (n_cells, 2)    steps
 W            ``weight``          posterior weight of a pair      (n_nodes,)      none
 b_j          ``rates``           rates of the prior's components (n_components,) that of T
 w_j          ``weights``         their weights                   (n_components,) none
@@ -212,7 +215,8 @@ def _left_out(sums: NoisySums, update: Update, near: NearMoments) -> Floats:
     _, second = moments_about(update(near.most, none), none)
     # Of no N is the noise of a sum of 0 likelier than that of the sums alone.
     is_sum = sums.totals.coefficients[:, 0] == 0.0
-    # As A goes to 0 the noise leaves e^-|y_1| / b of W, and a parameter at most the prior given most rows.
+    # As A goes to 0 the noise of its sum leaves e^(-|y| / b) of W. Of near pairs the largest N gives a rate
+    # its largest second moment.
     log_noise = -np.abs(sums.totals.values[:, is_sum]) @ sums.totals.rate[is_sum]
     bound: Floats = log_noise + np.log(second) - near.log_evidence - 2.0 * np.log(near.sds)
     return bound
@@ -220,7 +224,7 @@ def _left_out(sums: NoisySums, update: Update, near: NearMoments) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpreadGammaGamma:
-    r"""The same of a mixture of :math:`\mathrm{Gamma}(a, b_j)` priors with weights :math:`w_j`.
+    r"""S given N under a mixture of :math:`\mathrm{Gamma}(a, b_j)` priors of the rate, weights :math:`w_j`.
 
     .. math:: p(S \mid N) = \sum_j w_j \, p_j(S \mid N), \qquad
               r \mid N, S, j \sim \mathrm{Gamma}(a + kN, b_j + w S)
