@@ -22,9 +22,9 @@ Symbols:
 - Z: ``log_mass``
 
 Method. Numerical. Panels come from ``adaptive_blocks.divide_line``; a bounded support is scanned at 262,145
-values for spikes and steps. The mass is accepted where a second rule with other nodes, summed over panels,
-and the distribution function where it is known, agree with the first to 1e-4 of it. No finite set of values
-sees every spike.
+values for spikes and steps, any other at as many between two far quantiles. The mass is accepted where a
+second rule with other nodes, summed over panels, and the distribution function where it is known, agree with
+the first to 1e-4 of it. No finite set of values sees every spike.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ _NOTHING = -1e100
 """Replaces the logarithm of 0 where parabolas are fitted."""
 _FLOOR = -1e3
 """Replaces lower log densities where bends are measured."""
+_NEARLY_ALL = (0.0005, 0.9995)
+"""Quantiles between which an unbounded support is scanned."""
 _SCANNED = (1 << 18) + 1
 """Values at which a bounded support is scanned: a spike of a millionth of it is higher than its surroundings
 over two of these, if it holds a few per cent of the mass."""
@@ -206,10 +208,19 @@ class DensityOnLine:
     lowest: float
 
     @classmethod
-    def of(cls, density: Density, line: Line, typical: float, *, is_scanned: bool = False) -> Self:
+    def of(
+        cls,
+        density: Density,
+        line: Line,
+        typical: float,
+        *,
+        is_scanned: bool = False,
+        sharp: Floats | None = None,
+    ) -> Self:
         """Check that a density is proper and find where it is; `typical` is a position to start at.
 
-        A bounded support is scanned unless there are hints that suffice.
+        A bounded support is scanned unless there are hints that suffice. One that is not, without hints, is
+        scanned where nearly all of its mass was seen, and looked at again; `sharp` is what that scan saw.
 
         Raises
         ------
@@ -226,18 +237,11 @@ class DensityOnLine:
         # The support on the line, cut where numbers end.
         ends = line.position(np.clip([density.lower, density.upper], low, high))
         first, last = (float(end) for end in np.clip(ends, *line.ends))
-        start = [first, last]
-        around = [typical - _SPREAD, typical + _SPREAD]
-        is_bounded = math.isfinite(density.lower) and math.isfinite(density.upper)
-        if is_bounded:
-            inner = np.clip(np.linspace(density.lower, density.upper, 67)[1:-1], low, high)
-            around += [line.position(inner), np.linspace(first, last, 67)]
-        if density.hints:
-            around.append(line.position(np.clip(np.array(density.hints), low, high)))
-        if is_bounded and (is_scanned or not density.hints):
-            scanned = np.clip(np.linspace(density.lower, density.upper, _SCANNED), low, high)
-            around.append(_unresolved(density, line, np.clip(line.position(scanned), first, last)))
-        positions = np.clip(np.concatenate([start, *around]), first, last)
+        is_bounded = _is_bounded(density)
+        around = _places(density, line, typical, (first, last), is_scanned=is_scanned)
+        if sharp is not None:
+            around.append(sharp)
+        positions = np.clip(np.concatenate(around), first, last)
         edges = np.unique(positions)
 
         def evaluate(position: Floats) -> Floats:
@@ -254,6 +258,12 @@ class DensityOnLine:
         with np.errstate(divide="ignore"):
             log_mass = float(top + np.log(np.sum(mass)))
         _require_proper(density, line, (first, last), log_mass)
+        # The distribution function at the nodes.
+        below = np.cumsum(mass) / np.sum(mass)
+        if not is_bounded and not density.hints and sharp is None:
+            low, high = np.interp(_NEARLY_ALL, below, nodes.ravel()).tolist()
+            seen = _unresolved(density, line, np.linspace(low, high, _SCANNED))
+            return cls.of(density, line, typical, sharp=seen)
         if not _is_seen(density, line, (left, right), lambda place: np.exp(evaluate(place) - top), mass):
             if (
                 is_bounded and density.hints and not is_scanned
@@ -265,8 +275,6 @@ class DensityOnLine:
                 "narrower support"
             )
             raise PriorError(message)
-        # The distribution function at the nodes.
-        below = np.cumsum(mass) / np.sum(mass)
         lowest, lower, middle, upper = np.interp([LEAST, 0.25, 0.5, 0.75], below, nodes.ravel())
         return cls(
             density=density,
@@ -283,6 +291,28 @@ class DensityOnLine:
     def log_density(self, position: Floats) -> Floats:
         """Log density at positions, but for a constant."""
         return _log_density(self.density, self.line, position)
+
+
+def _is_bounded(density: Density) -> bool:
+    return math.isfinite(density.lower) and math.isfinite(density.upper)
+
+
+def _places(
+    density: Density, line: Line, typical: float, ends: tuple[float, float], *, is_scanned: bool
+) -> list[Any]:
+    """Return positions to begin with: ends, a typical one, hints, and of a bounded support what scans see."""
+    low, high = line.domain
+    places: list[Any] = [ends, np.ravel([typical - _SPREAD, typical + _SPREAD])]
+    is_bounded = _is_bounded(density)
+    if is_bounded:
+        inner = np.clip(np.linspace(density.lower, density.upper, 67)[1:-1], low, high)
+        places += [line.position(inner), np.linspace(*ends, 67)]
+    if density.hints:
+        places.append(line.position(np.clip(np.array(density.hints), low, high)))
+    if is_bounded and (is_scanned or not density.hints):
+        scanned = np.clip(np.linspace(density.lower, density.upper, _SCANNED), low, high)
+        places.append(_unresolved(density, line, np.clip(line.position(scanned), *ends)))
+    return places
 
 
 def _unresolved(density: Density, line: Line, positions: Floats) -> Floats:

@@ -301,6 +301,24 @@ def test_a_spike_of_a_millionth_of_the_support_is_seen(width: float) -> None:
     assert abs(flat.mean("probability")[0] - expected) > 5e-3
 
 
+@pytest.mark.parametrize("width", [1e-4, 1e-5, 1e-6])
+def test_a_spike_of_an_unbounded_support_is_seen_where_its_mass_is(width: float) -> None:
+    """Half of the prior is exponential, half next to a point where the likelihood is high."""
+
+    def log_density(rate: np.ndarray) -> np.ndarray:
+        near = stats.norm.logpdf(rate, 0.605, width)
+        return np.asarray(np.logaddexp(near, -rate) - math.log(2.0))
+
+    statistic = released("poisson", [[4_000, 36_000]], epsilon="1")
+    plain = posterior_of(statistic, prior="Gamma(1, 1)")
+    (likelihood,) = np.ravel(np.asarray(plain.density("rate", np.array([0.605])))) / math.exp(-0.605)
+    share = likelihood / (likelihood + 1.0)
+    expected = share * 0.605 + (1.0 - share) * plain.mean("rate")[0]
+    seen = posterior_of(statistic, prior=Density(log_density, 0, math.inf)).mean("rate")[0]
+    assert seen == pytest.approx(expected, abs=0.02 * plain.sd("rate")[0])
+    assert abs(plain.mean("rate")[0] - expected) > 0.1 * plain.sd("rate")[0]
+
+
 def test_a_density_at_points_alone_is_refused_and_a_table_of_few_points_is_not() -> None:
     points = np.linspace(0.0, 1.0, 11)
     with pytest.raises(PriorError, match=r"not seen whole.*hints"):
