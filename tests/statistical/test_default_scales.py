@@ -79,8 +79,8 @@ def test_a_prior_that_noise_multiplies_conflicts_with_all_cells_together(family:
     """Truths are at 1 % of the bound: no cell alone is far out, at 30 records and epsilon 1."""
     _, upper, stated = CASES[family]
     conflict = posterior_given(family, np.full(CELLS, upper / 100.0), 30, "1", stated).conflict
-    assert conflict.is_against_default
-    assert f"under the default prior, {conflict.default}" in conflict.lines()[-1]
+    assert conflict.is_against_all
+    assert f"under {conflict.alternative} as" in conflict.lines()[-1]
 
 
 @pytest.mark.parametrize("family", ["exponential", "laplace"])
@@ -92,4 +92,4 @@ def test_a_prior_that_the_truths_are_from_does_not_conflict(family: str) -> None
     conflict = posterior_given(family, scale, 300, "1", stated).conflict
     assert len(conflict.log_bayes_factors) == CELLS
     assert np.sum(conflict.log_bayes_factors) < 0.0
-    assert not conflict.is_against_default
+    assert not conflict.is_against_all

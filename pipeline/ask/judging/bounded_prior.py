@@ -165,6 +165,14 @@ def log_share_gained(posterior: Judged) -> Floats:
     return np.asarray(np.log(share) - math.log(of_prior))
 
 
+def share_of_prior(posterior: Judged) -> float:
+    """Return P(A) of one parameter's prior; 1 where the posterior is not restricted."""
+    if not is_restricted(posterior) or FAMILIES[posterior.family].limits is None:
+        return 1.0
+    first, last = _levels_of_limits(posterior)
+    return last - first
+
+
 def is_restricted(posterior: Judged) -> bool:
     """Return whether a posterior is restricted to what records within the bounds can have."""
     return any(isinstance(block, Restricted) for block in blocks_of(posterior.distribution))

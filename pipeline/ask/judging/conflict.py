@@ -21,19 +21,23 @@ is finite
     \qquad K(s) = \tfrac 1 2 V s^2 - \sum_j k_j \log(1 - b_j^2 s^2). \qquad (3)
 
 A prior that noise multiplies may move every interval by its width while no cell alone is that far out. With y
-the released values of a cell, :math:`\pi` the stated prior and :math:`\pi_0` the family's default,
+the released values of a cell, :math:`\pi` the stated prior, A what records within the bounds can have and
+:math:`\pi_k` any other prior,
 
-.. math:: B = \frac{p(y \mid \pi_0)}{p(y \mid \pi)},
-    \qquad E(B \mid \pi) = \int p(y \mid \pi_0) \, dy = 1 . \qquad (4)
+.. math:: B_k = P_\pi(A) \, \frac{p(y \mid \pi_k)}{p(y \mid \pi)},
+    \qquad E(B_k \mid \pi, A) \le \int p(y \mid \pi_k) \, dy = 1 , \qquad (4)
 
-So whatever the default is, :math:`P(B \ge 1 / \alpha \mid \pi) \le \alpha` by Markov's inequality. The same
-holds of the product over cells whose parameters were drawn from the stated prior, each by itself. It is
-worked out for families with one noisy sum.
+for :math:`p(y \mid \pi, A) \le p(y \mid \pi) / P_\pi(A)`. The same holds of the product over cells whose
+parameters were drawn from the stated prior, each by itself, and of the mean of such products over k. So
+whatever the others are, that mean is :math:`1 / \alpha` or more with a chance of at most :math:`\alpha`, by
+Markov's inequality. They are the family's default, and the stated prior moved as a whole (``_moved``), which
+all cells together may ask for though each of them is as wide. It is worked out for families with one noisy
+sum.
 
 Decision. A tail counts as a conflict where it is below :math:`\alpha` = ``THRESHOLD`` after it is multiplied
 by the number of quantities and cells (Bonferroni): with the truth drawn from the priors, that happens in
-fewer than one of 10,000 posteriors. All cells together are judged by the product of their B: a conflict from
-:math:`1 / \alpha` on.
+fewer than one of 10,000 posteriors. All cells together are judged by the largest product of (4) over the
+number of its k, which is no larger than the mean: a conflict from :math:`1 / \alpha` on.
 
 Of several columns and of networks no formula gives m and v: data sets are drawn from the family's model. A
 world's mean is that of a data set of at most ``MOST_RECORDS`` records, and no more than the cell has: it
@@ -62,18 +66,23 @@ Evans, Moshonov. Checking for prior-data conflict. Bayesian Anal. 1, 2006.
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.inference.bounded_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
+from suffice.pipeline.ask.judging.bounded_prior import share_of_prior
 from suffice.pipeline.ask.judging.evidence import log_evidence_of_whole, noise_constant
 from suffice.pipeline.ask.judging.judged import names_of, worlds_of
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.dirichlet import Beta
+from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.laplace_sums import upper_tail
+from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
 from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.math.priors.worlds import Worlds
@@ -92,7 +101,7 @@ if TYPE_CHECKING:
 MOST_RECORDS = 64
 WORLDS = 2048
 _SEED = 20170
-MOST = 1024
+MOST, MOST_MOVED = 1024, 256
 """Cells that are compared; of more, so many evenly spaced ones: some two seconds of one processor."""
 THRESHOLD = 1e-4
 _NUMBERS = 1 << 20
@@ -120,11 +129,12 @@ class Conflict:
         Quantities whose prior predictive is not worked out.
     of_cells : int or None
         How many cells are judged in all, where these are a part of them.
-    default : str
-        The family's default prior, where the stated one is compared with it; else empty.
+    alternative : str
+        Of the priors that the stated one is compared with, that under which all cells together are most
+        probable; empty where there is none.
     log_bayes_factors : ndarray of shape (n_compared,), float64
-        Log of how many times as probable what was released is under the default, of the cells compared: all,
-        or 1,024 of them, evenly spaced.
+        Log of how many times as probable what was released is under it, over the number of alternatives, of
+        the cells compared: all, or some of them, evenly spaced.
     """
 
     quantities: tuple[str, ...]
@@ -134,12 +144,12 @@ class Conflict:
     n_prior: str
     not_judged: tuple[str, ...] = ()
     of_cells: int | None = None
-    default: str = ""
+    alternative: str = ""
     log_bayes_factors: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @property
-    def is_against_default(self) -> bool:
-        """Whether all cells together are so much more probable under the family's default prior."""
+    def is_against_all(self) -> bool:
+        """Whether all cells together are so much more probable under another prior."""
         # Cells that are shown are a part of all: the threshold is shared among such parts.
         parts = 1.0 if self.of_cells is None else self.of_cells / max(len(self.tails), 1)
         return bool(np.sum(self.log_bayes_factors) > np.log(max(parts, 1.0) / THRESHOLD))
@@ -159,19 +169,19 @@ class Conflict:
     def lines(self) -> list[str]:
         """Return a sentence for each prior that is in conflict with what was released."""
         of_n, of_parameters = self._line(of_n=True), self._line(of_n=False)
-        if self.is_against_default and not of_parameters:
-            of_parameters = self._line_of_default()
+        if self.is_against_all and not of_parameters:
+            of_parameters = self._line_of_all()
         return [line for line in (of_n, of_parameters) if line]
 
-    def _line_of_default(self) -> str:
+    def _line_of_all(self) -> str:
         nats = float(np.sum(self.log_bayes_factors))
         times = f"1e{nats / np.log(10.0):.0f}"
         compared, known = len(self.log_bayes_factors), len(self.tails)
         cells = f"{compared} of {known}" if compared < known else f"{compared}"
         return (
             f"conflict: the prior of the parameters, {_shortened(self.prior)}, and {cells} cells together "
-            f"disagree: what was released is about {times} times as probable under the default prior, "
-            f"{self.default}, as under this one, which decides what noise hides"
+            f"disagree: what was released is about {times} times as probable under {self.alternative} as "
+            "under this one, though no cell alone may tell; the intervals rest on it where noise hides cells"
         )
 
     def _line(self, *, of_n: bool) -> str:
@@ -220,7 +230,7 @@ def conflict_of(posterior: Judged) -> Conflict:
             names.append(name + suffix)
             tails.append(judgement)
             of_n.append(judges_n)
-    default, log_factors = log_bayes_factors(posterior)
+    alternative, log_factors = log_bayes_factors(posterior)
     return Conflict(
         quantities=tuple(names),
         tails=np.stack(tails, axis=1) if tails else np.ones((posterior.n_groups, 0)),
@@ -228,7 +238,7 @@ def conflict_of(posterior: Judged) -> Conflict:
         prior=str(posterior.prior),
         n_prior="" if posterior.n_prior is None else str(posterior.n_prior),
         not_judged=tuple(not_judged),
-        default=default,
+        alternative=alternative,
         log_bayes_factors=log_factors,
     )
 
@@ -374,27 +384,55 @@ def _log_moments(scales: Floats, counts: Floats, variance: Floats, at: Floats) -
 
 
 def log_bayes_factors(posterior: Judged) -> tuple[str, Floats]:
-    """Return the default prior as text, and log B of the cells that are compared, (n_cells_compared,).
+    """Return the alternative of (4) with the largest product, and log B over the number of alternatives.
 
-    Empty where the family has not one noisy sum, the default is the stated prior itself, or the posterior has
-    no evidence.
+    Empty where the family has not one noisy sum, the prior is the default itself, or there is no evidence.
     """
     family = FAMILIES.get(posterior.family)
+    nothing = "", np.zeros(0)
     if family is None or family.latent is None or len(posterior.observed) != 1:
-        return "", np.zeros(0)
+        return nothing
     (statistic,) = posterior.observed
     default = family.default_prior(statistic.plan.parameters)
     if default == posterior.prior or posterior.n_prior is None:
-        return "", np.zeros(0)
+        return nothing
     try:
         stated = log_evidence_of_whole(posterior)
     except UsageError:
-        return "", np.zeros(0)
-    cells = np.unique(np.linspace(0, len(stated) - 1, min(MOST, len(stated))).astype(np.int64))
-    sums, _ = family.latent(statistic.take(cells), default, posterior.n_prior)
-    # log B = log p(y | default) - log p(y | stated).
-    of_default = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
-    return str(default), of_default + noise_constant(statistic) - stated[cells]
+        return nothing
+    moved = _moved(posterior.prior)
+    # The default sets single cells right, and the moved priors, which ask for several times the work, all.
+    most = MOST if not moved else MOST_MOVED
+    cells = np.unique(np.linspace(0, len(stated) - 1, min(most, len(stated))).astype(np.int64))
+    chosen, n_prior = statistic.take(cells), posterior.n_prior
+    within = math.log(max(share_of_prior(posterior), np.finfo(np.float64).tiny))
+    named = {f"the default prior, {default},": default, **{str(prior): prior for prior in moved}}
+    log_b = []
+    for prior in named.values():
+        sums, _ = family.latent(chosen, prior, n_prior)
+        of_other = np.concatenate([resolve(sums.take(batch)).log_evidence for batch in batches(sums)])
+        # log B_k = log P(A) + log p(y | pi_k) - log p(y | pi).
+        log_b.append(of_other + noise_constant(statistic) - stated[cells] + within)
+    best = int(np.argmax([np.sum(each) for each in log_b]))
+    return list(named)[best], log_b[best] - math.log(len(named)) / len(cells)
+
+
+def _moved(prior: Any) -> list[Any]:
+    """Return a conjugate prior moved as a whole, by factors or by standard deviations; nothing of others."""
+    factors = (0.25, 0.5, 2.0, 4.0)
+    if isinstance(prior, Gamma):
+        return [dataclasses.replace(prior, rate=prior.rate * factor) for factor in factors]
+    if isinstance(prior, InverseGamma):
+        return [dataclasses.replace(prior, scale=prior.scale * factor) for factor in factors]
+    if isinstance(prior, Normal):
+        return [dataclasses.replace(prior, loc=prior.loc + sds * prior.scale) for sds in (-2, -1, 1, 2)]
+    if isinstance(prior, Beta):
+        a, b = prior.concentration1, prior.concentration0
+        odds = [a / b * factor for factor in factors]
+        # To four digits: they are named.
+        shares = [float(f"{each / (1.0 + each):.4g}") for each in odds]
+        return [Beta(float(f"{(a + b) * p:.4g}"), float(f"{(a + b) * (1.0 - p):.4g}")) for p in shares]
+    return []
 
 
 @dataclass(slots=True, kw_only=True)

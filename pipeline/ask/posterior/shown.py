@@ -71,7 +71,7 @@ def contradicted(posterior: Posterior) -> Any:
     conflict = posterior.conflict
     if not conflict.quantities:  # as of totals of merged cells
         return None
-    return np.any(conflict.is_said, axis=1) | conflict.is_against_default
+    return np.any(conflict.is_said, axis=1) | conflict.is_against_all
 
 
 def heading(posterior: Posterior) -> str:

@@ -16,6 +16,8 @@ from suffice.pipeline.ask.judging.conflict import THRESHOLD
 from suffice.pipeline.ask.pooling.pool import observed_again, pooled
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.dirichlet import Beta
+from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for, noise_aware_families
 from support.noisy import noisy_statistic, statistic_plan
@@ -241,6 +243,32 @@ def test_cells_that_no_tail_names_contradict_a_prior_together() -> None:
     noise = discrete_laplace(plan.scale, (400, 2), rng)
     statistic = noisy_statistic(plan, np.stack([30 - ones, ones], axis=1) + noise)
     against = posterior_of(statistic, prior="Beta(60, 40)").conflict
-    assert against.is_against_default
+    assert against.is_against_all
     assert "400 cells together disagree" in against.lines()[-1]
-    assert not posterior_of(statistic, prior="Beta(1, 9)").conflict.is_against_default
+    assert not posterior_of(statistic, prior="Beta(1, 9)").conflict.is_against_all
+
+
+def test_cells_that_ask_for_a_moved_prior_together_contradict_it() -> None:
+    """Poisson cells whose rate is 2, under a prior about 10 that each of them alone allows for."""
+    rng = np.random.default_rng()
+    plan = statistic_plan({"family": "poisson", "upper": 40}, epsilon="0.1", public_n=False)
+    totals = rng.poisson(2.0, size=(300, 30)).sum(axis=1)
+    exact = np.stack([totals, 30 * 40 - totals], axis=1)
+    statistic = noisy_statistic(plan, exact + discrete_laplace(plan.scale, exact.shape, rng))
+    conflict = posterior_of(statistic, prior="Gamma(200, 20)").conflict
+    assert not conflict.is_said.any()
+    assert conflict.alternative in {"Gamma(200, 40)", "Gamma(200, 80)"}
+    assert "256 of 300 cells together disagree" in conflict.lines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("family", "prior"),
+    [("poisson", Gamma(200, 20)), ("bernoulli", Beta(60, 40)), ("exponential", Gamma(9, 9))],
+)
+def test_cells_of_the_prior_do_not_contradict_it_together(family: str, prior: Gamma | Beta) -> None:
+    """With parameters drawn from it: a false alarm in fewer than one of 10,000 runs of each."""
+    rng = np.random.default_rng()
+    model = generative_model_for(family, n=30, epsilon="0.1")
+    sums = model.sums(prior.sample(200, rng), np.full(200, 30), rng).clipped
+    noise = discrete_laplace(model.scale, (200, len(model.plan.components)), rng)
+    assert not posterior_of(model.noisy(sums, noise), prior=prior).conflict.is_against_all

@@ -32,7 +32,7 @@ def release(name: str = "first-families") -> suffice.Release:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['prior']}-{list(case['where'].values())}")
 def test_no_form_of_a_posterior_shows_an_interval_without_its_conflict(case: dict[str, Any]) -> None:
     posterior = release().posterior(case["statistic"], case["prior"], where=case["where"])
-    is_said = any(case["is_said"]) or posterior.conflict.is_against_default
+    is_said = any(case["is_said"]) or posterior.conflict.is_against_all
     assert ("conflict: " in str(posterior).lower()) == is_said
     assert ("Conflict: " in posterior._repr_html_()) == is_said
     assert {row["conflict"] for row in posterior.summary()} == {is_said}
