@@ -101,7 +101,7 @@ if TYPE_CHECKING:
 MOST_RECORDS = 64
 WORLDS = 2048
 _SEED = 20170
-MOST, MOST_MOVED = 1024, 256
+MOST, MOST_MOVED = 1024, 128
 """Cells that are compared; of more, so many evenly spaced ones: some two seconds of one processor."""
 THRESHOLD = 1e-4
 _NUMBERS = 1 << 20

@@ -244,7 +244,7 @@ def test_cells_that_no_tail_names_contradict_a_prior_together() -> None:
     statistic = noisy_statistic(plan, np.stack([30 - ones, ones], axis=1) + noise)
     against = posterior_of(statistic, prior="Beta(60, 40)").conflict
     assert against.is_against_all
-    assert "400 cells together disagree" in against.lines()[-1]
+    assert "128 of 400 cells together disagree" in against.lines()[-1]
     assert not posterior_of(statistic, prior="Beta(1, 9)").conflict.is_against_all
 
 
@@ -258,7 +258,7 @@ def test_cells_that_ask_for_a_moved_prior_together_contradict_it() -> None:
     conflict = posterior_of(statistic, prior="Gamma(200, 20)").conflict
     assert not conflict.is_said.any()
     assert conflict.alternative in {"Gamma(200, 40)", "Gamma(200, 80)"}
-    assert "256 of 300 cells together disagree" in conflict.lines()[-1]
+    assert "128 of 300 cells together disagree" in conflict.lines()[-1]
 
 
 @pytest.mark.parametrize(
