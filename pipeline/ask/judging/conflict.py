@@ -75,6 +75,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.inference.bounded_records import PLAIN, QuantityNoise, n_quantity, tails_of_n
+from suffice.pipeline.ask.inference.chosen_priors import CONCENTRATIONS
 from suffice.pipeline.ask.judging.bounded_prior import share_of_prior
 from suffice.pipeline.ask.judging.evidence import log_evidence_of_whole, noise_constant
 from suffice.pipeline.ask.judging.judged import names_of, worlds_of
@@ -429,9 +430,13 @@ def _moved(prior: Any) -> list[Any]:
     if isinstance(prior, Beta):
         a, b = prior.concentration1, prior.concentration0
         odds = [a / b * factor for factor in factors]
-        # To four digits: they are named.
-        shares = [float(f"{each / (1.0 + each):.4g}") for each in odds]
-        return [Beta(float(f"{(a + b) * p:.4g}"), float(f"{(a + b) * (1.0 - p):.4g}")) for p in shares]
+        # To four digits, as they are named; none beyond the concentrations that posteriors take.
+        pairs = [
+            tuple(float(f"{(a + b) * share:.4g}") for share in (each / (1.0 + each), 1.0 / (1.0 + each)))
+            for each in odds
+        ]
+        least, most = CONCENTRATIONS
+        return [Beta(*pair) for pair in pairs if least <= min(pair) <= max(pair) <= most]
     return []
 
 
