@@ -270,9 +270,11 @@ def test_cells_that_ask_for_a_moved_prior_together_contradict_it() -> None:
     [("poisson", Gamma(200, 20)), ("bernoulli", Beta(60, 40)), ("exponential", Gamma(9, 9))],
 )
 def test_cells_of_the_prior_do_not_contradict_it_together(family: str, prior: Gamma | Beta) -> None:
-    """With parameters drawn from it: a false alarm in fewer than one of 10,000 runs of each."""
+    """With parameters drawn from it, by Markov's inequality: a false alarm in fewer than 1e-6 of runs."""
     rng = np.random.default_rng()
     model = generative_model_for(family, n=30, epsilon="0.1")
     sums = model.sums(prior.sample(200, rng), np.full(200, 30), rng).clipped
     noise = discrete_laplace(model.scale, (200, len(model.plan.components)), rng)
-    assert not posterior_of(model.noisy(sums, noise), prior=prior).conflict.is_against_all
+    conflict = posterior_of(model.noisy(sums, noise), prior=prior).conflict
+    assert len(conflict.log_bayes_factors) == 128
+    assert np.sum(conflict.log_bayes_factors) < np.log(3e6)  # of three such tests
