@@ -103,8 +103,10 @@ def give_back(
                 "of this release failed before as the owner allows (`suffice ledger grant --failed-readings`)"
             )
     except StoreError:  # nobody knows yet that no copy of the ledger draws for it
-        fate = "nothing was drawn, and its epsilon stays reserved until the same command again, or `suffice "
-        fate += "ledger recover`, reaches the store"
+        fate = (
+            "nothing was drawn, and its epsilon stays reserved until the same command again, or "
+            "`suffice ledger recover`, reaches the store"
+        )
     except LedgerError:
         fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
     if isinstance(error, KeyboardInterrupt):

@@ -21,6 +21,7 @@ from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from support.generative_models import generative_model_for, noise_aware_families
 from support.noisy import noisy_statistic, statistic_plan
+from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.conflict import Conflict
@@ -278,3 +279,15 @@ def test_cells_of_the_prior_do_not_contradict_it_together(family: str, prior: Ga
     conflict = posterior_of(model.noisy(sums, noise), prior=prior).conflict
     assert len(conflict.log_bayes_factors) == 128
     assert np.sum(conflict.log_bayes_factors) < np.log(3e6)  # of three such tests
+
+
+def test_what_a_prior_holds_beyond_the_bounds_makes_no_conflict() -> None:
+    """Of Gamma(2, .05) rates up to 40 have .59: without them every cell would speak against it by as much."""
+    plan = statistic_plan({"family": "poisson", "upper": 40}, epsilon="1", public_n=False)
+    statistic = noisy_statistic(plan, np.array([[300, 900], [600, 600]]))
+    within, whole = (
+        make(statistic, prior="Gamma(2, 0.05)").conflict for make in (posterior_of, unrestricted_posterior)
+    )
+    assert within.alternative == whole.alternative
+    less = np.log(stats.gamma(2, scale=20).cdf(40))
+    np.testing.assert_allclose(within.log_bayes_factors, whole.log_bayes_factors + less, atol=1e-6)
