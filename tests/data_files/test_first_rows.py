@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from typing import Any
 
 import pyarrow as pa
@@ -97,6 +99,28 @@ def test_anything_else_is_refused_without_a_value_of_it(data: bytes, rule: str) 
         first_rows(data, 7, rows=1 if rule.startswith("not the rows") else None)
     assert len(str(refused.value)) < 200
     assert refused.value.__cause__ is None
+
+
+def test_no_byte_of_a_footer_ends_the_process() -> None:
+    """pyarrow aborts on a codec that it does not know, which no ``except`` sees: hence another process."""
+    footer = len(WHOLE) - 8 - int.from_bytes(WHOLE[-8:-4], "little")
+    program = f"""
+import sys
+from suffice.data_files.first_rows import first_rows
+from suffice.errors import PublicationCorruptError
+whole = sys.stdin.buffer.read()
+for place in range({footer}, len(whole)):
+    for other in {{0, 0x58, 0x54, 0x7A, 0x1E, 0xFF, whole[place] ^ 1, whole[place] ^ 2}}:
+        try:
+            first_rows(whole[:place] + bytes([other]) + whole[place + 1 :], 7, rows={ROWS})
+        except PublicationCorruptError:
+            pass
+print("done")
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], input=WHOLE, capture_output=True, check=False, timeout=120
+    )
+    assert (ended.returncode, ended.stdout) == (0, b"done\n"), ended.stderr[-500:]
 
 
 @settings(max_examples=60)

@@ -13,6 +13,8 @@ from suffice.errors import PublicationCorruptError
 from suffice.storage.releases.parquet_layout import ThriftReader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
 MOST_COLUMNS = 64
@@ -20,8 +22,8 @@ _LONGEST_NAMES = 2**20
 """Bytes of a text in the footer: the source stands there as one."""
 _MOST_ENTRIES = 2**17
 """Of a list in the footer: row groups, or columns of one."""
-_DATA_PAGE, _PLAIN = 0, 0
-"""Of Parquet: a page of values, of the first version, and the encoding of values as they are."""
+_DATA_PAGE, _PLAIN, _UNCOMPRESSED = 0, 0, 0
+"""Of Parquet: a page of values, of the first version; the encoding of values as they are; and no codec."""
 
 
 def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list[dict[str, Any]], int]:
@@ -60,11 +62,8 @@ def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list
             raise _refused("it has not the rows that the manifest states")
         if stated.num_rows == 0:
             return [], 0
-        for column in map(stated.row_group(0).column, range(len(names))):
-            if column.compression != "UNCOMPRESSED" or not _is_as_it_is(
-                data, column.data_page_offset, column.total_compressed_size
-            ):
-                raise _refused("its columns are compressed, or use a dictionary")
+        if not all(_is_as_it_is(data, *place) for place in _places(data)):
+            raise _refused("its columns are compressed, or use a dictionary")
         batch = next(file.iter_batches(batch_size=most, row_groups=[0], use_threads=False), None)
         first = [] if batch is None else batch.to_pylist()
     except PublicationCorruptError:
@@ -74,14 +73,25 @@ def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list
     return first, int(stated.num_rows)
 
 
-def _is_as_it_is(data: bytes, position: int, size: int) -> bool:
+def _places(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Return each column of the first row group: its codec, where its pages begin, and their bytes.
+
+    They are read here, as pyarrow's accessors of columns end the process where the footer contradicts itself.
+    """
+    end = len(data) - 8
+    metadata: Any = ThriftReader(data, end - int.from_bytes(data[-8:-4], "little"), end).struct()
+    for column in metadata[4][0][1]:
+        yield column[3][4], column[3][9], column[3][7]
+
+
+def _is_as_it_is(data: bytes, codec: int, position: int, size: int) -> bool:
     """Tell whether all values of a column stand in its pages as they are: none is larger than the file.
 
     The footer says which encodings there are, and a page need not keep to it: a text of a dictionary may
     stand for any number of values.
     """
     end = position + size
-    if not 0 < position < end <= len(data):
+    if codec != _UNCOMPRESSED or not 0 < position < end <= len(data):
         return False
     while position < end:
         reader = ThriftReader(data, position, end)
