@@ -265,8 +265,9 @@ def test_init_writes_what_a_person_must_complete(
     assert "exists" in suffice.text("init", str(workspace.data), "--out", str(out), status=2)
     assert "no Parquet file" in suffice.text("init", str(tmp_path / "absent"), status=2)
     (tmp_path / "rows.csv").write_text("day,amount\n", encoding="utf-8")
-    assert "as in a spec: suffice init" in suffice.text("init", str(tmp_path / "rows.csv"), status=2)
-    assert "no column is stated" in suffice.text("init", f"{{csv: {tmp_path / 'rows.csv'}}}", status=2)
+    assert "    amount:\n" in suffice.text("init", str(tmp_path / "rows.csv"))
+    (tmp_path / "rows.dat").write_text("day,amount\n", encoding="utf-8")
+    assert "as in a spec: suffice init" in suffice.text("init", str(tmp_path / "rows.dat"), status=2)
     stated = f"{{csv: {tmp_path / 'rows.csv'}, columns: {{amount: number}}}}"
     assert "name: rows\n" in suffice.text("init", stated)
     assert "names its kind by a key" in suffice.text("init", "{sql: SELECT 1}", status=2)

@@ -190,6 +190,32 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     )
 
 
+def column_names(spec: Spec) -> tuple[str, ...]:
+    """Return the columns of the first file, as its first line or ``source.header`` names them.
+
+    Raises
+    ------
+    UsageError
+        Where there is no file, it cannot be read, or its first line names no columns.
+    """
+    source = spec.source
+    if not isinstance(source, CsvSpec):
+        message = f"{_PLACE}: the source is of another kind"
+        raise TypeError(message)
+    if source.header is not None:
+        return source.header
+    first = _listed(spec.source_address, may_be_empty=False, is_plain=False)[0]
+    try:
+        with file_access.opened_text(_status(first)) as content:
+            names, _ = _names(_head(content), source)
+    except OSError:
+        names = None
+    if names is None:
+        message = f"{_PLACE}: {first} cannot be read, or its first line does not name columns"
+        raise UsageError(message)
+    return tuple(name for name in names if name)
+
+
 def schema(pin: Pin) -> tuple[PartSchema, ...]:
     """Return those columns of every file that the spec names: text, unless it says what they are read as.
 
@@ -332,12 +358,10 @@ def _pinned(
             f"{_PLACE}: {path} is compressed, and its name does not say so: let it end in .gz, .zst or .bz2"
         )
         raise UsageError(message)
-    start = len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
+    start = _first_record(head)
     names: Sequence[str | None] | None = source.header
     if names is None:
-        end = head.find(b"\n") + 1 or len(head)
-        names = delimited_lines.fields_of(head[start:end], source.delimiter, source.quote)
-        start = end
+        names, start = _names(head, source)
     if names is None:
         return None
     return CsvFile(
@@ -349,6 +373,17 @@ def _pinned(
         start=start,
         unit=unit,
     )
+
+
+def _first_record(head: bytes) -> int:
+    """Return where a file's lines begin: behind the mark of byte order, if there is such a mark."""
+    return len(_BYTE_ORDER_MARK) if head.startswith(_BYTE_ORDER_MARK) else 0
+
+
+def _names(head: bytes, source: CsvSpec) -> tuple[list[str | None] | None, int]:
+    """Return what the first line names, None where it names nothing, and where the next begins."""
+    end = head.find(b"\n") + 1 or len(head)
+    return delimited_lines.fields_of(head[_first_record(head) : end], source.delimiter, source.quote), end
 
 
 def _head(content: BinaryIO) -> bytes:

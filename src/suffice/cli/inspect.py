@@ -170,9 +170,14 @@ def init(
         str,
         typer.Argument(
             metavar="DATA",
-            help="A Parquet file, directory or glob; or a source as specs have it: '{delta: flights}'.",
+            help="A Parquet or CSV file, directory or glob; or a source as in specs: '{delta: flights}'.",
         ),
     ],
+    sample: Annotated[
+        str | None,
+        typer.Option("--sample", metavar="FILE", help="Of CSV: propose types that fit this file's texts."),
+    ] = None,
+    sample_is: options.SampleIsOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")
     ] = None,
@@ -180,10 +185,12 @@ def init(
     as_json: options.JsonOption = False,
 ) -> None:
     """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
-    from suffice.pipeline.rows.sources.inspecting import skeleton
+    from suffice.pipeline.rows.chunk.sample_fit import declared_sample
+    from suffice.pipeline.rows.sources.skeleton import skeleton
 
     check_file("--out", out, overwrite=None)
-    text = skeleton(data, relative_to=out.parent if out else Path())
+    of_sample = None if sample is None and sample_is is None else declared_sample(sample, sample_is)[0]
+    text = skeleton(data, relative_to=out.parent if out else Path(), sample=of_sample)
     if out is not None:
         write_new(out, text)
     if as_json:

@@ -88,6 +88,14 @@ AllowOpenOption = Annotated[
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="Wait while another run holds the charge, then go on.")
 ]
+SampleIsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sample-is",
+        metavar="public|synthetic",
+        help="What its owner declares the sample to be: its counts are exact.",
+    ),
+]
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")
 ]

@@ -299,14 +299,7 @@ def rehearse(
         str | None,
         typer.Option("--sample", metavar="FILE", help="Count how much of this file fits the spec."),
     ] = None,
-    sample_is: Annotated[
-        str | None,
-        typer.Option(
-            "--sample-is",
-            metavar="public|synthetic",
-            help="What its owner declares the sample to be: its counts are exact.",
-        ),
-    ] = None,
+    sample_is: options.SampleIsOption = None,
     *,
     allow_open: options.AllowOpenOption = False,
     keep: Annotated[

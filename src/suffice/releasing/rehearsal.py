@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from suffice.errors import StageFailedError, SufficeError, SufficeWarning, UsageError
+from suffice.errors import StageFailedError, SufficeError, SufficeWarning
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, require_spec
@@ -214,18 +214,12 @@ def _compared(
     spec: Spec, sample: str | os.PathLike[str] | None, sample_is: str | None
 ) -> tuple[SampleFit | None, tuple[str, ...]]:
     """Compare a sample with a spec; return what came of it, and the columns that nobody has checked."""
-    from suffice.pipeline.rows.chunk.sample_fit import Declared, sample_fit  # the engine is an extra
+    from suffice.pipeline.rows.chunk.sample_fit import declared_sample, sample_fit  # the engine is an extra
     from suffice.pipeline.rows.sources.contract import spec_columns
 
     if sample is None and sample_is is None:
         return None, spec_columns(spec)
-    if sample is None or sample_is not in set(Declared):
-        message = (
-            "a sample is a file that its owner declares: give --sample FILE, and --sample-is public or "
-            "--sample-is synthetic"
-        )
-        raise UsageError(message)
-    fit = sample_fit(spec, os.fspath(sample), Declared(sample_is))
+    fit = sample_fit(spec, *declared_sample(sample, sample_is))
     return fit, fit.unchecked(spec)
 
 

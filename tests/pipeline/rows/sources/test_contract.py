@@ -23,8 +23,8 @@ from suffice.errors import InputNotVerifiedError, SchemaError, StageFailedError,
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.sources import SOURCES
 from suffice.pipeline.rows.sources.contract import Pin, Split, join, pack, unpack
-from suffice.pipeline.rows.sources.inspecting import skeleton
 from suffice.pipeline.rows.sources.schema_check import check_schema, type_family
+from suffice.pipeline.rows.sources.skeleton import skeleton
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS

@@ -1,0 +1,105 @@
+"""Skeletons of specs: of delimited text they name each column; types are for a person or a sample."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from suffice.errors import SpecError, UsageError
+from suffice.pipeline.rows.sources.skeleton import skeleton
+from suffice.pipeline.spec.spec import load_spec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINES = """\
+day,place,amount,late,note,at
+2024-01-05,north,3,0,"a, b",2024-01-05 10:00
+2024-01-06,CANARY,5,1,,2024-01-06 11:30
+"""
+
+
+def write(folder: Path, text: str = LINES) -> Path:
+    folder.mkdir()
+    (folder / "a.csv").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["rows", "rows/", "rows/a.csv", "rows/*.csv"])
+def test_files_of_text_are_known_by_their_names(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "rows")
+    text = skeleton(f"{tmp_path}/{name}", relative_to=tmp_path)
+    source = yaml.safe_load(text)["source"]
+    assert source == {"csv": name, "columns": dict.fromkeys(["day", "place", "amount", "late", "note", "at"])}
+    assert "CANARY" not in text
+    stated = tmp_path / "spec.yaml"
+    stated.write_text(text.replace("dataset:  ", "dataset: x").replace("epsilon:  ", 'epsilon: "1" '))
+    with pytest.raises(SpecError, match=r"source\.columns\.day: the value is missing"):
+        load_spec(stated)
+
+
+def test_a_sample_proposes_types_and_no_value_of_it(tmp_path: Path) -> None:
+    write(tmp_path / "rows", "day,place,amount,late,note,at,more\n")
+    sample = tmp_path / "sample.csv"
+    sample.write_text(LINES, encoding="utf-8")
+    text = skeleton(str(tmp_path / "rows"), relative_to=tmp_path, sample=str(sample))
+    assert yaml.safe_load(text)["source"]["columns"] == {
+        "day": "date",
+        "place": "text",
+        "amount": "integer",
+        "late": "boolean",
+        "note": "text",
+        "at": "timestamp",
+        "more": None,
+    }
+    assert "  amount: {family: normal, column: amount, lower: , upper: }\n" in text
+    assert "  late: {family: bernoulli, column: late}\n" in text
+    assert "  # more: state above what its texts are" in text
+    assert "window: {column: day, every: month}" in text
+    assert "CANARY" not in text
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1"] * 19 + ["2"], "integer"),
+        (["1"] * 10 + ["2.5"] * 10, "number"),
+        (["2.5"] * 18 + ["n/a"] * 2, "number"),
+        (["2.5"] * 17 + ["n/a"] * 3, "text"),
+        ([""] * 20, None),
+        (["2024-01-05T10:00Z"], "timestamp_with_offset"),
+    ],
+)
+def test_a_type_is_the_narrowest_of_those_that_most_values_have(
+    values: list[str], kind: str | None, tmp_path: Path
+) -> None:
+    write(tmp_path / "rows", "x,y\n")
+    sample = tmp_path / "sample.csv"
+    sample.write_text("x,y\n" + "".join(f"{value},z\n" for value in values), encoding="utf-8")
+    text = skeleton(str(tmp_path / "rows"), relative_to=tmp_path, sample=str(sample))
+    assert yaml.safe_load(text)["source"]["columns"]["x"] == kind
+
+
+def test_stated_types_stand_beside_columns_that_have_none(tmp_path: Path) -> None:
+    write(tmp_path / "rows", LINES.replace(",", ";"))
+    text = skeleton('{csv: rows, delimiter: ";", columns: {amount: number}}', relative_to=tmp_path)
+    source = yaml.safe_load(text)["source"]
+    assert source["delimiter"] == ";"
+    assert source["columns"]["amount"] == "number"
+    assert source["columns"]["late"] is None
+
+
+def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    write(tmp_path / "rows")
+    with pytest.raises(UsageError, match="the first file has no column 'dya'; it has 'day', 'place'"):
+        skeleton("{csv: rows, columns: {dya: date}}", relative_to=tmp_path)
+
+
+def test_a_sample_is_no_file_of_the_source_and_of_text_alone(tmp_path: Path) -> None:
+    rows = write(tmp_path / "rows")
+    with pytest.raises(UsageError, match="it is a file of the source"):
+        skeleton(str(rows), relative_to=tmp_path, sample=str(rows / "a.csv"))
+    with pytest.raises(UsageError, match="only columns of delimited text"):
+        skeleton("{parquet: a.parquet}", relative_to=tmp_path, sample=str(rows / "a.csv"))
