@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +32,7 @@ from suffice.pipeline.terms.declaration.derived_columns import needed
 from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import ColumnSpec
-from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, is_url
+from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, Declared, is_url
 from suffice.pipeline.terms.statistics.measure import CodeColumn, LatticeColumn
 
 if TYPE_CHECKING:
@@ -49,30 +48,6 @@ if TYPE_CHECKING:
 
 _BLOCK_ROWS = 1 << 16
 _CSV, _PARQUET = "csv", "parquet"
-
-
-class Declared(StrEnum):
-    """What the owner of a sample says that it is."""
-
-    PUBLIC = "public"
-    SYNTHETIC = "synthetic"
-
-
-def declared_sample(sample: str | os.PathLike[str] | None, sample_is: str | None) -> tuple[str, Declared]:
-    """Return a sample's path and what it is declared to be.
-
-    Raises
-    ------
-    UsageError
-        Where one of the two is left out, or it is declared to be something else.
-    """
-    if sample is None or sample_is not in set(Declared):
-        message = (
-            "a sample is a file that its owner declares: give --sample FILE, and --sample-is public or "
-            "--sample-is synthetic"
-        )
-        raise UsageError(message)
-    return os.fspath(sample), Declared(sample_is)
 
 
 @printed("column use values fit")

@@ -155,6 +155,30 @@ class CsvType(StrEnum):
     TIMESTAMP_WITH_OFFSET = "timestamp_with_offset"
 
 
+class Declared(StrEnum):
+    """What the owner of a sample says that it is."""
+
+    PUBLIC = "public"
+    SYNTHETIC = "synthetic"
+
+
+def declared_sample(sample: str | os.PathLike[str] | None, sample_is: str | None) -> tuple[str, Declared]:
+    """Return a sample's path and what it is declared to be.
+
+    Raises
+    ------
+    UsageError
+        Where one of the two is left out, or it is declared to be something else.
+    """
+    if sample is None or sample_is not in set(Declared):
+        message = (
+            "a sample is a file that its owner declares: give --sample FILE, and --sample-is public or "
+            "--sample-is synthetic"
+        )
+        raise UsageError(message)
+    return os.fspath(sample), Declared(sample_is)
+
+
 _WORDS = {"tab": "\t", "space": " ", "none": ""}
 _MOST_COLUMNS = 10_000
 

@@ -185,8 +185,8 @@ def init(
     as_json: options.JsonOption = False,
 ) -> None:
     """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
-    from suffice.pipeline.rows.chunk.sample_fit import declared_sample
     from suffice.pipeline.rows.sources.skeleton import skeleton
+    from suffice.pipeline.terms.declaration.source_specs import declared_sample
 
     check_file("--out", out, overwrite=None)
     of_sample = None if sample is None and sample_is is None else declared_sample(sample, sample_is)[0]

@@ -23,6 +23,7 @@ from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.windows_and_amendments import ALL, moment, resolve_window
 from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.source_specs import declared_sample
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
@@ -214,7 +215,7 @@ def _compared(
     spec: Spec, sample: str | os.PathLike[str] | None, sample_is: str | None
 ) -> tuple[SampleFit | None, tuple[str, ...]]:
     """Compare a sample with a spec; return what came of it, and the columns that nobody has checked."""
-    from suffice.pipeline.rows.chunk.sample_fit import declared_sample, sample_fit  # the engine is an extra
+    from suffice.pipeline.rows.chunk.sample_fit import sample_fit  # the engine is an extra
     from suffice.pipeline.rows.sources.contract import spec_columns
 
     if sample is None and sample_is is None:

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import UsageError
-from suffice.pipeline.rows.chunk.sample_fit import Declared, SampleFit, sample_fit
+from suffice.pipeline.rows.chunk.sample_fit import SampleFit, sample_fit
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.source_specs import Declared
 from support.hostile import categorical, normal
 
 if TYPE_CHECKING:
