@@ -178,6 +178,7 @@ def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
             "complete": "2013-03-03T23:00:00Z",
             "charge": None,
             "amendment": 0,
+            "rows": None,
         },
         {
             "window": "2013-03",
@@ -186,6 +187,7 @@ def test_a_monitor_is_told_what_is_overdue(spec: str, suffice: Runner) -> None:
             "complete": "2013-04-03T22:00:00Z",
             "charge": None,
             "amendment": 0,
+            "rows": None,
         },
     ]
     assert (late["covered"], late["further"]) == (2, 0)

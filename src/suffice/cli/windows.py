@@ -168,15 +168,28 @@ def _print_backfill(done: Backfill) -> None:
 
 def _print_status(report: GapReport) -> None:
     from suffice.releasing.gap_report import GAPS
+    from suffice.releasing.row_counts import FALSE_ALARM, Rows
 
     shown = document(report)
     if not shown["windows"]:
         say("no window has ended yet that is expected")
         return
-    output.print_rows(shown["windows"])
+    is_compared = any(window["rows"] for window in shown["windows"])
+    output.print_rows(
+        [
+            {name: window[name] for name in window if name != "rows" or is_compared}
+            for window in shown["windows"]
+        ]
+    )
     counts = {state: sum(window["state"] == state for window in shown["windows"]) for state in _STATES}
     said = {state: count for state, count in counts.items() if count or state != "stopped"}
     say("\n" + ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in said.items()))
+    for kind, than in ((Rows.FEW, "less than half"), (Rows.MANY, "more than twice")):
+        if named := [window.window for window in report.windows if window.rows is kind]:
+            say(
+                f"look at {', '.join(named)}: {than} of their neighbours' rows (the median), by what is "
+                f"released; noise alone names a window with a chance of at most {FALSE_ALARM:g}"
+            )
     if report.amendments:
         say("")
         output.print_rows(shown["amendments"])

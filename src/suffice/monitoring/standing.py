@@ -20,7 +20,7 @@ from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import moment
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, counts_by, printed
 from suffice.profile.settings import pinned_profile, settings
-from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, status
+from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, gaps
 from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store
@@ -263,7 +263,7 @@ def _series(
     releases = sum(charge.state is ChargeState.PUBLISHED for charge in charges)
     if spec.window is None:
         return _without_windows(path, spec, opened, releases=releases, store=store, ledger=ledger)
-    report = status(spec, store=store, ledger=ledger, as_of=as_of)
+    report, _ = gaps(spec, store=store, ledger=ledger, as_of=as_of)
     windows = Counter(window.state for window in report.windows)
     amendments = Counter(amendment.state for amendment in report.amendments)
     due = sum(windows[state] for state in GAPS) + amendments.total()

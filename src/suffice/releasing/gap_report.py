@@ -26,6 +26,7 @@ from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Ins
 from suffice.pipeline.terms.declaration.fields import SUFFIX
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import stopped_windows
+from suffice.releasing.row_counts import Rows, compared_windows
 from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.releases.release_store import open_store
@@ -76,6 +77,9 @@ class WindowStatus:
         None where it was never charged.
     amendment : int
         The number of the newest amendment that is published; 0 where none is.
+    rows : Rows or None
+        How its released number of rows compares with its neighbours': ``few``, ``many`` or ``alike``. None
+        where it is not published, not among the newest, releases no such number, or has too few neighbours.
     """
 
     window: str
@@ -84,6 +88,7 @@ class WindowStatus:
     complete: Instant
     charge: str | None
     amendment: Count
+    rows: Rows | None = None
 
 
 class AmendmentState(StrEnum):
@@ -201,6 +206,21 @@ def status(
     StorageError
         The store or the ledger.
     """
+    report, newest = gaps(spec, first, store=store, ledger=ledger, as_of=as_of)
+    rows = compared_windows(newest)
+    compared = tuple(replace(window, rows=rows.get(window.window)) for window in report.windows)
+    return replace(report, windows=compared)
+
+
+def gaps(
+    spec: Spec,
+    first: str | None = None,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    ledger: str | None = None,
+    as_of: str | datetime | None = None,
+) -> tuple[GapReport, dict[str, str]]:
+    """Return the report without reading a release, and where each published window's newest one stands."""
     require_spec(spec)
     if spec.window is None:
         raise SpecError("window", "the spec has no window key", "as window: {column: day, every: month}")
@@ -246,7 +266,7 @@ def status(
             remaining = account.granted - account.spent - account.reserved
             covered = sum(opened.remaining(spec.dataset, window) >= price for window in gaps)
             further = None if remaining >= price else 0
-    return GapReport(
+    report = GapReport(
         name=spec.name,
         dataset=spec.dataset,
         as_of=instant,
@@ -260,6 +280,7 @@ def status(
         covered=covered,
         further=further,
     )
+    return report, _newest_releases(chosen.store, spec.name, windows, charges)
 
 
 def _first(window: Window, first: str | None, charged: Iterable[str], as_of: datetime) -> tuple[str, str]:
@@ -307,6 +328,22 @@ def _window_status(
         charge=_stands(editions, 0),
         amendment=max((charge.amendment for charge in published), default=0),
     )
+
+
+def _newest_releases(
+    store: str, name: str, windows: Sequence[WindowStatus], charges: Mapping[str, Sequence[ChargeSummary]]
+) -> dict[str, str]:
+    """Return where each published window's newest edition stands."""
+    published = [window.window for window in windows if window.state is WindowState.PUBLISHED]
+    if not published:
+        return {}
+    opened = open_store(store)
+    newest = {label: newest_published(charges[label]) for label in published}
+    return {
+        label: opened.release_uri(name, charge.edition, charge.release_id)
+        for label, charge in newest.items()
+        if charge is not None
+    }
 
 
 def _with_stopped(
