@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,7 +92,8 @@ def test_status_names_a_month_that_is_nearly_empty(
         "groups": None,
         "window": {"column": "day", "every": "month"},
     }
-    as_of, where = "2013-06-02T00:00:00Z", {"store": workspace.store, "ledger": workspace.ledger}
+    as_of = "2013-06-02T00:00:00Z"
+    where: dict[str, Any] = {"store": workspace.store, "ledger": workspace.ledger}
     backfill(workspace.spec(**terms), "2013-01", "2013-05", as_of=as_of, **where)
     report = status(workspace.spec(**terms), as_of=as_of, **where)
     assert [window.rows for window in report.windows] == [
