@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
-from suffice.pipeline.spec.spec import require_spec, sampled_parameter
+from suffice.pipeline.spec.spec import load_spec, sampled_parameter
 from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.derived_columns import physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
@@ -47,7 +47,7 @@ from suffice.pipeline.terms.statistics.statistic_plan import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.spec.spec import AnySpec, Spec
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
@@ -236,7 +236,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def compile_plan(spec: Spec) -> Plan:
+def compile_plan(spec: AnySpec) -> Plan:
     r"""Compile a spec into its plan. Reads no data and spends nothing.
 
     Block ``j`` gets
@@ -258,7 +258,7 @@ def compile_plan(spec: Spec) -> Plan:
     SpecError
         Where a scale is above 2**55, or values could not be stored in 38 digits.
     """
-    require_spec(spec)
+    spec = load_spec(spec)
     # proof: block-split
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
     return assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, TypeAlias, get_args
 
-from pydantic import PlainValidator, ValidationError
+from pydantic import Field, PlainValidator, ValidationError
 
 from suffice.errors import PriorError, SpecError, UsageError
 from suffice.pipeline.families import FAMILIES, NO_SUMS
@@ -28,15 +29,16 @@ from suffice.pipeline.terms.declaration.domains import (
     too_many_cells,
     too_many_periods,
 )
-from suffice.pipeline.terms.declaration.source_specs import SourceSpec, parse_source, source_model
-from suffice.pipeline.terms.declaration.spec_text import Document, read_file, read_mapping
+from suffice.pipeline.terms.declaration.source_specs import (
+    GivenSpec,
+    SourceSpec,
+    parse_source,
+    source_model,
+)
+from suffice.pipeline.terms.declaration.spec_text import Document, read_file, read_mapping, read_yaml
 from suffice.pipeline.terms.declaration.wording import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
 from suffice.pipeline.terms.statistics.measure import N_SIDES
 from suffice.pipeline.terms.statistics.statistic_plan import grid_values
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _MOST_TOTAL_ROWS = 10**15
 ROWS_PER_UNIT = "rows_per_unit"
@@ -362,7 +364,7 @@ class Spec(Terms):
     Read one with :func:`load_spec`. Two specs with the same :meth:`canonical_plan` are the same release.
     """
 
-    source: Annotated[SourceSpec, PlainValidator(parse_source)]
+    source: Annotated[SourceSpec, PlainValidator(parse_source)] = Field(default_factory=GivenSpec)
     expect: fields.Expectation | None = None
     directory: Path = Path()
 
@@ -373,19 +375,28 @@ class Spec(Terms):
         return unit is not None and getattr(self.source, "clustered_by", None) == unit.column
 
     @property
+    def has_source(self) -> bool:
+        """Whether it says where the rows are; else whoever runs the release hands them over."""
+        return not isinstance(self.source, GivenSpec)
+
+    @property
     def source_address(self) -> str:
         """The place of the rows as accounts name it: an absolute path or pattern, or its like."""
         return self.source.address(self.directory)
 
 
-def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
+AnySpec: TypeAlias = Spec | str | os.PathLike[str] | Mapping[str, Any]
+"""What a spec is read from: see :func:`load_spec`."""
+
+
+def load_spec(source: AnySpec) -> Spec:
     """Read and validate a spec.
 
     Parameters
     ----------
-    source : path or mapping
-        A YAML file, a JSON file (``.json``), or the same content as a nested mapping, whose relative
-        paths then start from the current directory.
+    source : path, str, mapping or Spec
+        A YAML file, a JSON file (``.json``), or the same content as a YAML text of several lines or a nested
+        mapping, whose relative paths then start from the current directory. A spec is returned as it is.
 
     Returns
     -------
@@ -396,16 +407,37 @@ def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
     SpecError
         Naming the place, the rule, the value and a way out.
     """
+    if isinstance(source, Spec):
+        return source
+    if isinstance(source, str) and "\n" in source.strip():
+        return _validate(read_yaml(source, "spec"), Path())
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         return _validate(read_file(str(path)), path.parent)
+    if not isinstance(source, Mapping):
+        message = (
+            f"{type(source).__name__} is no spec: give a path, a YAML text, a mapping or suffice.spec(...)"
+        )
+        raise UsageError(message)
     return _validate(read_mapping(source), Path())
 
 
-def require_spec(spec: object) -> None:
-    """Refuse what is no spec, as the path of one; the UsageError names :func:`load_spec`."""
-    if not isinstance(spec, Spec):
-        message = f"a {type(spec).__name__} is no spec: read it first, with suffice.load_spec(...)"
+def require_source(spec: Spec, *, is_given: bool = False) -> None:
+    """Refuse a spec without a source where no rows are given, and one with a source where they are.
+
+    Raises
+    ------
+    UsageError
+        Saying both ways out.
+    """
+    if is_given and spec.has_source:
+        message = f"the spec reads {spec.source_address}, and data is given too: leave one of the two out"
+        raise UsageError(message)
+    if not is_given and not spec.has_source:
+        message = (
+            "the spec names no source: add one, as source: {parquet: data/}, or hand the rows over in "
+            "Python, with suffice.release(spec, data=frame)"
+        )
         raise UsageError(message)
 
 

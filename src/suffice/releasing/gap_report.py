@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from suffice.errors import SpecError
-from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec
 from suffice.pipeline.spec.windows_and_amendments import (
     amendment_due,
     last_ended,
@@ -171,7 +171,7 @@ class GapReport:
 
 
 def status(
-    spec: Spec,
+    spec: AnySpec,
     first: str | None = None,
     *,
     store: str | os.PathLike[str] | None = None,
@@ -201,7 +201,7 @@ def status(
     StorageError
         The store or the ledger.
     """
-    require_spec(spec)
+    spec = load_spec(spec)
     if spec.window is None:
         raise SpecError("window", "the spec has no window key", "as window: {column: day, every: month}")
     chosen = settings(
