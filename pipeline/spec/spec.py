@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
 
-from pydantic import Field, PlainValidator, ValidationError
+from pydantic import Field, PlainValidator, PrivateAttr, ValidationError
 
 from suffice.errors import PriorError, SpecError, UsageError
 from suffice.pipeline.families import FAMILIES, NO_SUMS
@@ -35,10 +36,19 @@ from suffice.pipeline.terms.declaration.source_specs import (
     parse_source,
     source_model,
 )
-from suffice.pipeline.terms.declaration.spec_text import Document, read_file, read_mapping, read_yaml
+from suffice.pipeline.terms.declaration.spec_text import (
+    Document,
+    read_file,
+    read_mapping,
+    read_yaml,
+    yaml_text,
+)
 from suffice.pipeline.terms.declaration.wording import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
 from suffice.pipeline.terms.statistics.measure import N_SIDES
 from suffice.pipeline.terms.statistics.statistic_plan import grid_values
+
+if TYPE_CHECKING:
+    from suffice.pipeline.spec.plan import Plan
 
 _MOST_TOTAL_ROWS = 10**15
 ROWS_PER_UNIT = "rows_per_unit"
@@ -358,6 +368,13 @@ def sampled_parameter(statistic: fields.StatisticSpec) -> ParameterSpace:
     return space
 
 
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What a spec was read from; all are equal, as it adds nothing to the terms."""
+
+    content: Any = field(default=None, compare=False)
+
+
 class Spec(Terms):
     """A release's spec, validated: its terms, and where the rows are.
 
@@ -367,6 +384,17 @@ class Spec(Terms):
     source: Annotated[SourceSpec, PlainValidator(parse_source)] = Field(default_factory=GivenSpec)
     expect: fields.Expectation | None = None
     directory: Path = Path()
+    _stated: _Stated = PrivateAttr(default=_Stated())
+
+    def plan(self) -> Plan:
+        """Return the plan: the price, and how noisy each statistic would be; see :func:`suffice.plan`."""
+        from suffice.pipeline.spec.plan import compile_plan  # it compiles what is read here
+
+        return compile_plan(self)
+
+    def to_yaml(self) -> str:
+        """Return the spec as it was stated, in YAML: paths are relative to where they were."""
+        return yaml_text(self._stated.content)
 
     @property
     def is_clustered(self) -> bool:
@@ -468,6 +496,7 @@ def _validate(document: Document, directory: Path) -> Spec:
         for name, each in spec.statistics.items()
     }
     spec = spec.model_copy(update={"statistics": bound})
+    spec._stated = _Stated(content)  # noqa: SLF001 - a new spec's own
     for name, statistic in spec.statistics.items():
         check_statistic(document, spec, name, statistic)
     components = sum(n_sums(statistic) for statistic in spec.statistics.values())

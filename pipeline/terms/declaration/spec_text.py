@@ -12,7 +12,7 @@ import os
 import stat
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import yaml
 
@@ -228,6 +228,23 @@ def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: PLR0911
     location = Document(None, origin, {}).location(path)
     raise SpecError(
         location, "the value is missing" if value is None else f"a {type(value).__name__} is no value here"
+    )
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Writes scalars without quotes: all are read as text."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        """Write everything out: a spec has no anchors."""
+        return True
+
+
+def yaml_text(content: Any) -> str:
+    """Return what was read as YAML text that reads the same."""
+    return yaml.dump(
+        content, Dumper=_PlainDumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=110
     )
 
 
