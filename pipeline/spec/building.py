@@ -123,14 +123,13 @@ def spec(
 
 def _of_columns(statistics: Mapping[str, Entry]) -> dict[str, Any]:
     """Return entries in which those that left their column out are of the one that they are called like."""
-    if not isinstance(statistics, Mapping):
+    given: object = statistics
+    if not isinstance(given, dict) or not all(isinstance(entry, dict) for entry in given.values()):
         message = "statistics maps names to entries, as {'cancelled': suffice.bernoulli()}"
         raise UsageError(message)
     return {
-        name: {**entry, "column": entry["column"] or name}
-        if isinstance(entry, Mapping) and "column" in entry
-        else entry
-        for name, entry in statistics.items()
+        name: {**entry, "column": entry["column"] or name} if "column" in entry else entry
+        for name, entry in given.items()
     }
 
 

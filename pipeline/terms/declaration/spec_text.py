@@ -12,7 +12,7 @@ import os
 import stat
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
@@ -234,7 +234,7 @@ def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: PLR0911
 class _PlainDumper(yaml.SafeDumper):
     """Writes scalars without quotes: all are read as text."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - as the base class has it
 
     def ignore_aliases(self, _data: Any) -> bool:
         """Write everything out: a spec has no anchors."""

@@ -301,7 +301,7 @@ def _compare(charge: Charge, given: GivenRows, contract: DataContract | None) ->
             f"{charge.label} was published before: what it was released from is not known here, so that the "
             "rows given now were not compared, and nothing was charged; another name releases them"
         )
-        warnings.warn(text, SufficeWarning, stacklevel=4)
+        warnings.warn(text, SufficeWarning, stacklevel=6)  # of who called `run_release`
         return
     given.table({} if contract is None else contract.columns)
     if given.digest() != earlier:

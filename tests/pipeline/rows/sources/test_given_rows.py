@@ -71,11 +71,7 @@ PANDAS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 
 
 def without_source(spec: Spec) -> Spec:
-    return (
-        Spec.model_validate({})
-        if spec is None
-        else spec.model_copy(update={"source": load_spec(BARE).source})
-    )
+    return spec.model_copy(update={"source": load_spec(BARE).source})
 
 
 BARE: dict[str, Any] = {
@@ -178,8 +174,8 @@ def test_the_identity_is_of_values_and_not_of_widths_or_of_what_is_under_nulls()
     assert digest_of(spec, {**plain, "x": pa.array([1.0, 0.0, 2.0])}) != first
     assert digest_of(spec, {**plain, **floats, "g": pa.array(["1", None, "3"])}) != first
     # A boundary between two texts is no part of a text.
-    texts = [load_spec({**BARE, "groups": {"g": ["a"]}}), [["ab", "c"], ["a", "bc"]]]
-    one, other = (digest_of(texts[0], {"g": each, "flag": [True, True]}) for each in texts[1])
+    of_texts = load_spec({**BARE, "groups": {"g": ["a"]}})
+    one, other = (digest_of(of_texts, {"g": g, "flag": [True, True]}) for g in (["ab", "c"], ["a", "bc"]))
     assert one != other
 
 
@@ -236,7 +232,7 @@ def test_a_stream_is_read_once() -> None:
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     assert sums_of(load_spec(BARE), reader) == sums_of(load_spec(BARE), table)
     with pytest.raises((UsageError, SchemaError)):
-        sums_of(load_spec(BARE), Stream(None))  # type: ignore[arg-type]
+        sums_of(load_spec(BARE), Stream(None))
 
 
 def test_rows_that_change_meanwhile_are_noticed() -> None:
