@@ -30,6 +30,7 @@ from suffice.pipeline.terms.declaration.domains import (
     too_many_cells,
     too_many_periods,
 )
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.source_specs import (
     GivenSpec,
     SourceSpec,
@@ -43,7 +44,13 @@ from suffice.pipeline.terms.declaration.spec_text import (
     read_yaml,
     yaml_text,
 )
-from suffice.pipeline.terms.declaration.wording import MISSING_KEY, UNKNOWN_KEY, first_complaint, rule_of
+from suffice.pipeline.terms.declaration.wording import (
+    MISSING_KEY,
+    UNKNOWN_KEY,
+    counted,
+    first_complaint,
+    rule_of,
+)
 from suffice.pipeline.terms.statistics.measure import N_SIDES
 from suffice.pipeline.terms.statistics.statistic_plan import grid_values
 
@@ -391,6 +398,17 @@ class Spec(Terms):
         from suffice.pipeline.spec.plan import compile_plan  # it compiles what is read here
 
         return compile_plan(self)
+
+    def __repr__(self) -> str:
+        statistics = counted(len(self.statistics), "statistic")
+        epsilon = f"epsilon {format_epsilon(self.privacy.epsilon)} of {self.dataset}"
+        return f"Spec({self.name}: {statistics} in {counted(self.n_cells, 'cell')}, {epsilon})"
+
+    def __str__(self) -> str:
+        return repr(self) if self._stated.content is None else self.to_yaml()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython calls it so
+        printer.text(str(self))
 
     def to_yaml(self) -> str:
         """Return the spec as it was stated, in YAML: paths are relative to where they were."""

@@ -130,7 +130,7 @@ def grant(
 
 
 def carry_out_grant(
-    dataset: str,
+    dataset: object,
     *,
     reason: str,
     epsilon: AnyEpsilon | None,
@@ -162,6 +162,9 @@ def carry_out_grant(
 
     The others are those of :func:`grant`.
     """
+    if not isinstance(dataset, str):
+        message = f"dataset is the name of an account, as 'flights', and no {type(dataset).__name__}"
+        raise UsageError(message)
     if witness is not None and unwitnessed:
         message = f"{named('witness')} and {named('unwitnessed')} exclude each other"
         raise UsageError(message)

@@ -161,6 +161,9 @@ def run_release(
     ExpectationNotMetError
         The spec expects more rows or units than were counted, noise included; the count alone is charged.
     """
+    if store is not None and not isinstance(store, str | os.PathLike):
+        message = f"a {type(store).__name__} is no store: hand rows over as suffice.release(spec, data=frame)"
+        raise UsageError(message)
     loaded = load_spec(spec)
     rows = given_rows(loaded, data)
     del data  # no frame of an error that is raised from here holds it
