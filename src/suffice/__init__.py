@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from suffice.releasing.gap_report import status
     from suffice.releasing.granting import grant
     from suffice.releasing.rehearsal import rehearse
+    from suffice.releasing.release import data_digest
     from suffice.releasing.release import run_release as release
     from suffice.storage.publications.publication import Publication
     from suffice.storage.publications.publication_store import open_publication
@@ -121,6 +122,7 @@ __all__ = [
     "compare",
     "compare_priors",
     "contingency",
+    "data_digest",
     "exponential",
     "gamma",
     "geometric",
@@ -207,6 +209,7 @@ _HOMES = {
     "load_spec": ("suffice.pipeline.spec.spec", "load_spec"),
     "rehearse": ("suffice.releasing.rehearsal", "rehearse"),
     "release": ("suffice.releasing.release", "run_release"),
+    "data_digest": ("suffice.releasing.release", "data_digest"),
     "backfill": ("suffice.releasing.backfill", "backfill"),
     "status": ("suffice.releasing.gap_report", "status"),
     "grant": ("suffice.releasing.granting", "grant"),

@@ -17,6 +17,7 @@ from suffice.pipeline.rows.sources import given_rows
 from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.releasing import release as releasing
 from support.making import flights, make_workspace, mapping
+from support.page_blocks import read_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -197,11 +198,8 @@ def test_a_public_number_of_rows_is_that_of_the_frame(workspace: Workspace) -> N
 
 
 def test_the_owners_checksums_hold_for_rows_too(workspace: Workspace) -> None:
-    spec = suffice.load_spec(bare())
-    rows = given_rows.of(flights(), spec_columns(spec))
-    sources.pin(spec, "all", None, rows)
     listed = workspace.directory / "SHA256SUMS"
-    listed.write_text(f"{rows.digest()}  data:\n")
+    listed.write_text(f"{suffice.data_digest(bare(), flights())}  data:\n")
     checked = make_workspace(workspace.directory / "checked", checksums=str(listed))
     with pytest.raises(suffice.SufficeError, match="not what the account's owner listed"):
         run(checked, flights(seed=2))
@@ -259,3 +257,15 @@ def test_a_grant_is_that_of_the_command_line(tmp_path: Path) -> None:
     ):
         with pytest.raises(suffice.SufficeError, match=rule):
             suffice.grant("visits", reason="tests", ledger=ledger, **terms)
+
+
+def test_the_page_on_sources_runs_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = read_page(repository / "docs/how-to/read-from-a-source.md")
+    (code,) = [block.text for block in page.blocks if "data=frame" in block.text]
+    names: dict[str, Any] = {"frame": flights().to_pandas()}
+    exec(compile(code, page.path.name, "exec"), names)  # noqa: S102 - our own text
+    assert list(names["release"]) == ["cancelled", "delay"]
+    assert suffice.load_spec(str(names["spec"])) == names["spec"]
