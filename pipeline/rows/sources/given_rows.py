@@ -277,11 +277,24 @@ def _converted(values: Any) -> tuple[bool, pa.ChunkedArray | None]:
         kind = array.type
         if isinstance(kind, pa.BaseExtensionType):
             return False, None
-        if pa.types.is_dictionary(kind) and not _is_text(kind.value_type):
-            array = pa.chunked_array([part.dictionary_decode() for part in array.chunks], kind.value_type)
+        if pa.types.is_string_view(kind):  # of which Arrow cannot take values
+            array = array.cast(pa.large_string())
+        elif pa.types.is_dictionary(kind):
+            array = pa.chunked_array(
+                [_of_texts(part) for part in array.chunks], _of_texts(pa.nulls(0, kind)).type
+            )
         return True, array.unify_dictionaries()
     except Exception:  # noqa: BLE001 - a library's text may quote a value
         return False, None
+
+
+def _of_texts(part: pa.DictionaryArray) -> pa.Array:
+    """Return a dictionary of texts that Arrow can take, or the values of one of anything else."""
+    kind = part.type.value_type
+    if not _is_text(kind):
+        return part.dictionary_decode()
+    words = part.dictionary.cast(pa.large_string()) if pa.types.is_string_view(kind) else part.dictionary
+    return pa.DictionaryArray.from_arrays(part.indices, words)
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -298,11 +311,19 @@ def _each_as_text(values: Any, family: ColumnFamily) -> tuple[pa.ChunkedArray, N
     texts: list[str | None] = []
     unreadable = np.zeros(len(values), np.bool_)
     for row, value in enumerate(values):
-        is_missing = value is None or type(value).__name__ in {"NAType", "NaTType"} or value != value  # noqa: PLR0124 - NaN
+        is_missing = _is_missing(value)
         text = None if is_missing else _text(value, family)
         texts.append(text)
         unreadable[row] = text is None and not is_missing
     return pa.chunked_array([pa.array(texts, pa.large_string())]), unreadable
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell whether an object stands for no value: None, NaN, and pandas' own."""
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    is_nan = isinstance(value, float | np.floating) and math.isnan(value)
+    return value is None or is_nan or type(value).__name__ in {"NAType", "NaTType"}
 
 
 def _text(value: Any, family: ColumnFamily) -> str | None:  # noqa: PLR0911 - one for each type

@@ -227,6 +227,47 @@ def test_what_does_not_fit_is_refused_by_column_and_rule(what: str) -> None:
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
+VIEWS = pa.array(["1", None, "0"], pa.string_view())
+ARRAYS = {
+    **{
+        str(kind): pa.nulls(3, kind)
+        for kind in (pa.null(), pa.list_(pa.int8()), pa.binary_view(), pa.duration("s"), pa.time32("s"))
+    },
+    **{str(kind): pa.array([1, None, 0], kind) for kind in (pa.float16(), pa.uint64(), pa.date64())},
+    **{
+        str(kind): pa.array([Decimal(1), None, Decimal(0)], kind)
+        for kind in (pa.decimal128(5, 2), pa.decimal256(60, 3))
+    },
+    "decimal32": pa.array([Decimal("1.0"), None, Decimal("0.0")], pa.decimal32(5, 1)),
+    "struct": pa.array([{"a": 1}, None, {"a": 0}]),
+    "run ends": pa.RunEndEncodedArray.from_arrays([2, 3], [True, False]),
+    "views": VIEWS,
+    "a dictionary of views": pa.DictionaryArray.from_arrays(
+        pa.array([0, None, 1], pa.uint32()), pa.array(["1", "0"], pa.string_view())
+    ),
+    "a dictionary of numbers": pa.array([1, None, 0]).dictionary_encode(),
+    "a dictionary of truth values": pa.array([True, None, False]).dictionary_encode(),
+    "complex": np.array([1j, 2, 0]),
+    "structured": np.zeros(3, dtype=[("a", int)]),
+    "two dimensions": np.zeros((3, 2)),
+}
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+@pytest.mark.parametrize("family", [None, "boolean", "integer", "text"])
+def test_every_type_is_read_or_refused_by_a_typed_error(kind: str, family: str | None) -> None:
+    spec = load_spec({**BARE, "groups": {"x": ["1", "0"]}})
+    contract = None if family is None else contract_of(flag="boolean", x=family)
+    rows = {"flag": [True, False, True], "x": ARRAYS[kind]}
+    if family is not None:
+        sums_of(spec, rows, contract)
+        return
+    try:
+        sums_of(spec, rows)
+    except SchemaError as error:
+        assert "'x'" in str(error)  # noqa: PT017 - or it is read
+
+
 def test_a_stream_is_read_once() -> None:
     table = pa.table({"flag": [True, False]})
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
