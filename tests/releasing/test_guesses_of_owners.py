@@ -47,7 +47,7 @@ class Notebook:
 
     df: pd.DataFrame
     spec: suffice.Spec
-    places: dict[str, str]
+    places: dict[str, Any]
     directory: Path
 
     def release(self, spec: Any = None, data: Any = None, **terms: Any) -> suffice.Release:
@@ -272,7 +272,7 @@ NOT_TAKEN: dict[str, tuple[Callable[[Notebook], Any], str]] = {
         "data=frame",
     ),
     "suffice.grant(df, epsilon=1, reason=...)": (
-        lambda b: suffice.grant(b.df, epsilon=1, reason="x", ledger=b.places["ledger"]),  # type: ignore[arg-type]
+        lambda b: suffice.grant(b.df, epsilon=1, reason="x", ledger=b.places["ledger"]),
         "dataset",
     ),
 }

@@ -30,12 +30,15 @@ def run_cells(notebook: dict[str, Any], names: dict[str, Any]) -> list[list[dict
 
 def _run(cell: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
     tree = ast.parse(cell)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    end = tree.body[-1]
+    last = end.value if isinstance(end, ast.Expr) else None
+    if last is not None:
+        tree.body.pop()
     printed = io.StringIO()
     outputs: list[dict[str, Any]] = []
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, f"cell {number}", "exec"), names)  # noqa: S102 - our own text
-        code = None if last is None else compile(ast.Expression(last.value), f"cell {number}", "eval")
+        code = None if last is None else compile(ast.Expression(last), f"cell {number}", "eval")
         value = None if code is None else eval(code, names)  # noqa: S307 - our own text
     if printed.getvalue():
         text = printed.getvalue().splitlines(keepends=True)
