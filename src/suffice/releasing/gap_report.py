@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec
 from suffice.pipeline.spec.windows_and_amendments import (
+    ALL,
     amendment_due,
     last_ended,
     latest_complete,
@@ -268,7 +269,8 @@ def _first(window: Window, first: str | None, charged: Iterable[str], as_of: dat
         return first, "parameter"
     if window.first is not None:
         return window.first, "spec"
-    if earliest := min(charged, default=None):  # labels of one grid are in the order of time
+    labels = (label for label in charged if label != ALL)  # it was released before it had windows
+    if earliest := min(labels, default=None):  # labels of one grid are in the order of time
         return earliest, "ledger"
     return latest_complete(window, as_of), "calendar"
 
