@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.rows.sources.given_rows import GivenRows
-    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.pipeline.terms.declaration.documents import Exact
     from suffice.releasing.run import ReleaseStatus
     from suffice.storage.ledger.charge import Charge
@@ -306,7 +305,7 @@ def carry_out(
             lambda: run.carry_out(chosen.cluster, progress), wait=wait, notice=run.notice
         )
         if given is not None:
-            contained(lambda: _compare(charge, given, run.contract))
+            contained(lambda: _compare(run, charge, given))
         if pinned_witness is not None and status == PUBLISHED:
             follow_witness(opened, pinned_witness)
         remaining = opened.remaining(spec.dataset, window)
@@ -318,7 +317,7 @@ def carry_out(
         return Outcome(release=release, status=status, remaining_epsilon=format_epsilon(remaining))
 
 
-def _compare(charge: Charge, given: GivenRows, contract: DataContract | None) -> None:
+def _compare(run: ReleaseRun, charge: Charge, given: GivenRows) -> None:
     """Note what this session released; refuse other rows under the same name, and say where none can tell.
 
     Nothing of the rows is kept with the charge: whoever reads a ledger could try guesses against it. So rows
@@ -329,7 +328,7 @@ def _compare(charge: Charge, given: GivenRows, contract: DataContract | None) ->
     DataChangedError
         Where it released the charge from other rows.
     """
-    if given.is_read:
+    if run.has_released:
         _RELEASED[charge.charge_id] = given.digest()
         return
     earlier = _RELEASED.get(charge.charge_id)
@@ -340,7 +339,7 @@ def _compare(charge: Charge, given: GivenRows, contract: DataContract | None) ->
         )
         warnings.warn(text, SufficeWarning, stacklevel=6)  # of who called `run_release`
         return
-    given.table({} if contract is None else contract.columns)
+    given.table({} if run.contract is None else run.contract.columns)
     if given.digest() != earlier:
         message = (
             f"{charge.label} was released in this session, from other rows than are given now; nothing was "

@@ -102,6 +102,8 @@ class ReleaseRun:
         self.contract = contract
         self.audit = audit.sha256 if audit is not None and audit.plan_hash == plan.plan_hash else None
         self.given = given
+        self.has_released = False
+        """Whether this run itself read the rows that were released."""
         self.before_charging: Callable[[], None] | None = None
         """Called once the account would take the charge, and before it is asked to; may refuse."""
         self.request = charge_request(
@@ -171,7 +173,9 @@ class ReleaseRun:
                 if charge.epoch > 1 and self._is_exhausted(charge):
                     ended = TimeoutError("so many runs of this key were gone before their draw")
                     raise give_back(self.ledger, self.store, spool, charge, "reading", ended)
-                return self._release(charge, spool, pin, splits, add), PUBLISHED
+                charge = self._release(charge, spool, pin, splits, add)
+                self.has_released = True
+                return charge, PUBLISHED
 
     def _is_exhausted(self, charge: Charge) -> bool:
         """Tell whether more runs of a charge's key failed before their draw than the owner allows."""
