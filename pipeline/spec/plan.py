@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
-from suffice.pipeline.spec.spec import load_spec, sampled_parameter
+from suffice.pipeline.spec.checks import sampled_parameter
+from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.derived_columns import physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
