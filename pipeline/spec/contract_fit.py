@@ -21,7 +21,7 @@ from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
 from suffice.pipeline.terms.declaration.derived_conditions import Input, condition_inputs
 from suffice.pipeline.terms.declaration.domains import DomainKind
 from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
-from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec
+from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, GivenSpec, ParquetSpec
 from suffice.pipeline.terms.declaration.wording import shortened_name
 from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
 
@@ -75,8 +75,8 @@ def _serving(domain: Domain) -> frozenset[TypeFamily]:
     return _BY_DOMAIN[domain.kind]
 
 
-LOOSE_KINDS = frozenset({ParquetSpec.kind, CsvSpec.kind})
-"""Kinds of sources whose files alone say what they hold: no catalogue does."""
+LOOSE_KINDS = frozenset({ParquetSpec.kind, CsvSpec.kind, GivenSpec.kind})
+"""Kinds of sources whose rows alone say how they are typed: no catalogue does."""
 
 FAMILIES_OF_TEXTS = {
     CsvType.TEXT: ColumnFamily.TEXT,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
-from suffice.pipeline.spec.spec import require_spec, sampled_parameter
+from suffice.pipeline.spec.checks import sampled_parameter
+from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.derived_columns import physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
@@ -25,7 +26,8 @@ from suffice.pipeline.terms.declaration.exact_numbers import (
 )
 from suffice.pipeline.terms.declaration.fields import RowsOf, sample_entry
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
-from suffice.pipeline.terms.declaration.wording import text_table
+from suffice.pipeline.terms.declaration.wording import counted, text_table
+from suffice.pipeline.terms.released.table import card, html_table, markup
 from suffice.pipeline.terms.statistics.beside_sums import beside_sums
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
@@ -47,7 +49,7 @@ from suffice.pipeline.terms.statistics.statistic_plan import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.spec.spec import AnySpec, Spec
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
@@ -58,17 +60,39 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
 
-_COLUMNS = ["statistic", "family", "epsilon", "l1 sensitivity", "scale", "quantity", "noise sd"]
+_COLUMNS = ["statistic", "family", "epsilon", "quantity", "noise sd", "l1 (lattice)", "scale (lattice)"]
 
 
-def plan_text(plan: Plan) -> str:
+_TEXTS = {"family", "quantity"}
+_UNITS = (
+    "noise sd: of n and counts in rows or units, of totals in the column's own unit, of squares in its square"
+)
+
+
+def plan_text(plan: Plan, *, says_unit: bool = True) -> str:
     """Return the text of a plan: its heading, a table of noisy quantities, and sentences."""
     noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
     rows = [row for statistic in noisy for row in quantity_rows(statistic)]
-    parts = [_heading(plan)]
+    parts = [f"{_heading(plan)}\n"]
     if rows:
         parts.append(text_table(_COLUMNS, rows))
-    lines = [
+    return "\n".join([*parts, *_lines(plan), *([plan.one_unit] if says_unit else [])])
+
+
+def plan_html(plan: Plan) -> str:
+    """Return what a plan shows in a notebook: the same."""
+    noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
+    cells = [list(map(markup, row)) for statistic in noisy for row in quantity_rows(statistic)]
+    title, *lead = _heading(plan).split("\n")
+    table = html_table(_COLUMNS, cells, [name != "statistic" and name not in _TEXTS for name in _COLUMNS])
+    return card(title, lead="; ".join(lead), body=table if cells else "", foot=[*_lines(plan), plan.one_unit])
+
+
+def _lines(plan: Plan) -> list[str]:
+    """Say what the table does not."""
+    noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
+    return [
+        *([_UNITS] if noisy else []),
         *(
             sample_line(statistic, statistic.sample, plan.n_cells)
             for statistic in plan.statistics
@@ -84,7 +108,6 @@ def plan_text(plan: Plan) -> str:
         *(f"{place}: {of}" for place, of in plan.conditions.items()),
         *(f"{name}: {of}" for name, of in plan.derived.items()),
     ]
-    return "\n".join([*parts, *lines])
 
 
 def _heading(plan: Plan) -> str:
@@ -92,14 +115,14 @@ def _heading(plan: Plan) -> str:
     window = f", released per window of {plan.grid}" if plan.grid else ""
     heading = (
         f"{plan.name}: epsilon {format_epsilon(plan.epsilon)} of {plan.dataset}, {plan.neighboring}, "
-        f"{unit}{window}\n{plan.n_cells} {'cell' if plan.n_cells == 1 else 'cells'}\n"
+        f"{unit}{window}\n{counted(plan.n_cells, 'cell')}"
     )
     if not plan.amend:
         return heading
     after = " and ".join(map(str, plan.amend))
     return (
-        f"{heading}amended {after} after a window is complete, each for epsilon "
-        f"{format_epsilon(plan.epsilon)} again: {format_epsilon(plan.window_epsilon)} a window in all\n"
+        f"{heading}\namended {after} after a window is complete, each for epsilon "
+        f"{format_epsilon(plan.epsilon)} again: {format_epsilon(plan.window_epsilon)} a window in all"
     )
 
 
@@ -224,8 +247,23 @@ class Plan:
         """How columns are derived, in words."""
         return {name: str(of) for name, of in self.derived.items()}
 
+    @property
+    def one_unit(self) -> str:
+        """What one unit loses by the release, and by its series in a year."""
+        from suffice.pipeline.spec.person import of_release  # it imports numpy
+        from suffice.pipeline.terms.declaration.domains import Every
+
+        every = None if self.grid is None else Every(self.grid.rsplit(":", 2)[1])
+        return of_release(self.epsilon, every, self.unit)
+
     def __str__(self) -> str:
         return plan_text(self)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython calls it so
+        printer.text(str(self))
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -236,7 +274,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def compile_plan(spec: Spec) -> Plan:
+def compile_plan(spec: AnySpec) -> Plan:
     r"""Compile a spec into its plan. Reads no data and spends nothing.
 
     Block ``j`` gets
@@ -258,7 +296,7 @@ def compile_plan(spec: Spec) -> Plan:
     SpecError
         Where a scale is above 2**55, or values could not be stored in 38 digits.
     """
-    require_spec(spec)
+    spec = load_spec(spec)
     # proof: block-split
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
     return assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from suffice.errors import SpecError
-from suffice.pipeline.spec import spec
+from suffice.pipeline.spec import checks, spec
 from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
 from suffice.pipeline.spec.terms import PLAN_VERSION, Terms
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
@@ -70,14 +70,14 @@ class CanonicalPlan:
             for name, entry in self._entries.items():
                 _count_periods(("statistics", name), entry, left)
                 statistic = spec.read_statistic(self._document, name, entry, None)
-                statistic = spec.with_prior(
+                statistic = checks.with_prior(
                     self._document, name, statistic.under(self.terms.privacy.max_rows)
                 )
-                spec.check_unit(self._document, self.terms, name, statistic)
-                left -= spec.n_sums(statistic)
+                checks.check_unit(self._document, self.terms, name, statistic)
+                left -= checks.n_sums(statistic)
                 if left < 0:
                     raise _refused(("statistics",), "it has too many components")
-                spec.check_statistic(self._document, self.terms, name, statistic)
+                checks.check_statistic(self._document, self.terms, name, statistic)
                 read.append(statistic)
                 yield name, statistic
 
@@ -143,7 +143,7 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
         terms = Terms.model_validate({**document.content, **read}, context={"directory": None})
     except ValidationError as error:
         raise spec.spec_error(document, (), error, Terms) from None
-    spec.check_terms(document, terms)
+    checks.check_terms(document, terms)
     return CanonicalPlan(text=text, terms=terms, _document=document, _entries=entries)
 
 

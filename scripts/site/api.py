@@ -6,6 +6,7 @@ import inspect
 
 import suffice
 from suffice import errors
+from suffice.pipeline.families import FAMILIES
 
 FOLDER = "docs/reference/api"
 FOREIGN = "BaseModel, Mapping"
@@ -49,6 +50,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Making releases",
         "For operators. `release` charges a budget and reads private data; nothing else here does.",
         (
+            "spec",
             "load_spec",
             "Spec",
             "plan",
@@ -58,10 +60,17 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "rehearse",
             "audit",
             "Audit",
+            "grant",
             "release",
+            "data_digest",
             "backfill",
             "status",
         ),
+    ),
+    "statistics": (
+        "Statistics of a spec",
+        "Entries for `suffice.spec`, by family. `docs/reference/families.md` says what families are of.",
+        tuple(FAMILIES),
     ),
 }
 

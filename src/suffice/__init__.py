@@ -1,7 +1,7 @@
 """Release differentially private sufficient statistics once; draw posteriors from them for ever.
 
-A consumer starts with :func:`open_release` and :meth:`Release.posterior`; a data owner with
-:func:`load_spec`, :func:`plan` and :func:`release`. Names load when they are first used: importing the
+A consumer starts with :func:`open_release` and :meth:`Release.posterior`; a data owner with :func:`spec` or
+:func:`load_spec`, :func:`grant` and :func:`release`. Names load when they are first used: importing the
 package imports neither NumPy nor anything heavier.
 """
 
@@ -39,13 +39,40 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.density import Density
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
     from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
+    from suffice.pipeline.spec.building import (
+        bayesian_network,
+        bernoulli,
+        binomial,
+        categorical,
+        contingency,
+        exponential,
+        gamma,
+        geometric,
+        laplace,
+        linear_regression,
+        lognormal,
+        markov_chain,
+        multivariate_normal,
+        naive_bayes,
+        negative_binomial,
+        normal,
+        normal_known_mean,
+        normal_known_variance,
+        pareto,
+        poisson,
+        rows_per_unit,
+        spec,
+        weibull,
+    )
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.plan import compile_plan as plan
     from suffice.pipeline.spec.spec import Spec, load_spec
     from suffice.publishing.publish import publish
     from suffice.releasing.backfill import backfill
     from suffice.releasing.gap_report import status
+    from suffice.releasing.granting import grant
     from suffice.releasing.rehearsal import rehearse
+    from suffice.releasing.release import data_digest
     from suffice.releasing.release import run_release as release
     from suffice.storage.publications.publication import Publication
     from suffice.storage.publications.publication_store import open_publication
@@ -85,22 +112,47 @@ __all__ = [
     "__version__",
     "audit",
     "backfill",
+    "bayesian_network",
+    "bernoulli",
     "beside_sample",
+    "binomial",
     "calibrate",
     "catalogue",
+    "categorical",
     "compare",
     "compare_priors",
+    "contingency",
+    "data_digest",
+    "exponential",
+    "gamma",
+    "geometric",
+    "grant",
+    "laplace",
+    "linear_regression",
     "load_spec",
+    "lognormal",
+    "markov_chain",
+    "multivariate_normal",
+    "naive_bayes",
+    "negative_binomial",
+    "normal",
+    "normal_known_mean",
+    "normal_known_variance",
     "open_publication",
     "open_release",
+    "pareto",
     "plan",
+    "poisson",
     "pool",
     "publish",
     "rehearse",
     "release",
     "roll_up",
+    "rows_per_unit",
     "smallest_epsilon",
+    "spec",
     "status",
+    "weibull",
 ]
 
 _HOMES = {
@@ -125,12 +177,42 @@ _HOMES = {
     },
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
+    **{
+        builder: ("suffice.pipeline.spec.building", builder)
+        for builder in (
+            "bayesian_network",
+            "bernoulli",
+            "binomial",
+            "categorical",
+            "contingency",
+            "exponential",
+            "gamma",
+            "geometric",
+            "laplace",
+            "linear_regression",
+            "lognormal",
+            "markov_chain",
+            "multivariate_normal",
+            "naive_bayes",
+            "negative_binomial",
+            "normal",
+            "normal_known_mean",
+            "normal_known_variance",
+            "pareto",
+            "poisson",
+            "rows_per_unit",
+            "spec",
+            "weibull",
+        )
+    },
     "Spec": ("suffice.pipeline.spec.spec", "Spec"),
     "load_spec": ("suffice.pipeline.spec.spec", "load_spec"),
     "rehearse": ("suffice.releasing.rehearsal", "rehearse"),
     "release": ("suffice.releasing.release", "run_release"),
+    "data_digest": ("suffice.releasing.release", "data_digest"),
     "backfill": ("suffice.releasing.backfill", "backfill"),
     "status": ("suffice.releasing.gap_report", "status"),
+    "grant": ("suffice.releasing.granting", "grant"),
     "beside_sample": ("suffice.pipeline.ask.planning.beside_sample", "beside_sample"),
     "smallest_epsilon": ("suffice.pipeline.ask.planning.smallest_epsilon", "smallest_epsilon"),
     "publish": ("suffice.publishing.publish", "publish"),

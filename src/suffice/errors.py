@@ -11,6 +11,7 @@
     │   ├── PriorError                    2   a prior that cannot be read or used
     │   ├── UnknownNameError (KeyError)   2   a statistic, a parameter or a column that is not there
     │   ├── SpecChangedError              2   the key was charged for a different spec
+    │   ├── DataChangedError              2   the key was released from other rows in this session
     │   ├── NameTakenError                2   the release name belongs to another dataset
     │   └── AmendmentError                2   there is nothing to amend, or a later amendment was charged
     ├── AccountError                      3   the account refuses
@@ -170,6 +171,10 @@ class SpecChangedError(UsageError):
     def __init__(self, message: str, differing_keys: tuple[str, ...] = ()) -> None:
         self.differing_keys = differing_keys
         super().__init__(message)
+
+
+class DataChangedError(UsageError):
+    """The same (dataset, name, window) was released in this session, from other rows than are given now."""
 
 
 class NameTakenError(UsageError):

@@ -7,7 +7,7 @@ which could be charged again: a witness, or a store that every release goes to a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from suffice.errors import GuaranteeError, UsageError
 from suffice.pipeline.terms.declaration.documents import (
@@ -16,9 +16,11 @@ from suffice.pipeline.terms.declaration.documents import (
     LongId,
     Neighboring,
     Sha256,
+    document,
     printed,
 )
 from suffice.pipeline.terms.declaration.time_zones import read_grid
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import ALL
 
 if TYPE_CHECKING:
@@ -336,10 +338,58 @@ class Account:
         """The contract and its SHA-256."""
         return None if self.contract is None else StatedContract(contract=self.contract)
 
+    def __str__(self) -> str:
+        return "\n".join(account_lines(document(self)))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ARG002 - IPython calls it so
+        printer.text(str(self))
+
     @property
     def is_guarded(self) -> bool:
         """Whether an older copy of the ledger beside a fresh store would be refused."""
         return is_guarded(witness=self.witness, stores=self.stores, contract=self.contract)
+
+
+def account_lines(shown: dict[str, Any]) -> list[str]:
+    """Return the head of an account's document as people read it."""
+    lines: list[str] = []
+    lines.append(
+        f"{shown['dataset']}  ({shown['neighboring']}, unit {shown['unit']}"
+        + (f", per window of {shown['per_window']})" if shown["per_window"] else ")")
+    )
+    # Of a grant per window these are the numbers of releases that have none; windows have lines of their own.
+    scope = " in each window; without a window:" if shown["per_window"] else ","
+    lines.append(
+        f"  granted {shown['granted']}{scope} spent {shown['spent']}, reserved {shown['reserved']}, "
+        f"remaining {shown['remaining']}"
+        + (f" (returned {shown['returned']})" if "returned" in shown else "")
+    )
+    if shown["per_window"] and shown["units_disjoint"]:
+        lines.append(
+            "  units disjoint: the owner states that no unit has rows in two windows; one that has loses in "
+            "each of them"
+        )
+    if shown["sources"]:
+        lines.append(f"  sources below {', '.join(shown['sources'])}")
+    if shown["checksums"] is not None:
+        lines.append(f"  input checked against {shown['checksums']}")
+    if shown["stores"]:
+        lines.append(f"  releases go to {', '.join(shown['stores'])}")
+    contract = shown["contract"]
+    if contract is None:
+        lines.append("  no contract: how files are typed, and which there are, may decide a status")
+    else:
+        lines.append(f"  contract {contract['sha256'][:16]}: {counted(len(contract['columns']), 'column')}")
+    if shown["audit"] is not None:
+        audit = shown["audit"]
+        lines.append(f"  audit {audit['sha256'][:16]} of the plan {audit['plan_hash'][:16]}")
+    if shown["witness"] is not None:
+        lines.append(f"  witness {shown['witness']}")
+    elif not shown["guarded"]:
+        lines.append(
+            "  unwitnessed: an older copy of this ledger beside a fresh store could spend this again"
+        )
+    return lines
 
 
 def counts_by_window(per_window: str | None, window: str) -> bool:

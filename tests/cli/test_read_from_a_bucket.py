@@ -16,9 +16,9 @@ import pytest
 from obstore import put
 
 from suffice.buckets import connect
-from suffice.cli.ledger import source_prefix
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.spec.spec import load_spec
+from suffice.releasing.granting import source_prefix
 from support.buckets import BUCKET, SECRET, variables
 from support.source_page import PAGE, section
 
@@ -68,13 +68,13 @@ def test_the_how_to_works_as_written(
     [("s3a://bucket/flights/", "s3://bucket/flights"), ("az://box@shop/a", "az://box@shop/a"), ("/", "/")],
 )
 def test_an_owner_grants_urls_as_specs_state_them(text: str, prefix: str) -> None:
-    assert source_prefix(text) == prefix
+    assert source_prefix(text, str) == prefix
 
 
 @pytest.mark.parametrize("text", [f"s3://me:{SECRET}@bucket/a", f"s3://bucket/a?key={SECRET}", "gs://"])
 def test_urls_that_may_hold_credentials_are_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(UsageError) as granted:
-        source_prefix(text)
+        source_prefix(text, str)
     spec = {**SPEC, "source": {"parquet": text}}
     with pytest.raises(SpecError, match=r"source\.parquet") as stated:
         load_spec(spec)

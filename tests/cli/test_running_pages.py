@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from suffice.cli.demo import run_demo
+from support.notebooks import read_notebook, run_cells
 from support.page_blocks import Block, read_page
 from support.running_pages import commands, not_printed, run_commands, run_page
 
@@ -41,19 +43,37 @@ def test_the_front_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own text
 
 
-@pytest.mark.audit
-def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make docs` runs it in a kernel; here its cells run one after the other."""
+OF_NO_NOISE = (1, 2, 4)
+"""Code cells, from 0, whose outputs follow from what is stated: plan, grant, and the same again."""
+
+
+@pytest.mark.slow
+def test_the_notebook_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs with noise in them are compared but for their numbers.
+
+    False alarms: fewer than one run in a thousand, where noise is so large that a conflict is said.
+    """
     monkeypatch.chdir(tmp_path)
-    notebook = json.loads((REPOSITORY / "docs/notebooks/posterior.ipynb").read_text(encoding="utf-8"))
-    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert len(cells) >= 5
+    notebook = read_notebook(REPOSITORY / "docs/notebooks/posterior.ipynb")
     names: dict[str, Any] = {}
-    for cell in cells:
-        exec(compile(cell, "posterior.ipynb", "exec"), names)  # noqa: S102 - our own text
-    low, high = names["posterior"].credible_interval("probability", mass=0.999999)[0]
-    assert low < names["truth"]["north"] < high
-    assert not any(cell.get("outputs") for cell in notebook["cells"])
+    given = run_cells(notebook, names)
+    shown = [cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert len(given) == len(shown) >= 8
+    for number, (now, stored) in enumerate(zip(given, shown, strict=True)):
+        if number in OF_NO_NOISE:
+            assert stored
+            assert now == stored
+        else:
+            assert without_numbers(now) == without_numbers(stored), number
+    lower, upper = names["posterior"].interval(0.999999)
+    assert lower[0] < names["truth"]["north"] < upper[0]
+
+
+def without_numbers(outputs: list[dict[str, Any]]) -> str:
+    """Return outputs with `#` for their numbers and ids, and without pictures."""
+    text = re.sub(r"<svg.*?</svg>", "<svg/>", json.dumps(outputs), flags=re.DOTALL)
+    masked = re.sub(r"\b[0-9a-f]{16}\b|-?\d[\d.,]*(e[+-]?\d+)?", "#", text)
+    return re.sub(r"[\s,]+", " ", masked).replace("# ]", "#]")  # NumPy fills numbers up with spaces
 
 
 def test_there_are_such_pages() -> None:

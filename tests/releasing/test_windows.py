@@ -388,3 +388,11 @@ def test_each_row_is_in_one_window(zone: str) -> None:
         sums = sum_batches(table.to_batches(), chunk_job(spec, label))
         counts.append(rows(sums))
     assert sum(counts) == table.num_rows
+
+
+def test_a_name_that_was_released_before_it_had_windows_is_reported_on(tmp_path: Path) -> None:
+    workspace = make_workspace(tmp_path)
+    workspace.run()
+    report = suffice.status(monthly(workspace), **where(workspace), as_of=SCHEDULED)
+    assert report.first_from == "calendar"
+    assert [(one.window, one.state) for one in report.windows] == [("2013-03", "overdue")]

@@ -270,6 +270,11 @@ def compare(
     ------
     UsageError
         Where the two are of the same or of overlapping data, or their statistics or cells differ.
+
+    Warns
+    -----
+    ConflictWarning
+        Where a prior and what was released disagree.
     """
     stated = posterior_terms.noise_aware_terms(prior, terms)
     if first.release_id == second.release_id:
@@ -299,6 +304,8 @@ def compare(
         }
         for kind in (contrasts.DIFFERENCE, contrasts.RATIO)
     )
+    for posterior in (before, after):
+        posterior.warn_of_conflict()
     plan = parts[0].plan
     like = conjugate_like(before.prior, FAMILIES[plan.family], plan.parameters)
     apparent, noise_sd, noise_probability = _noise_alone(parts[0], parts[1], like, source)

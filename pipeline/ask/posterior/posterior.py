@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.clipping_report import Clipping
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.distributions.intervals import Range
+    from suffice.pipeline.math.parameters.contrasts import Contrast
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.documents import Family, Method
@@ -168,7 +169,7 @@ class Posterior(ParameterPosterior):
             As ``credible_interval``.
         """
         frame = self.summary(mass, interval=interval, draws=draws, rng=rng).to_frame(library)
-        self._warn_of_conflict()
+        self.warn_of_conflict()
         return frame
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -220,7 +221,7 @@ class Posterior(ParameterPosterior):
             As ``credible_interval``.
         """
         quantiles = ParameterPosterior.quantile(self, parameter, q, draws=draws, rng=rng)
-        self._warn_of_conflict()
+        self.warn_of_conflict()
         return quantiles
 
     def credible_interval(
@@ -242,16 +243,21 @@ class Posterior(ParameterPosterior):
         ends = ParameterPosterior.credible_interval(
             self, parameter, mass, interval=interval, draws=draws, rng=rng
         )
-        self._warn_of_conflict()
+        self.warn_of_conflict()
         return ends
 
-    def _warn_of_conflict(self) -> None:
+    def _contrast(self, *asked: Any) -> Contrast:
+        contrast = ParameterPosterior._contrast(self, *asked)  # noqa: SLF001 - its own, without super in slots
+        self.warn_of_conflict(stacklevel=4)
+        return contrast
+
+    def warn_of_conflict(self, *, stacklevel: int = 3) -> None:
         """Say once what contradicts the intervals; of simulated statistics nothing is judged."""
         if not self.releases or self._judged:
             return
         self._judged.append(True)
         if lines := self.conflict.lines():
-            warnings.warn(ConflictWarning("; ".join(lines)), stacklevel=3)
+            warnings.warn(ConflictWarning("; ".join(lines)), stacklevel=stacklevel)
 
     def _once(self, name: str, judge: Callable[[Posterior], Any]) -> Any:
         """Return what is judged of this posterior, worked out when it is asked for first."""

@@ -7,7 +7,7 @@ May import: spec and below.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.rows.sources import (
     bigquery,
@@ -15,6 +15,7 @@ from suffice.pipeline.rows.sources import (
     delta,
     duckdb_tables,
     generated,
+    given_rows,
     iceberg,
     parquet,
     postgresql,
@@ -43,11 +44,23 @@ _KINDS: tuple[Source, ...] = (
 )
 SOURCES: dict[str, Source] = {source.KIND: source for source in _KINDS}
 """Every kind of source that can be read, by the key that declares it in a spec."""
+_UNDECLARED: dict[str, Any] = {source.KIND: source for source in (generated, given_rows)}
+"""Rows that no spec can name."""
 
 
-def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
-    """Take a consistent snapshot of what a window of a spec's source needs; see `contract.Source.pin`."""
-    return SOURCES[spec.source.kind].pin(spec, window, contract)
+def pin(
+    spec: Spec,
+    window: str = ALL,
+    contract: DataContract | None = None,
+    given: given_rows.GivenRows | None = None,
+) -> Pin:
+    """Take a consistent snapshot of what a window of a spec's source needs; see `contract.Source.pin`.
+
+    Of a spec without a source the rows are those that were given.
+    """
+    if given is not None:
+        return given_rows.pin_given(spec, given, contract)
+    return _reader(spec.source.kind).pin(spec, window, contract)
 
 
 def row_count(pin: Pin, splits: Sequence[Split]) -> int:
@@ -70,30 +83,34 @@ def row_count(pin: Pin, splits: Sequence[Split]) -> int:
 
 def schema(pin: Pin) -> tuple[PartSchema, ...]:
     """Return the columns of every part of a snapshot; see `contract.Source.schema`."""
-    return SOURCES[pin.kind].schema(pin)
+    return _reader(pin.kind).schema(pin)
 
 
 def splits(pin: Pin) -> tuple[Split, ...]:
     """Divide a snapshot into tasks; see `contract.Source.splits`."""
-    return SOURCES[pin.kind].splits(pin)
+    return _reader(pin.kind).splits(pin)
 
 
 def read(split: Split, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
     """Read columns of a split in blocks; see `contract.Source.read`."""
-    kind = generated if split.kind == generated.KIND else SOURCES[split.kind]
-    return kind.read(split, columns, block_rows)
+    return _reader(split.kind).read(split, columns, block_rows)
 
 
 def verify(pin: Pin, checksums: str) -> None:
     """Check a snapshot against an owner's list of SHA-256; see `contract.Source.verify`."""
-    SOURCES[pin.kind].verify(pin, checksums)
+    _reader(pin.kind).verify(pin, checksums)
 
 
 def check(pin: Pin) -> None:
     """Check that a source still is what was pinned; see `contract.Source.check`."""
-    SOURCES[pin.kind].check(pin)
+    _reader(pin.kind).check(pin)
 
 
 def close(pin: Pin) -> None:
     """Let go of what a snapshot holds at its source, such as a connection; a second time does nothing."""
     pin.close()
+
+
+def _reader(kind: str) -> Source:
+    reader: Source = _UNDECLARED.get(kind) or SOURCES[kind]
+    return reader

@@ -367,6 +367,20 @@ class BigquerySpec(DatabaseSpec):
     split_by: KeyRanges | None = None
 
 
+class GivenSpec(SourceSpec):
+    """No source: whoever runs a release hands the rows over, in memory. A spec says so by naming none."""
+
+    kind: ClassVar[str] = "data"
+
+    def window_reading(self, column: str) -> str:  # noqa: ARG002 - nothing is stored
+        """Say what a release of one window reads."""
+        return "the rows that are given, all of them"
+
+    def address(self, directory: Path) -> str:  # noqa: ARG002 - it stands in no directory
+        """Return what an owner grants: any rows that are given."""
+        return f"{self.kind}:"
+
+
 SOURCE_SPECS: dict[str, type[SourceSpec]] = {
     model.kind: model
     for model in (

@@ -231,6 +231,23 @@ def _as_text(value: Any, origin: str, path: Path) -> Any:  # noqa: PLR0911
     )
 
 
+class _PlainDumper(yaml.SafeDumper):
+    """Writes scalars without quotes: all are read as text."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 - as the base class has it
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        """Write everything out: a spec has no anchors."""
+        return True
+
+
+def yaml_text(content: Any) -> str:
+    """Return what was read as YAML text that reads the same."""
+    return yaml.dump(
+        content, Dumper=_PlainDumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=110
+    )
+
+
 def read_file(path: str) -> Document:
     """Read a spec file: JSON where its name ends in ``.json``, else YAML.
 

@@ -392,19 +392,14 @@ def smallest_scale(range_sensitivity: int, draws: int, epsilon: Fraction) -> int
 
 def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
     """Return a row for every quantity; the first says what all share."""
-    head = [
-        statistic.name,
-        statistic.family,
-        format_epsilon(statistic.epsilon),
-        str(statistic.l1_sensitivity),
-        f"{statistic.scale:.6g}",
-    ]
+    head = [statistic.name, statistic.family, format_epsilon(statistic.epsilon)]
+    tail = [str(statistic.l1_sensitivity), f"{statistic.scale:.6g}"]
     rows = []
     for quantity in statistic.quantities:
         labels = (f"{name}={value}" for name, value in quantity.labels)
         label = " ".join(filter(None, (quantity.name, quantity.category, quantity.component, *labels)))
-        rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}"])
-        head = [""] * len(head)
+        rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}", *tail])
+        head, tail = [""] * len(head), [""] * len(tail)
     return rows
 
 

@@ -27,7 +27,7 @@ from suffice.auditing.scratch_sources import SCRATCH_POSTGRESQL
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.spec import require_spec
+from suffice.pipeline.spec.spec import load_spec, require_source
 from suffice.pipeline.terms.declaration.data_contract import read_contract
 from suffice.pipeline.terms.declaration.documents import printed
 from suffice.storage.releases.manifest import software_versions
@@ -35,7 +35,7 @@ from suffice.storage.releases.manifest import software_versions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.spec.spec import AnySpec, Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 FORMAT_VERSION = 1
@@ -317,7 +317,7 @@ class AuditRequest:
 
 
 def audit(
-    spec: Spec,
+    spec: AnySpec,
     *,
     level: str = "black-box",
     seconds: float = SECONDS,
@@ -369,7 +369,8 @@ def audit(
     StageFailedError
         Where the audit's process ended without a result.
     """
-    require_spec(spec)
+    spec = load_spec(spec)
+    require_source(spec)
     if level not in LEVELS:
         message = f"a level is one of {', '.join(LEVELS)}, not {level!r}"
         raise UsageError(message)

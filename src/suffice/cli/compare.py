@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
@@ -11,7 +12,7 @@ from suffice.cli import messages, options, output
 from suffice.cli.answers import Answer, clipping_of, design_effects_of, diagnostics_of
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
-from suffice.errors import UsageError
+from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
@@ -202,9 +203,11 @@ def compare(
         options.open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
         for reference in (first, second)
     )
-    comparison = compare_releases(
-        first_release, second_release, statistic, **terms, vouched=vouched, draws=draws, rng=seed
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConflictWarning)  # it is printed, beside the numbers
+        comparison = compare_releases(
+            first_release, second_release, statistic, **terms, vouched=vouched, draws=draws, rng=seed
+        )
     kind = comparison.before.interval_kind(interval)
     rows = comparison.rows(mass, interval=kind)
     both: dict[Side, Posterior] = {"first": comparison.before, "second": comparison.after}

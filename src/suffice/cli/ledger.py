@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
 from typing import TYPE_CHECKING, Annotated
@@ -19,13 +17,9 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account
     from suffice.storage.ledger.charge import Charge, ChargeState
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.operations.audits import FittingAudit
     from suffice.storage.releases.spool import Spool
 
 
@@ -178,48 +172,31 @@ def grant(
 ) -> None:
     """Set an account's total budget; repeating a grant changes nothing."""
     from suffice.cli.ledger_show import print_account
-    from suffice.storage.ledger.account import UNGUARDED, overlapping
-    from suffice.storage.ledger.opening import create_ledger, open_ledger
-    from suffice.storage.objects.address import read_address
-    from suffice.storage.operations.witness import make_witness
+    from suffice.releasing.granting import carry_out_grant
 
-    if witness is not None and unwitnessed:
-        message = "--witness and --unwitnessed exclude each other"
-        raise UsageError(message)
-    stated = _contract(contract)
-    asked = None if witness is None else read_address(witness).uri
-    listed = _checksums(checksums, none=no_checksums)
-    fitting = None if audited is None else _audit(audited, dataset)
-    grid = None if per_window is None else _grid(per_window)
-    total = _total(epsilon, per_year, grid, max_windows)
-    with create_ledger(ledger) if create else open_ledger(ledger) as opened:
-        if fitting is not None:
-            fitting.check_contract(stated or opened.contract(dataset))
-        if asked is not None:  # before the grant, which an older copy of the ledger is not to make
-            make_witness(opened, asked)
-        account = opened.grant(
-            dataset,
-            epsilon=total,
-            neighboring=neighboring,
-            unit=unit,
-            sources=[source_prefix(prefix) for prefix in source] if source else None,
-            stores=[read_address(uri).uri for uri in stores] if stores else None,
-            per_window=grid,
-            units_disjoint=units_disjoint,
-            checksums=listed,
-            witness=asked if asked is not None else "" if unwitnessed else None,
-            contract=stated,
-            unwitnessed=unwitnessed,
-            failed_readings=failed_readings,
-            max_windows=max_windows,
-            audit=None if fitting is None else fitting.named,
-            reason=reason,
-        )
-        if account.witness is not None:
-            make_witness(opened, account.witness)
-        warnings = list(overlapping(opened.allowed_sources(), dataset))
-    if not account.is_guarded and not unwitnessed:
-        warnings.append(f"{UNGUARDED.format(dataset)}; --unwitnessed says that it is meant so")
+    account, warnings = carry_out_grant(
+        dataset,
+        reason=reason,
+        epsilon=epsilon,
+        per_year=per_year,
+        max_windows=max_windows,
+        neighboring=neighboring,
+        unit=unit,
+        sources=source,
+        stores=stores,
+        per_window=per_window,
+        checksums=checksums,
+        audited=audited,
+        contract=contract,
+        witness=witness,
+        failed_readings=failed_readings,
+        ledger=ledger,
+        unwitnessed=unwitnessed,
+        no_checksums=no_checksums,
+        units_disjoint=units_disjoint,
+        create=create,
+        named=lambda argument: f"--{argument.replace('_', '-')}",
+    )
     granted = document(GrantDocument(account=account, warnings=warnings))
     for warning in warnings:
         messages.show_warning(warning)
@@ -389,93 +366,3 @@ def _find_charge(ledger: Ledger, text: str) -> Charge:
         message = "the ledger has no such charge: `suffice ledger show --json` lists them"
         raise UsageError(message)
     return match
-
-
-def source_prefix(text: str) -> str:
-    """Return a source prefix as charges state their sources.
-
-    A URL, and what begins with a kind, as ``postgresql:public.flights``, stand for themselves; all else is a
-    path: absolute, links resolved.
-    """
-    from suffice.pipeline.terms.declaration.source_specs import is_url, source_path
-
-    if not is_url(text):
-        return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)
-    try:
-        return source_path(text)
-    except ValueError as error:
-        message = f"--source: {error}"
-        raise UsageError(message) from None
-
-
-def _checksums(path: Path | None, *, none: bool) -> str | None:
-    """Return what a grant states of the list of checksums: its absolute path, empty text for none."""
-    if path is None:
-        return "" if none else None
-    if none:
-        message = "--checksums and --no-checksums exclude each other"
-        raise UsageError(message)
-    from suffice.pipeline.rows.sources.checksums import read_checksums
-
-    try:
-        read_checksums(str(path))
-    except UsageError as error:
-        message = f"--checksums: {error}"
-        raise UsageError(message) from None
-    return os.path.realpath(path)
-
-
-def _audit(path: Path, dataset: str) -> FittingAudit:
-    from suffice.storage.operations.audits import fitting_audit
-    from suffice.storage.signatures.signing import pinned_keys
-
-    return fitting_audit(path, dataset, pinned_keys())
-
-
-def _contract(path: Path | None) -> DataContract | None:
-    if path is None:
-        return None
-    from suffice.pipeline.terms.declaration.data_contract import read_contract
-
-    try:
-        return read_contract(str(path))
-    except UsageError as error:
-        message = f"--contract: {error}"
-        raise UsageError(message) from None
-
-
-def _total(epsilon: str | None, per_year: str | None, grid: str | None, max_windows: int | None) -> Fraction:
-    """Return what is granted: as stated, or as much of each window as leaves a unit no more in a year."""
-    from suffice.pipeline.spec.person import epsilon_for_a_year
-    from suffice.pipeline.terms.declaration.domains import Every
-
-    if (epsilon is None) == (per_year is None):
-        message = "state --epsilon, or --per-year beside --per-window"
-        raise UsageError(message)
-    if epsilon is not None:
-        return _epsilon("--epsilon", epsilon)
-    if grid is None or per_year is None:
-        message = "--per-year works out what each window may take: state --per-window, too"
-        raise UsageError(message)
-    every = Every(grid.rsplit(":", 2)[1])
-    return epsilon_for_a_year(_epsilon("--per-year", per_year), every, max_windows=max_windows or None)
-
-
-def _epsilon(option: str, text: str) -> Fraction:
-    from suffice.pipeline.terms.declaration.exact_numbers import parse_epsilon
-
-    try:
-        return parse_epsilon(text)
-    except ValueError as error:
-        message = f"{option}: {error}"
-        raise UsageError(message) from None
-
-
-def _grid(text: str) -> str:
-    from suffice.pipeline.terms.declaration.time_zones import read_grid
-
-    try:
-        return read_grid(text)
-    except ValueError as error:
-        message = f"--per-window: {error}"
-        raise UsageError(message) from None

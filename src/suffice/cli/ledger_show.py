@@ -12,7 +12,7 @@ from suffice.cli.output import say
 from suffice.pipeline.terms.declaration.documents import CountOrNone, Exact, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
-from suffice.storage.ledger.account import counts_by_window
+from suffice.storage.ledger.account import account_lines, counts_by_window
 from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS
 from suffice.storage.ledger.person import person_view
 
@@ -30,40 +30,7 @@ _JSON_ONLY = frozenset({"held", "counts_on"})
 
 def print_account(shown: dict[str, Any]) -> None:
     """Print the head of an account as people read it."""
-    say(
-        f"{shown['dataset']}  ({shown['neighboring']}, unit {shown['unit']}"
-        + (f", per window of {shown['per_window']})" if shown["per_window"] else ")")
-    )
-    # Of a grant per window these are the numbers of releases that have none; windows have lines of their own.
-    scope = " in each window; without a window:" if shown["per_window"] else ","
-    say(
-        f"  granted {shown['granted']}{scope} spent {shown['spent']}, reserved {shown['reserved']}, "
-        f"remaining {shown['remaining']}"
-        + (f" (returned {shown['returned']})" if "returned" in shown else "")
-    )
-    if shown["per_window"] and shown["units_disjoint"]:
-        say(
-            "  units disjoint: the owner states that no unit has rows in two windows; one that has loses in "
-            "each of them"
-        )
-    if shown["sources"]:
-        say(f"  sources below {', '.join(shown['sources'])}")
-    if shown["checksums"] is not None:
-        say(f"  input checked against {shown['checksums']}")
-    if shown["stores"]:
-        say(f"  releases go to {', '.join(shown['stores'])}")
-    contract = shown["contract"]
-    if contract is None:
-        say("  no contract: how files are typed, and which there are, may decide a status")
-    else:
-        say(f"  contract {contract['sha256'][:16]}: {counted(len(contract['columns']), 'column')}")
-    if shown["audit"] is not None:
-        audit = shown["audit"]
-        say(f"  audit {audit['sha256'][:16]} of the plan {audit['plan_hash'][:16]}")
-    if shown["witness"] is not None:
-        say(f"  witness {shown['witness']}")
-    elif not shown["guarded"]:
-        say("  unwitnessed: an older copy of this ledger beside a fresh store could spend this again")
+    say("\n".join(account_lines(shown)))
 
 
 class Asked(TypedDict):

@@ -102,7 +102,7 @@ def plan(
 ) -> None:
     """Show what would be released and how noisy it would be; reads no data, spends nothing."""
     from suffice.pipeline.spec.expected import ExpectPlan
-    from suffice.pipeline.spec.plan import compile_plan, plan_document, source_columns
+    from suffice.pipeline.spec.plan import compile_plan, plan_document, plan_text, source_columns
     from suffice.pipeline.spec.spec import load_spec
     from suffice.storage.releases.manifest import require_manifest
 
@@ -135,7 +135,8 @@ def plan(
         output.print_json({**plan_document(compiled), **further, **(document(contracted) or {})})
     else:
         unchecked_text = output.unchecked_text(source_columns(read))
-        say("\n".join(map(str, filter(None, (compiled, _reading(read), expected, year, unchecked_text)))))
+        text = plan_text(compiled, says_unit=year is None)
+        say("\n".join(map(str, filter(None, (text, _reading(read), expected, year, unchecked_text)))))
         if contracted is not None:
             say(f"\n{contracted}")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from suffice import errors
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec, require_source
 from suffice.pipeline.spec.windows_and_amendments import (
     LATEST_COMPLETE,
     amendment_due,
@@ -113,7 +113,7 @@ class Backfill:
 
 
 def backfill(
-    spec: Spec,
+    spec: AnySpec,
     first: str,
     last: str = LATEST_COMPLETE,
     *,
@@ -166,7 +166,7 @@ def backfill(
         As :func:`suffice.release`; what was published before stays so.
     """
     done = carry_out_backfill(
-        spec,
+        load_spec(spec),
         first,
         last,
         store=None if store is None else os.fspath(store),
@@ -211,7 +211,7 @@ def carry_out_backfill(
 
     The others are those of :func:`backfill`.
     """
-    require_spec(spec)
+    require_source(spec)
     chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
     instant = moment(as_of, datetime.now(UTC))
     labels = windows_between(spec, first, last, as_of=instant, allow_open=allow_open)

@@ -119,6 +119,7 @@ class Expected:
             signer=run.signer,
             witness=run.witness,
             contract=run.contract,
+            given=run.given,
         )
         return counting.carry_out(address, None)
 

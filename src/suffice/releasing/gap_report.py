@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from suffice.errors import SpecError
-from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec
 from suffice.pipeline.spec.windows_and_amendments import (
+    ALL,
     amendment_due,
     last_ended,
     latest_complete,
@@ -176,7 +177,7 @@ class GapReport:
 
 
 def status(
-    spec: Spec,
+    spec: AnySpec,
     first: str | None = None,
     *,
     store: str | os.PathLike[str] | None = None,
@@ -213,7 +214,7 @@ def status(
 
 
 def gaps(
-    spec: Spec,
+    spec: AnySpec,
     first: str | None = None,
     *,
     store: str | os.PathLike[str] | None = None,
@@ -221,7 +222,7 @@ def gaps(
     as_of: str | datetime | None = None,
 ) -> tuple[GapReport, dict[str, str]]:
     """Return the report without reading a release, and where each published window's newest one stands."""
-    require_spec(spec)
+    spec = load_spec(spec)
     if spec.window is None:
         raise SpecError("window", "the spec has no window key", "as window: {column: day, every: month}")
     chosen = settings(
@@ -289,7 +290,8 @@ def _first(window: Window, first: str | None, charged: Iterable[str], as_of: dat
         return first, "parameter"
     if window.first is not None:
         return window.first, "spec"
-    if earliest := min(charged, default=None):  # labels of one grid are in the order of time
+    labels = (label for label in charged if label != ALL)  # it was released before it had windows
+    if earliest := min(labels, default=None):  # labels of one grid are in the order of time
         return earliest, "ledger"
     return latest_complete(window, as_of), "calendar"
 

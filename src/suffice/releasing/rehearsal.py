@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from suffice.errors import StageFailedError, SufficeError, SufficeWarning
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec, require_source
 from suffice.pipeline.spec.windows_and_amendments import ALL, moment, resolve_window
 from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
@@ -134,7 +134,7 @@ class Rehearsal:
 
 
 def rehearse(
-    spec: Spec,
+    spec: AnySpec,
     store: str | os.PathLike[str] | None = None,
     ledger: str | None = None,
     cluster: str | None = None,
@@ -180,7 +180,8 @@ def rehearse(
     MissingExtraError
         Where the engine is not installed.
     """
-    require_spec(spec)
+    spec = load_spec(spec)
+    require_source(spec)
     chosen = settings(
         store=None if store is None else os.fspath(store),
         ledger=ledger,

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from suffice.errors import SufficeWarning, UsageError
+from suffice.errors import DataChangedError, SufficeWarning, UsageError
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.spec.spec import Spec, require_spec
+from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec, require_source
 from suffice.pipeline.spec.windows_and_amendments import ALL, check_amendment, moment, resolve_window
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
-from suffice.releasing.guarding import uncharged, wait_for
+from suffice.releasing.guarding import contained, uncharged, wait_for
 from suffice.releasing.run import PUBLISHED, ReleaseRun
 from suffice.storage.ledger.account import chosen_witness
 from suffice.storage.ledger.opening import open_ledger
@@ -32,10 +32,13 @@ from suffice.storage.signatures.signing import signer_from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.rows.sources.given_rows import GivenRows
     from suffice.pipeline.terms.declaration.documents import Exact
     from suffice.releasing.run import ReleaseStatus
+    from suffice.storage.ledger.charge import Charge
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
@@ -64,13 +67,18 @@ class Outcome:
     remaining_epsilon: Exact
 
 
+_RELEASED: dict[str, str] = {}
+"""Digests of the rows that this session released, by charge: exact data, which stay in its memory."""
+
+
 def run_release(
-    spec: Spec,
+    spec: AnySpec,
     store: str | os.PathLike[str] | None = None,
     ledger: str | None = None,
     cluster: str | None = None,
     window: str = ALL,
     *,
+    data: Any = None,
     amendment: int = 0,
     as_of: str | datetime | None = None,
     allow_open: bool = False,
@@ -87,8 +95,8 @@ def run_release(
 
     Parameters
     ----------
-    spec : Spec
-        From :func:`suffice.load_spec`.
+    spec : Spec, path, str or mapping
+        From :func:`suffice.spec`, or what :func:`suffice.load_spec` takes.
     store : str, optional
         URI of the release store; otherwise ``SUFFICE_STORE``, what the deployment profile pins, or
         ``releases``.
@@ -100,6 +108,10 @@ def run_release(
         ``SUFFICE_CLUSTER``, what the profile pins, or ``threads``.
     window : str
         The label of the period released, or ``latest-complete``, for a spec with windows; else ``all``.
+    data : data frame or Arrow table, optional
+        The rows, where the spec names no source: of pandas or Polars, a pyarrow Table or RecordBatchReader,
+        anything with ``__arrow_c_stream__``, or a mapping of column names to arrays. They are summed in
+        this process, and stay in its memory.
     amendment : int
         Release the window again, as this amendment of the spec's calendar, for another charge; 0 for its
         first release.
@@ -130,6 +142,8 @@ def run_release(
     ------
     SpecError, SpecChangedError, NameTakenError, AmendmentError
         Nothing was charged.
+    DataChangedError
+        This session released the same name from other rows; nothing was charged.
     PinnedError, ProfileError
         A parameter lies outside of the deployment profile, or the profile cannot be used; nothing was
         opened.
@@ -146,8 +160,15 @@ def run_release(
     ExpectationNotMetError
         The spec expects more rows or units than were counted, noise included; the count alone is charged.
     """
+    if store is not None and not isinstance(store, str | os.PathLike):
+        message = f"a {type(store).__name__} is no store: hand rows over as suffice.release(spec, data=frame)"
+        raise UsageError(message)
+    loaded = load_spec(spec)
+    rows = given_rows(loaded, data)
+    del data  # no frame of an error that is raised from here holds it
     outcome = carry_out(
-        spec,
+        loaded,
+        given=rows,
         store=None if store is None else os.fspath(store),
         ledger=ledger,
         cluster=cluster,
@@ -165,9 +186,63 @@ def run_release(
     return outcome.release
 
 
+def given_rows(spec: Spec, data: Any) -> GivenRows | None:
+    """Take the rows that were given, without reading them; None where the spec has a source.
+
+    Raises
+    ------
+    UsageError
+        Where rows are given beside a source, or neither is there, or they are in a form that is not taken.
+    """
+    require_source(spec, is_given=data is not None)
+    if data is None:
+        return None
+    from suffice.pipeline.rows.sources.contract import spec_columns
+    from suffice.pipeline.rows.sources.given_rows import of
+
+    expected = Expected.of(spec)
+    more = () if expected is None else spec_columns(expected.spec)
+    return of(data, tuple(dict.fromkeys((*spec_columns(spec), *more))))
+
+
+def data_digest(spec: AnySpec, data: Any) -> str:
+    """Return the SHA-256 of what a spec reads of rows in memory, for an owner's list of checksums.
+
+    It is the same in whatever library, chunks and widths the rows come. Show it to nobody but the owner: who
+    has it can try guesses of the rows against it.
+
+    Parameters
+    ----------
+    spec : Spec, path, str or mapping
+        One without a source.
+    data : data frame or Arrow table
+        As of :func:`suffice.release`.
+
+    Returns
+    -------
+    str
+        64 hex digits. A list names them ``data:``.
+
+    Raises
+    ------
+    SchemaError, UsageError
+        Where a column cannot be read.
+    """
+    loaded = load_spec(spec)
+    given = given_rows(loaded, data)
+    assert given is not None  # noqa: S101 - rows were given
+
+    def digest() -> str:
+        given.table({})
+        return given.digest()
+
+    return contained(digest)
+
+
 def carry_out(
     spec: Spec,
     *,
+    given: GivenRows | None = None,
     store: str | None = None,
     ledger: str | None = None,
     cluster: str | None = None,
@@ -183,11 +258,17 @@ def carry_out(
     notice: Notice | None = None,
 ) -> Outcome:
     """Do what :func:`run_release` does, and say also whether it was done before and what remains."""
-    require_spec(spec)
+    require_source(spec, is_given=given is not None)
     if not 0 <= publish_timeout < float("inf"):
         message = "the publish timeout is a number of seconds of at least 0"
         raise UsageError(message)
     chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
+    if given is not None and chosen.cluster != "threads":
+        message = (
+            f"rows in memory are summed by threads of this process, and the cluster is {chosen.cluster}: "
+            'say cluster="threads"'
+        )
+        raise UsageError(message)
     instant = moment(as_of, datetime.now(UTC))
     window = resolve_window(spec, window, as_of=instant, allow_open=allow_open)
     check_amendment(spec, window, amendment, as_of=instant)
@@ -216,12 +297,15 @@ def carry_out(
             witness=pinned_witness,
             contract=opened.contract(spec.dataset),
             audit=opened.audit(spec.dataset),
+            given=given,
         )
         if expected is not None:
             run.before_charging = lambda: expected.require(run, chosen.cluster)
         charge, status = wait_for(
             lambda: run.carry_out(chosen.cluster, progress), wait=wait, notice=run.notice
         )
+        if given is not None:
+            contained(lambda: _compare(run, charge, given))
         if pinned_witness is not None and status == PUBLISHED:
             follow_witness(opened, pinned_witness)
         remaining = opened.remaining(spec.dataset, window)
@@ -231,3 +315,34 @@ def carry_out(
             text = f"{release.label} is published, and stays charged: it was {release.withdrawn}"
             warnings.warn(text, SufficeWarning, stacklevel=2)
         return Outcome(release=release, status=status, remaining_epsilon=format_epsilon(remaining))
+
+
+def _compare(run: ReleaseRun, charge: Charge, given: GivenRows) -> None:
+    """Note what this session released; refuse other rows under the same name, and say where none can tell.
+
+    Nothing of the rows is kept with the charge: whoever reads a ledger could try guesses against it. So rows
+    are compared with those of the same session alone.
+
+    Raises
+    ------
+    DataChangedError
+        Where it released the charge from other rows.
+    """
+    if run.has_released:
+        _RELEASED[charge.charge_id] = given.digest()
+        return
+    earlier = _RELEASED.get(charge.charge_id)
+    if earlier is None:
+        text = (
+            f"{charge.label} was published before: what it was released from is not known here, so that the "
+            "rows given now were not compared, and nothing was charged; another name releases them"
+        )
+        warnings.warn(text, SufficeWarning, stacklevel=6)  # of who called `run_release`
+        return
+    given.table({} if run.contract is None else run.contract.columns)
+    if given.digest() != earlier:
+        message = (
+            f"{charge.label} was released in this session, from other rows than are given now; nothing was "
+            "charged: give the same rows, or choose another name, which is charged"
+        )
+        raise DataChangedError(message)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
     from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
     from suffice.pipeline.rows.sources.contract import Pin, Split
+    from suffice.pipeline.rows.sources.given_rows import GivenRows
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
@@ -84,6 +85,7 @@ class ReleaseRun:
         witness: str | None,
         contract: DataContract | None,
         audit: NamedAudit | None = None,
+        given: GivenRows | None = None,
     ) -> None:
         self.spec = spec
         self.plan = plan
@@ -99,6 +101,9 @@ class ReleaseRun:
         self.witness = witness
         self.contract = contract
         self.audit = audit.sha256 if audit is not None and audit.plan_hash == plan.plan_hash else None
+        self.given = given
+        self.has_released = False
+        """Whether this run itself read the rows that were released."""
         self.before_charging: Callable[[], None] | None = None
         """Called once the account would take the charge, and before it is asked to; may refuse."""
         self.request = charge_request(
@@ -144,7 +149,7 @@ class ReleaseRun:
             contextlib.ExitStack() as pinned,
         ):
             with surveyed_on(cluster):
-                pin = sources.pin(self.spec, self.window, self.contract)
+                pin = sources.pin(self.spec, self.window, self.contract, self.given)
             pinned.callback(sources.close, pin)
             for text in check_columns(self.spec, sources.schema(pin), self.contract):
                 warnings.warn(text, errors.SufficeWarning, stacklevel=2)
@@ -168,7 +173,9 @@ class ReleaseRun:
                 if charge.epoch > 1 and self._is_exhausted(charge):
                     ended = TimeoutError("so many runs of this key were gone before their draw")
                     raise give_back(self.ledger, self.store, spool, charge, "reading", ended)
-                return self._release(charge, spool, pin, splits, add), PUBLISHED
+                charge = self._release(charge, spool, pin, splits, add)
+                self.has_released = True
+                return charge, PUBLISHED
 
     def _is_exhausted(self, charge: Charge) -> bool:
         """Tell whether more runs of a charge's key failed before their draw than the owner allows."""

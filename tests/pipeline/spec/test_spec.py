@@ -130,7 +130,7 @@ def test_what_breaks_a_rule_is_refused_with_its_place(
     assert rule in message
 
 
-@pytest.mark.parametrize("missing", ["name", "dataset", "source", "privacy", "statistics"])
+@pytest.mark.parametrize("missing", ["name", "dataset", "privacy", "statistics"])
 def test_required_keys(missing: str) -> None:
     spec = json.loads(json.dumps(_mapping()))
     del spec[missing]

@@ -26,3 +26,17 @@ def test_a_contradicted_prior_is_warned_of_once() -> None:
     another = release.posterior("cancelled", prior="Beta(800, 200)", where={"origin": "EWR"})
     with pytest.warns(ConflictWarning):
         another.quantile("probability", 0.5)
+
+
+@pytest.mark.parametrize("kind", ["difference", "ratio"])
+def test_differences_and_ratios_are_warned_of_where_they_were_asked_for(kind: str) -> None:
+    release = open_release(RELEASE)
+    cells = {"origin": "EWR"}, {"origin": "JFK"}
+    with pytest.warns(ConflictWarning, match="conflict: the prior of the parameters, Beta") as caught:
+        getattr(release.posterior("cancelled", prior="Beta(800, 200)"), kind)(*cells, rng=1)
+    assert caught[0].filename == __file__
+    with pytest.warns(ConflictWarning):
+        getattr(release.posterior("cancelled", prior="Beta(800, 200)")["probability"], kind)(*cells, rng=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConflictWarning)
+        getattr(release.posterior("cancelled"), kind)(*cells, rng=1)

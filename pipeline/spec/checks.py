@@ -1,0 +1,230 @@
+"""What a declaration has to be as a whole: statistics against the terms that they stand among.
+
+What one key may say alone, its field checks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suffice.errors import PriorError, SpecError
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.families.shared.beside_sums import measure_within, most_rows
+from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
+from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
+from suffice.pipeline.terms.declaration import fields
+from suffice.pipeline.terms.declaration.domains import (
+    MOST_CELLS,
+    MOST_PERIODS,
+    too_many_cells,
+    too_many_periods,
+)
+from suffice.pipeline.terms.statistics.measure import N_SIDES
+from suffice.pipeline.terms.statistics.statistic_plan import grid_values
+
+if TYPE_CHECKING:
+    from suffice.pipeline.spec.terms import Terms
+    from suffice.pipeline.terms.declaration.spec_text import Document
+
+_MOST_TOTAL_ROWS = 10**15
+ROWS_PER_UNIT = "rows_per_unit"
+
+
+def taking(part: str) -> str:
+    """Name the families that have a part, for messages."""
+    return ", ".join(name for name, family in FAMILIES.items() if getattr(family, part) is not None)
+
+
+def check_terms(document: Document, terms: Terms) -> None:
+    """Check what all statistics share: the bound on rows, and the number of cells."""
+    if not 1 <= terms.max_total_rows <= _MOST_TOTAL_ROWS:
+        raise SpecError(document.location(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
+    window, unit = terms.window, terms.privacy.column_unit
+    if window is not None:
+        _refuse_derived(document.location(("window", "column")), terms, window.column)
+    if unit is not None:
+        _refuse_derived(document.location(("privacy", "unit", "column")), terms, unit.column)
+    _check_zones(document, terms)
+    _check_cells(document.location(("groups",)), terms.n_cells)
+    periods = sum(len(domain) for domain in terms.groups.values() if domain.every is not None)
+    if periods > MOST_PERIODS:
+        raise SpecError(document.location(("groups",)), too_many_periods(periods), "group by longer periods")
+
+
+def _check_zones(document: Document, terms: Terms) -> None:
+    """Refuse a time zone for derived times that lie in none: they would be taken for instants of UTC."""
+    computed = {f"derived.{name}": of for name, of in terms.derived.items()}
+    computed |= {place: of for place, of in terms.conditions.items() if not isinstance(of, str)}
+    for place, of in computed.items():
+        for each in of.inputs:
+            if each.needs_zone and each.column in terms.derived and not terms.derived[each.column].has_zone:
+                rule = f"{each.column!r} has no time zone, so that its times are read as they are"
+                raise SpecError(document.location(tuple(place.split(".", 1))), rule, "leave time_zone out")
+
+
+def _refuse_derived(location: str, terms: Terms, column: str) -> None:
+    """Refuse a derived column where a guarantee rests on the source's own."""
+    if column in terms.derived:
+        rule = f"{column!r} is a derived column; window, unit and order are columns of the source"
+        raise SpecError(location, rule, "name one, or let the source hold this one")
+
+
+def check_statistic(document: Document, terms: Terms, name: str, statistic: fields.StatisticSpec) -> None:
+    """Check a statistic against the terms that it stands among."""
+    family, location = FAMILIES[statistic.family], document.location(("statistics", name))
+    check_unit(document, terms, name, statistic)
+    _check_cells(location, terms.n_cells * family.n_categories(statistic))
+    _check_sample(document, name, statistic, terms.n_cells)
+    variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
+    unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
+    if order is not None:
+        _refuse_derived(document.location(("statistics", name, "order")), terms, order)
+    if unit is not None and order == unit.column:
+        raise SpecError(location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time")
+    for variable in terms.groups.keys() & variables:
+        rule = f"the variable {variable!r} is a group too"
+        raise SpecError(location, rule, "call it otherwise, and state its column")
+
+
+def check_unit(document: Document, terms: Terms, name: str, statistic: fields.StatisticSpec) -> None:
+    """Check what a statistic says of units against the unit that it stands under."""
+    family, path = FAMILIES[statistic.family], ("statistics", name)
+    state_one = "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}"
+    if family.needs_unit and terms.privacy.column_unit is None:
+        rule = f"{statistic.family} follows the rows of a unit; unit: row does not say which those are"
+        raise SpecError(document.location(path), rule, state_one)
+    if statistic.rows_of is fields.RowsOf.UNITS:
+        location = document.location((*path, "rows_of"))
+        if family.of_units is None:
+            rule = f"{statistic.family} is of rows; rows_of: units is for {taking('of_units')}"
+            raise SpecError(location, rule, "leave it out, or choose one of those families")
+        if terms.privacy.column_unit is None:
+            raise SpecError(location, "each row is a unit where the unit is a row", state_one)
+    if statistic.within_unit is not None:
+        _check_within_unit(document.location((*path, "within_unit")), terms.privacy.column_unit, statistic)
+    if statistic.count_clipped is not None:
+        _check_count_clipped(document.location((*path, "count_clipped")), statistic)
+    if statistic.where is not None and family.name == ROWS_PER_UNIT:
+        rule = (
+            f"{family.name} counts the rows of units that a bound leaves out, and this acts after the bound"
+        )
+        raise SpecError(document.location((*path, "where")), rule, "state it at the top of the spec")
+    broken = family.refused_under(statistic)
+    if broken is not None:
+        raise SpecError(document.location(path), broken)
+
+
+def _check_within_unit(
+    location: str, unit: fields.ColumnUnit | None, statistic: fields.StatisticSpec
+) -> None:
+    """Check that there is something to release of units beside their rows."""
+    family = FAMILIES[statistic.family]
+    if family.unit_moments is None:
+        rule = f"{family.name} does not tell how rows of one unit depend on each other"
+        raise SpecError(location, rule, f"leave it out, or use one of: {taking('unit_moments')}")
+    if unit is None:
+        rule = "it is about rows of one unit, and with unit: row every row is one"
+        raise SpecError(location, rule, "leave it out, or state unit: {column: customer_id, max_rows: 20}")
+    if statistic.rows_of is fields.RowsOf.UNITS:
+        raise SpecError(location, "with rows_of: units each unit counts once", "leave one of the two out")
+    if unit.max_rows == 1:
+        way_out = "leave it out, or raise max_rows"
+        raise SpecError(location, "units keep one row each: nothing is within a unit", way_out)
+    most = most_rows(measure_within(family.measure(statistic)))
+    if unit.max_rows > most:
+        rule = f"max_rows is {unit.max_rows}: squares of a unit's sums are exact up to max_rows {most} only"
+        raise SpecError(location, rule, "leave it out, lower max_rows, or lower lattice_bits")
+
+
+def _check_count_clipped(location: str, statistic: fields.StatisticSpec) -> None:
+    """Check that a statistic has sums of rows beside which those that clipping moved can be counted."""
+    family = FAMILIES[statistic.family]
+    if family.clipping_bounds is None:
+        rule = f"{family.name} does not count what clipping moved"
+        raise SpecError(location, rule, f"leave it out, or use one of: {taking('clipping_bounds')}")
+    if statistic.rows_of is fields.RowsOf.UNITS:
+        rule = "it counts rows that clipping moved, and with rows_of: units each unit counts once"
+        raise SpecError(location, rule, "leave one of the two out")
+    beside = {"within_unit": statistic.within_unit, "sample": fields.sample_entry(statistic)}
+    for key in (key for key, stated in beside.items() if stated is not None):
+        rule = f"counts stand beside sums alone, and {key} is stated too"
+        raise SpecError(location, rule, "leave one of the two out")
+
+
+def n_sums(statistic: fields.StatisticSpec) -> int:
+    """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded.
+
+    Of a sample the points of its grid count.
+    """
+    sample = fields.sample_entry(statistic)
+    if sample is not None:
+        return sample.grid
+    rows = FAMILIES[statistic.family].measure(statistic)
+    if statistic.count_clipped is not None:
+        return rows.width + N_SIDES
+    return (rows if statistic.within_unit is None else measure_within(rows)).width
+
+
+def _check_cells(location: str, cells: int) -> None:
+    if cells > MOST_CELLS:
+        raise SpecError(location, too_many_cells(cells), "coarsen a domain")
+
+
+def with_prior(document: Document, name: str, statistic: fields.StatisticSpec) -> fields.StatisticSpec:
+    """Return a statistic whose sample states its prior: the family's default where none is given."""
+    entry = fields.sample_entry(statistic)
+    if entry is None:
+        return statistic
+    family = FAMILIES[statistic.family]
+    prior = entry.prior
+    if prior is None:
+        prior = str(family.default_prior(family.parameters(statistic)))
+    try:
+        stated = canonical_prior(prior)
+    except PriorError as error:
+        raise SpecError(document.location(("statistics", name, "sample", "prior")), str(error)) from None
+    return statistic.model_copy(update={"sample": entry.model_copy(update={"prior": stated})})
+
+
+def _check_sample(document: Document, name: str, statistic: fields.StatisticSpec, n_cells: int) -> None:
+    """Check a sample against its family and the statistic that it stands in."""
+    entry = fields.sample_entry(statistic)
+    if entry is None:
+        return
+    path = ("statistics", name, "sample")
+    if statistic.within_unit is not None:
+        location, rule = (
+            document.location((*path[:-1], "within_unit")),
+            "a sample has nothing of units beside it",
+        )
+        raise SpecError(location, rule, "leave one of the two out")
+    if n_cells * entry.draws > MOST_CELLS:
+        rule = f"{n_cells * entry.draws} draws are declared in all cells, at most {MOST_CELLS} are released"
+        raise SpecError(document.location((*path, "draws")), rule, "draw fewer, or coarsen a domain")
+    space = sampled_parameter(statistic)
+    lower, upper = entry.within
+    least, most = space.support.ends
+    if lower <= least or upper >= most:
+        inside = "above 0 and below 1" if space.support is Support.PROBABILITY else "above 0"
+        rule = (
+            f"both ends of a {space.name} are {inside}: elsewhere one record could move the log likelihood "
+            "without bound"
+        )
+        raise SpecError(document.location((*path, "within")), rule, "as [0.005, 0.5]")
+    values = grid_values(entry.within, entry.grid)
+    distinct = set(values.tolist())
+    if len(distinct) < entry.grid or (space.support is Support.PROBABILITY and 1.0 in distinct):
+        rule = "its points are not distinct in float64, in which they are read, or the last one is 1 there"
+        raise SpecError(document.location((*path, "within")), rule, "widen it, or take fewer points")
+    try:
+        log_prior_on_points(str(entry.prior), values)
+    except PriorError as error:
+        way_out = "choose within and a prior that leave every point a chance"
+        raise SpecError(document.location((*path, "prior")), str(error), way_out) from None
+
+
+def sampled_parameter(statistic: fields.StatisticSpec) -> ParameterSpace:
+    """Return the one parameter of a sampled statistic."""
+    family = FAMILIES[statistic.family]
+    (space,) = family.parameter_spaces(family.parameters(statistic))
+    return space

@@ -1,0 +1,305 @@
+"""Grants: what a data owner says of a protected population, from the command line and from Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import SufficeWarning, UsageError
+from suffice.pipeline.terms.declaration.data_contract import DataContract, parse_contract, read_contract
+from suffice.pipeline.terms.declaration.domains import Every
+from suffice.pipeline.terms.declaration.exact_numbers import parse_epsilon
+from suffice.pipeline.terms.declaration.source_specs import GivenSpec, is_url, source_path
+from suffice.pipeline.terms.declaration.time_zones import read_grid
+from suffice.profile.settings import settings
+from suffice.storage.ledger.account import UNGUARDED, overlapping
+from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.objects.address import read_address
+from suffice.storage.operations.witness import make_witness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from fractions import Fraction
+
+    from suffice.storage.ledger.account import Account
+    from suffice.storage.operations.audits import FittingAudit
+
+    AnyPath = str | os.PathLike[str]
+    AnyEpsilon = str | int | float | Fraction
+    Named = Callable[[str], str]
+
+
+def grant(
+    dataset: str,
+    *,
+    epsilon: AnyEpsilon | None = None,
+    reason: str,
+    ledger: str | None = None,
+    create: bool = False,
+    contract: DataContract | Mapping[str, Any] | AnyPath | None = None,
+    neighboring: str | None = None,
+    unit: str | None = None,
+    sources: Sequence[str] | None = None,
+    stores: Sequence[str] | None = None,
+    per_window: str | None = None,
+    per_year: AnyEpsilon | None = None,
+    max_windows: int | None = None,
+    units_disjoint: bool = False,
+    checksums: AnyPath | None = None,
+    no_checksums: bool = False,
+    audited: AnyPath | None = None,
+    witness: str | None = None,
+    unwitnessed: bool = False,
+    failed_readings: int | None = None,
+) -> Account:
+    """Set the total budget of an account, as ``suffice ledger grant`` does; repeating one changes nothing.
+
+    Parameters
+    ----------
+    dataset : str
+        The protected population: the account.
+    epsilon : str, int, float or Fraction, nats
+        The account's new total.
+    reason : str
+        Why; kept in the ledger.
+    ledger : str, optional
+        URL of the privacy ledger; otherwise ``SUFFICE_LEDGER``, what the profile pins, or
+        ``sqlite:///ledger.db``.
+    create : bool
+        Make the ledger where there is none.
+    contract : path, mapping or DataContract, optional
+        What the data are; kept from then on. A mapping of column names to what they hold, as ``{"origin":
+        "text", "cancelled": "boolean"}``, is one of rows that are handed over in memory, of this `unit`.
+    neighboring, unit : str, optional
+        Fixed by the first grant: ``add_or_remove_one`` and ``row``, unless it says otherwise. A column unit
+        is ``column:NAME``.
+    sources, stores : sequence of str, optional
+        Where data may come from, and releases may go; any, or as before. ``data:`` is what is in memory.
+    per_window, units_disjoint, per_year, max_windows
+        As the options of ``suffice ledger grant``.
+    checksums : path, optional
+        A list of SHA-256 that every release must fit; `no_checksums` demands none any more.
+    audited : path, optional
+        An audit of a spec of this data set that found nothing.
+    witness : str, optional
+        The URI of the ledger's witness, which every run has to ask; `unwitnessed` says that there is none.
+    failed_readings : int, optional
+        Attempts of a release that may fail and give epsilon back.
+
+    Returns
+    -------
+    Account
+        What is granted, spent and left.
+
+    Raises
+    ------
+    UsageError, GuaranteeError, BudgetExceededError, LedgerMissingError
+        Nothing was granted.
+    """
+    account, texts = carry_out_grant(
+        dataset,
+        reason=reason,
+        epsilon=epsilon,
+        per_year=per_year,
+        max_windows=max_windows,
+        neighboring=neighboring,
+        unit=unit,
+        sources=sources,
+        stores=stores,
+        per_window=per_window,
+        checksums=checksums,
+        audited=audited,
+        contract=contract,
+        witness=witness,
+        failed_readings=failed_readings,
+        ledger=settings(ledger=ledger).ledger,
+        unwitnessed=unwitnessed,
+        no_checksums=no_checksums,
+        units_disjoint=units_disjoint,
+        create=create,
+        named=str,
+    )
+    for text in texts:
+        warnings.warn(text, SufficeWarning, stacklevel=2)
+    return account
+
+
+def carry_out_grant(
+    dataset: object,
+    *,
+    reason: str,
+    epsilon: AnyEpsilon | None,
+    per_year: AnyEpsilon | None,
+    max_windows: int | None,
+    neighboring: str | None,
+    unit: str | None,
+    sources: Sequence[str] | None,
+    stores: Sequence[str] | None,
+    per_window: str | None,
+    checksums: AnyPath | None,
+    audited: AnyPath | None,
+    contract: DataContract | Mapping[str, Any] | AnyPath | None,
+    witness: str | None,
+    failed_readings: int | None,
+    ledger: str,
+    unwitnessed: bool,
+    no_checksums: bool,
+    units_disjoint: bool,
+    create: bool,
+    named: Named,
+) -> tuple[Account, list[str]]:
+    """Do what :func:`grant` does; return the account, and what there is to warn of.
+
+    Parameters
+    ----------
+    named : callable
+        Gives what messages call an argument: ``--max-windows`` on the command line.
+
+    The others are those of :func:`grant`.
+    """
+    if not isinstance(dataset, str):
+        message = f"dataset is the name of an account, as 'flights', and no {type(dataset).__name__}"
+        raise UsageError(message)
+    if witness is not None and unwitnessed:
+        message = f"{named('witness')} and {named('unwitnessed')} exclude each other"
+        raise UsageError(message)
+    stated = _contract(contract, unit or "row", named)
+    asked = None if witness is None else read_address(witness).uri
+    listed = _checksums(checksums, none=no_checksums, named=named)
+    fitting = None if audited is None else _audit(audited, dataset)
+    grid = None if per_window is None else _grid(per_window, named)
+    total = _total(epsilon, per_year, grid, max_windows, named)
+    with create_ledger(ledger) if create else open_ledger(ledger) as opened:
+        if fitting is not None:
+            fitting.check_contract(stated or opened.contract(dataset))
+        if asked is not None:  # before the grant, which an older copy of the ledger is not to make
+            make_witness(opened, asked)
+        account = opened.grant(
+            dataset,
+            epsilon=total,
+            neighboring=neighboring,
+            unit=unit,
+            sources=[source_prefix(prefix, named) for prefix in sources] if sources else None,
+            stores=[read_address(uri).uri for uri in stores] if stores else None,
+            per_window=grid,
+            units_disjoint=units_disjoint,
+            checksums=listed,
+            witness=asked if asked is not None else "" if unwitnessed else None,
+            contract=stated,
+            unwitnessed=unwitnessed,
+            failed_readings=failed_readings,
+            max_windows=max_windows,
+            audit=None if fitting is None else fitting.named,
+            reason=reason,
+        )
+        if account.witness is not None:
+            make_witness(opened, account.witness)
+        texts = list(overlapping(opened.allowed_sources(), dataset))
+    if not account.is_guarded and not unwitnessed:
+        texts.append(f"{UNGUARDED.format(dataset)}; {named('unwitnessed')} says that it is meant so")
+    return account, texts
+
+
+def source_prefix(text: str, named: Named) -> str:
+    """Return a source prefix as charges state their sources.
+
+    A URL, and what begins with a kind, as ``postgresql:public.flights``, stand for themselves; all else is a
+    path: absolute, links resolved.
+    """
+    if not is_url(text):
+        return text if re.match(r"[a-z][a-z0-9]+:", text) else os.path.realpath(text)
+    try:
+        return source_path(text)
+    except ValueError as error:
+        message = f"{named('source')}: {error}"
+        raise UsageError(message) from None
+
+
+def _checksums(path: AnyPath | None, *, none: bool, named: Named) -> str | None:
+    """Return what a grant states of the list of checksums: its absolute path, empty text for none."""
+    if path is None:
+        return "" if none else None
+    if none:
+        message = f"{named('checksums')} and {named('no_checksums')} exclude each other"
+        raise UsageError(message)
+    from suffice.pipeline.rows.sources.checksums import read_checksums  # grants need no engine
+
+    try:
+        read_checksums(os.fspath(path))
+    except UsageError as error:
+        message = f"{named('checksums')}: {error}"
+        raise UsageError(message) from None
+    return os.path.realpath(path)
+
+
+def _audit(path: AnyPath, dataset: str) -> FittingAudit:
+    from suffice.storage.operations.audits import fitting_audit
+    from suffice.storage.signatures.signing import pinned_keys
+
+    return fitting_audit(Path(path), dataset, pinned_keys())
+
+
+def _contract(
+    stated: DataContract | Mapping[str, Any] | AnyPath | None, unit: str, named: Named
+) -> DataContract | None:
+    """Read a contract: a file, a document, or columns of rows in memory."""
+    if stated is None or isinstance(stated, DataContract):
+        return stated
+    place = named("contract")
+    if isinstance(stated, Mapping):
+        columns = {
+            "format_version": 1,
+            "columns": dict(stated),
+            "unit": unit,
+            "source": {"kind": GivenSpec.kind},
+        }
+        is_whole = isinstance(stated.get("columns"), Mapping)
+        return parse_contract(json.dumps(dict(stated) if is_whole else columns, default=str), place)
+    try:
+        return read_contract(os.fspath(stated))
+    except UsageError as error:
+        message = f"{place}: {error}"
+        raise UsageError(message) from None
+
+
+def _total(
+    epsilon: AnyEpsilon | None,
+    per_year: AnyEpsilon | None,
+    grid: str | None,
+    max_windows: int | None,
+    named: Named,
+) -> Fraction:
+    """Return what is granted: as stated, or as much of each window as leaves a unit no more in a year."""
+    if (epsilon is None) == (per_year is None):
+        message = f"state {named('epsilon')}, or {named('per_year')} beside {named('per_window')}"
+        raise UsageError(message)
+    if epsilon is not None:
+        return _epsilon(named("epsilon"), epsilon)
+    if grid is None or per_year is None:
+        message = f"{named('per_year')} works out what each window may take: state {named('per_window')}, too"
+        raise UsageError(message)
+    from suffice.pipeline.spec.person import epsilon_for_a_year
+
+    every = Every(grid.rsplit(":", 2)[1])
+    return epsilon_for_a_year(_epsilon(named("per_year"), per_year), every, max_windows=max_windows or None)
+
+
+def _epsilon(place: str, value: AnyEpsilon) -> Fraction:
+    try:
+        return parse_epsilon(repr(value) if isinstance(value, float) else str(value))
+    except ValueError as error:
+        message = f"{place}: {error}"
+        raise UsageError(message) from None
+
+
+def _grid(text: str, named: Named) -> str:
+    try:
+        return read_grid(text)
+    except ValueError as error:
+        message = f"{named('per_window')}: {error}"
+        raise UsageError(message) from None
