@@ -17,6 +17,7 @@ from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.families.shared.beside_sums import measure_within, most_rows
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
+from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
@@ -364,6 +365,7 @@ class Spec(Terms):
 
     source: Annotated[SourceSpec, PlainValidator(parse_source)]
     expect: fields.Expectation | None = None
+    about: About = NOTHING
     directory: Path = Path()
 
     @property
@@ -402,6 +404,23 @@ def load_spec(source: str | os.PathLike[str] | Mapping[str, Any]) -> Spec:
     return _validate(read_mapping(source), Path())
 
 
+def load_about(path: str | os.PathLike[str]) -> About:
+    """Read words for the public: those below ``about`` in a spec, or a file of them alone.
+
+    Raises
+    ------
+    SpecError
+        Naming the place and the rule. Whether the words fit a release is not known here.
+    """
+    document = read_file(str(path))
+    content = document.content
+    is_spec = isinstance(content, dict) and "about" in content
+    try:
+        return About.model_validate(content["about"] if is_spec else content)
+    except ValidationError as error:
+        raise spec_error(document, ("about",) if is_spec else (), error, About) from None
+
+
 def require_spec(spec: object) -> None:
     """Refuse what is no spec, as the path of one; the UsageError names :func:`load_spec`."""
     if not isinstance(spec, Spec):
@@ -438,6 +457,7 @@ def _validate(document: Document, directory: Path) -> Spec:
     spec = spec.model_copy(update={"statistics": bound})
     for name, statistic in spec.statistics.items():
         check_statistic(document, spec, name, statistic)
+    _check_about(document, spec)
     components = sum(n_sums(statistic) for statistic in spec.statistics.values())
     if components > MOST_COMPONENTS:
         rule = f"{components} components are declared, at most {MOST_COMPONENTS} are released together"
@@ -446,6 +466,20 @@ def _validate(document: Document, directory: Path) -> Spec:
         rule = f"the plan takes more than {LARGEST_PLAN} bytes, and stands in every release"
         raise SpecError(document.origin, rule, "list fewer keys, or state them as a range or by period")
     return spec
+
+
+def _check_about(document: Document, spec: Spec) -> None:
+    """Check that words are for what the release has."""
+    statistics = {
+        name: (each.family, FAMILIES[each.family].parameters(each)) for name, each in spec.statistics.items()
+    }
+    other = misfit(spec.about, statistics, spec.groups)
+    if other is not None:
+        place, rule = other
+        raise SpecError(document.location(("about", *place)), rule)
+    if not is_small(spec.about):
+        rule = f"words take more than {LARGEST_ABOUT // 2} bytes, and every reader reads them"
+        raise SpecError(document.location(("about",)), rule, "shorten descriptions, or name fewer values")
 
 
 def _check_expect(document: Document, spec: Spec) -> None:

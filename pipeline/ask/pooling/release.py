@@ -12,6 +12,7 @@ from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
 from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
 from suffice.pipeline.math.parameters.marginal import not_a_name
+from suffice.pipeline.spec.about import NOTHING, About
 from suffice.pipeline.spec.windows_and_amendments import edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
@@ -65,6 +66,8 @@ class Release(Mapping[str, Statistic]):
         The manifest as parsed.
     withdrawn : Withdrawal or None
         Why it was withdrawn, where it was.
+    about : About
+        What it is about, in words for the public; empty where there are none.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Release(Mapping[str, Statistic]):
     sampled: Mapping[str, ReleasedSample] = field(default_factory=dict, repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
     withdrawn: Withdrawal | None = None
+    about: About = field(default=NOTHING, repr=False)
 
     def __getitem__(self, name: str) -> Statistic:
         """Return a statistic, or a sample, to ask."""
