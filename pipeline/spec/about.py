@@ -142,9 +142,9 @@ class About(SpecModel):
         return self.words(statistic).values.get(value, value)
 
     def parameter(self, statistic: str, name: str) -> str:
-        """Return what a parameter is called among those of its statistic."""
-        words = self.words(statistic).parameters.get(name)
-        return (words and words.label) or name.replace("_", " ")
+        """Return what a parameter is called among those of its statistic, with its unit."""
+        words, unit = self.words(statistic).parameters.get(name), self.unit(statistic, name)
+        return ((words and words.label) or name) + (f" ({unit})" if unit else "")
 
     def unit(self, statistic: str, parameter: str) -> str:
         """Return the unit of a parameter; empty where none is known."""

@@ -37,14 +37,16 @@ def citation(facts: Mapping[str, Any], url: str | None = None) -> str:
     Parameters
     ----------
     facts : mapping
-        name, window, edition, dataset, epsilon, neighboring, unit, release_id, created, manifest_sha256.
+        name, window, edition, dataset, epsilon, neighboring, unit, release_id, created, manifest_sha256; a
+        title where there is one.
     url : str, optional
         Where the release is described on the web.
     """
     window = "" if facts["window"] == "all" else f", {facts['edition']}"
     where = f" {url}" if url else ""
+    named = f"{facts['title']} ({facts['name']})" if facts.get("title") else facts["name"]
     return (
-        f"{facts['name']}{window}: a differentially private release of {facts['dataset']} "
+        f"{named}{window}: a differentially private release of {facts['dataset']} "
         f"(epsilon {facts['epsilon']}, {str(facts['neighboring']).replace('_', ' ')}, unit {facts['unit']}). "
         f"Release {facts['release_id']}, {facts['created'][:10]}. Manifest SHA-256 "
         f"{facts['manifest_sha256']}.{where}"
@@ -323,7 +325,7 @@ def croissant(data: bytes, manifest: Manifest, about: About) -> dict[str, Any]:
         **({"license": about.licence} if about.licence else {}),
         **({"isBasedOn": about.source} if about.source else {}),
         **({"maintainer": {"@type": "sc:Organization", "name": about.contact}} if about.contact else {}),
-        "citeAs": citation(_facts(data, manifest)),
+        "citeAs": citation({**_facts(data, manifest), "title": about.title}),
         "url": "manifest.json",
         "version": version(manifest),
         "datePublished": created(manifest),
