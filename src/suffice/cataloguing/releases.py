@@ -364,7 +364,7 @@ class ReleasePages:
                 for kind, other in around
             ],
             publications=self._resting(beside),
-            series=Link(path=series_path(listed.name), label=listed.name),
+            series=Link(path=series_path(listed.name), label=release.about.title or listed.name),
             signature_note="checked" if self.public_keys else "not checked by this catalogue",
         )
         folder = self.run.folder

@@ -67,8 +67,9 @@ def lead(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> str:
             "posteriors that are as flat as privacy asks for."
         )
     besides = f" Of {', '.join(sampled)} posterior samples were drawn instead." if sampled else ""
+    what = listed if any(view.has_label for view in views) else f"Sufficient statistics of {listed}"
     return (
-        f"Sufficient statistics of {listed}{cells}{window}, released once under differential privacy: every "
+        f"{what}{cells}{window}, released once under differential privacy: every "
         f"number carries noise of a stated distribution, and posteriors take it into account.{besides}"
     )
 
@@ -108,19 +109,26 @@ def _in_words(plan: StatisticPlan, words: StatisticWords, view: StatisticView) -
         lower, upper = (number(float(bound), 9) for bound in bounds if bound is not None)
         unit = f" {words.unit}" if words.unit else ""
         yield f"Values count from {lower} to {upper}{unit}, and what lies beyond as these."
-    yield f"The picture shows {_a_parameter(view)}."
+    drawn = {SAMPLE: "draws", NOISE: "estimates"}.get(view.kind, "")
+    what = ", ".join(filter(None, (view.number_label, drawn)))
+    yield f"Shown{_of_each(view)}: {what}."
 
 
 def _a_parameter(view: StatisticView) -> str:
-    words = view.about.words(view.name).parameters.get(view.shown_of)
-    name = (words and words.label) or view.shown_of.replace("_", " ")
+    name = view.shown_of.replace("_", " ")
     if view.kind == SAMPLE:
         return f"draws of the {name}"
     if view.kind == NOISE:
         return f"estimates of the {name}"
-    cells = " of each cell" if view.n_cells > 1 else ""
-    entries = " and category" if len(view.entries) > 1 else ""
-    return f"the {name}{cells}{entries if cells else (' of each category' if entries else '')}"
+    return f"the {name}{_of_each(view)}"
+
+
+def _of_each(view: StatisticView) -> str:
+    parts = [
+        *(["cell"] if view.n_cells > 1 else []),
+        *(["category"] if len(view.entries) > 1 else []),
+    ]
+    return f" of each {' and '.join(parts)}" if parts else ""
 
 
 def lines(views: Sequence[StatisticView], uri: str) -> dict[str, str]:

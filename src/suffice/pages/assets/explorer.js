@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 97ae6f0a2bd3cbfa39eec7cf69e6cd6172dae407df3eef2b8956d855e59b8630
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 06b139c16181b13ec795cf52774a8c655682043da5dd5c6692fb83b4a6fec640
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -3948,7 +3948,7 @@
     return Object.fromEntries(page.groups.map(({ column }, index) => [column, keys[index]]));
   }
   function inWords(page, keys) {
-    return page.groups.map(({ column }, index) => `${column}=${keys[index]}`).join(", ");
+    return page.groups.map(({ column }, index) => page.words.cell(column, keys[index]) ?? `${column}=${keys[index]}`).join(", ");
   }
   function cellOf(keys, page) {
     if (keys.length !== page.groups.length || keys.length === 0) return null;
@@ -3982,23 +3982,26 @@
         }
         return kept2.get(key);
       },
-      entries: entriesOf,
+      entries: (posterior, statistic) => entriesOf(posterior, statistic, page.words),
       /** What was released of one cell: quantities with the standard deviations of their noise. */
       async table(statistic, cell) {
         return (await release(statistic)).table(statistic, whereOf(page, cell));
       }
     };
   }
-  function entriesOf(posterior, statistic) {
+  function entriesOf(posterior, statistic, words) {
     return posterior.parameters.map((key, index) => {
       const [, parameter, category] = /^(\w+)\[(.*)\]$/s.exec(key) ?? [null, key, null];
+      const named = words.number(statistic.name, parameter, category);
       return {
         key,
         index,
         parameter,
         category,
-        label: category ?? parameter,
-        title: `${parameter} of ${statistic.name}${category === null ? "" : ` = ${category}`}`,
+        label: category === null ? parameter : words.value(statistic.name, category),
+        title: named?.title ?? `${parameter} of ${statistic.name}${category === null ? "" : ` = ${category}`}`,
+        unit: named?.unit ?? "",
+        isNamed: named !== null,
         support: supportOf(parameter)
       };
     });
@@ -4039,7 +4042,7 @@
     const posterior = (keys, method, parameters) => reader.posterior(statistic.name, keys, { prior, nPrior, method, parameters }, pause);
     const plugIn2 = await posterior(cell, PLUG_IN2, []);
     await pause();
-    const entries = entriesOf(plugIn2, statistic);
+    const entries = reader.entries(plugIn2, statistic);
     const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
     const side = (kind, of) => {
       const law = lawOf(of, entry);
@@ -4311,6 +4314,11 @@
     const decimals = digits - 1 - Math.floor(Math.log10(Math.abs(rounded2)));
     return decimals <= 0 ? value.toFixed(0) : rounded2.toFixed(Math.min(decimals, 20));
   }
+  function beside(value, sd) {
+    const decimals = 1 - Math.floor(Math.log10(sd));
+    const isPlain = Number.isFinite(value) && Number.isFinite(decimals) && decimals <= 7 && Math.abs(value) < 1e9;
+    return isPlain ? value.toFixed(Math.max(0, decimals)) : written(value);
+  }
   function brief(value, digits = 4) {
     const text = written(value, digits);
     return /^-?\d+\.\d*$/.test(text) ? text.replace(/\.?0+$/, "") : text;
@@ -4463,7 +4471,7 @@
 
   // explorer/tables.js
   var ROWS = 25;
-  function lawTable(page, answer2, digits) {
+  function lawTable(page, answer2) {
     const { sides } = answer2;
     const { mass } = answer2.question;
     const [low, high] = answer2.posterior.defaultInterval === "central" ? shares(mass) : ["lower", "upper"].map((end) => `${end} end of ${brief(100 * mass, 4)} %, highest density`);
@@ -4473,10 +4481,10 @@
       values: [law.mean, law.sd, ...interval]
     }));
     return columnTable(
-      `Posteriors of the ${axisName(answer2)}`,
+      `Posteriors of ${answer2.entry.isNamed ? "" : "the "}${axisName(answer2)}`,
       columns,
       ["mean", "standard deviation", low, high],
-      digits
+      (value, [, sd]) => beside(value, sd)
     );
   }
   function comparisonTable(page, answer2, digits) {
@@ -4497,19 +4505,19 @@
       "Comparison",
       columns.filter((column) => column !== null),
       rows,
-      digits
+      (value) => written(value, digits)
     );
   }
   function ends({ median, lower, upper }) {
     return [median, lower, upper];
   }
-  function columnTable(caption, columns, rows, digits) {
+  function columnTable(caption, columns, rows, write) {
     const body = rows.map(
       (name, at) => element(
         "tr",
         {},
         element("th", { scope: "row" }, name),
-        columns.map(({ kind, values }) => element("td", { "data-kind": kind }, written(values[at], digits)))
+        columns.map(({ kind, values }) => element("td", { "data-kind": kind }, write(values[at], values)))
       )
     );
     return table(caption, ["", ...columns.map(({ name }) => name)], body);
@@ -4588,7 +4596,7 @@
       replace(conflict, conflictsOf(page, answer2));
       replace(headline, ...sentence2(page, answer2));
       paint();
-      replace(numbers, lawTable(page, answer2, DIGITS), comparisonTable(page, answer2, DIGITS));
+      replace(numbers, lawTable(page, answer2), comparisonTable(page, answer2, DIGITS));
       replace(notes, notesOf(answer2));
       fillBehind();
       const { parameter } = answer2.entry;
@@ -4685,14 +4693,24 @@
     return answer2.question.versus === null && kind === NOISE_AWARE2 ? "Noise-aware" : nameOf(page, answer2, kind);
   }
   function axisName({ entry }) {
-    return entry.title;
+    return entry.title + (entry.unit ? ` (${entry.unit})` : "");
   }
   function sentence2(page, { question, entry, sides, contrast: contrast2 }) {
     const percent = brief(question.mass * 100, 4);
     const [low, high] = sides[0].interval.map((end) => brief(end, 4));
     if (sides[0].kind === PLUG_IN2) return ["Summing over everything that the noise may hide\u2026"];
     if (question.versus === null) {
-      const of = question.cell.length === 0 ? "" : ` for ${inWords(page, question.cell)}`;
+      const cell = inWords(page, question.cell);
+      if (entry.isNamed) {
+        return [
+          `${[entry.title, cell].filter(Boolean).join("; ")}: between `,
+          element("strong", {}, low),
+          " and ",
+          element("strong", {}, high),
+          `${entry.unit ? ` ${entry.unit}` : ""}, with ${percent} % probability.`
+        ];
+      }
+      const of = cell === "" ? "" : ` for ${cell}`;
       return [
         `With ${percent} % probability, the ${entry.title}${of} lies between `,
         element("strong", {}, low),
@@ -4703,9 +4721,10 @@
     }
     const names = [question.cell, question.versus].map((keys) => inWords(page, keys));
     if (contrast2 === void 0) return ["Comparing\u2026"];
-    if (contrast2 === null) return [`The ${entry.title} of ${names[0]} and ${names[1]} cannot be compared here.`];
+    const subject = entry.isNamed ? entry.title : `The ${entry.title}`;
+    if (contrast2 === null) return [`${subject} of ${names[0]} and ${names[1]} cannot be compared here.`];
     return [
-      `The ${entry.title} is greater for ${names[0]} than for ${names[1]} with probability `,
+      `${subject} is greater for ${names[0]} than for ${names[1]} with probability `,
       element("strong", {}, chance(contrast2.greater)),
       "."
     ];
@@ -4778,19 +4797,57 @@
     }
   }
 
+  // explorer/words.js
+  var POWERS = { mean: "", scale: "", variance: "\xB2" };
+  function wordsOf(about = {}) {
+    const found = (map, name) => map && Object.hasOwn(map, name) ? map[name] : void 0;
+    const statistic = (name) => found(about.statistics, name) ?? {};
+    const keys = (column) => found(about.keys, column) ?? {};
+    const calledKey = (column, key) => found(keys(column).values, key) ?? key;
+    return {
+      statistic: (name) => statistic(name).label ?? name,
+      column: (name) => (keys(name).label ?? name) + (keys(name).unit ? ` (${keys(name).unit})` : ""),
+      key: calledKey,
+      /** A key with the name of its column, where it would say nothing alone; null where nothing is named. */
+      cell: (column, key) => {
+        if (calledKey(column, key) !== key) return calledKey(column, key);
+        return keys(column).label === void 0 ? null : `${keys(column).label} ${key}`;
+      },
+      /** What a number of a statistic is called, and its unit; null where the statistic has no label. */
+      number(name, parameter, category) {
+        const words = statistic(name);
+        const own = found(words.parameters, parameter) ?? {};
+        if (words.label === void 0 && own.label === void 0) return null;
+        const value = category === null ? "" : `, ${found(words.values, category) ?? category}`;
+        const power = found(POWERS, parameter);
+        return {
+          title: (own.label ?? `${words.label}, ${parameter.replaceAll("_", " ")}`) + value,
+          unit: own.unit ?? (words.unit === void 0 || power === void 0 ? "" : words.unit + power)
+        };
+      },
+      value: (name, category) => found(statistic(name).values, category) ?? category
+    };
+  }
+
   // explorer/page-data.js
   function readPage(text) {
-    const { label: label2, uri, manifest, files } = JSON.parse(text);
+    const { label: label2, uri, manifest, about, files } = JSON.parse(text);
     const declared = JSON.parse(manifest);
+    const words = wordsOf(about);
     return {
       label: label2,
       uri,
+      words,
       name: declared.name,
       epsilon: declared.epsilon,
       releaseId: declared.release_id,
       nIsPublic: declared.n !== null,
       mostRows: declared.max_total_rows,
-      groups: declared.groups.map(group2),
+      groups: declared.groups.map((one) => ({
+        ...group2(one),
+        label: words.column(one.column),
+        called: (key) => words.key(one.column, key)
+      })),
       // A posterior sample has no statistics to start from.
       statistics: declared.statistics.filter(({ mechanism }) => mechanism === "discrete_laplace"),
       manifestBytes: new TextEncoder().encode(manifest),
@@ -4824,7 +4881,7 @@
     let found = 0;
     for (let index = 0; index < group3.size; index += 1) {
       const key = group3.key(index);
-      const at = wanted === "" ? 0 : key.toLowerCase().indexOf(wanted);
+      const at = wanted === "" ? 0 : Math.max(key.toLowerCase().indexOf(wanted), group3.called(key).toLowerCase().indexOf(wanted));
       if (at < 0) continue;
       found += 1;
       const list = at === 0 ? beginning : holding;
@@ -4843,7 +4900,7 @@
   var MOST_SHOWN = 50;
   function combobox(group3, id, choose) {
     const listId = freshId("keys");
-    const list = element("ul", { id: listId, role: "listbox", "aria-label": group3.column, hidden: true });
+    const list = element("ul", { id: listId, role: "listbox", "aria-label": group3.label, hidden: true });
     const note = element("p", { class: "hint", id: freshId("found") });
     const field = element("input", {
       id,
@@ -4993,12 +5050,12 @@
     if (group3.size > MOST_OPTIONS) {
       const id = freshId("key");
       const { node, show } = combobox(group3, id, choose);
-      return { node: element("div", { class: "field" }, element("label", { for: id }, group3.column), node), show };
+      return { node: element("div", { class: "field" }, element("label", { for: id }, group3.label), node), show };
     }
     const keys = Array.from({ length: group3.size }, (_, index) => group3.key(index));
     const field = choice(
-      group3.column,
-      keys.map((text, index) => ({ value: String(index), text })),
+      group3.label,
+      keys.map((key, index) => ({ value: String(index), text: group3.called(key) })),
       (at) => choose(keys[Number(at)])
     );
     return { node: field.node, show: (key) => field.show(String(keys.indexOf(key))) };
@@ -5387,7 +5444,7 @@
   function form(page, ask) {
     const statistic = choice(
       "Statistic",
-      page.statistics.map(({ name }) => ({ value: name, text: name })),
+      page.statistics.map(({ name }) => ({ value: name, text: page.words.statistic(name) })),
       (name) => ask({ statistic: name, prior: "", shown: "" })
     );
     const first = cellFields(page, (cell) => ask({ cell }));
@@ -5583,13 +5640,13 @@
       }
       replace(
         unanswered,
-        element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
+        element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${page.words.statistic(statistic.name)}.`),
         element("p", { class: "hint" }, `${message}.`),
         element("p", {}, "Python and the command line work it out:"),
         element("pre", { tabindex: 0 }, commandCode(page, asked)),
         released
       );
-      voice.textContent = `No posterior of ${statistic.name} here. The page says what to run instead.`;
+      voice.textContent = `No posterior of ${page.words.statistic(statistic.name)} here. The page says what to run instead.`;
     }
     function showForm(isAnswered) {
       const statistic = declared(question);
