@@ -20,7 +20,7 @@ from suffice.pipeline.terms.declaration.spec_text import read_mapping
 from suffice.pipeline.terms.declaration.wording import is_safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.sensitivity import Constants
@@ -59,6 +59,18 @@ def _digits(value: int) -> int:
     return value
 
 
+def _said(stated: dict[str, Any]) -> dict[str, Any]:
+    """Leave out mappings in which nothing is said."""
+    entries = {name: _said(entry) if isinstance(entry, dict) else entry for name, entry in stated.items()}
+    return {name: entry for name, entry in entries.items() if entry != {}}
+
+
+def _saying(entries: dict[str, SpecModel]) -> dict[str, SpecModel]:
+    """Leave out entries in which nothing is said: what says the same is the same."""
+    return {name: entry for name, entry in entries.items() if _said(entry.model_dump(exclude_none=True))}
+
+
+_SAYING = AfterValidator(_saying)
 Label = Annotated[str, PlainValidator(partial(read_line, most=LONGEST_LABEL))]
 Unit = Annotated[str, PlainValidator(partial(read_line, most=LONGEST_UNIT))]
 Line = Annotated[str, PlainValidator(partial(read_line, most=LONGEST_LINE))]
@@ -79,7 +91,7 @@ class StatisticWords(Words):
     """Words for a statistic, for its categories or columns, and for its parameters."""
 
     values: dict[str, Label] = Field(default_factory=dict)
-    parameters: dict[str, Words] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, Words], _SAYING] = Field(default_factory=dict)
 
 
 class KeyWords(SpecModel):
@@ -108,8 +120,8 @@ class About(SpecModel):
     licence: Line | None = None
     contact: Line | None = None
     source: Line | None = None
-    statistics: dict[str, StatisticWords] = Field(default_factory=dict)
-    keys: dict[str, KeyWords] = Field(default_factory=dict)
+    statistics: Annotated[dict[str, StatisticWords], _SAYING] = Field(default_factory=dict)
+    keys: Annotated[dict[str, KeyWords], _SAYING] = Field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Tell whether anything is said."""
@@ -230,12 +242,6 @@ NOTHING = About()
 """Of a release without words."""
 
 
-def _said(stated: dict[str, Any]) -> dict[str, Any]:
-    """Leave out mappings in which nothing is said."""
-    entries = {name: _said(entry) if isinstance(entry, dict) else entry for name, entry in stated.items()}
-    return {name: entry for name, entry in entries.items() if entry != {}}
-
-
 def read_about(content: object) -> About:
     """Read words from the JSON document that :meth:`About.document` gave; it may be hostile.
 
@@ -271,21 +277,28 @@ def is_small(about: About) -> bool:
 
 
 def misfit(
-    about: About, statistics: Mapping[str, tuple[str, Constants]], groups: Mapping[str, Domain]
+    about: About,
+    statistics: Collection[str],
+    terms_of: Callable[[str], tuple[str, Constants]],
+    groups: Mapping[str, Domain],
 ) -> tuple[tuple[str, ...], str] | None:
     """Return the place of words for something that a release does not have, and the rule; None where all fit.
 
     Parameters
     ----------
     about : About
-    statistics : mapping of str to (str, Constants)
-        Family and public constants of each statistic, by name.
+    statistics : collection of str
+        The names of all.
+    terms_of : callable
+        Returns family and public constants of a statistic.
     groups : mapping of str to Domain
     """
     for name, words in about.statistics.items():
         if name not in statistics:
             return ("statistics", name), f"there is no such statistic: there are {', '.join(statistics)}"
-        family, constants = statistics[name]
+        if not words.values and not words.parameters:
+            continue
+        family, constants = terms_of(name)
         for part, known in (("values", _values(constants)), ("parameters", _parameters(family, constants))):
             other = next((each for each in getattr(words, part) if each not in known), None)
             if other is not None:

@@ -38,6 +38,8 @@ from suffice.pipeline.terms.statistics.statistic_plan import grid_values
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
+
 
 _MOST_TOTAL_ROWS = 10**15
 ROWS_PER_UNIT = "rows_per_unit"
@@ -457,7 +459,6 @@ def _validate(document: Document, directory: Path) -> Spec:
     spec = spec.model_copy(update={"statistics": bound})
     for name, statistic in spec.statistics.items():
         check_statistic(document, spec, name, statistic)
-    _check_about(document, spec)
     components = sum(n_sums(statistic) for statistic in spec.statistics.values())
     if components > MOST_COMPONENTS:
         rule = f"{components} components are declared, at most {MOST_COMPONENTS} are released together"
@@ -465,15 +466,18 @@ def _validate(document: Document, directory: Path) -> Spec:
     if len(spec.canonical_plan().encode()) > LARGEST_PLAN:
         rule = f"the plan takes more than {LARGEST_PLAN} bytes, and stands in every release"
         raise SpecError(document.origin, rule, "list fewer keys, or state them as a range or by period")
+    _check_about(document, spec)
     return spec
 
 
 def _check_about(document: Document, spec: Spec) -> None:
     """Check that words are for what the release has."""
-    statistics = {
-        name: (each.family, FAMILIES[each.family].parameters(each)) for name, each in spec.statistics.items()
-    }
-    other = misfit(spec.about, statistics, spec.groups)
+
+    def terms_of(name: str) -> tuple[str, Constants]:
+        statistic = spec.statistics[name]
+        return statistic.family, FAMILIES[statistic.family].parameters(statistic)
+
+    other = misfit(spec.about, spec.statistics, terms_of, spec.groups)
     if other is not None:
         place, rule = other
         raise SpecError(document.location(("about", *place)), rule)

@@ -4,8 +4,7 @@ Before the first file is put, the charge's witness moves on: a copy of the ledge
 ``drawing`` can then no longer return its epsilon. A manifest is put only after every file that it names
 stands in the store with its hash, whoever put it there. What may pass is tried again, for as long as the
 operator says: the files are durable in the spool.
-Words for the public are put before a manifest, as its files are. Descriptions are put after it; no release
-depends on either.
+Words for the public and descriptions are put beside a manifest, create-only; no release depends on them.
 """
 
 from __future__ import annotations
@@ -62,14 +61,19 @@ if TYPE_CHECKING:
     Standing = Literal["stands", "withdrawn", "not_found", "unreadable"]
 
 
-def describe_published(store: ReleaseStore, charge: Charge, manifest: bytes) -> None:
-    """Put the descriptions of a release whose manifest stands, as far as that goes.
+def describe_published(
+    store: ReleaseStore, charge: Charge, manifest: bytes, words: bytes | None = None
+) -> None:
+    """Put the words and the descriptions of a release whose manifest stands, as far as that goes.
 
     Nothing that goes wrong here changes what becomes of the charge: the release is published without them,
     and ``suffice describe`` puts them there later.
     """
     prefix = f"{charge.name}/{charge.edition}/{charge.release_id}/"
     with contextlib.suppress(Exception):
+        if words is not None:
+            with suppress(ObjectExistsError):
+                store.objects.put_new(prefix + about_name(1), words)
         read = parse_manifest(manifest)
         words = read_wording(beside(store.objects, prefix), manifest, read, None).about
         for name, content in describe(manifest, read, words).items():
@@ -313,10 +317,6 @@ def publish(
         _require_staged(ledger, charge)  # after the move: no older copy than this one is let in from here on
         try:
             put_files(ledger, store, spool, charge)
-            if words is not None:
-                with suppress(ObjectExistsError):
-                    place = f"{charge.name}/{charge.edition}/{charge.release_id}"
-                    store.objects.put_new(f"{place}/{about_name(1)}", words)
         except SpoolError:  # also where another run has published it, and removed what the spool kept
             standing = store.read_manifest(charge.name, charge.edition, charge.release_id)
             if standing is None:
@@ -328,7 +328,7 @@ def publish(
     elif standing != charge.manifest:
         raise foreign(store, charge)
     else:
-        describe_published(store, charge, standing)  # first: a run that dies here is settled once more
+        describe_published(store, charge, standing, words)  # first: a run that dies here is settled once more
         charge = mark_published(ledger, charge)
     forget(spool, charge)
     return charge

@@ -205,8 +205,10 @@ def check_words(about: About, manifest: Manifest, name: str = "") -> None:
     UsageError
         Where they stand in none.
     """
-    statistics = {each.name: (each.family, each.parameters) for each in manifest.plan.statistics}
-    other = misfit(about, statistics, manifest.plan.groups)
+    plans = {each.name: each for each in manifest.plan.statistics}
+    other = misfit(
+        about, plans, lambda name: (plans[name].family, plans[name].parameters), manifest.plan.groups
+    )
     if other is None:
         return
     place, rule = other

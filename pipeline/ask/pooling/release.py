@@ -14,7 +14,7 @@ from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, Posteri
 from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
 from suffice.pipeline.math.parameters.marginal import not_a_name
 from suffice.pipeline.spec.about import NOTHING, About
-from suffice.pipeline.spec.windows_and_amendments import edition
+from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
@@ -302,8 +302,10 @@ class Release(Mapping[str, Statistic]):
 
     def titled(self, statistic: str) -> str:
         """Return what a picture or a table of a statistic is called."""
-        title = self.about.title
-        return f"{title or self.label}: {self.about.label(statistic)}"
+        title = self.about.title or self.label
+        if self.about.title and self.window != ALL:
+            title = f"{title}, {edition(self.window, self.amendment)}"
+        return f"{title}: {self.about.label(statistic)}"
 
     def in_words(self, statistic: str, rows: Iterable[dict[str, Any]]) -> Table:
         """Return rows of a statistic as a table that shows labels where there are any."""

@@ -466,7 +466,7 @@ def _downloads(
         what = (
             "the manifest: what was released, at what price, with which noise"
             if name == "manifest.json"
-            else f"noisy components or draws, {rows[name]:,} rows"
+            else f"noisy components or draws, {rows[name]:,} {'row' if rows[name] == 1 else 'rows'}"
         )
         yield {
             "path": name,

@@ -148,11 +148,15 @@ class StatisticView:
 
     def text(self, value: float, interval: DrawnInterval) -> str:
         """Return a number to as many digits as the width of its interval tells, or as its owner asked for."""
-        if not math.isfinite(value):
-            return number(value)
-        sd = (interval.high - interval.low) / 4.0
-        text = number_beside(value, sd, self.about.digits(self.name, self.shown_of))
-        return text.replace("-", "\N{MINUS SIGN}", 1) if text.startswith("-") else text
+        return interval_text(value, interval, self.about.digits(self.name, self.shown_of))
+
+
+def interval_text(value: float, interval: DrawnInterval, digits: int | None = None) -> str:
+    """Return a mark of an interval to as many digits as its width tells, or so many after the point."""
+    if not math.isfinite(value):
+        return number(value)
+    text = number_beside(value, (interval.high - interval.low) / 4.0, digits)
+    return text.replace("-", "\N{MINUS SIGN}", 1) if text.startswith("-") else text
 
 
 def statistic_view(release: Release, name: str, *, seed: int) -> StatisticView:

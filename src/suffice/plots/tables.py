@@ -194,7 +194,7 @@ def _lines(panel: _Panel, ordered: str) -> tuple[Sequence[str], list[Intervals]]
         )
         for line, name in enumerate(distinct)
     ]
-    return [str(key) for key in keys], lines
+    return [panel.words(ordered, key) for key in keys], lines
 
 
 def _is_label(name: str, value: object) -> bool:
