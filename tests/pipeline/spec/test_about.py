@@ -1,4 +1,4 @@
-"""Words for the public: no term of the plan, in one form, for what a release has, and shown in place of names."""
+"""Words for the public: no term of the plan, in one form, for what a release has, shown in place of names."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ def _spec(about: object = None, **changes: Any) -> dict[str, Any]:
 def test_no_wording_changes_what_is_charged(about: dict[str, Any]) -> None:
     try:
         spec = load_spec(_spec(about))
-    except SpecError as error:
-        assert "needs 1 to" in str(error)
+    except SpecError:  # words of blanks, or of what cannot be seen
         return
     plain = load_spec(_spec())
     assert spec.canonical_plan() == plain.canonical_plan()
@@ -104,13 +103,16 @@ def test_the_count_before_a_window_has_no_words() -> None:
             "about.statistics.delay.lable: unknown key",
         ),
         ({"statistics": {"carrier": {"values": {"AA": "x"}}}}, "about.statistics.carrier.values.AA"),
-        ({"statistics": {"delay": {"parameters": {"rate": {}}}}}, "about.statistics.delay.parameters.rate"),
+        (
+            {"statistics": {"delay": {"parameters": {"rate": {"unit": "x"}}}}},
+            "about.statistics.delay.parameters",
+        ),
         ({"keys": {"hour": {"label": "x"}}}, "about.keys.hour: there is no such group"),
         (
             {"keys": {"month": {"values": {"13": "x"}}}},
             "about.keys.month.values.13: the group has no such key",
         ),
-        ({"description": "x" * 2000, "keys": {"name": {}}}, "about.keys.name"),
+        ({"title": {}}, "about.title: needs one value"),
         ("words", "about: must be a mapping"),
     ],
 )

@@ -1,4 +1,4 @@
-"""``about-N.json``: words of this release and no other, in a chain, signed where the release is; or refused."""
+"""``about-N.json``: words of this release alone, in a chain, signed where the release is; or refused."""
 
 from __future__ import annotations
 
