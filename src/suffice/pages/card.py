@@ -156,7 +156,9 @@ def says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterab
 
 
 def _model_of(posterior: Posterior) -> str:
-    """Return the family's name in words, after its article."""
+    """Return the family's name in words, after its article; a labelled statistic's stands below."""
+    if posterior.about.words(posterior.statistic).label:
+        return "the"
     name = posterior.family.replace("_", " ")
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
