@@ -168,7 +168,7 @@ def texts_of(row: Mapping[str, Any], digits: int | None = None) -> list[str]:
     sd = row.get("sd", row.get("noise_sd"))
     return [
         number_beside(value, sd, None if name in _SPREADS else digits)
-        if isinstance(value, float)
+        if isinstance(value, float) and name in _IN_THE_UNIT
         else text_of(value)
         for name, value in row.items()
     ]
@@ -183,6 +183,8 @@ def numbers_of(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
 
 
 _SPREADS = frozenset({"sd", "noise_sd"})
+_IN_THE_UNIT = _SPREADS | {"mean", "median", "lower", "upper", "estimate", "value"}
+"""Columns of numbers that a standard deviation is of; a probability beside them is none."""
 
 
 def number_beside(value: float, sd: object, digits: int | None = None) -> str:

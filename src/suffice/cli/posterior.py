@@ -170,7 +170,8 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
     output.print_part(shown.n_groups, n_cells)
-    _print_posterior(shown, opened.in_words(statistic, rows), answers, n_cells, every_cell=every_cell)
+    named = {question: opened.in_words(statistic, answer) for question, answer in answers.items()}
+    _print_posterior(shown, opened.in_words(statistic, rows), named, n_cells, every_cell=every_cell)
     output.print_saturation(chosen if chosen.cells_summed == 1 else opened.statistic(statistic))
     _print_judgements(shown)
     say(f"\nrelease: {opened.label}")
