@@ -75,8 +75,8 @@ def describe_published(
             with suppress(ObjectExistsError):
                 store.objects.put_new(prefix + about_name(1), words)
         read = parse_manifest(manifest)
-        words = read_wording(beside(store.objects, prefix), manifest, read, None).about
-        for name, content in describe(manifest, read, words).items():
+        about = read_wording(beside(store.objects, prefix), manifest, read, None).about
+        for name, content in describe(manifest, read, about).items():
             with contextlib.suppress(ObjectExistsError):
                 store.objects.put_new(prefix + name, content)
 

@@ -122,9 +122,11 @@ def _words(release: Release) -> list[str]:
 
 def _said(about: About) -> list[str]:
     """Return the titles and labels that search finds a release by."""
-    keyed = [*about.statistics.values(), *about.keys.values()]
-    values = [text for each in keyed for text in each.values.values()]
-    return [text for text in (about.title, *(each.label for each in keyed), *values) if text]
+    labels = [words.label for words in about.statistics.values()]
+    labels += [words.label for words in about.keys.values()]
+    values = [text for words in about.statistics.values() for text in words.values.values()]
+    values += [text for words in about.keys.values() for text in words.values.values()]
+    return [text for text in (about.title, *labels, *values) if text]
 
 
 def _window(release: Release) -> dict[str, Any] | None:

@@ -273,7 +273,8 @@ def rows_text(rows: Sequence[Mapping[str, Any]], *, digits: int = 6, limit: int 
     Numbers beside a standard deviation have as many digits as that tells, others `digits` significant ones.
     """
     first = [dict(row) for row in rows[:limit]]
-    named, after_point = first, [None] * len(first)
+    named: list[dict[str, Any]] = first
+    after_point: list[int | None] = [None] * len(first)
     if isinstance(rows, Table):
         named, after_point = rows.in_words(first), [rows.digits(row.get("parameter", "")) for row in first]
     cells = [_cells(row, digits, number) for row, number in zip(named, after_point, strict=True)]

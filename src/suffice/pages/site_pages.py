@@ -59,7 +59,7 @@ class SiteEntry:
         facts = self.facts
         if not facts["title"]:
             return str(facts["label"])
-        return facts["title"] + ("" if facts["window"] == "all" else f", {facts['edition']}")
+        return str(facts["title"]) + ("" if facts["window"] == "all" else f", {facts['edition']}")
 
     @property
     def statistics(self) -> str:
@@ -335,12 +335,12 @@ def _followed(entries: Sequence[SiteEntry], name: str) -> dict[str, Any] | None:
     more = f" The first {len(by_label)} of {len(by_label) + left_out} are shown." if left_out else ""
     what = "95 % posterior intervals" if kind == "posterior" else "estimates with 95 % noise intervals"
     label = entries[-1].about.words(name).label
-    of = shown_of if label else f"{shown_of.replace('_', ' ').capitalize()} of {name}"
+    called = shown_of if label else f"{shown_of.replace('_', ' ').capitalize()} of {name}"
     return {
         "name": label or name,
         "kind": kind,
         "panels": panels_of(by_label, windows, "window"),
-        "caption": f"{of} over the windows: {what}, each window from its own release.{more}",
+        "caption": f"{called} over the windows: {what}, each window from its own release.{more}",
         "rows": table_rows(rows),
     }
 

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import ReleaseCorruptError, SignatureError, StoreError, UsageError
-from suffice.pipeline.spec.about import NOTHING, About
+from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.operations.publishing import describe_release, mend_words
 from suffice.storage.operations.verify_store import verify_release, verify_store
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.releases.about_file import (
-    LARGEST_ABOUT,
     MOST_WORDINGS,
     Wording,
     compose_about,
