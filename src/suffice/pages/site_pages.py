@@ -156,7 +156,7 @@ def series_page(site: Site, name: str, entries: Sequence[SiteEntry]) -> str:
         name=newest["title"] or name,
         dataset=newest["dataset"],
         lead=f"{windows[0].upper()}{windows[1:]}, {counted(len(entries), 'release')} so far, epsilon "
-        f"{newest['epsilon']} each. {_cells_text(entries[-1])}",
+        f"{newest['epsilon']}{_each(entries)}. {_cells_text(entries[-1])}",
         statistics=[statistic for statistic in statistics if statistic is not None],
         entries=list(reversed(entries)),
     )
@@ -272,10 +272,14 @@ def _series_card(name: str, entries: Sequence[SiteEntry]) -> dict[str, Any]:
     return {
         "name": newest["title"] or name,
         "path": series_path(name),
-        "text": f"{counted(len(entries), 'release')}{span}, epsilon {newest['epsilon']} each. "
+        "text": f"{counted(len(entries), 'release')}{span}, epsilon {newest['epsilon']}{_each(entries)}. "
         f"{_cells_text(entries[-1])}",
         "tags": [_called(entries[-1].about, statistic, "{}: {}") for statistic in newest["statistics"]],
     }
+
+
+def _each(entries: Sequence[SiteEntry]) -> str:
+    return " each" if len(entries) > 1 else ""
 
 
 def _cells_text(entry: SiteEntry) -> str:
