@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.spec.plan import Plan, compile_plan, measures
 from suffice.pipeline.terms.declaration.derived_columns import read_derived
 from suffice.pipeline.terms.declaration.documents import Count, one_of, printed
@@ -61,6 +62,7 @@ def expect_spec(spec: Spec) -> Spec:
             "groups": {ROW_FITS: Domain(kind=DomainKind.LIST, keys=(TRUE,))},
             "statistics": {STATISTIC: statistic.under(1 if unit else None)},
             "expect": None,
+            "about": NOTHING,
         }
     )
 

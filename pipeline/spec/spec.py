@@ -16,6 +16,7 @@ from pydantic import Field, PlainValidator, PrivateAttr, ValidationError
 
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.families import FAMILIES, NO_SUMS
+from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit
 from suffice.pipeline.spec.checks import check_statistic, check_terms, n_sums, taking, with_prior
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields
@@ -50,6 +51,7 @@ from suffice.pipeline.terms.declaration.wording import (
 
 if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.terms.statistics.sensitivity import Constants
 
 _MOST_STATISTICS = 1000
 
@@ -178,6 +180,7 @@ class Spec(Terms):
 
     source: Annotated[SourceSpec, PlainValidator(parse_source)] = Field(default_factory=GivenSpec)
     expect: fields.Expectation | None = None
+    about: About = NOTHING
     directory: Path = Path()
     _stated: _Stated = PrivateAttr(default=_Stated())
 
@@ -256,6 +259,23 @@ def load_spec(source: AnySpec) -> Spec:
     return _validate(read_mapping(source), Path())
 
 
+def load_about(path: str | os.PathLike[str]) -> About:
+    """Read words for the public: those below ``about`` in a spec, or a file of them alone.
+
+    Raises
+    ------
+    SpecError
+        Naming the place and the rule. Whether the words fit a release is not known here.
+    """
+    document = read_file(str(path))
+    content = document.content
+    is_spec = isinstance(content, dict) and "about" in content
+    try:
+        return About.model_validate(content["about"] if is_spec else content)
+    except ValidationError as error:
+        raise spec_error(document, ("about",) if is_spec else (), error, About) from None
+
+
 def require_source(spec: Spec, *, is_given: bool = False) -> None:
     """Refuse a spec without a source where no rows are given, and one with a source where they are.
 
@@ -312,7 +332,24 @@ def _validate(document: Document, directory: Path) -> Spec:
     if len(spec.canonical_plan().encode()) > LARGEST_PLAN:
         rule = f"the plan takes more than {LARGEST_PLAN} bytes, and stands in every release"
         raise SpecError(document.origin, rule, "list fewer keys, or state them as a range or by period")
+    _check_about(document, spec)
     return spec
+
+
+def _check_about(document: Document, spec: Spec) -> None:
+    """Check that words are for what the release has."""
+
+    def terms_of(name: str) -> tuple[str, Constants]:
+        statistic = spec.statistics[name]
+        return statistic.family, FAMILIES[statistic.family].parameters(statistic)
+
+    other = misfit(spec.about, spec.statistics, terms_of, spec.groups)
+    if other is not None:
+        place, rule = other
+        raise SpecError(document.location(("about", *place)), rule)
+    if not is_small(spec.about):
+        rule = f"words take more than {LARGEST_ABOUT // 2} bytes, and every reader reads them"
+        raise SpecError(document.location(("about",)), rule, "shorten descriptions, or name fewer values")
 
 
 def _check_expect(document: Document, spec: Spec) -> None:

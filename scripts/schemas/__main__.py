@@ -26,6 +26,7 @@ MAKERS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "release-manifest-1": ("The manifest of a release", documents.release_manifest),
     "publication-manifest-1": ("The manifest of a publication", documents.publication_manifest),
     "withdrawal-1": ("withdrawn.json beside a manifest", documents.withdrawal),
+    "about-1": ("about-N.json beside a manifest", documents.about),
     "ledger-export-1": ("One line of a ledger's export", documents.ledger_export),
 }
 

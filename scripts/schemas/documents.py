@@ -34,11 +34,19 @@ from scripts.schemas.shapes import (
 from scripts.schemas.typed import beside, schema_of
 from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.spec.about import (
+    LONGEST_DESCRIPTION,
+    LONGEST_LABEL,
+    LONGEST_LINE,
+    LONGEST_UNIT,
+    MOST_DIGITS,
+)
 from suffice.pipeline.spec.terms import Privacy
 from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.publication import PublicationManifest
+from suffice.storage.releases.about_file import StatedAbout
 from suffice.storage.releases.manifest_model import Declared, NoisyEntry, SampledEntry, Stated
 from suffice.storage.releases.withdrawal import StatedWithdrawal
 
@@ -176,6 +184,37 @@ def ledger_export() -> Schema:
         for kind, payload in ENTRIES.items()
     ]
     return {**line, "oneOf": by_kind}
+
+
+def about() -> Schema:
+    """Return the schema of ``about-N.json``."""
+    schema = of_model(StatedAbout)
+    labels = {"type": "object", "additionalProperties": _line(LONGEST_LABEL), "minProperties": 1}
+    called = {"label": _line(LONGEST_LABEL), "unit": _line(LONGEST_UNIT)}
+    said = {**called, "description": _line(LONGEST_DESCRIPTION)}
+    number = {**said, "digits": {"type": "integer", "minimum": 0, "maximum": MOST_DIGITS}}
+    words = named("words", _optional(number))
+    statistic = _optional({**number, "values": labels, "parameters": mapped(words)})
+    of_whom = each(_line(LONGEST_LINE), "licence contact source")
+    schema["properties"]["about"] = _optional(
+        {
+            "title": _line(LONGEST_LABEL),
+            "description": _line(LONGEST_DESCRIPTION),
+            **of_whom,
+            "statistics": mapped(statistic),
+            "keys": mapped(_optional({**said, "values": labels})),
+        }
+    )
+    return schema
+
+
+def _line(most: int) -> Schema:
+    return {"type": "string", "minLength": 1, "maxLength": most}
+
+
+def _optional(properties: Schema) -> Schema:
+    """Return an object of some of these properties, and of no others."""
+    return {**closed(properties, tuple(properties)), "minProperties": 1}
 
 
 def withdrawal() -> Schema:

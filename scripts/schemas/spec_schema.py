@@ -87,6 +87,7 @@ CONSTANT: Schema = {
 CONDITION: Schema = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/derived"}]}
 SCALARS: dict[str, Schema] = {
     "read_text": TEXT,
+    "read_line": SCALAR,
     "read_column": {**TEXT, "minLength": 1, "maxLength": 255},
     "read_bound": NUMBER,
     "read_integer": INTEGER,

@@ -4,7 +4,7 @@ Before the first file is put, the charge's witness moves on: a copy of the ledge
 ``drawing`` can then no longer return its epsilon. A manifest is put only after every file that it names
 stands in the store with its hash, whoever put it there. What may pass is tried again, for as long as the
 operator says: the files are durable in the spool.
-Descriptions are put beside a manifest, create-only; no release depends on them.
+Words for the public and descriptions are put beside a manifest, create-only; no release depends on them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from suffice.errors import (
@@ -23,41 +24,59 @@ from suffice.errors import (
     SpoolElsewhereError,
     SpoolError,
     StoreError,
+    UsageError,
 )
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.storage.objects.object_store import patiently
 from suffice.storage.operations.witness import move_witness
+from suffice.storage.releases.about_file import (
+    about_name,
+    beside,
+    check_words,
+    compose_about,
+    read_wording,
+)
 from suffice.storage.releases.descriptions import describe
 from suffice.storage.releases.manifest import is_tombstone
 from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_store import locate
-from suffice.storage.signatures.signing import check_signature, pinned_keys
+from suffice.storage.signatures.signing import SIGNING_KEY, check_signature, pinned_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
+    from suffice.pipeline.spec.about import About
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.objects.object_store import ObjectStore, Patience
+    from suffice.storage.releases.about_file import Wording
     from suffice.storage.releases.location import Location
-    from suffice.storage.releases.manifest_model import FileEntry
+    from suffice.storage.releases.manifest_model import FileEntry, Manifest
     from suffice.storage.releases.release_store import ReleaseStore
     from suffice.storage.releases.spool import Spool
     from suffice.storage.releases.spool_entry import SpoolEntry
-    from suffice.storage.signatures.signing import KeyReference
+    from suffice.storage.signatures.signing import KeyReference, Signer
 
     Standing = Literal["stands", "withdrawn", "not_found", "unreadable"]
 
 
-def describe_published(store: ReleaseStore, charge: Charge, manifest: bytes) -> None:
-    """Put the descriptions of a release whose manifest stands, as far as that goes.
+def describe_published(
+    store: ReleaseStore, charge: Charge, manifest: bytes, words: bytes | None = None
+) -> None:
+    """Put the words and the descriptions of a release whose manifest stands, as far as that goes.
 
     Nothing that goes wrong here changes what becomes of the charge: the release is published without them,
     and ``suffice describe`` puts them there later.
     """
     prefix = f"{charge.name}/{charge.edition}/{charge.release_id}/"
     with contextlib.suppress(Exception):
-        for name, content in describe(manifest, parse_manifest(manifest)).items():
+        if words is not None:
+            with suppress(ObjectExistsError):
+                store.objects.put_new(prefix + about_name(1), words)
+        read = parse_manifest(manifest)
+        about = read_wording(beside(store.objects, prefix), manifest, read, None).about
+        for name, content in describe(manifest, read, about).items():
             with contextlib.suppress(ObjectExistsError):
                 store.objects.put_new(prefix + name, content)
 
@@ -81,7 +100,7 @@ def describe_release(
     Returns
     -------
     dict
-        By URI: ``written``, or ``already_there``.
+        By URI: ``written``, ``already_there``, or ``of_earlier_words``, which stays.
 
     Raises
     ------
@@ -90,10 +109,10 @@ def describe_release(
     StoreError
         Where one cannot be written, or other bytes stand there.
     """
-    location, made = _described(reference, store, public_keys)
-    if location.store is not None:
-        allowed(location.store.uri)
-    return {f"{location.uri}/{name}": _put(location.objects, name, data) for name, data in made.items()}
+    found = _found(reference, store, public_keys)
+    if found.location.store is not None:
+        allowed(found.location.store.uri)
+    return _put_descriptions(found)
 
 
 def descriptions_of(
@@ -103,12 +122,90 @@ def descriptions_of(
 
     Parameters and errors are those of :func:`describe_release`.
     """
-    return _described(reference, store, public_keys)[1]
+    found = _found(reference, store, public_keys)
+    return describe(found.data, found.manifest, found.wording.about)
 
 
-def _described(
-    reference: str, store: str | None, public_keys: Sequence[KeyReference] | None
-) -> tuple[Location, dict[str, bytes]]:
+def mend_words(
+    reference: str,
+    about: About,
+    *,
+    created: datetime,
+    store: str | None = None,
+    public_keys: Sequence[KeyReference] | None = None,
+    signer: Signer | None = None,
+    allowed: Callable[[str], object] = lambda _: None,
+) -> dict[str, str]:
+    """Put words beside a release's manifest, which replace those that stand there, and missing descriptions.
+
+    Plan, charge, manifest and data files stay what they are.
+
+    Parameters
+    ----------
+    reference, store, public_keys, allowed
+        As for :func:`describe_release`.
+    about : About
+    created : datetime
+        Aware; only its hour is published.
+    signer : Signer, optional
+        The one that signs releases; a signed release takes signed words alone.
+
+    Returns
+    -------
+    dict
+        As :func:`describe_release`; nothing is written where the words are the ones that stand there.
+
+    Raises
+    ------
+    UsageError
+        Where there are no words, they are for what the release does not have, or nobody signs them.
+    StoreError
+        Where they cannot be written, or somebody described the release meanwhile.
+    """
+    found = _found(reference, store, public_keys)
+    if found.location.store is not None:
+        allowed(found.location.store.uri)
+    if not about:
+        message = "there are no words in it: write a title, or a label, below about"
+        raise UsageError(message)
+    check_words(about, found.manifest)
+    written = put_words(found, about, created=created, signer=signer)
+    return {**written, **_put_descriptions(_found(reference, store, public_keys))}
+
+
+def put_words(
+    found: FoundRelease, about: About, *, created: datetime, signer: Signer | None
+) -> dict[str, str]:
+    """Put words that are other than those that stand there; errors are those of :func:`mend_words`."""
+    standing, location = found.wording, found.location
+    if about == standing.about:
+        return {f"{location.uri}/{about_name(standing.number)}": "already_there"}
+    if signer is None and found.manifest.signature is not None:
+        message = f"the release at {location.uri} is signed: name the key, in {SIGNING_KEY}, to describe it"
+        raise UsageError(message)
+    name = about_name(standing.number + 1)
+    composed = compose_about(
+        found.data, found.manifest.release_id, about, standing, created=created, signer=signer
+    )
+    try:
+        location.objects.put_new(name, composed)
+    except ObjectExistsError:
+        message = f"somebody described the release at {location.uri} just now: look at it, and run again"
+        raise StoreError(message) from None
+    return {f"{location.uri}/{name}": "written"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRelease:
+    """A release that is described: where it stands, its manifest, and its words."""
+
+    location: Location
+    data: bytes
+    manifest: Manifest
+    wording: Wording
+
+
+def _found(reference: str, store: str | None, public_keys: Sequence[KeyReference] | None) -> FoundRelease:
     pinned = pinned_keys(public_keys)
     location = locate(reference, store)
     data, manifest = location.manifest()
@@ -116,15 +213,37 @@ def _described(
         content = canonical_json.decode(data)
         assert isinstance(content, dict)  # noqa: S101 - the manifest was read
         check_signature(content, pinned)
-    return location, describe(data, manifest)
+    wording = location.wording(data, manifest, pinned)
+    return FoundRelease(location=location, data=data, manifest=manifest, wording=wording)
 
 
-def _put(objects: ObjectStore, name: str, data: bytes) -> str:
+def describe_anew(uri: str, about: About, *, created: datetime, signer: Signer | None) -> None:
+    """Put the words of a release that has none; errors are those of :func:`mend_words`."""
+    found = _found(uri, None, None)
+    if not found.wording.number:
+        put_words(found, about, created=created, signer=signer)
+
+
+def _put_descriptions(found: FoundRelease) -> dict[str, str]:
+    data, manifest, (newest, *earlier) = found.data, found.manifest, found.wording.ever
+    others = [describe(data, manifest, about) for about in earlier]
+    return {
+        f"{found.location.uri}/{name}": _put(
+            found.location.objects, name, made, [other[name] for other in others]
+        )
+        for name, made in describe(data, manifest, newest).items()
+    }
+
+
+def _put(objects: ObjectStore, name: str, data: bytes, earlier: Sequence[bytes]) -> str:
     try:
         objects.put_new(name, data)
     except ObjectExistsError as error:
-        if objects.get(name, at_most=len(data) + 1) == data:
+        standing = objects.get(name, at_most=max(map(len, (data, *earlier))) + 1)
+        if standing == data:
             return "already_there"
+        if standing in earlier:
+            return "of_earlier_words"
         message = f"another description of the release than its manifest gives stands there: {error}"
         raise StoreError(message) from None
     return "written"
@@ -135,7 +254,12 @@ _MOST_CLAIMS = 20
 
 
 def publish_patiently(
-    ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge, patience: Patience
+    ledger: Ledger,
+    store: ReleaseStore,
+    spool: Spool | None,
+    charge: Charge,
+    patience: Patience,
+    words: bytes | None = None,
 ) -> Charge:
     """Do as :func:`publish` does, again and again, with growing pauses, while what fails may pass.
 
@@ -144,10 +268,14 @@ def publish_patiently(
     StoreError, SpoolError, LedgerError
         The last failure; the charge stays staged.
     """
-    return patiently(lambda: publish(ledger, store, spool, charge), patience, "staged, not published yet")
+    return patiently(
+        lambda: publish(ledger, store, spool, charge, words), patience, "staged, not published yet"
+    )
 
 
-def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge) -> Charge:
+def publish(
+    ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Charge, words: bytes | None = None
+) -> Charge:
     """Put the drawn files and then the staged bytes of the manifest, unless they stand there already.
 
     Parameters
@@ -159,6 +287,8 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
         This host's, where it has one.
     charge : Charge
         In state ``staged``, held by `ledger`.
+    words : bytes, optional
+        The first words for the public, where the spec has any.
 
     Returns
     -------
@@ -198,7 +328,7 @@ def publish(ledger: Ledger, store: ReleaseStore, spool: Spool | None, charge: Ch
     elif standing != charge.manifest:
         raise foreign(store, charge)
     else:
-        describe_published(store, charge, standing)  # first: a run that dies here is settled once more
+        describe_published(store, charge, standing, words)  # first: a run that dies here is settled once more
         charge = mark_published(ledger, charge)
     forget(spool, charge)
     return charge

@@ -22,6 +22,7 @@ from suffice.storage.operations.markers import read_marker
 from suffice.storage.operations.verify_ledger import compare_with_store
 from suffice.storage.publications.publication import PUBLICATIONS, RECEIPT, publication_of, read_path
 from suffice.storage.publications.publication_store import PublicationStore
+from suffice.storage.releases.about_file import MOST_WORDINGS, Wording, about_name
 from suffice.storage.releases.descriptions import DESCRIPTIONS, describe
 from suffice.storage.releases.location import MANIFEST
 from suffice.storage.releases.manifest import is_tombstone
@@ -107,12 +108,14 @@ def verify_release(
     else:
         content = json.loads(data)
         status = signature_status(content, checked=pinned is not None)
+        wording, badly_worded = _wording(location, data, manifest, pinned)
         problems = [
             *_check_signature(content, pinned),
-            *_check_files_of_release(location, manifest),
+            *badly_worded,
+            *_check_files_of_release(location, manifest, wording),
             *_check_owner(location, manifest),
             *_check_amended(location, manifest),
-            *_check_descriptions(location, data, manifest),
+            *_check_descriptions(location, data, manifest, wording),
         ]
         withdrawn, wrong = _withdrawal(location, data, manifest, pinned)
         problems += wrong
@@ -137,25 +140,44 @@ def _check_signature(content: dict[str, Any], pinned: tuple[PublicKey, ...] | No
     return []
 
 
-def _check_files_of_release(location: Location, manifest: Manifest) -> list[str]:
+def _wording(
+    location: Location, data: bytes, manifest: Manifest, pinned: tuple[PublicKey, ...] | None
+) -> tuple[Wording | None, list[str]]:
+    """Return the words that stand there; None, and why, where they are none."""
+    try:
+        return location.wording(data, manifest, pinned), []
+    except (ReleaseCorruptError, SignatureError) as error:
+        return None, [str(error)]
+
+
+def _check_files_of_release(location: Location, manifest: Manifest, wording: Wording | None) -> list[str]:
     problems = []
     for index in range(len(manifest.files)):
         try:
             location.values(manifest, index)
         except ReleaseCorruptError as error:
             problems.append(str(error))
-    known = {MANIFEST, WITHDRAWN, *DESCRIPTIONS, *(file.path for file in manifest.files)}
+    n_words = MOST_WORDINGS if wording is None else wording.number
+    words = map(about_name, range(1, n_words + 1))
+    known = {MANIFEST, WITHDRAWN, *words, *DESCRIPTIONS, *(file.path for file in manifest.files)}
     extra = set(location.objects.keys("")) - known if location.is_listed else set()
     problems += [f"{name!r} is beside the manifest, which does not name it" for name in sorted(extra)]
     return problems
 
 
-def _check_descriptions(location: Location, data: bytes, manifest: Manifest) -> list[str]:
-    """Compare the descriptions that stand there with what the manifest gives; none need stand there."""
+def _check_descriptions(
+    location: Location, data: bytes, manifest: Manifest, wording: Wording | None
+) -> list[str]:
+    """Compare the descriptions that stand there with what the manifest gives; none need stand there.
+
+    They may be of any words that the release ever had.
+    """
+    made = [describe(data, manifest, about) for about in (wording or Wording()).ever]
     problems = []
-    for name, made in describe(data, manifest).items():
-        stored = location.objects.get(name, at_most=len(made) + 1)
-        if stored is not None and stored != made:
+    for name in DESCRIPTIONS:
+        possible = [each[name] for each in made]
+        stored = location.objects.get(name, at_most=max(map(len, possible)) + 1)
+        if stored is not None and stored not in possible and wording is not None:
             problems.append(f"{name} is not what `suffice describe` makes of the manifest")
     return problems
 

@@ -1,7 +1,7 @@
 """What other people's tools read of a release: a Frictionless data package, and Croissant's metadata.
 
-Both are made of the manifest alone, byte for byte, so that anyone can make them again and compare. Neither
-states a licence, an author or a place on the web: no manifest does.
+Both are made of the manifest and the release's words alone, byte for byte, so that anyone can make them again
+and compare. Where there are no words, neither states a licence, a contact or a source: no manifest does.
 
 Croissant's metadata are version 1.0, as JSON-LD. The data package is Data Package 2.0, which readers of
 version 1 understand too. It states no file's size: ``frictionless validate`` counts no bytes of Parquet, and
@@ -11,10 +11,12 @@ calls a stated size wrong.
 from __future__ import annotations
 
 import hashlib
+import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from suffice.pipeline.spec.about import NOTHING, is_address
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.domains import DomainKind
@@ -23,6 +25,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.releases.manifest_model import FileEntry, Manifest
@@ -34,14 +37,16 @@ def citation(facts: Mapping[str, Any], url: str | None = None) -> str:
     Parameters
     ----------
     facts : mapping
-        name, window, edition, dataset, epsilon, neighboring, unit, release_id, created, manifest_sha256.
+        name, window, edition, dataset, epsilon, neighboring, unit, release_id, created, manifest_sha256; a
+        title where there is one.
     url : str, optional
         Where the release is described on the web.
     """
     window = "" if facts["window"] == "all" else f", {facts['edition']}"
     where = f" {url}" if url else ""
+    named = f"{facts['title']} ({facts['name']})" if facts.get("title") else facts["name"]
     return (
-        f"{facts['name']}{window}: a differentially private release of {facts['dataset']} "
+        f"{named}{window}: a differentially private release of {facts['dataset']} "
         f"(epsilon {facts['epsilon']}, {str(facts['neighboring']).replace('_', ' ')}, unit {facts['unit']}). "
         f"Release {facts['release_id']}, {facts['created'][:10]}. Manifest SHA-256 "
         f"{facts['manifest_sha256']}.{where}"
@@ -58,31 +63,42 @@ def within_cell(statistic: StatisticPlan) -> str:
     return "component" if statistic.sample is None else "draw"
 
 
-def title(manifest: Manifest) -> str:
+def title(manifest: Manifest, about: About = NOTHING) -> str:
     """Return the title of a release."""
     of = "" if manifest.window == ALL else f", {manifest.window}"
     again = f", amendment {manifest.amendment}" if manifest.amendment else ""
+    if about.title:
+        return f"{about.title}{of}{again}"
     what = "posterior samples" if _is_sampled(manifest) else "noisy statistics"
     return f"{manifest.name}{of}{again}: {what} of {manifest.dataset}"
 
 
-def description(manifest: Manifest) -> str:
+def description(manifest: Manifest, about: About = NOTHING) -> str:
     """Say what a release is, and what it promises."""
     unit = "row" if manifest.plan.unit == "row" else f"value of {manifest.plan.unit}"
     adds = str(manifest.plan.neighboring) == "add_or_remove_one"
     other = f"one {unit} more or less" if adds else f"another {unit}"
+    said = f"{about.description} " if about.description else ""
+    licence = "" if about.licence else " No licence is stated there."
     return (
-        f"Differentially private statistics of the data set {manifest.dataset}, made once: with {other} in "
-        "the data, the probability of any outcome changes by a factor of at most exp(epsilon), epsilon = "
-        f"{format_epsilon(manifest.epsilon)} for the whole release. {' '.join(_laws(manifest))} Every "
-        "combination of group keys has its rows, empty or not. The manifest, manifest.json, states "
-        f"{'what was drawn' if _is_sampled(manifest) else 'the exact maps from components to quantities'}. "
-        "No licence is stated there."
+        f"{said}Differentially private statistics of the data set {manifest.dataset}, made once: with "
+        f"{other} in the data, the probability of any outcome changes by a factor of at most exp(epsilon), "
+        f"epsilon = {format_epsilon(manifest.epsilon)} for the whole release. {' '.join(_laws(manifest))} "
+        "Every combination of group keys has its rows, empty or not. The manifest, manifest.json, states "
+        f"{'what was drawn' if _is_sampled(manifest) else 'the exact maps from components to quantities'}."
+        f"{licence}"
     )
 
 
-def meaning(statistic: StatisticPlan) -> str:
+def meaning(statistic: StatisticPlan, about: About = NOTHING) -> str:
     """Say what the file of a statistic holds."""
+    words = about.words(statistic.name)
+    called = f"{words.label}{f', in {words.unit}' if words.unit else ''}" if words.label else ""
+    said = "".join(f"{text.rstrip('.')}. " for text in (called, words.description) if text)
+    return said + _meaning(statistic)
+
+
+def _meaning(statistic: StatisticPlan) -> str:
     of = f" of {', '.join(statistic.columns)}" if statistic.columns else ""
     counted = f" They are of {statistic.rows_of}." if statistic.rows_of else ""
     if statistic.sample is not None:
@@ -101,10 +117,15 @@ def meaning(statistic: StatisticPlan) -> str:
     )
 
 
-def columns_of(statistic: StatisticPlan, manifest: Manifest) -> Iterator[tuple[str, str, str]]:
+def columns_of(
+    statistic: StatisticPlan, manifest: Manifest, about: About = NOTHING
+) -> Iterator[tuple[str, str, str]]:
     """Give name, type and meaning of each column of a file."""
     for name, domain in manifest.plan.groups.items():
-        yield name, "integer" if domain.kind is DomainKind.RANGE else "string", f"Key of the cell: {name}."
+        kind = "integer" if domain.kind is DomainKind.RANGE else "string"
+        words = about.keys.get(name)
+        said = f" {words.description}" if words is not None and words.description else ""
+        yield name, kind, f"Key of the cell: {about.column(name)}.{said}"
     if statistic.sample is not None:
         yield "draw", "integer", "Which draw of the cell it is, counted from 0."
         yield "value", "integer", "The point of the grid that was drawn, counted from 0."
@@ -155,14 +176,15 @@ MOST_LISTED = 1000
 _PARQUET_MEDIA_TYPE = "application/vnd.apache.parquet"
 
 
-def datapackage(data: bytes, manifest: Manifest) -> dict[str, Any]:
+def datapackage(data: bytes, manifest: Manifest, about: About) -> dict[str, Any]:
     """Return a Data Package 2.0 descriptor, which readers of version 1 understand too."""
     return {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
         "name": f"{manifest.name}.{manifest.edition}".lower(),
         "id": manifest.release_id,
-        "title": title(manifest),
-        "description": description(manifest),
+        "title": title(manifest, about),
+        "description": description(manifest, about),
+        **_of_whom(about),
         "version": version(manifest),
         "created": created(manifest),
         "keywords": ["differential privacy"],
@@ -173,17 +195,18 @@ def datapackage(data: bytes, manifest: Manifest) -> dict[str, Any]:
                 "format": "parquet",
                 "mediatype": _PARQUET_MEDIA_TYPE,
                 "hash": f"sha256:{file.sha256}",
-                "title": statistic.name,
-                "description": meaning(statistic),
+                "title": about.label(statistic.name),
+                "description": meaning(statistic, about),
                 "schema": {
                     "fields": [
                         {
                             "name": column,
                             "type": kind,
+                            **_called(column, manifest, about),
                             "description": text,
                             "constraints": {"required": True, **_listed(column, statistic, manifest)},
                         }
-                        for column, kind, text in columns_of(statistic, manifest)
+                        for column, kind, text in columns_of(statistic, manifest, about)
                     ],
                     "primaryKey": [*manifest.plan.groups, within_cell(statistic)],
                 },
@@ -206,6 +229,36 @@ def datapackage(data: bytes, manifest: Manifest) -> dict[str, Any]:
             },
         },
     }
+
+
+_LICENCE_ID = re.compile(r"[-a-zA-Z0-9._]+", re.ASCII)
+
+
+def _of_whom(about: About) -> dict[str, Any]:
+    """Return licence, contact and source as a data package states them."""
+    stated: dict[str, Any] = {}
+    if about.licence:
+        is_id = _LICENCE_ID.fullmatch(about.licence) is not None
+        named = {"name": about.licence} if is_id else {"name": "custom", "title": about.licence}
+        stated["licenses"] = [{"path": about.licence} if is_address(about.licence) else named]
+    if about.contact:
+        stated["contributors"] = [{"title": about.contact, "roles": ["contact"]}]
+    if about.source:
+        path = {"path": about.source} if is_address(about.source) else {}
+        stated["sources"] = [{"title": about.source, **path}]
+    return stated
+
+
+def _called(column: str, manifest: Manifest, about: About) -> dict[str, Any]:
+    """Return what a column and its keys are called, where that is said."""
+    words, domain = about.keys.get(column), manifest.plan.groups.get(column)
+    if words is None or domain is None:
+        return {}
+    title = {"title": words.label} if words.label else {}
+    if not words.values or len(domain) > MOST_LISTED:
+        return title
+    named = [{"value": key, "label": about.key(column, key)} for key in domain]
+    return {**title, "categories": named}
 
 
 def _law(statistic: StatisticPlan) -> dict[str, Any]:
@@ -258,7 +311,7 @@ _PARQUET = "application/x-parquet"
 _TYPES = {"string": "sc:Text", "integer": "sc:Integer", "number": "sc:Float"}
 
 
-def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
+def croissant(data: bytes, manifest: Manifest, about: About) -> dict[str, Any]:
     """Return metadata of Croissant 1.0, as JSON-LD."""
     files = manifest.files
     return {
@@ -266,9 +319,13 @@ def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": f"{manifest.name}@{manifest.edition}",
+        **({"alternateName": title(manifest, about)} if about.title else {}),
         "identifier": manifest.release_id,
-        "description": description(manifest),
-        "citeAs": citation(_facts(data, manifest)),
+        "description": description(manifest, about),
+        **({"license": about.licence} if about.licence else {}),
+        **({"isBasedOn": about.source} if about.source else {}),
+        **({"maintainer": {"@type": "sc:Organization", "name": about.contact}} if about.contact else {}),
+        "citeAs": citation({**_facts(data, manifest), "title": about.title}),
         "url": "manifest.json",
         "version": version(manifest),
         "datePublished": created(manifest),
@@ -283,7 +340,7 @@ def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
                 "@type": "cr:RecordSet",
                 "@id": statistic.name,
                 "name": statistic.name,
-                "description": meaning(statistic),
+                "description": meaning(statistic, about),
                 "key": [
                     {"@id": _field_id(statistic.name, column)}
                     for column in (*manifest.plan.groups, within_cell(statistic))
@@ -297,7 +354,7 @@ def croissant(data: bytes, manifest: Manifest) -> dict[str, Any]:
                         "dataType": _TYPES[kind],
                         "source": {"fileObject": {"@id": file.path}, "extract": {"column": column}},
                     }
-                    for column, kind, text in columns_of(statistic, manifest)
+                    for column, kind, text in columns_of(statistic, manifest, about)
                 ],
             }
             for file, statistic in parts(manifest)
@@ -378,7 +435,7 @@ _CONTEXT: dict[str, Any] = {
 """The context that Croissant 1.0 gives."""
 
 
-_MAKERS: dict[str, Callable[[bytes, Manifest], dict[str, Any]]] = {
+_MAKERS: dict[str, Callable[[bytes, Manifest, About], dict[str, Any]]] = {
     "croissant.json": croissant,
     "datapackage.json": datapackage,
 }
@@ -386,7 +443,7 @@ DESCRIPTIONS = tuple(_MAKERS)
 """The names of the files, beside the manifest."""
 
 
-def describe(data: bytes, manifest: Manifest) -> dict[str, bytes]:
+def describe(data: bytes, manifest: Manifest, about: About = NOTHING) -> dict[str, bytes]:
     """Return the descriptions of a release by file name.
 
     Parameters
@@ -395,5 +452,7 @@ def describe(data: bytes, manifest: Manifest) -> dict[str, bytes]:
         The manifest's exact bytes.
     manifest : Manifest
         What was read from them.
+    about : About
+        The release's words.
     """
-    return {name: canonical_json.encode(make(data, manifest)) for name, make in _MAKERS.items()}
+    return {name: canonical_json.encode(make(data, manifest, about)) for name, make in _MAKERS.items()}

@@ -24,6 +24,7 @@ from suffice.pipeline.terms.released.sample import ReleasedSample
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
 from suffice.storage.objects.address import read_address
+from suffice.storage.releases.about_file import beside, read_wording
 from suffice.storage.releases.manifest import is_rehearsal, is_tombstone
 from suffice.storage.releases.manifest_reader import LARGEST_MANIFEST, parse_manifest
 from suffice.storage.releases.parquet_layout import row_groups
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.objects.object_store import ObjectStore
+    from suffice.storage.releases.about_file import Wording
     from suffice.storage.releases.manifest_model import Manifest
     from suffice.storage.releases.parquet_layout import Content, Span
     from suffice.storage.releases.release_store import ReleaseStore
@@ -413,6 +415,16 @@ class Location:
         """
         withdrawal = self.objects.get(WITHDRAWN, at_most=LARGEST_WITHDRAWAL + 1)
         return None if withdrawal is None else parse_withdrawal(withdrawal, data, manifest.release_id, keys)
+
+    def wording(self, data: bytes, manifest: Manifest, keys: Sequence[PublicKey] | None) -> Wording:
+        """Return the newest words that stand beside a manifest, if any do.
+
+        Raises
+        ------
+        ReleaseCorruptError, SignatureError
+            As :func:`read_wording`.
+        """
+        return read_wording(beside(self.objects), data, manifest, keys)
 
     def statistics(
         self, manifest: Manifest

@@ -357,6 +357,7 @@ def open_release(
             "all the same: --allow-withdrawn, or allow_withdrawn=True"
         )
         raise ReleaseWithdrawnError(message)
+    about = location.wording(data, manifest, pinned).about
     statistics, sampled = location.statistics(manifest)
     return Release(
         name=manifest.name,
@@ -372,6 +373,7 @@ def open_release(
         sampled=sampled,
         manifest=content,
         withdrawn=withdrawn,
+        about=about,
     )
 
 

@@ -267,6 +267,7 @@ PUBLICATION = Kind(name="publication", prefix=b"suffice publication 1\n")
 PART = Kind(name="part", prefix=b"suffice part 1\n")
 AUDIT = Kind(name="audit", prefix=b"suffice audit 1\n")
 WITHDRAWAL = Kind(name="withdrawal", prefix=b"suffice withdrawal 1\n")
+ABOUT = Kind(name="release's description", prefix=b"suffice about 1\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ def test_a_posterior_is_written_as_a_card(workspace: Workspace, suffice: Runner,
     words = ("posterior", "flights", "cancelled", "--seed", "7", "--draws", "300", "--card")
     assert len(suffice.json(*words, str(page))["rows"]) == 3
     text = page.read_text(encoding="utf-8")
-    assert "flights: cancelled" in text
+    assert "flights@all: cancelled" in text
     assert "<td>JFK</td>" in text
     assert "300 a cell, seed 7" in text
     assert "--card" in suffice.text(*words, str(tmp_path / "card.txt"), status=2)

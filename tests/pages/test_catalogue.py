@@ -21,9 +21,9 @@ from suffice.cataloguing.catalogue import catalogue
 from suffice.cataloguing.publications import LONGEST_WORDS, _words
 from suffice.errors import LedgerCorruptError, UsageError
 from suffice.pages.budget import Budget, Charged, budgets_of, read_charges
-from suffice.pages.drawing import number
 from suffice.pages.publication_page import _heading, _statistic, _what_is
 from suffice.pipeline.ask.publication.request import Request
+from suffice.pipeline.terms.released.table import number_beside
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.ledger.replay import export_lines
 from support.catalogued import (
@@ -190,8 +190,8 @@ def test_numbers_on_a_page_are_those_of_the_posterior(site: Path, pages: dict[st
     posterior = release.posterior("cancelled")
     shown = pages[f"{release_place('2013-03')}/index.html"].shown
     for mean, sd in zip(posterior.mean("probability"), posterior.sd("probability"), strict=True):
-        assert number(float(mean), 6) in shown
-        assert number(float(sd), 6) in shown
+        assert number_beside(float(mean), float(sd)) in shown
+        assert number_beside(float(sd), float(sd)) in shown
     facts = json.loads((site / release_place("2013-03") / "facts.json").read_text(encoding="utf-8"))
     marks = facts["statistics"][0]["followed"][0]["marks"]
     assert marks[0::4] == pytest.approx(posterior.credible_interval("probability")[0])

@@ -296,12 +296,12 @@ def pool(
     names = tuple(release.named for release in releases)
     if claimed is Relation.DISJOINT:
         posterior = pooled(parts, prior=prior, rng=generator(rng), **terms)
-        return dataclasses.replace(posterior, releases=names)
+        return dataclasses.replace(posterior, releases=names, about=releases[-1].about)
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
     posterior = choice_of_engine.noise_aware(observed_again(parts), stated)
-    return dataclasses.replace(posterior, releases=names)
+    return dataclasses.replace(posterior, releases=names, about=releases[-1].about)
 
 
 def _listed(given: object) -> list[Release]:

@@ -6,19 +6,21 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
 from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
 from suffice.pipeline.math.parameters.marginal import not_a_name
-from suffice.pipeline.spec.windows_and_amendments import edition
+from suffice.pipeline.spec.about import NOTHING, About
+from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from fractions import Fraction
     from typing import Unpack
 
@@ -65,6 +67,8 @@ class Release(Mapping[str, Statistic]):
         The manifest as parsed.
     withdrawn : Withdrawal or None
         Why it was withdrawn, where it was.
+    about : About
+        What it is about, in words for the public; empty where there are none.
     """
 
     name: str
@@ -80,6 +84,7 @@ class Release(Mapping[str, Statistic]):
     sampled: Mapping[str, ReleasedSample] = field(default_factory=dict, repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
     withdrawn: Withdrawal | None = None
+    about: About = field(default=NOTHING, repr=False)
 
     def __getitem__(self, name: str) -> Statistic:
         """Return a statistic, or a sample, to ask."""
@@ -122,8 +127,9 @@ class Release(Mapping[str, Statistic]):
         return f"<Release {self.named}: {held}, epsilon {format_epsilon(self.epsilon)}>"
 
     def __str__(self) -> str:
-        heading = [self.label, *self._about()]
-        return "\n".join([*heading, "", str(self.statistics.table())])
+        title = [self.about.title, self.label] if self.about.title else [self.label]
+        said = [self.about.description] if self.about.description else []
+        return "\n".join([*title, *said, *self._about(), "", str(self.statistics.table())])
 
     def _repr_html_(self) -> str:
         rows = self.statistics.table()
@@ -131,9 +137,10 @@ class Release(Mapping[str, Statistic]):
         first = next(iter(self))
         asked = f'release["{first}"].posterior()' if first in self.noisy else f'release["{first}"].table()'
         about = self._about()
+        said = [text for text in (self.about.description, about[-1]) if text]
         return card(
-            self.label,
-            lead=about[-1],
+            f"{self.about.title} ({self.label})" if self.about.title else self.label,
+            lead=" ".join(said),
             warnings=about[:-1],
             body=html_table(rows.columns, cells, [name in {"cells", "epsilon"} for name in rows.columns])
             + f'<p class="quiet">Ask: <code>{markup(asked)}</code></p>',
@@ -142,7 +149,8 @@ class Release(Mapping[str, Statistic]):
     def _about(self) -> list[str]:
         """Return that it was withdrawn, where it was; and what it is of, at which price."""
         public = "" if self.public_n is None else f", {self.public_n} records"
-        by = f"; cells by {', '.join(self.group_columns)}" if self.group_columns else ""
+        columns = ", ".join(self.about.column(column) for column in self.group_columns)
+        by = f"; cells by {columns}" if columns else ""
         about = (
             f"Dataset {self.dataset}{public}; epsilon {format_epsilon(self.epsilon)} for one {self.unit} "
             f"({str(self.neighboring).replace('_', ' ')}){by}; release {self.release_id}"
@@ -288,10 +296,25 @@ class Release(Mapping[str, Statistic]):
 
         See :meth:`NoisyStatistic.table` and :meth:`ReleasedSample.table`.
         """
-        title = f"{self.label}: {statistic}"
         if statistic in self.sampled:
-            return Table(self.samples(statistic, where).table(), title=title)
-        return Table(self.selected(statistic, where).table(), title=title)
+            return self.in_words(statistic, self.samples(statistic, where).table())
+        return self.in_words(statistic, self.selected(statistic, where).table())
+
+    def titled(self, statistic: str) -> str:
+        """Return what a picture or a table of a statistic is called."""
+        title = self.about.title or self.label
+        if self.about.title and self.window != ALL:
+            title = f"{title}, {edition(self.window, self.amendment)}"
+        return f"{title}: {self.about.label(statistic)}"
+
+    def in_words(self, statistic: str, rows: Iterable[dict[str, Any]]) -> Table:
+        """Return rows of a statistic as a table that shows labels where there are any."""
+        return Table(
+            rows,
+            title=self.titled(statistic),
+            in_words=partial(self.about.rows, statistic, columns=self.group_columns),
+            digits=partial(self.about.digits, statistic),
+        )
 
     @lists_terms
     def posterior(
@@ -380,4 +403,4 @@ class Release(Mapping[str, Statistic]):
 
         posterior = inferred(chosen, terms, progress)
         model = Model.of(rows_alone(chosen), self.entry(chosen.plan.name))
-        return dataclasses.replace(posterior, model=model, releases=(self.named,))
+        return dataclasses.replace(posterior, model=model, releases=(self.named,), about=self.about)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, lists_terms
@@ -12,12 +13,13 @@ from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.composite import CellProgress
+    from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
@@ -169,11 +171,22 @@ class Statistics(Mapping[str, "NoisyStatistic"]):
 
     def table(self) -> Table:
         """Return one row for each statistic and each sample: what it is of, and what can be asked of it."""
-        return Table(row_of(statistic) for statistic in self._release.values())
+        about = self._release.about
+        rows = [row_of(statistic) for statistic in self._release.values()]
+        has_labels = any(about.words(row["statistic"]).label for row in rows)
+        return Table(rows, in_words=partial(_labelled, about) if has_labels else list)
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return the table as a frame of pandas or Polars; see :meth:`Table.to_frame`."""
         return self.table().to_frame(library)
+
+
+def _labelled(about: About, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of a table of statistics for people: names, by which one asks, beside labels."""
+    return [
+        {"statistic": row["statistic"], "label": about.words(row["statistic"]).label or "", **row}
+        for row in rows
+    ]
 
 
 def row_of(statistic: Statistic) -> dict[str, Any]:

@@ -111,6 +111,8 @@ def spans_decades(posterior: Posterior, parameter: str, intervals: ArrayLike) ->
 
 def in_words(posterior: Posterior, parameter: str) -> str:
     """Return what the numbers of a parameter are, with their unit where they have one: an axis' label."""
+    if posterior.about.words(posterior.statistic).label:
+        return posterior.about.axis(posterior.statistic, parameter)
     known = FAMILIES[posterior.family].parameter_names(posterior.constants) if posterior.constants else ()
     is_of_logarithm = parameter.startswith("log_")
     name = parameter.removeprefix("log_").replace("_", " ")

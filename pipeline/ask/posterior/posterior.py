@@ -27,6 +27,7 @@ from suffice.pipeline.math.parameters.parameter_posterior import (
     checked_draws,
     generator,
 )
+from suffice.pipeline.spec.about import NOTHING
 
 if TYPE_CHECKING:
     import os
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.parameters.contrasts import Contrast
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.declaration.documents import Family, Method
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.table import Table
@@ -97,6 +99,8 @@ class Posterior(ParameterPosterior):
     releases : tuple of str
         Label and id of each release that it is of, as ``flights@2013-01 0123456789abcdef``; empty of bare
         statistics.
+    about : About
+        What the release's owner calls things; names stand for themselves where it is empty.
     """
 
     family: Family
@@ -112,6 +116,7 @@ class Posterior(ParameterPosterior):
     design_effect: Floats | None = field(default=None, repr=False)
     predictor_prior: str | None = None
     releases: tuple[str, ...] = ()
+    about: About = field(default=NOTHING, repr=False)
     _judged: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
     _judgements: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -129,6 +134,13 @@ class Posterior(ParameterPosterior):
         from suffice.pipeline.ask.posterior.shown import as_html
 
         return as_html(self)
+
+    def entry_names(self, parameter: str) -> list[str]:
+        """Return a name for every entry of every cell in turn, in words where there are any."""
+        groups = self.about.groups(self.groups)
+        cells = [", ".join(str(keys[cell]) for keys in groups.values()) for cell in range(self.n_groups)]
+        names = [self.about.value(self.statistic, name) for name in self.labels(parameter)[1]]
+        return [", ".join(filter(None, (cell, name))) for cell in cells for name in names] if names else cells
 
     def summary(
         self,

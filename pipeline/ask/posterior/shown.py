@@ -7,6 +7,7 @@ prior, and text and HTML say it in words above the numbers.
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,6 +62,8 @@ def marked(posterior: Posterior, rows: Sequence[Mapping[str, Any]], n_cells: int
         ),
         title=heading(posterior),
         notes=_warnings(posterior),
+        in_words=partial(posterior.about.rows, posterior.statistic, columns=posterior.groups),
+        digits=partial(posterior.about.digits, posterior.statistic),
     )
 
 
@@ -76,11 +79,14 @@ def contradicted(posterior: Posterior) -> Any:
 
 def heading(posterior: Posterior) -> str:
     """Return what a posterior is of."""
-    columns = f" by {', '.join(posterior.groups)}" if posterior.groups else ""
-    return (
-        f"Posterior of {posterior.statistic} ({posterior.family}): {', '.join(posterior.parameters)} in "
-        f"{counted(posterior.n_groups, 'cell')}{columns}"
+    about, statistic = posterior.about, posterior.statistic
+    columns = f" by {', '.join(map(about.column, posterior.groups))}" if posterior.groups else ""
+    label = about.words(statistic).label
+    of = label or f"{statistic} ({posterior.family})"
+    parameters = ", ".join(
+        about.parameter(statistic, name) if label else name for name in posterior.parameters
     )
+    return f"Posterior of {of}: {parameters} in {counted(posterior.n_groups, 'cell')}{columns}"
 
 
 def as_text(posterior: Posterior) -> str:
@@ -92,12 +98,10 @@ def as_text(posterior: Posterior) -> str:
 def as_html(posterior: Posterior) -> str:
     """Return what a notebook shows of a posterior."""
     table, left = _first_rows(posterior)
-    rows = list(table)
+    rows, named = list(table), table.in_words(table)
     several = len(posterior.parameters) > 1
     labels = [
-        name
-        for name in table.columns
-        if name not in {*_NUMBERS, "conflict"} and (several or name != "parameter")
+        name for name in named[0] if name not in {*_NUMBERS, "conflict"} and (several or name != "parameter")
     ]
     spans = {
         parameter: _span([row for row in rows if row["parameter"] == parameter])
@@ -105,12 +109,13 @@ def as_html(posterior: Posterior) -> str:
     }
     cells = [
         [
-            *(markup(text_of(row[name])) for name in labels),
-            *(_number(row, name) for name in ("mean", "sd")),
-            f"{_number(row, 'lower')} to {_number(row, 'upper')}",
+            *(markup(text_of(called[name])) for name in labels),
+            _number(row, "mean", digits := table.digits(row["parameter"])),
+            _number(row, "sd", None),
+            f"{_number(row, 'lower', digits)} to {_number(row, 'upper', digits)}",
             _bar(row, spans[row["parameter"]]),
         ]
-        for row in rows
+        for row, called in zip(rows, named, strict=True)
     ]
     names = [*labels, "mean", "sd", f"{100 * MASS:g} % interval", "drawn"]
     numbers = [*(False for _ in labels), True, True, True, False]
@@ -173,11 +178,11 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _number(row: Mapping[str, Any], name: str) -> str:
+def _number(row: Mapping[str, Any], name: str, digits: int | None) -> str:
     """Return a number to as many digits as its standard deviation tells, or that there is none."""
     if row[name] is None:
         return '<span title="it does not exist">none</span>'
-    return markup(number_beside(row[name], row["sd"]))
+    return markup(number_beside(row[name], row["sd"], digits))
 
 
 def _span(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.terms.declaration.wording import escaped, text_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 LIBRARIES = ("pandas", "polars")
 """Libraries of frames, the one that is taken first where both are installed first."""
@@ -62,11 +62,24 @@ class Table(list[dict[str, Any]]):
         What the rows are, for a reader.
     notes : sequence of str
         What has to be said beside the numbers, a sentence each; shown above them.
+    in_words : callable, optional
+        Returns rows as people read them, with labels for names; frames have the names.
+    digits : callable, optional
+        Returns how many digits after the point a parameter is shown with, or None.
     """
 
-    def __init__(self, rows: Iterable[dict[str, Any]], *, title: str = "", notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        rows: Iterable[dict[str, Any]],
+        *,
+        title: str = "",
+        notes: Sequence[str] = (),
+        in_words: Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]] = list,
+        digits: Callable[[str], int | None] = lambda _: None,
+    ) -> None:
         super().__init__(rows)
         self.title, self.notes = title, tuple(notes)
+        self.in_words, self.digits = in_words, digits
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -96,23 +109,30 @@ class Table(list[dict[str, Any]]):
 
         return pa.Table.from_pylist(list(self)).__arrow_c_stream__(requested_schema)
 
+    def _shown(self) -> tuple[list[str], list[list[str]]]:
+        """Return the names of columns, and the texts of the first rows."""
+        first = self[:MOST_SHOWN]
+        named = self.in_words(first)
+        texts = [
+            texts_of(row, self.digits(of.get("parameter", ""))) for row, of in zip(named, first, strict=True)
+        ]
+        return list(named[0]) if named else [], texts
+
     def __str__(self) -> str:
-        shown = self[:MOST_SHOWN]
-        columns = [escaped(name) for name in self.columns]
-        body = (
-            text_table(columns, [[escaped(text) for text in texts_of(row)] for row in shown]) if self else ""
-        )
+        columns, shown = self._shown()
+        cells = [[escaped(text) for text in row] for row in shown]
+        body = text_table([escaped(name) for name in columns], cells) if self else ""
         left = [f"... and {len(self) - len(shown)} more rows"] if len(self) > len(shown) else []
         head = [escaped(line) for line in (self.title, *self.notes) if line]
         return "\n".join([*head, *([""] if head else []), body, *left])
 
     def _repr_html_(self) -> str:
-        shown = self[:MOST_SHOWN]
-        cells = [[markup(text) for text in texts_of(row)] for row in shown]
+        columns, shown = self._shown()
+        cells = [[markup(text) for text in row] for row in shown]
         return card(
             self.title,
             warnings=self.notes,
-            body=html_table(self.columns, cells, numbers_of(self)),
+            body=html_table(columns, cells, numbers_of(self)),
             foot=[f"The first {len(shown)} of {len(self)} rows."] if len(self) > len(shown) else [],
         )
 
@@ -136,11 +156,21 @@ def text_of(value: object) -> str:
     return f"{value:.{_DIGITS}g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-def texts_of(row: Mapping[str, Any]) -> list[str]:
-    """Return a row's values as text; numbers beside a standard deviation to as many digits as that tells."""
+def texts_of(row: Mapping[str, Any], digits: int | None = None) -> list[str]:
+    """Return a row's values as text; numbers beside a standard deviation to as many digits as that tells.
+
+    Parameters
+    ----------
+    row : mapping
+    digits : int, optional
+        After the point, in place of these; of the standard deviation itself never.
+    """
     sd = row.get("sd", row.get("noise_sd"))
     return [
-        number_beside(value, sd) if isinstance(value, float) else text_of(value) for value in row.values()
+        number_beside(value, sd, None if name in _SPREADS else digits)
+        if isinstance(value, float) and name in _IN_THE_UNIT
+        else text_of(value)
+        for name, value in row.items()
     ]
 
 
@@ -152,8 +182,15 @@ def numbers_of(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
     ]
 
 
-def number_beside(value: float, sd: object) -> str:
-    """Return a number to as many digits as show two of its standard deviation."""
+_SPREADS = frozenset({"sd", "noise_sd"})
+_IN_THE_UNIT = _SPREADS | {"mean", "median", "lower", "upper", "estimate", "value"}
+"""Columns of numbers that a standard deviation is of; a probability beside them is none."""
+
+
+def number_beside(value: float, sd: object, digits: int | None = None) -> str:
+    """Return a number to as many digits as show two of its standard deviation, or so many after the point."""
+    if digits is not None and math.isfinite(value):
+        return f"{value:,.{digits}f}"
     if not isinstance(sd, float) or not math.isfinite(sd) or sd <= 0.0:
         return text_of(value)
     last = math.floor(math.log10(sd)) - 1

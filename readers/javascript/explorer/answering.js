@@ -2,7 +2,7 @@
 // by a newer question is left undone.
 
 import { contrast } from "./contrast.js";
-import { entriesOf, lawOf } from "./reading.js";
+import { lawOf } from "./reading.js";
 
 export const NOISE_AWARE = "noise-aware";
 export const PLUG_IN = "plug-in";
@@ -46,7 +46,7 @@ export async function answer(reader, statistic, question, isOvertaken, show) {
     reader.posterior(statistic.name, keys, { prior, nPrior, method, parameters }, pause);
   const plugIn = await posterior(cell, PLUG_IN, []);
   await pause();
-  const entries = entriesOf(plugIn, statistic);
+  const entries = reader.entries(plugIn, statistic);
   const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
   const side = (kind, of) => {
     const law = lawOf(of, entry);

@@ -43,7 +43,7 @@ export function answers(page) {
     replace(conflict, conflictsOf(page, answer));
     replace(headline, ...sentence(page, answer));
     paint();
-    replace(numbers, lawTable(page, answer, DIGITS), comparisonTable(page, answer, DIGITS));
+    replace(numbers, lawTable(page, answer), comparisonTable(page, answer, DIGITS));
     replace(notes, notesOf(answer));
     fillBehind();
     const { parameter } = answer.entry;
@@ -171,7 +171,7 @@ export function shortName(page, answer, kind) {
 
 /** The name of the number that the axis is of. */
 export function axisName({ entry }) {
-  return entry.title;
+  return entry.title + (entry.unit ? ` (${entry.unit})` : "");
 }
 
 function sentence(page, { question, entry, sides, contrast }) {
@@ -179,7 +179,17 @@ function sentence(page, { question, entry, sides, contrast }) {
   const [low, high] = sides[0].interval.map((end) => brief(end, 4));
   if (sides[0].kind === PLUG_IN) return ["Summing over everything that the noise may hide…"];
   if (question.versus === null) {
-    const of = question.cell.length === 0 ? "" : ` for ${inWords(page, question.cell)}`;
+    const cell = inWords(page, question.cell);
+    if (entry.isNamed) {
+      return [
+        `${[entry.title, cell].filter(Boolean).join("; ")}: between `,
+        element("strong", {}, low),
+        " and ",
+        element("strong", {}, high),
+        `${entry.unit ? ` ${entry.unit}` : ""}, with ${percent} % probability.`,
+      ];
+    }
+    const of = cell === "" ? "" : ` for ${cell}`;
     return [
       `With ${percent} % probability, the ${entry.title}${of} lies between `,
       element("strong", {}, low),
@@ -190,9 +200,10 @@ function sentence(page, { question, entry, sides, contrast }) {
   }
   const names = [question.cell, question.versus].map((keys) => inWords(page, keys));
   if (contrast === undefined) return ["Comparing…"];
-  if (contrast === null) return [`The ${entry.title} of ${names[0]} and ${names[1]} cannot be compared here.`];
+  const subject = entry.isNamed ? entry.title : `The ${entry.title}`;
+  if (contrast === null) return [`${subject} of ${names[0]} and ${names[1]} cannot be compared here.`];
   return [
-    `The ${entry.title} is greater for ${names[0]} than for ${names[1]} with probability `,
+    `${subject} is greater for ${names[0]} than for ${names[1]} with probability `,
     element("strong", {}, chance(contrast.greater)),
     ".",
   ];

@@ -15,7 +15,7 @@ const MOST_SHOWN = 50;
  */
 export function combobox(group, id, choose) {
   const listId = freshId("keys");
-  const list = element("ul", { id: listId, role: "listbox", "aria-label": group.column, hidden: true });
+  const list = element("ul", { id: listId, role: "listbox", "aria-label": group.label, hidden: true });
   const note = element("p", { class: "hint", id: freshId("found") });
   const field = element("input", {
     id,

@@ -105,13 +105,13 @@ export function start(section, text) {
     }
     replace(
       unanswered,
-      element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
+      element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${page.words.statistic(statistic.name)}.`),
       element("p", { class: "hint" }, `${message}.`),
       element("p", {}, "Python and the command line work it out:"),
       element("pre", { tabindex: 0 }, commandCode(page, asked)),
       released,
     );
-    voice.textContent = `No posterior of ${statistic.name} here. The page says what to run instead.`;
+    voice.textContent = `No posterior of ${page.words.statistic(statistic.name)} here. The page says what to run instead.`;
   }
 
   function showForm(isAnswered) {

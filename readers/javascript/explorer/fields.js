@@ -44,13 +44,13 @@ export function keyField(group, choose) {
   if (group.size > MOST_OPTIONS) {
     const id = freshId("key");
     const { node, show } = combobox(group, id, choose);
-    return { node: element("div", { class: "field" }, element("label", { for: id }, group.column), node), show };
+    return { node: element("div", { class: "field" }, element("label", { for: id }, group.label), node), show };
   }
   const keys = Array.from({ length: group.size }, (_, index) => group.key(index));
   // Values are positions: an option's value would lose the spaces of a key.
   const field = choice(
-    group.column,
-    keys.map((text, index) => ({ value: String(index), text })),
+    group.label,
+    keys.map((key, index) => ({ value: String(index), text: group.called(key) })),
     (at) => choose(keys[Number(at)]),
   );
   return { node: field.node, show: (key) => field.show(String(keys.indexOf(key))) };

@@ -12,7 +12,7 @@ import { priorControl } from "./prior-control.js";
 export function form(page, ask) {
   const statistic = choice(
     "Statistic",
-    page.statistics.map(({ name }) => ({ value: name, text: name })),
+    page.statistics.map(({ name }) => ({ value: name, text: page.words.statistic(name) })),
     (name) => ask({ statistic: name, prior: "", shown: "" }),
   );
   const first = cellFields(page, (cell) => ask({ cell }));

@@ -18,6 +18,13 @@ export function written(value, digits = 4) {
   return decimals <= 0 ? value.toFixed(0) : rounded.toFixed(Math.min(decimals, 20));
 }
 
+/** Write a number to as many digits as show two of its standard deviation. */
+export function beside(value, sd) {
+  const decimals = 1 - Math.floor(Math.log10(sd));
+  const isPlain = Number.isFinite(value) && Number.isFinite(decimals) && decimals <= 7 && Math.abs(value) < 1e9;
+  return isPlain ? value.toFixed(Math.max(0, decimals)) : written(value);
+}
+
 /** Write a number shortly: without zeros at its end. */
 export function brief(value, digits = 4) {
   const text = written(value, digits);

@@ -1,9 +1,11 @@
 // What a page carries of its release, and what the release declares. Files are decoded when they are asked
 // for: a page with many cells opens at once.
 
+import { wordsOf } from "./words.js";
+
 /**
  * One group column.
- * @typedef {{column: string, size: number, key: function(number): string, has: function(string): boolean}} Group
+ * @typedef {{column: string, label: string, called: function(string): string, size: number, key: function(number): string, has: function(string): boolean}} Group
  *
  * One statistic, as the manifest has it.
  * @typedef {{name: string, family: string, columns: string[], parameters: Object}} Statistic
@@ -13,22 +15,28 @@
  * Read the data of the page.
  *
  * @param {string} text - of the script element `suffice-release`
- * @returns {{label: string, uri: string, name: string, epsilon: string, releaseId: string, nIsPublic: boolean,
+ * @returns {{label: string, uri: string, words: Object, name: string, epsilon: string, releaseId: string, nIsPublic: boolean,
  *   mostRows: number, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
  *   pathOf: function(string): string, file: function(string): Uint8Array}}
  */
 export function readPage(text) {
-  const { label, uri, manifest, files } = JSON.parse(text);
+  const { label, uri, manifest, about, files } = JSON.parse(text);
   const declared = JSON.parse(manifest);
+  const words = wordsOf(about);
   return {
     label,
     uri,
+    words,
     name: declared.name,
     epsilon: declared.epsilon,
     releaseId: declared.release_id,
     nIsPublic: declared.n !== null,
     mostRows: declared.max_total_rows,
-    groups: declared.groups.map(group),
+    groups: declared.groups.map((one) => ({
+      ...group(one),
+      label: words.column(one.column),
+      called: (key) => words.key(one.column, key),
+    })),
     // A posterior sample has no statistics to start from.
     statistics: declared.statistics.filter(({ mechanism }) => mechanism === "discrete_laplace"),
     manifestBytes: new TextEncoder().encode(manifest),
@@ -65,7 +73,7 @@ export function matching(group, typed, most) {
   let found = 0;
   for (let index = 0; index < group.size; index += 1) {
     const key = group.key(index);
-    const at = wanted === "" ? 0 : key.toLowerCase().indexOf(wanted);
+    const at = wanted === "" ? 0 : Math.max(key.toLowerCase().indexOf(wanted), group.called(key).toLowerCase().indexOf(wanted));
     if (at < 0) continue;
     found += 1;
     const list = at === 0 ? beginning : holding;

@@ -12,7 +12,7 @@ const MOST_KEPT = 60;
  *
  * One entry of a posterior: a parameter, or a category of one.
  * @typedef {{key: string, index: number, parameter: string, category: string|null, label: string, title: string,
- *   support: number[]}} Entry
+ *   unit: string, isNamed: boolean, support: number[]}} Entry
  */
 
 /**
@@ -49,7 +49,7 @@ export function reading(page) {
       return kept.get(key);
     },
 
-    entries: entriesOf,
+    entries: (posterior, statistic) => entriesOf(posterior, statistic, page.words),
 
     /** What was released of one cell: quantities with the standard deviations of their noise. */
     async table(statistic, cell) {
@@ -59,16 +59,19 @@ export function reading(page) {
 }
 
 /** The entries of a posterior, in order: its parameters, those of categories by the category alone. */
-export function entriesOf(posterior, statistic) {
+export function entriesOf(posterior, statistic, words) {
   return posterior.parameters.map((key, index) => {
     const [, parameter, category] = /^(\w+)\[(.*)\]$/s.exec(key) ?? [null, key, null];
+    const named = words.number(statistic.name, parameter, category);
     return {
       key,
       index,
       parameter,
       category,
-      label: category ?? parameter,
-      title: `${parameter} of ${statistic.name}${category === null ? "" : ` = ${category}`}`,
+      label: category === null ? parameter : words.value(statistic.name, category),
+      title: named?.title ?? `${parameter} of ${statistic.name}${category === null ? "" : ` = ${category}`}`,
+      unit: named?.unit ?? "",
+      isNamed: named !== null,
       support: supportOf(parameter),
     };
   });

@@ -69,9 +69,9 @@ export function whereOf(page, keys) {
   return Object.fromEntries(page.groups.map(({ column }, index) => [column, keys[index]]));
 }
 
-/** A cell in words, as `origin=JFK, month=1`. */
+/** A cell in words, as `Kennedy, January`, or as `origin=JFK, month=1`. */
 export function inWords(page, keys) {
-  return page.groups.map(({ column }, index) => `${column}=${keys[index]}`).join(", ");
+  return page.groups.map(({ column }, index) => page.words.cell(column, keys[index]) ?? `${column}=${keys[index]}`).join(", ");
 }
 
 function cellOf(keys, page) {

@@ -2,12 +2,12 @@
 
 import { axisName, shortName } from "./answers.js";
 import { element } from "./dom.js";
-import { brief, written } from "./numbers.js";
+import { beside, brief, written } from "./numbers.js";
 
 const ROWS = 25;
 
 /** One column a posterior: mean, standard deviation, interval. */
-export function lawTable(page, answer, digits) {
+export function lawTable(page, answer) {
   const { sides } = answer;
   const { mass } = answer.question;
   const [low, high] =
@@ -20,10 +20,10 @@ export function lawTable(page, answer, digits) {
     values: [law.mean, law.sd, ...interval],
   }));
   return columnTable(
-    `Posteriors of the ${axisName(answer)}`,
+    `Posteriors of ${answer.entry.isNamed ? "" : "the "}${axisName(answer)}`,
     columns,
     ["mean", "standard deviation", low, high],
-    digits,
+    (value, [, sd]) => beside(value, sd),
   );
 }
 
@@ -46,7 +46,7 @@ export function comparisonTable(page, answer, digits) {
     "Comparison",
     columns.filter((column) => column !== null),
     rows,
-    digits,
+    (value) => written(value, digits),
   );
 }
 
@@ -54,13 +54,13 @@ function ends({ median, lower, upper }) {
   return [median, lower, upper];
 }
 
-function columnTable(caption, columns, rows, digits) {
+function columnTable(caption, columns, rows, write) {
   const body = rows.map((name, at) =>
     element(
       "tr",
       {},
       element("th", { scope: "row" }, name),
-      columns.map(({ kind, values }) => element("td", { "data-kind": kind }, written(values[at], digits))),
+      columns.map(({ kind, values }) => element("td", { "data-kind": kind }, write(values[at], values))),
     ),
   );
   return table(caption, ["", ...columns.map(({ name }) => name)], body);

@@ -1,7 +1,7 @@
 /** What a release, a prior or a question breaks: `code` for programs, `message` for people. */
 export class ReleaseError extends Error {
   /**
-   * @param {string} code One of `manifest`, `file`, `signature`, `withdrawn`, `statistic`, `cell`, `prior`, `method`,
+   * @param {string} code One of `manifest`, `file`, `signature`, `withdrawn`, `about`, `statistic`, `cell`, `prior`, `method`,
    *   `clipping`, `resolution`, `usage`.
    * @param {string} message Which rule, at which place, and what to do; at most 500 characters.
    */

@@ -1,7 +1,7 @@
 /** What a release, a prior or a question breaks. */
 export declare class ReleaseError extends Error {
   readonly code:
-    | "manifest" | "file" | "signature" | "withdrawn" | "statistic" | "cell" | "prior" | "method" | "clipping"
+    | "manifest" | "file" | "signature" | "withdrawn" | "about" | "statistic" | "cell" | "prior" | "method" | "clipping"
     | "resolution" | "usage";
 }
 
@@ -15,6 +15,23 @@ export interface ReadOptions {
   withdrawn?: boolean;
   /** The statistics whose files are read and checked; by default all. */
   statistics?: string[];
+}
+
+export interface Words {
+  label?: string;
+  unit?: string;
+  digits?: number;
+  description?: string;
+}
+
+export interface About {
+  title?: string;
+  description?: string;
+  licence?: string;
+  contact?: string;
+  source?: string;
+  statistics?: Record<string, Words & { values?: Record<string, string>; parameters?: Record<string, Words> }>;
+  keys?: Record<string, { label?: string; unit?: string; description?: string; values?: Record<string, string> }>;
 }
 
 export interface Statistic {
@@ -101,6 +118,8 @@ export interface Release {
   readonly signatureStatus: "checked" | "not_checked" | "unsigned";
   /** Why it was withdrawn; null where it was not. */
   readonly withdrawal: { reason: string; created: string } | null;
+  /** What its owner calls things; empty where there are no words. Their text is others': escape it. */
+  readonly about: About;
   readonly statistics: Statistic[];
   readonly groups: { column: string; kind: string; keys: (string | number)[] }[];
   readonly nCells: number;

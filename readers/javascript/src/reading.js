@@ -1,5 +1,6 @@
 /** From bytes to a checked release. */
 
+import { readAbout } from "./about.js";
 import { sha256 } from "./bytes.js";
 import { decode } from "./canonical_json.js";
 import { ReleaseError, shown } from "./errors.js";
@@ -33,9 +34,10 @@ export async function readRelease(manifestBytes, files, { publicKeys, statistics
   if (withdrawal !== null && withdrawn !== true) {
     throw new ReleaseError("withdrawn", `the release was withdrawn: ${shown(withdrawal.reason)}; withdrawn: true reads it all the same`);
   }
+  const about = await readAbout(given, manifest, manifestBytes, publicKeys);
   const wanted = new Set(statistics ?? manifest.statistics.map(({ name }) => name));
   checkFiles(manifest, given, wanted);
-  return new Release(manifest, given, status, wanted, withdrawal);
+  return new Release(manifest, given, status, wanted, withdrawal, about);
 }
 
 /** What stands beside a manifest whose release is faulty; null where nothing does. */

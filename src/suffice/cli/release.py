@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
@@ -9,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 import typer
 
 from suffice.cli import messages, options, output, windows
-from suffice.cli.output import note_withdrawn, say
+from suffice.cli.output import in_line, note_withdrawn, say
+from suffice.errors import StorageError
 from suffice.monitoring.records import counting_refusals
 from suffice.pipeline.terms.declaration.documents import document, printed
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.declaration.documents import Count, Exact, Sha256, ShortId, UnitNullsName
     from suffice.releasing.rehearsal import Rehearsal
     from suffice.releasing.run import ReleaseStatus
@@ -104,9 +107,21 @@ def show(
     if as_json:
         output.print_json(shown)
         return
+    for field, value in _said(opened.about):
+        say(f"{field:<18} {in_line(value)}")
     _print_release(shown)
     say("\nwhat can be asked, with suffice table and suffice posterior:\n")
     output.print_rows(opened.statistics.table())
+
+
+def _said(about: About) -> Iterator[tuple[str, str]]:
+    """Give what the owner of a release says of it, and what group columns are called."""
+    for field in ("title", "description", "source", "licence", "contact"):
+        if value := getattr(about, field):
+            yield field, value
+    for column in about.keys:
+        if (called := about.column(column)) != column:
+            yield f"cells by {column}", called
 
 
 def list_releases(
@@ -137,9 +152,16 @@ def list_releases(
     for entry in listed:
         named.setdefault(entry.name, []).append(entry.edition)
     if name is None:
+        titles = _titles(listed)
         output.print_rows(
             [
-                {"name": each, "releases": len(editions), "first": editions[0], "last": editions[-1]}
+                {
+                    "name": each,
+                    **({"title": titles.get(each, "")} if any(titles.values()) else {}),
+                    "releases": len(editions),
+                    "first": editions[0],
+                    "last": editions[-1],
+                }
                 for each, editions in named.items()
             ]
         )
@@ -147,6 +169,24 @@ def list_releases(
         output.print_rows([{"edition": entry.edition, "release_id": entry.release_id} for entry in listed])
     first = next(iter(named))
     say(f"\nwhat can be asked: suffice show {first}; its editions: suffice list --name {first}")
+
+
+_MOST_TITLES = 50
+"""Names whose titles are looked up: two small files of the last release of each."""
+
+
+def _titles(listed: Sequence[ListedRelease]) -> dict[str, str]:
+    """Return the title of the last release of each name; empty where there is none to read."""
+    from suffice.storage.releases.release_store import locate
+    from suffice.storage.signatures.signing import pinned_keys
+
+    titles: dict[str, str] = {}
+    last = {entry.name: entry for entry in listed}
+    for name, entry in list(last.items())[:_MOST_TITLES]:
+        with contextlib.suppress(StorageError):  # who opens it is told
+            location = locate(entry.uri)
+            titles[name] = location.wording(*location.manifest(), pinned_keys()).about.title or ""
+    return titles
 
 
 class ReleaseList(TypedDict):
@@ -178,7 +218,7 @@ _KEYS = (
     "name=release.name dataset=release.dataset window=release.window *of_window "
     "release_id=release.release_id uri=release.uri epsilon=release.epsilon neighboring=release.neighboring "
     "unit=release.unit max_rows? unit_nulls? contract audit one_unit=release.one_unit status signed_by "
-    "signature files"
+    "signature about? files"
 )
 
 
@@ -212,6 +252,11 @@ class ShownRelease:
     def audit(self) -> Sha256 | None:
         """Of the audit of the plan."""
         return self.release.manifest.get("audit")
+
+    @property
+    def about(self) -> dict[str, Any] | None:
+        """What its owner says of it; None where that is nothing."""
+        return self.release.about.document() or None
 
     @property
     def signed_by(self) -> ShortId | None:

@@ -67,14 +67,14 @@ def table(
 
         footer = footer_of(stated.source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
-            statistic_table.draw(written, title=f"{opened.label}: {statistic}", footer=footer)
+            statistic_table.draw(written, title=opened.titled(statistic), footer=footer)
     if as_json:
         output.print_json(document(stated))
         return
     if out is None:
         output.print_part(statistic_table.shown, statistic_table.n_cells)
         limit = len(stated.rows) if every_cell else output.MOST_ROWS
-        output.print_rows(stated.rows, limit=limit)
+        output.print_rows(opened.in_words(statistic, stated.rows), limit=limit)
         output.print_left_out(statistic_table.shown, statistic_table.n_cells)
         statistic_table.say_more()
         output.print_rows_of(stated.plan.rows_of, statistic_table.what)
@@ -179,7 +179,7 @@ def _estimates(release: Release, statistic: str, where: dict[str, str], *, whole
     def draw(path: Path, **texts: str) -> None:
         from suffice.plots.tables import plot_table  # the plot extra
 
-        plot_table(chosen, path, **texts)
+        plot_table(chosen, path, about=release.about, **texts)
 
     return _Table(
         shown=len(chosen.values),
@@ -210,7 +210,7 @@ def _sample(release: Release, asked: ReleasedSample, *, whole: bool) -> _Table:
     def draw(path: Path, **texts: str) -> None:
         from suffice.plots.tables import plot_sample  # the plot extra
 
-        plot_sample(chosen, path, **texts)
+        plot_sample(chosen, path, about=release.about, **texts)
 
     return _Table(
         shown=shown,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -15,6 +15,9 @@ from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.profile.settings import pinned_profile, setting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def withdraw(
@@ -54,19 +57,25 @@ class DescribedFile(TypedDict):
 
 def describe(
     release: ReleaseArgument,
+    words: Annotated[
+        Path | None,
+        typer.Argument(metavar="[SPEC_OR_ABOUT.yaml]", help="Words that replace those the release has."),
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Write them here; else beside the release's manifest."),
+        typer.Option("--out", metavar="DIR", help="Write the two here; else beside the release's manifest."),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     public_keys: PublicKeyOption = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Write datapackage.json and croissant.json, made of the manifest alone, where they are missing."""
-    from suffice.storage.operations.publishing import describe_release, descriptions_of
+    """Mend a release's title, labels and units; write missing datapackage.json and croissant.json."""
+    from suffice.storage.operations.publishing import describe_release, descriptions_of, mend_words
 
-    if out is None:
+    if words is not None:
+        written = _mend(release, words, out, store=store, public_keys=public_keys, mend=mend_words)
+    elif out is None:
         written = describe_release(release, store=store, public_keys=public_keys, allowed=_check_store)
     else:
         made = descriptions_of(release, store=store, public_keys=public_keys)
@@ -84,6 +93,33 @@ def describe(
         return
     for place, status in written.items():
         say(f"{status.replace('_', ' ')}: {place}")
+
+
+def _mend(
+    release: str,
+    words: Path,
+    out: Path | None,
+    *,
+    store: str,
+    public_keys: list[str] | None,
+    mend: Callable[..., dict[str, str]],
+) -> dict[str, str]:
+    """Put the words of a spec, or of a file of words alone, beside a release's manifest."""
+    from suffice.pipeline.spec.spec import load_about
+    from suffice.storage.signatures.signing import signer_from_environment
+
+    if out is not None:
+        message = "--out: words are put beside the release's manifest: leave it out, or leave them out"
+        raise UsageError(message)
+    return mend(
+        release,
+        load_about(words),
+        created=dt.datetime.now(dt.UTC),
+        store=store,
+        public_keys=public_keys,
+        signer=signer_from_environment(),
+        allowed=_check_store,
+    )
 
 
 def _make_folder(folder: Path) -> None:

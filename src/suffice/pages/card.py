@@ -19,6 +19,7 @@ from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.released.table import texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -85,7 +86,10 @@ def release_facts(release: Release, statistic: NoisyStatistic) -> dict[str, obje
     """Return what a release states of itself and of one statistic."""
     signature = release.manifest["signature"]
     parameters = statistic.plan.parameters
+    about = release.about
+    said = {name: getattr(about, name) for name in ("title", "source", "licence", "contact")}
     facts: dict[str, object] = {
+        **{name: text for name, text in said.items() if text},
         "name": release.name,
         "dataset": release.dataset,
         "window": release.window,
@@ -152,7 +156,9 @@ def says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterab
 
 
 def _model_of(posterior: Posterior) -> str:
-    """Return the family's name in words, after its article."""
+    """Return the family's name in words, after its article; a labelled statistic's stands below."""
+    if posterior.about.words(posterior.statistic).label:
+        return "the"
     name = posterior.family.replace("_", " ")
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
@@ -221,6 +227,7 @@ def card(
     statistic = release.statistic(posterior.statistic)
     kind = posterior.interval_kind(interval)
     rows = summarise(posterior, mass, draws, rng, interval=kind)
+    named = release.about.rows(posterior.statistic, rows, posterior.groups)
     figures = [
         parameter_figure(
             posterior, name, mass=mass, interval=kind, draws=draws, rng=rng, most_intervals=MOST_ROWS
@@ -231,7 +238,10 @@ def card(
         "card.html",
         styles=("style.css", "figures.css", "card.css"),
         mark=MARK,
-        title=f"{release.name}: {posterior.statistic}",
+        title=release.titled(posterior.statistic),
+        label=release.about.label(posterior.statistic),
+        about=release.about,
+        description=release.about.words(posterior.statistic).description or "",
         release=release,
         posterior=posterior,
         epsilon=format_epsilon(statistic.plan.epsilon),
@@ -239,8 +249,11 @@ def card(
         intervals=count,
         warnings=warnings_of(posterior, statistic),
         figures=[(figure, markup(figure.svg)) for figure in figures],
-        columns=[*_columns(rows)],
-        rows=[_cells(row) for row in rows],
+        columns=[*_columns(named)],
+        rows=[
+            _cells(row, release.about.digits(posterior.statistic, of["parameter"]))
+            for row, of in zip(named, rows, strict=True)
+        ],
         posterior_facts=posterior_facts(posterior, mass, kind, draws, seed),
         release_facts=release_facts(release, statistic),
         says=list(says(posterior, statistic, mass)),
@@ -254,10 +267,11 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, bool]]:
     return [(name, position >= len(names) - len(_NUMBERS)) for position, name in enumerate(names)]
 
 
-def _cells(row: Mapping[str, Any]) -> list[tuple[str, bool]]:
+def _cells(row: Mapping[str, Any], digits: int | None) -> list[tuple[str, bool]]:
     """What cells of a row say, and whether they are numbers."""
-    labels, numbers = list(row.values())[: -len(_NUMBERS)], list(row.values())[-len(_NUMBERS) :]
+    texts = [*zip(row.values(), texts_of(row, digits), strict=True)]
+    labels, numbers = texts[: -len(_NUMBERS)], texts[-len(_NUMBERS) :]
     return [
-        *(("" if value is None else str(value), False) for value in labels),
-        *(("none" if value is None else f"{value:.6g}", True) for value in numbers),
+        *(("" if value is None else str(value), False) for value, _ in labels),
+        *(("none" if value is None else text, True) for value, text in numbers),
     ]

@@ -364,7 +364,7 @@ def parameter_figure(
     flat = marks.reshape(-1, 5)
     labels = posterior.entry_names(parameter)
     kind = NOISE_AWARE if posterior.method == NOISE_AWARE else PLUG_IN
-    heading = ", ".join(posterior.groups)
+    heading = ", ".join(posterior.about.groups(posterior.groups))
     about = f"{axis[0].upper()}{axis[1:]}"
     ends_text = f"{100 * mass:g} % {posterior.interval_kind(interval)} interval"
     if len(labels) > most_intervals:

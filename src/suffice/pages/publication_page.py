@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 from suffice.data_files.first_rows import MOST_COLUMNS, first_rows
 from suffice.data_files.tables import METADATA_SUFFIX
 from suffice.errors import PublicationCorruptError
-from suffice.pages.drawing import DrawnInterval, common_scale, fitted, number, row, row_axis
+from suffice.pages.drawing import DrawnInterval, common_scale, fitted, row, row_axis
 from suffice.pages.release_page import MOST_TABLE_ROWS, Link, Site, size_text, table_rows
 from suffice.pages.rendering import asset, is_inert_policy, render
-from suffice.pages.statistic_view import ForestRow
+from suffice.pages.statistic_view import ForestRow, interval_text
+from suffice.pipeline.spec.about import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from markupsafe import Markup
 
+    from suffice.pipeline.spec.about import About
     from suffice.storage.publications.publication import Publication, PublishedEntry
 
 LARGEST_PARQUET = 64 * 2**20
@@ -81,18 +83,14 @@ class PublishedTable:
     n_rows: int
     forests: tuple[Forest, ...] = ()
     note: str = ""
-
-    @property
-    def title(self) -> str:
-        """What it is of, as a heading says it."""
-        return self.name.removesuffix("-summaries")
+    title: str = ""
 
 
-def published_tables(publication: Publication) -> list[PublishedTable]:
+def published_tables(publication: Publication, about: About = NOTHING) -> list[PublishedTable]:
     """Read the first rows of each table of summaries; of parts, those of the first.
 
     A table is read from Parquet, or from JSON where it is not published as Parquet; bytes are checked before
-    they are parsed.
+    they are parsed. Rows are in the words of the release.
 
     Raises
     ------
@@ -106,7 +104,7 @@ def published_tables(publication: Publication) -> list[PublishedTable]:
         name = _table_of(entry)
         if name is not None:
             tables.setdefault(name, []).append(entry)
-    return [_table(publication, name, entries) for name, entries in [*tables.items()][:MOST_TABLES]]
+    return [_table(publication, about, name, entries) for name, entries in [*tables.items()][:MOST_TABLES]]
 
 
 def _table_of(entry: PublishedEntry) -> str | None:
@@ -119,7 +117,11 @@ def _table_of(entry: PublishedEntry) -> str | None:
     return entry.name.rpartition(".")[0] if entry.role == "summaries" and entry.format in _RANK else None
 
 
-def _table(publication: Publication, name: str, entries: Sequence[PublishedEntry]) -> PublishedTable:
+def _table(
+    publication: Publication, about: About, name: str, entries: Sequence[PublishedEntry]
+) -> PublishedTable:
+    statistic = name.removesuffix("-summaries")
+    title = about.label(statistic)
     if entries[0].role == "part":
         first, n_rows = min(entries, key=lambda entry: entry.name), sum(entry.rows or 0 for entry in entries)
     else:
@@ -127,7 +129,11 @@ def _table(publication: Publication, name: str, entries: Sequence[PublishedEntry
         n_rows = first.rows or 0
     if first.size > (LARGEST_JSON if first.format == "json" else LARGEST_PARQUET):
         return PublishedTable(
-            name=name, rows=[], n_rows=n_rows, note="This table is too large for a page: download it."
+            name=name,
+            title=title,
+            rows=[],
+            n_rows=n_rows,
+            note="This table is too large for a page: download it.",
         )
     data = publication.read(first.name)
     if first.format == "json":
@@ -135,8 +141,10 @@ def _table(publication: Publication, name: str, entries: Sequence[PublishedEntry
     else:
         rows, _ = first_rows(data, MOST_TABLE_ROWS, rows=first.rows)
     shown = [{_cut(column): _cut(value) for column, value in row.items()} for row in rows]
+    shown = about.rows(statistic, shown, [column for column in about.keys if shown and column in shown[0]])
     return PublishedTable(
         name=name,
+        title=title,
         rows=shown,
         n_rows=n_rows,
         forests=tuple(_forests(shown, n_rows)),
@@ -208,8 +216,10 @@ def _forests(rows: Sequence[Mapping[str, Any]], n_rows: int) -> Iterator[Forest]
                 ForestRow(
                     label=_label(record) or name,
                     chart=row(interval, x),
-                    middle=number(interval.middle),
-                    interval=f"{number(interval.low)} to {number(interval.high)}",
+                    middle=interval_text(interval.middle, interval),
+                    interval=" to ".join(
+                        interval_text(end, interval) for end in (interval.low, interval.high)
+                    ),
                 )
                 for record, interval in drawn
             ),
@@ -363,7 +373,7 @@ def _what_is(file: Mapping[str, Any]) -> str:
     described = file["name"].removesuffix(METADATA_SUFFIX)
     if described != file["name"]:
         return f"says what the columns of {described} are, and what they rest on"
-    rows = "" if file["rows"] is None else f", {file['rows']:,} rows"
+    rows = "" if file["rows"] is None else f", {file['rows']:,} {'row' if file['rows'] == 1 else 'rows'}"
     return f"{_ROLES[file['role']]}{rows}"
 
 

@@ -16,7 +16,10 @@ from suffice.pages.drawing import number
 from suffice.pages.rendering import render
 from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE, picture
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.spec.about import is_address
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.released.table import Table, texts_of
 from suffice.storage.releases.descriptions import citation
 
 if TYPE_CHECKING:
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
     from suffice.pages.statistic_view import StatisticView
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.spec.about import StatisticWords
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 _SPECIAL = re.compile(r"([&%$#_{}])")
 
@@ -35,7 +40,7 @@ def bibtex(facts: Mapping[str, Any], url: str | None) -> str:
         return _SPECIAL.sub(r"\\\1", str(value))
 
     fields = {
-        "title": f"{{{text(facts['label'])}}}: a differentially private release of "
+        "title": f"{{{text(facts['title'] or facts['label'])}}}: a differentially private release of "
         f"{{{text(facts['dataset'])}}}",
         "year": facts["created"][:4],
         "month": str(int(facts["created"][5:7])),
@@ -51,19 +56,20 @@ def bibtex(facts: Mapping[str, Any], url: str | None) -> str:
 
 def lead(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> str:
     """Say what was released, in a sentence or two."""
-    names = [statistic["name"] for statistic in facts["statistics"]]
+    names = [view.label for view in views]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     cells = f" in each of {facts['cells']:,} cells" if facts["cells"] > 1 else ""
     window = "" if facts["window"] == "all" else f" for {facts['window']}"
-    sampled = [view.name for view in views if view.kind == SAMPLE]
+    sampled = [view.label for view in views if view.kind == SAMPLE]
     if len(sampled) == len(views):
         return (
             f"Posterior samples of {listed}{cells}{window}, drawn once under differential privacy, from "
             "posteriors that are as flat as privacy asks for."
         )
     besides = f" Of {', '.join(sampled)} posterior samples were drawn instead." if sampled else ""
+    what = listed if any(view.has_label for view in views) else f"Sufficient statistics of {listed}"
     return (
-        f"Sufficient statistics of {listed}{cells}{window}, released once under differential privacy: every "
+        f"{what}{cells}{window}, released once under differential privacy: every "
         f"number carries noise of a stated distribution, and posteriors take it into account.{besides}"
     )
 
@@ -80,7 +86,9 @@ def sentence(release: Release, view: StatisticView) -> str:
     """Say what a statistic is of, and what its picture shows."""
     plan = release.plan_of(view.name)
     columns = ", ".join(plan.columns)
-    parameters = plan.parameters
+    parameters, words = plan.parameters, release.about.words(view.name)
+    if words.label:
+        return " ".join(_in_words(plan, words, view))
     of = f"Of column {columns}" if len(plan.columns) == 1 else f"Of columns {columns}"
     bounds = ""
     if plan.columns and parameters.lower is not None and parameters.upper is not None:
@@ -92,15 +100,35 @@ def sentence(release: Release, view: StatisticView) -> str:
     return f"{of}{bounds}, modelled as {family}: the picture shows {_a_parameter(view)}."
 
 
+def _in_words(plan: StatisticPlan, words: StatisticWords, view: StatisticView) -> Iterator[str]:
+    """Say the same in the words of the release's owner, a sentence each."""
+    if words.description:
+        yield words.description if words.description.endswith((".", "!", "?")) else f"{words.description}."
+    bounds = plan.parameters.lower, plan.parameters.upper
+    if plan.columns and None not in bounds:
+        lower, upper = (number(float(bound), 9) for bound in bounds if bound is not None)
+        unit = f" {words.unit}" if words.unit else ""
+        yield f"Values count from {lower} to {upper}{unit}, and what lies beyond as these."
+    drawn = {SAMPLE: "draws", NOISE: "estimates"}.get(view.kind, "")
+    what = ", ".join(filter(None, (view.number_label, drawn)))
+    yield f"Shown{_of_each(view)}: {what}."
+
+
 def _a_parameter(view: StatisticView) -> str:
     name = view.shown_of.replace("_", " ")
     if view.kind == SAMPLE:
         return f"draws of the {name}"
     if view.kind == NOISE:
         return f"estimates of the {name}"
-    cells = " of each cell" if view.n_cells > 1 else ""
-    entries = " and category" if len(view.entries) > 1 else ""
-    return f"the {name}{cells}{entries if cells else (' of each category' if entries else '')}"
+    return f"the {name}{_of_each(view)}"
+
+
+def _of_each(view: StatisticView) -> str:
+    parts = [
+        *(["cell"] if view.n_cells > 1 else []),
+        *(["category"] if len(view.entries) > 1 else []),
+    ]
+    return f" of each {' and '.join(parts)}" if parts else ""
 
 
 def lines(views: Sequence[StatisticView], uri: str) -> dict[str, str]:
@@ -173,7 +201,7 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
             "Each interval stands alone: with many cells, some intervals miss. Differences need draws of "
             "both."
         )
-    clipped = [view.name for view in views if FAMILIES[view.family].outside is not None]
+    clipped = [view.label for view in views if FAMILIES[view.family].outside is not None]
     if clipped:
         yield (
             f"Values beyond the public bounds were clipped ({', '.join(clipped)}): where that matters, "
@@ -268,8 +296,15 @@ class Cell:
 
 
 def table_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_TABLE_ROWS) -> list[dict[str, Cell]]:
-    """Return rows as pages show them, at most so many."""
-    return [{column: _cell(value) for column, value in row.items()} for row in rows[:most]]
+    """Return rows as pages show them, at most so many; those of a `Table` in its words.
+
+    Numbers beside a standard deviation have as many digits as that tells.
+    """
+    first = [dict(row) for row in rows[:most]]
+    if not isinstance(rows, Table):
+        return [_cells(row, None) for row in first]
+    digits = [rows.digits(row.get("parameter", "")) for row in first]
+    return [_cells(row, after) for row, after in zip(rows.in_words(first), digits, strict=True)]
 
 
 def release_page(
@@ -313,7 +348,7 @@ def release_page(
     signature_note : str
         What is known of the signature.
     """
-    data_size = sum(map(len, files.values()))
+    about, data_size = release.about, sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED
     ordered = _ordered_groups(release)
     url = f"{site.base_url}/{path}" if site.base_url else None
@@ -326,6 +361,13 @@ def release_page(
         here="",
         crumbs=[("Data", "index.html"), (series.label, series.path)],
         facts=facts,
+        title=about.title or release.name,
+        about=about,
+        stated=[
+            (field.capitalize(), value, is_address(value))
+            for field in ("source", "licence", "contact")
+            if (value := getattr(about, field))
+        ],
         lead=lead(facts, views),
         protects=protects(facts),
         protected=facts["unit"].removeprefix("column:"),
@@ -362,19 +404,21 @@ def _statistic(
     release: Release, view: StatisticView, position: int, ordered: Sequence[str]
 ) -> dict[str, Any]:
     plan = release.plan_of(view.name)
-    rows = table_rows(view.rows)
+    rows = table_rows(release.in_words(view.name, view.rows))
     more = f", the first {len(rows)} of {len(view.rows):,}" if len(rows) < len(view.rows) else ""
-    heading = ", ".join(view.keys[0]) if view.keys and view.keys[0] else view.shown_of
+    columns = view.keys[0] if view.keys else {}
+    heading = ", ".join(map(release.about.column, columns)) or view.shown_in_words
     return {
         "view": view,
         "anchor": f"statistic-{position + 1}",
         "picture": picture(view, ordered),
         "sentence": sentence(release, view),
         "rows": rows,
-        "n_rows": f"{len(rows):,}",
-        "caption": f"{view.name}: {_TABLES[view.kind]}{more}",
+        "n_rows": counted(len(rows), "row"),
+        "caption": f"{view.label}: {_TABLES[view.kind]}{more}",
         "key_heading": heading,
         "facts": {
+            **_asked_as(view, plan),
             **view.facts,
             "epsilon of this statistic": format_epsilon(plan.epsilon),
             **(
@@ -389,6 +433,14 @@ def _statistic(
     }
 
 
+def _asked_as(view: StatisticView, plan: StatisticPlan) -> dict[str, str]:
+    """Return what the statistic is in the release, where the page calls it otherwise."""
+    if not view.has_label:
+        return {}
+    columns = {"columns read": ", ".join(plan.columns)} if plan.columns else {}
+    return {"name in the release": view.name, **columns, "model": view.family.replace("_", " ")}
+
+
 _TABLES = {POSTERIOR: "posterior", NOISE: "unbiased estimates", SAMPLE: "draws"}
 
 
@@ -397,6 +449,7 @@ def _explorer(release: Release, files: Mapping[str, bytes], uri: str) -> dict[st
         "label": release.label,
         "uri": uri,
         "manifest": files["manifest.json"].decode("utf-8"),
+        "about": release.about.document(),
         "files": {
             name: base64.b64encode(data).decode("ascii")
             for name, data in files.items()
@@ -413,7 +466,7 @@ def _downloads(
         what = (
             "the manifest: what was released, at what price, with which noise"
             if name == "manifest.json"
-            else f"noisy components or draws, {rows[name]:,} rows"
+            else f"noisy components or draws, {rows[name]:,} {'row' if rows[name] == 1 else 'rows'}"
         )
         yield {
             "path": name,
@@ -436,6 +489,20 @@ def size_text(size: int) -> str:
         if size >= factor:
             return f"{number(size / factor, 3)} {unit}"
     return f"{size} B"
+
+
+def _cells(row: Mapping[str, Any], digits: int | None) -> dict[str, Cell]:
+    if not isinstance(row.get("sd", row.get("noise_sd")), float):
+        return {column: _cell(value) for column, value in row.items()}
+    texts = texts_of(row, digits)
+    return {
+        column: Cell(text=_signed(text), is_number=True) if isinstance(value, float) else _cell(value)
+        for (column, value), text in zip(row.items(), texts, strict=True)
+    }
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", "\N{MINUS SIGN}", 1) if text.startswith("-") else text
 
 
 def _cell(value: Any) -> Cell:

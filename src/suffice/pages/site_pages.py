@@ -13,12 +13,14 @@ from suffice.pages.drawing import DrawnInterval
 from suffice.pages.release_page import Link, Site, table_rows
 from suffice.pages.rendering import render, visible
 from suffice.pages.statistic_view import SAMPLE, panels_of
+from suffice.pipeline.spec.about import read_about
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from suffice.pages.budget import Budget
+    from suffice.pipeline.spec.about import About
 
 _SCRIPTS = ("theme.js", "catalogue.js")
 _STYLES = ("style.css",)
@@ -45,6 +47,24 @@ class SiteEntry:
     path: str
     mark: str = ""
     words: str = ""
+
+    @property
+    def about(self) -> About:
+        """What the release's owner says of it."""
+        return read_about(self.facts["about"])
+
+    @property
+    def title(self) -> str:
+        """What the release is called, with its edition."""
+        facts = self.facts
+        if not facts["title"]:
+            return str(facts["label"])
+        return str(facts["title"]) + ("" if facts["window"] == "all" else f", {facts['edition']}")
+
+    @property
+    def statistics(self) -> str:
+        """What its statistics are called."""
+        return ", ".join(self.about.label(statistic["name"]) for statistic in self.facts["statistics"])
 
 
 def series_path(name: str) -> str:
@@ -133,10 +153,10 @@ def series_page(site: Site, name: str, entries: Sequence[SiteEntry]) -> str:
         root="../",
         here="",
         crumbs=[("Data", "index.html"), (newest["dataset"], dataset_path(newest["dataset"]))],
-        name=name,
+        name=newest["title"] or name,
         dataset=newest["dataset"],
         lead=f"{windows[0].upper()}{windows[1:]}, {counted(len(entries), 'release')} so far, epsilon "
-        f"{newest['epsilon']} each. {_cells_text(newest)}",
+        f"{newest['epsilon']}{_each(entries)}. {_cells_text(entries[-1])}",
         statistics=[statistic for statistic in statistics if statistic is not None],
         entries=list(reversed(entries)),
     )
@@ -154,21 +174,21 @@ def search_page(site: Site, entries: Sequence[SiteEntry], publications: Sequence
         *(
             {
                 "kind": "series",
-                "title": name,
+                "title": of[-1].facts["title"] or name,
                 "path": series_path(name),
-                "text": f"{of[-1].facts['dataset']}: {_statistics_text(of[-1].facts)}",
-                "words": of[-1].words,
+                "text": f"{of[-1].facts['dataset']}: {_statistics_text(of[-1])}",
+                "words": f"{name} {of[-1].words}",
             }
             for name, of in series.items()
         ),
         *(
             {
                 "kind": "release",
-                "title": entry.facts["label"],
+                "title": entry.title,
                 "path": entry.path,
-                "text": f"{_statistics_text(entry.facts)}; epsilon {entry.facts['epsilon']}"
+                "text": f"{_statistics_text(entry)}; epsilon {entry.facts['epsilon']}"
                 + (f"; {entry.mark}" if entry.mark else ""),
-                "words": f"{entry.facts['release_id']} {entry.facts['dataset']}",
+                "words": f"{entry.facts['release_id']} {entry.facts['dataset']} {entry.facts['label']}",
             }
             for entry in entries
         ),
@@ -250,32 +270,40 @@ def _series_card(name: str, entries: Sequence[SiteEntry]) -> dict[str, Any]:
     if windows != ["all"]:
         span = f", {windows[0]}" + (f" to {windows[-1]}" if windows[-1] != windows[0] else "")
     return {
-        "name": name,
+        "name": newest["title"] or name,
         "path": series_path(name),
-        "text": f"{counted(len(entries), 'release')}{span}, epsilon {newest['epsilon']} each. "
-        f"{_cells_text(newest)}",
-        "tags": [
-            f"{statistic['name']}: {statistic['family'].replace('_', ' ')}"
-            for statistic in newest["statistics"]
-        ],
+        "text": f"{counted(len(entries), 'release')}{span}, epsilon {newest['epsilon']}{_each(entries)}. "
+        f"{_cells_text(entries[-1])}",
+        "tags": [_called(entries[-1].about, statistic, "{}: {}") for statistic in newest["statistics"]],
     }
 
 
-def _cells_text(facts: Mapping[str, Any]) -> str:
-    if not facts["groups"]:
+def _each(entries: Sequence[SiteEntry]) -> str:
+    return " each" if len(entries) > 1 else ""
+
+
+def _cells_text(entry: SiteEntry) -> str:
+    if not entry.facts["groups"]:
         return "No groups: one cell."
-    return f"{counted(facts['cells'], 'cell')} by {' and '.join(facts['groups'])}."
+    columns = map(entry.about.column, entry.facts["groups"])
+    return f"{counted(entry.facts['cells'], 'cell')} by {' and '.join(columns)}."
 
 
-def _statistics_text(facts: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{statistic['name']} ({statistic['family'].replace('_', ' ')})" for statistic in facts["statistics"]
-    )
+def _called(about: About, statistic: Mapping[str, Any], form: str) -> str:
+    """Return a statistic's label; where it has none, its name and what is assumed of its records."""
+    label = about.words(statistic["name"]).label
+    return label or form.format(statistic["name"], statistic["family"].replace("_", " "))
+
+
+def _statistics_text(entry: SiteEntry) -> str:
+    about = entry.about
+    return ", ".join(_called(about, statistic, "{} ({})") for statistic in entry.facts["statistics"])
 
 
 def _followed(entries: Sequence[SiteEntry], name: str) -> dict[str, Any] | None:
     """Return a statistic's panels over the windows; None where pages of releases follow nothing of it."""
-    by_label: dict[str, list[DrawnInterval | None]] = {}
+    by_cell: dict[tuple[str, ...], list[DrawnInterval | None]] = {}
+    labels: dict[tuple[str, ...], str] = {}
     windows = [entry.facts["window"] for entry in entries]
     kind, shown_of, left_out, rows = "posterior", "", 0, []
     for place, entry in enumerate(entries):
@@ -292,7 +320,9 @@ def _followed(entries: Sequence[SiteEntry], name: str) -> dict[str, Any] | None:
             interval = DrawnInterval(
                 low=low, lower_half=lower_half, middle=middle, upper_half=upper_half, high=high
             )
-            by_label.setdefault(cell["label"], [None] * len(entries))[place] = interval
+            of = tuple(cell["of"])
+            by_cell.setdefault(of, [None] * len(entries))[place] = interval
+            labels[of] = cell["label"]  # the newest words
             rows.append(
                 {
                     "window": entry.facts["edition"],
@@ -302,16 +332,19 @@ def _followed(entries: Sequence[SiteEntry], name: str) -> dict[str, Any] | None:
                     "upper": high,
                 }
             )
-    if not by_label:
+    if not by_cell:
         return None
+    is_plain = len(set(labels.values())) == len(labels)
+    by_label = {labels[of] if is_plain else ", ".join(of): shown for of, shown in by_cell.items()}
     more = f" The first {len(by_label)} of {len(by_label) + left_out} are shown." if left_out else ""
     what = "95 % posterior intervals" if kind == "posterior" else "estimates with 95 % noise intervals"
+    label = entries[-1].about.words(name).label
+    called = shown_of if label else f"{shown_of.replace('_', ' ').capitalize()} of {name}"
     return {
-        "name": name,
+        "name": label or name,
         "kind": kind,
         "panels": panels_of(by_label, windows, "window"),
-        "caption": f"{shown_of.replace('_', ' ').capitalize()} of {name} over the windows: {what}, each "
-        f"window from its own release.{more}",
+        "caption": f"{called} over the windows: {what}, each window from its own release.{more}",
         "rows": table_rows(rows),
     }
 
@@ -339,7 +372,7 @@ def atom_feed(site: Site, entries: Sequence[SiteEntry]) -> str:
     for entry in newest:
         parts += [
             "<entry>",
-            f"<title>{_text(entry.facts['label'])}</title>",
+            f"<title>{_text(entry.title)}</title>",
             f"<id>{_id(entry.facts['manifest_sha256'])}</id>",
             f"<updated>{_time(entry.facts['created'])}</updated>",
             f'<link rel="alternate" type="text/html" href={_attribute(base + entry.path)}/>',
@@ -360,7 +393,7 @@ def json_feed(site: Site, entries: Sequence[SiteEntry]) -> str:
             {
                 "id": _id(entry.facts["manifest_sha256"]),
                 **({"url": base + entry.path} if base else {}),
-                "title": visible(entry.facts["label"]),
+                "title": visible(entry.title),
                 "content_text": visible(_summary(entry)),
                 "date_published": _time(entry.facts["created"]),
                 "tags": sorted({statistic["family"] for statistic in entry.facts["statistics"]}),
@@ -377,9 +410,11 @@ def _newest(entries: Sequence[SiteEntry]) -> list[SiteEntry]:
 
 def _summary(entry: SiteEntry) -> str:
     facts = entry.facts
-    names = ", ".join(statistic["name"] for statistic in facts["statistics"])
     mark = f" This release was {entry.mark}." if entry.mark else ""
-    return f"{facts['dataset']}: {names}; {facts['cells']:,} cells, epsilon {facts['epsilon']}.{mark}"
+    about = entry.about.description or ""
+    said = f" {about}" if about.endswith((".", "!", "?")) else f" {about}." if about else ""
+    cells = counted(facts["cells"], "cell")
+    return f"{facts['dataset']}: {entry.statistics}; {cells}, epsilon {facts['epsilon']}.{said}{mark}"
 
 
 def _time(hour: str) -> str:

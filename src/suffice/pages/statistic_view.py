@@ -5,7 +5,8 @@ A picture is small panels along an ordered group, a forest, or a band of ranked 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,10 @@ from suffice.pipeline.ask.posterior.curves import spans_decades
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
+from suffice.pipeline.terms.released.table import number_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
 
@@ -81,6 +85,8 @@ class StatisticView:
         Smooth densities as SVG, where few are shown and their law is known; else empty.
     in_logs : bool
         Whether the picture's axis is logarithmic.
+    about : About
+        What the release's owner calls things.
     selection : str
         Which cells are shown, where they are not all; else empty.
     """
@@ -102,10 +108,55 @@ class StatisticView:
     is_tempered: bool = False
     densities: str = field(default="", repr=False)
     in_logs: bool = False
+    about: About = NOTHING
 
     def cell_label(self, cell: int) -> str:
         """Return the keys of a shown cell in words; empty where there are no groups."""
-        return ", ".join(f"{column} {key}" for column, key in self.keys[cell].items())
+        return ", ".join(self.key_label(column, key) for column, key in self.keys[cell].items())
+
+    def key_label(self, column: str, key: object) -> str:
+        """Return a key in words: what it is called, or the name of its column and the key."""
+        called = self.about.key(column, key)
+        return called if called != str(key) else f"{self.about.column(column)} {key}"
+
+    def entry_label(self, entry: str) -> str:
+        """Return a category or a component in words; empty where there is one number in a cell."""
+        return self.about.value(self.name, entry)
+
+    @property
+    def label(self) -> str:
+        """What the statistic is called."""
+        return self.about.label(self.name)
+
+    @property
+    def shown_in_words(self) -> str:
+        """What the shown numbers are, as a row of them says where there are no keys."""
+        return self.number_label if self.has_label else self.shown_of
+
+    @property
+    def has_label(self) -> bool:
+        """Whether the statistic is called otherwise than by its name."""
+        return self.about.words(self.name).label is not None
+
+    @property
+    def number_label(self) -> str:
+        """What the shown numbers are, with their unit."""
+        if self.has_label:
+            return self.about.axis(self.name, self.shown_of)
+        of = self.shown_of.replace("_", " ")
+        return f"{of[0].upper()}{of[1:]} of {self.name}"
+
+    def text(self, value: float, interval: DrawnInterval) -> str:
+        """Return a number to as many digits as the width of its interval tells, or as its owner asked for."""
+        return interval_text(value, interval, self.about.digits(self.name, self.shown_of))
+
+
+def interval_text(value: float, interval: DrawnInterval, digits: int | None = None) -> str:
+    """Return a mark of an interval to as many digits as its width tells, or so many after the point."""
+    if not math.isfinite(value):
+        return number(value)
+    text = number_beside(value, (interval.high - interval.low) / 4.0, digits)
+    return text.replace("-", "\N{MINUS SIGN}", 1) if text.startswith("-") else text
 
 
 def statistic_view(release: Release, name: str, *, seed: int) -> StatisticView:
@@ -125,21 +176,22 @@ def statistic_view(release: Release, name: str, *, seed: int) -> StatisticView:
     statistic = release.statistic(name)
     family = FAMILIES[statistic.plan.family]
     if family.by_mcmc(statistic.plan.parameters):
-        return _noise_view(statistic, "its posterior takes a sampler, which this page does not run")
+        why = "its posterior takes a sampler, which this page does not run"
+        return _noise_view(statistic, why, release.about)
     try:
-        return _posterior_view(statistic, seed)
+        return _posterior_view(statistic, seed, release.about)
     except SufficeError as error:
-        return _noise_view(statistic, f"no posterior under the default prior: {error}")
+        return _noise_view(statistic, f"no posterior under the default prior: {error}", release.about)
 
 
-def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
+def _posterior_view(statistic: NoisyStatistic, seed: int, about: About) -> StatisticView:
     whole = cells_of(statistic, None)
     n_entries = _entries_of(whole)
     most = max(1, MOST_INTERVALS // n_entries)
     if FAMILIES[whole.plan.family].mean_and_variance is not None:
         most = MOST_SLOW_CELLS if len(whole.values) <= MOST_SLOW_CELLS else MOST_SLOW_CELLS // 2
     chosen, selection = _chosen(whole, most)
-    posterior = posterior_of(chosen)
+    posterior = replace(posterior_of(chosen), about=about)
     rng = np.random.default_rng(seed)
     parameter = posterior.parameters[0]
     marks = posterior.five_numbers(parameter, MASS, draws=DRAWS, rng=rng)
@@ -162,6 +214,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
         selection=selection,
         densities=_densities(posterior, rng) if marks.shape[0] * marks.shape[1] <= MOST_DENSITIES else "",
         in_logs=spans_decades(posterior, parameter, marks),
+        about=about,
     )
 
 
@@ -176,7 +229,7 @@ def _interval(marks: Any) -> DrawnInterval:
     return DrawnInterval(low=low, lower_half=lower_half, middle=middle, upper_half=upper_half, high=high)
 
 
-def _noise_view(statistic: NoisyStatistic, why: str) -> StatisticView:
+def _noise_view(statistic: NoisyStatistic, why: str, about: About) -> StatisticView:
     """Show estimates of the first kind of quantity that is not n, with intervals of their noise."""
     plan = statistic.plan
     names = [quantity.name for quantity in plan.quantities]
@@ -208,6 +261,7 @@ def _noise_view(statistic: NoisyStatistic, why: str) -> StatisticView:
         facts={"intervals": f"estimates, and at least {100 * MASS:g} % of the noise around them: {why}"},
         warnings=_saturation(statistic),
         selection=selection,
+        about=about,
     )
 
 
@@ -285,7 +339,7 @@ MOST_CELLS, MOST_DRAWS = 60, 40
 """Of a picture: more cells are evenly spaced in declared order, and of more draws the first are shown."""
 
 
-def sample_view(sample: ReleasedSample) -> StatisticView:
+def sample_view(sample: ReleasedSample, about: About = NOTHING) -> StatisticView:
     """Return what a page shows of a sample."""
     n_cells, n_draws = sample.indices.shape
     cells = np.arange(n_cells)
@@ -317,6 +371,7 @@ def sample_view(sample: ReleasedSample) -> StatisticView:
             "temperature": f"{float(drawn.temperature):.6g}",
         },
         selection=", ".join(said),
+        about=about,
     )
 
 
@@ -382,15 +437,15 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
     if axis is not None:
         panels = _panels(view, axis)
         if panels is not None:
-            return Picture(panels=panels, caption=_caption(view, f" along {axis}"))
+            return Picture(panels=panels, caption=_caption(view, f" along {view.about.column(axis)}"))
     if len(labelled) <= MOST_FOREST_ROWS:
         x = common_scale([interval for _, _, interval in labelled], in_logs=view.in_logs)
         rows = tuple(
             ForestRow(
-                label=", ".join(filter(None, (view.cell_label(cell), entry))) or view.shown_of,
+                label=_label(view, view.cell_label(cell), entry),
                 chart=row(interval, x),
-                middle=number(interval.middle),
-                interval=f"{number(interval.low)} to {number(interval.high)}",
+                middle=view.text(interval.middle, interval),
+                interval=f"{view.text(interval.low, interval)} to {view.text(interval.high, interval)}",
             )
             for cell, entry, interval in labelled
         )
@@ -400,8 +455,8 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
     ends = np.array([[interval.low, interval.middle, interval.high] for interval in intervals])
     band = ranked(
         *ends.T,
-        title=f"{view.name}: {len(intervals)} intervals of {view.shown_of}, ranked",
-        axis=view.shown_of.replace("_", " ") + (" (logarithmic axis)" if view.in_logs else ""),
+        title=f"{view.label}: {len(intervals)} intervals of {view.shown_in_words}, ranked",
+        axis=view.shown_in_words.replace("_", " ") + (" (logarithmic axis)" if view.in_logs else ""),
         mass=MASS,
         in_logs=view.in_logs,
         cells="cells" if len(view.entries) == 1 else "entries",
@@ -420,7 +475,7 @@ def _points(view: StatisticView) -> Picture:
     x = Scale.enclosing(*view.within, about=5.0)
     rows = tuple(
         ForestRow(
-            label=view.cell_label(cell) or view.shown_of,
+            label=view.cell_label(cell) or view.shown_in_words,
             chart=points(draws, x),
             middle=number(sum(draws) / len(draws)),
             interval=f"{number(min(draws))} to {number(max(draws))}",
@@ -446,13 +501,18 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | 
     by_label: dict[str, dict[Any, DrawnInterval]] = {}
     for position, entry in enumerate(view.entries):
         for cell, keys in enumerate(view.keys):
-            others = ", ".join(str(key) for column, key in keys.items() if column != axis)
-            label = ", ".join(filter(None, (others, entry))) or view.shown_of
+            others = ", ".join(view.about.key(column, key) for column, key in keys.items() if column != axis)
+            label = _label(view, others, entry)
             by_label.setdefault(label, {})[keys[axis]] = view.intervals[cell][position]
     if len(by_label) > MOST_PANELS:
         return None
     panels = {label: [by_place.get(place) for place in places] for label, by_place in by_label.items()}
-    return panels_of(panels, [str(place) for place in places], axis, in_logs=view.in_logs)
+    named = [view.about.key(axis, place) for place in places]
+    return panels_of(panels, named, view.about.column(axis), in_logs=view.in_logs)
+
+
+def _label(view: StatisticView, cell: str, entry: str) -> str:
+    return ", ".join(filter(None, (cell, view.entry_label(entry)))) or view.shown_in_words
 
 
 def panels_of(
@@ -513,7 +573,7 @@ def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
             else "the data's own posterior, under the prior named below"
         )
         return (
-            f"Draws of the {view.shown_of.replace('_', ' ')} of {view.name}, a circle each, over the "
+            f"Draws of the {view.shown_of.replace('_', ' ')} of {view.label}, a circle each, over the "
             f"whole grid. They are of {law}.{shown}"
         )
     noise = "as at least 95 % of the noise that was added for privacy."
@@ -530,6 +590,5 @@ def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
     else:
         what = f"Circles are unbiased estimates; bars reach as far {noise} {caution}"
     shown = f" Shown: {view.selection}." if view.selection else ""
-    of = view.shown_of.replace("_", " ")
     along = f"{along}, on a logarithmic scale" if view.in_logs else along
-    return f"{of[0].upper()}{of[1:]} of {view.name}{along}. {what}{shown}"
+    return f"{view.number_label}{along}. {what}{shown}"

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, draw_points, draw_ranked, draw_series
 from suffice.plots.style import COLOURS, check_plot, finish, new_figure, save, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
+    from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
@@ -30,6 +32,7 @@ MASS = 0.95
 _MOST_PANELS, _MOST_ROWS, _MOST_LINES = 9, 200, len(COLOURS)
 _FEWEST_STEPS = 3
 _ORDERED = re.compile(r"\d{4}(-\d{2}(-\d{2})?|-?Q[1-4]|-?W\d{2})?")
+_IN_WORDS = {"n": "number of records", "count": "records"}
 _NOT_LABELS = {"quantity", "component", "estimate", "noise_sd"}
 
 
@@ -40,6 +43,7 @@ class _Panel:
     name: str
     rows: list[Mapping[str, Any]]
     reach: Floats
+    words: Callable[[str, object], str]
 
     @property
     def estimates(self) -> Floats:
@@ -47,12 +51,18 @@ class _Panel:
 
     def labels(self, without: str | None = None) -> list[str]:
         return [
-            ", ".join(str(value) for name, value in row.items() if _is_label(name, value) and name != without)
+            ", ".join(
+                self.words(name, value)
+                for name, value in row.items()
+                if _is_label(name, value) and name != without
+            )
             for row in self.rows
         ]
 
 
-def plot_table(statistic: NoisyStatistic, path: Path, *, title: str, footer: str) -> None:
+def plot_table(
+    statistic: NoisyStatistic, path: Path, *, title: str, footer: str, about: About = NOTHING
+) -> None:
     """Draw a statistic's estimates with noise intervals into a PNG or SVG file, a panel for each quantity.
 
     A line over an ordered group column, of whole numbers or of dates, where there are at most 6 cells
@@ -65,6 +75,8 @@ def plot_table(statistic: NoisyStatistic, path: Path, *, title: str, footer: str
         Ends in ``.png`` or ``.svg``.
     title, footer : str
         Over the picture, and its sources below.
+    about : About
+        What the release's owner calls things.
 
     Raises
     ------
@@ -74,7 +86,7 @@ def plot_table(statistic: NoisyStatistic, path: Path, *, title: str, footer: str
         Where matplotlib is not installed.
     """
     check_plot(path)
-    panels = _panels(statistic)
+    panels = _panels(statistic, about)
     if len(panels) > _MOST_PANELS:
         message = (
             f"--plot: {len(panels)} quantities are too many for one picture: --out writes them as a table"
@@ -95,7 +107,7 @@ def plot_table(statistic: NoisyStatistic, path: Path, *, title: str, footer: str
             if ordered is not None:
                 draw_series(axis, *_lines(panel, ordered))
                 axis.set_ylabel(panel.name)
-                axis.set_xlabel(ordered)
+                axis.set_xlabel(about.column(ordered))
             elif is_ranked:
                 draw_ranked(axis, [noise], panel.name)
             else:
@@ -111,22 +123,36 @@ def plot_table(statistic: NoisyStatistic, path: Path, *, title: str, footer: str
         save(figure, path)
 
 
-def _panels(statistic: NoisyStatistic) -> list[_Panel]:
+def _panels(statistic: NoisyStatistic, about: About) -> list[_Panel]:
     """The table's rows by quantity and component."""
     panels: dict[tuple[str, str], list[tuple[Mapping[str, Any], float]]] = {}
     plan = statistic.plan
+
+    def words(column: str, value: object) -> str:
+        return about.value(plan.name, str(value)) if column == "category" else about.key(column, value)
+
     # Rows have all quantities of a cell, then those of the next.
     widths = [noise_half_width(plan, quantity, MASS) for quantity in plan.quantities]
     for row, width in zip(statistic.table(), itertools.cycle(widths), strict=False):
         panels.setdefault((row["quantity"], row.get("component") or ""), []).append((row, width))
     return [
-        _Panel(_name(plan, *which), [row for row, _ in rows], np.array([width for _, width in rows]))
+        _Panel(
+            _name(plan, *which, about),
+            [row for row, _ in rows],
+            np.array([width for _, width in rows]),
+            words,
+        )
         for which, rows in panels.items()
     ]
 
 
-def _name(plan: StatisticPlan, quantity: str, component: str) -> str:
+def _name(plan: StatisticPlan, quantity: str, component: str, about: About) -> str:
     """What a quantity is of, and its unit where it has one."""
+    words = about.words(plan.name)
+    if words.label and not component:
+        power = "\N{SUPERSCRIPT TWO}" if quantity.startswith("total_of_") else ""
+        unit = f" ({words.unit}{power})" if words.unit and quantity.startswith("total") else ""
+        return f"{words.label}, {_IN_WORDS.get(quantity, quantity.replace('_', ' '))}{unit}"
     if quantity in {"n", "count"}:
         return f"{quantity}, records"
     of = f"{quantity.replace('_', ' ')} of {component or ', '.join(plan.columns)}"
@@ -168,14 +194,16 @@ def _lines(panel: _Panel, ordered: str) -> tuple[Sequence[str], list[Intervals]]
         )
         for line, name in enumerate(distinct)
     ]
-    return [str(key) for key in keys], lines
+    return [panel.words(ordered, key) for key in keys], lines
 
 
 def _is_label(name: str, value: object) -> bool:
     return name not in _NOT_LABELS and value not in (None, "")
 
 
-def plot_sample(sample: ReleasedSample, path: Path, *, title: str, footer: str) -> None:
+def plot_sample(
+    sample: ReleasedSample, path: Path, *, title: str, footer: str, about: About = NOTHING
+) -> None:
     """Draw a sample into a PNG or SVG file, a point for each draw, over the whole grid.
 
     A row for each cell; beyond 200, cells side by side in the order of the means of their draws.
@@ -187,6 +215,8 @@ def plot_sample(sample: ReleasedSample, path: Path, *, title: str, footer: str) 
         Ends in ``.png`` or ``.svg``.
     title, footer : str
         Over the picture, and its sources below.
+    about : About
+        What the release's owner calls things.
 
     Raises
     ------
@@ -196,7 +226,9 @@ def plot_sample(sample: ReleasedSample, path: Path, *, title: str, footer: str) 
         Where matplotlib is not installed.
     """
     check_plot(path)
-    values = sample.values
+    values, name = sample.values, sample.parameter
+    if about.words(sample.plan.name).label:
+        name = about.axis(sample.plan.name, sample.parameter)
     is_ranked = len(values) > _MOST_ROWS
     with styled():
         figure = new_figure(7.2, 2.9 if is_ranked else 0.75 + len(values) * HEIGHT)
@@ -207,11 +239,11 @@ def plot_sample(sample: ReleasedSample, path: Path, *, title: str, footer: str) 
             ranks = np.repeat(np.arange(1, len(order) + 1), values.shape[1])
             axis.plot(ranks, values[order].ravel(), ".", markersize=1.6)
             axis.set_xlabel("rank of the mean of a cell's draws")
-            axis.set_ylabel(sample.parameter)
+            axis.set_ylabel(name)
             axis.set_ylim(lower, upper)
         else:
-            draw_points(axis, _cell_labels(sample), values)
-            axis.set_xlabel(sample.parameter)
+            draw_points(axis, _cell_labels(sample, about), values)
+            axis.set_xlabel(name)
             axis.set_xlim(lower, upper)
         temperature = float(sample.sample.temperature)
         subtitle = f"Draws of the posterior at temperature {temperature:.4g}: " + (
@@ -223,8 +255,9 @@ def plot_sample(sample: ReleasedSample, path: Path, *, title: str, footer: str) 
         save(figure, path)
 
 
-def _cell_labels(sample: ReleasedSample) -> list[str]:
+def _cell_labels(sample: ReleasedSample, about: About) -> list[str]:
     """Return the keys of every cell in words; the statistic's name where there are no groups."""
     if not sample.groups:
-        return [sample.plan.name]
-    return [", ".join(map(str, keys)) for keys in zip(*sample.groups.values(), strict=True)]
+        return [about.label(sample.plan.name)]
+    groups = about.groups(sample.groups)
+    return [", ".join(map(str, keys)) for keys in zip(*groups.values(), strict=True)]

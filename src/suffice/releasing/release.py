@@ -309,10 +309,17 @@ def carry_out(
         if pinned_witness is not None and status == PUBLISHED:
             follow_witness(opened, pinned_witness)
         remaining = opened.remaining(spec.dataset, window)
+        run.put_missing_words(charge)
         uri = run.store.release_uri(charge.name, charge.edition, charge.release_id)
         release = open_release(uri, allow_withdrawn=True)
         if release.withdrawn is not None:
             text = f"{release.label} is published, and stays charged: it was {release.withdrawn}"
+            warnings.warn(text, SufficeWarning, stacklevel=2)
+        if spec.about and release.about and release.about != spec.about:
+            text = (
+                f"{release.label} stands with other words than the spec's: `suffice describe {release.label} "
+                "SPEC` mends them"
+            )
             warnings.warn(text, SufficeWarning, stacklevel=2)
         return Outcome(release=release, status=status, remaining_epsilon=format_epsilon(remaining))
 

@@ -31,10 +31,11 @@ from suffice.storage.ledger.rerun import Decision, decide_rerun, spent_error
 from suffice.storage.objects.address import read_address
 from suffice.storage.objects.object_store import Patience
 from suffice.storage.operations.markers import put_marker, standing_marker
-from suffice.storage.operations.publishing import publish_patiently, stage_files
+from suffice.storage.operations.publishing import describe_anew, publish_patiently, stage_files
 from suffice.storage.operations.settling import clean_up, give_back, published_by_another, settle, spend
 from suffice.storage.operations.spooling import spool_files, spool_sizes
 from suffice.storage.operations.witness import move_witness
+from suffice.storage.releases.about_file import Wording, compose_about
 from suffice.storage.releases.manifest import compose_manifest
 from suffice.storage.releases.spool import find_spool, open_spool
 
@@ -223,7 +224,7 @@ class ReleaseRun:
             raise spent_error(charge)
         return None, ""
 
-    def _release(
+    def _release(  # noqa: PLR0915 - the steps of a charge, in order
         self, charge: Charge, spool: Spool, pin: Pin, splits: Sequence[Split], add: Callable[[], ExactTotals]
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
@@ -260,7 +261,8 @@ class ReleaseRun:
                 entry.finish(charge, manifest)
                 charge = stage_files(self.ledger, charge, entry, manifest)
                 stage = "publishing"
-                charge = publish_patiently(self.ledger, self.store, spool, charge, self._patience(interrupts))
+                words, patience = self._words(charge, manifest), self._patience(interrupts)
+                charge = publish_patiently(self.ledger, self.store, spool, charge, patience, words)
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
                 ended = published_by_another(self.ledger, charge, error)
                 if ended is None:
@@ -350,6 +352,29 @@ class ReleaseRun:
             audit=self.audit,
             signer=self.signer,
         )
+
+    def _words(self, charge: Charge, manifest: bytes) -> bytes | None:
+        """Return the file of the spec's words for the public, where it has any."""
+        about, created = self.spec.about, self.ledger.now()
+        if not about:
+            return None
+        return compose_about(
+            manifest, charge.release_id, about, Wording(), created=created, signer=self.signer
+        )
+
+    def put_missing_words(self, charge: Charge) -> None:
+        """Put the spec's words beside a published release that has none, as one that another run published.
+
+        What goes wrong is warned of: the release stands, and can be described later.
+        """
+        if not self.spec.about:
+            return
+        uri = self.store.release_uri(charge.name, charge.edition, charge.release_id)
+        try:
+            describe_anew(uri, self.spec.about, created=self.ledger.now(), signer=self.signer)
+        except (errors.StorageError, errors.UsageError) as error:
+            text = f"{charge.label} is published without its words: {error}; `suffice describe` puts them"
+            warnings.warn(text, errors.SufficeWarning, stacklevel=2)
 
     def _patience(self, interrupts: Interrupts) -> Patience:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 97ae6f0a2bd3cbfa39eec7cf69e6cd6172dae407df3eef2b8956d855e59b8630
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 4744c24b3b42583cd4f19fa7fb90c99151863f36a2c2446e5b58c5c84704a6d3
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -97,7 +97,7 @@
   // src/errors.js
   var ReleaseError = class extends Error {
     /**
-     * @param {string} code One of `manifest`, `file`, `signature`, `withdrawn`, `statistic`, `cell`, `prior`, `method`,
+     * @param {string} code One of `manifest`, `file`, `signature`, `withdrawn`, `about`, `statistic`, `cell`, `prior`, `method`,
      *   `clipping`, `resolution`, `usage`.
      * @param {string} message Which rule, at which place, and what to do; at most 500 characters.
      */
@@ -297,6 +297,97 @@
     return first.length - second.length;
   }
 
+  // src/signature.js
+  var PEM = /^-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END PUBLIC KEY-----\s*$/;
+  var PREFIX = [48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0];
+  var RELEASE = { name: "release", prefix: "" };
+  async function checkSignature(manifest, publicKeys, kind = RELEASE) {
+    const { signature } = manifest;
+    if (publicKeys === void 0 || publicKeys === null) return signature === null ? "unsigned" : "not_checked";
+    const keys = publicKeys.map(rawKey);
+    if (keys.length === 0 || keys.includes(null)) throw refused("a pinned public key is no Ed25519 key in PEM or base64");
+    if (signature === null) throw refused(`the ${kind.name} is not signed, and a signature is demanded`);
+    const candidates = keys.filter((key) => keyId(key) === signature.key_id);
+    if (candidates.length === 0) throw refused(`the ${kind.name} is signed with the key ${signature.key_id}, which is not pinned`);
+    const value = decodeBase64(signature.value);
+    const message = encodeText(kind.prefix + encode({ ...manifest, signature: null }));
+    for (const key of candidates) if (await fits(key, value, message)) return "checked";
+    throw refused(`the ${kind.name}'s signature is wrong: ${signature.key_id} did not sign this manifest`);
+  }
+  function keyId(raw) {
+    return sha256(raw).slice(0, 16);
+  }
+  function rawKey(text) {
+    if (typeof text !== "string") return null;
+    const pem = PEM.exec(text.trim());
+    const bytes = decodeBase64(pem ? pem[1].replace(/\s/g, "") : text.trim());
+    if (bytes === null) return null;
+    if (!pem) return bytes.length === 32 ? bytes : null;
+    return bytes.length === 44 && PREFIX.every((byte, i) => bytes[i] === byte) ? bytes.subarray(12) : null;
+  }
+  async function fits(key, value, message) {
+    const subtle = globalThis.crypto?.subtle;
+    try {
+      const imported = await subtle.importKey("raw", key, { name: "Ed25519" }, false, ["verify"]);
+      return await subtle.verify({ name: "Ed25519" }, imported, value, message);
+    } catch {
+      throw refused("cannot check signatures here: this browser has no Ed25519 in WebCrypto");
+    }
+  }
+  function refused(message) {
+    return new ReleaseError("signature", message);
+  }
+
+  // src/about.js
+  var ABOUT = { name: "release's description", prefix: "suffice about 1\n" };
+  var LARGEST = 256 * 2 ** 10;
+  var MOST = 99;
+  var LINES = { title: 100, description: 2e3, licence: 300, contact: 300, source: 300, label: 100, unit: 40 };
+  var FIELDS = "about checksum created format_version manifest_sha256 number release_id replaces signature";
+  var UNSEEN = /(?![\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]/u;
+  async function readAbout(given, manifest, manifestBytes, publicKeys) {
+    let number2 = 0;
+    while (number2 < MOST && given.has(`about-${number2 + 1}.json`)) number2 += 1;
+    if (number2 === 0) return {};
+    const bytes = given.get(`about-${number2}.json`);
+    const before = given.get(`about-${number2 - 1}.json`);
+    const stated = bytes instanceof Uint8Array && bytes.length <= LARGEST ? decode(bytes) : null;
+    const fits2 = isMapping(stated) && Object.keys(stated).sort().join(" ") === FIELDS && stated.format_version === 1 && stated.release_id === manifest.release_id && stated.manifest_sha256 === sha256(manifestBytes) && stated.number === number2 && stated.replaces === (number2 === 1 ? null : sha256(before)) && stated.checksum === sha256(encodeText(encode({ ...stated, checksum: null, signature: null }))) && (stated.signature !== null || manifest.signature === null) && areWords(stated.about, manifest);
+    if (!fits2) throw new ReleaseError("about", `about-${number2}.json stands beside the manifest, and holds no words of this release`);
+    await checkSignature(stated, publicKeys, ABOUT);
+    return stated.about;
+  }
+  function areWords(about, manifest) {
+    const { statistics = {}, keys = {}, ...rest } = isMapping(about) ? about : { "": null };
+    const names = new Set(manifest.statistics.map(({ name }) => name));
+    const columns = new Set(manifest.groups.map(({ column }) => column));
+    return areLines(rest, ["title", "description", "licence", "contact", "source"]) && every(
+      statistics,
+      (name, { values = {}, parameters = {}, ...words }) => names.has(name) && isNumber(words) && every(values, isLabel) && every(parameters, (_, one) => isNumber(one))
+    ) && every(
+      keys,
+      (column, { values = {}, ...words }) => columns.has(column) && areLines(words, ["label", "unit", "description"]) && every(values, isLabel)
+    );
+  }
+  function isNumber({ digits = 0, ...words }) {
+    return Number.isInteger(digits) && digits >= 0 && digits <= 12 && areLines(words, ["label", "unit", "description"]);
+  }
+  function isLabel(_, text) {
+    return isLine(text, LINES.label);
+  }
+  function areLines(words, known) {
+    return Object.entries(words).every(([name, text]) => known.includes(name) && isLine(text, LINES[name]));
+  }
+  function isLine(text, most) {
+    return typeof text === "string" && text.trim() !== "" && [...text].length <= most && !UNSEEN.test(text);
+  }
+  function every(mapping, check) {
+    return isMapping(mapping) && Object.entries(mapping).every(([name, one]) => (one ?? null) !== null && check(name, one));
+  }
+  function isMapping(value) {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  }
+
   // src/exact.js
   var LONGEST = 1200;
   function rational(n, d = 1n) {
@@ -375,22 +466,22 @@
   // src/plan_values.js
   function number(text, place) {
     const found = parseRational(text);
-    if (found === null) throw refused(place, "it is no exact number");
+    if (found === null) throw refused2(place, "it is no exact number");
     return found;
   }
   function integer(text, place) {
     const found = number(text, place);
-    if (found.d !== 1n) throw refused(place, "it is no whole number");
+    if (found.d !== 1n) throw refused2(place, "it is no whole number");
     return found.n;
   }
-  function refused(place, rule) {
+  function refused2(place, rule) {
     return new ReleaseError("manifest", `the manifest is corrupt: ${place}: ${rule}`);
   }
   function onlyKeys(mapping, required, optional, place) {
-    const fits2 = isMapping(mapping) && required.every((key) => Object.hasOwn(mapping, key)) && Object.keys(mapping).every((key) => required.includes(key) || optional.includes(key));
-    if (!fits2) throw refused(place, "its keys are not those that the format states");
+    const fits2 = isMapping2(mapping) && required.every((key) => Object.hasOwn(mapping, key)) && Object.keys(mapping).every((key) => required.includes(key) || optional.includes(key));
+    if (!fits2) throw refused2(place, "its keys are not those that the format states");
   }
-  function isMapping(value) {
+  function isMapping2(value) {
     return typeof value === "object" && value !== null && !Array.isArray(value);
   }
 
@@ -407,14 +498,14 @@
     if (domain?.range) {
       const [first, last] = domain.range.map((end) => integer(end, `groups.${shown(column)}`));
       const size = Number(last - first + 1n);
-      if (!(size >= 1 && size <= MOST_CELLS)) throw refused(`groups.${shown(column)}`, "it is no range");
+      if (!(size >= 1 && size <= MOST_CELLS)) throw refused2(`groups.${shown(column)}`, "it is no range");
       return { size, stated: { ...head, kind: "range", first: String(first), last: String(last) } };
     }
     const keys = keysOf(domain, column);
     return { size: keys.length, stated: { ...head, kind: "period", every: domain.every, keys } };
   }
   function keysOf(domain, place) {
-    const wrong = () => refused(shown(place), "it is no domain");
+    const wrong = () => refused2(shown(place), "it is no domain");
     if (Array.isArray(domain)) {
       if (domain.length === 0 || !domain.every((key) => typeof key === "string") || new Set(domain).size !== domain.length) {
         throw wrong();
@@ -438,30 +529,30 @@
     }
     throw wrong();
   }
-  function periodStart(text, every) {
-    const parts = { year: /^(\d{4})$/, month: /^(\d{4})-(\d{2})$/, day: /^(\d{4})-(\d{2})-(\d{2})$/, week: /^(\d{4})-W(\d{2})$/ }[every];
+  function periodStart(text, every2) {
+    const parts = { year: /^(\d{4})$/, month: /^(\d{4})-(\d{2})$/, day: /^(\d{4})-(\d{2})-(\d{2})$/, week: /^(\d{4})-W(\d{2})$/ }[every2];
     const found = parts?.exec(text);
     if (!found) return null;
     const [year, second = 1, third = 1] = found.slice(1).map(Number);
-    if (every === "week") {
+    if (every2 === "week") {
       const first = utc(year, 0, 4);
       return first - (new Date(first).getUTCDay() + 6) % 7 * DAY + (second - 1) * 7 * DAY;
     }
     return utc(year, second - 1, third);
   }
-  function label(start2, every) {
-    if (every === "week") {
+  function label(start2, every2) {
+    if (every2 === "week") {
       const thursday = new Date(start2 + 3 * DAY);
       const year = thursday.getUTCFullYear();
       const week = Math.floor((thursday.getTime() - utc(year, 0, 1)) / DAY / 7) + 1;
       return `${String(year).padStart(4, "0")}-W${String(week).padStart(2, "0")}`;
     }
-    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every]);
+    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every2]);
   }
-  function following(start2, every) {
-    if (every === "day" || every === "week") return start2 + (every === "day" ? 1 : 7) * DAY;
+  function following(start2, every2) {
+    if (every2 === "day" || every2 === "week") return start2 + (every2 === "day" ? 1 : 7) * DAY;
     const date = new Date(start2);
-    return every === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
+    return every2 === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
   }
   function utc(year, month, day) {
     const date = /* @__PURE__ */ new Date(0);
@@ -482,19 +573,19 @@
     onlyKeys(sample2, ["draws", "grid", "prior", "within"], [], `${place}.sample`);
     const draws = integer(sample2.draws, `${place}.sample.draws`);
     const grid = integer(sample2.grid, `${place}.sample.grid`);
-    if (draws < 1n || draws > MOST_DRAWS) throw refused(`${place}.sample.draws`, "it is no number of draws");
-    if (grid < FEWEST_POINTS || grid > MOST_POINTS) throw refused(`${place}.sample.grid`, "it is no number of points");
+    if (draws < 1n || draws > MOST_DRAWS) throw refused2(`${place}.sample.draws`, "it is no number of draws");
+    if (grid < FEWEST_POINTS || grid > MOST_POINTS) throw refused2(`${place}.sample.grid`, "it is no number of points");
     const { within: within2, prior } = sample2;
-    if (!Array.isArray(within2) || within2.length !== 2 || typeof prior !== "string") throw refused(`${place}.sample`, "it is no sample");
+    if (!Array.isArray(within2) || within2.length !== 2 || typeof prior !== "string") throw refused2(`${place}.sample`, "it is no sample");
     const [lower, upper] = within2.map((end) => number(end, `${place}.sample.within`));
-    if (compare(lower, upper) >= 0) throw refused(`${place}.sample.within`, "it is no interval");
+    if (compare(lower, upper) >= 0) throw refused2(`${place}.sample.within`, "it is no interval");
     const range = integer(stated.range_sensitivity, `${place}.range_sensitivity`);
-    if (range < 1n) throw refused(`${place}.range_sensitivity`, "it is below 1");
-    if (range > LARGEST_RANGE) throw refused(`${place}.range_sensitivity`, "it is above 2^62");
+    if (range < 1n) throw refused2(`${place}.range_sensitivity`, "it is below 1");
+    if (range > LARGEST_RANGE) throw refused2(`${place}.range_sensitivity`, "it is above 2^62");
     const { n, d } = divide(rational(draws * range), multiply(epsilon, BELOW_EPSILON));
     const least = n / d + 1n;
     const scale2 = least < LEAST_SCALE ? LEAST_SCALE : least;
-    if (scale2 > LARGEST_SCALE) throw refused(`${place}.scale`, "it is above 2^46");
+    if (scale2 > LARGEST_SCALE) throw refused2(`${place}.scale`, "it is above 2^46");
     return {
       draws: Number(draws),
       grid: Number(grid),
@@ -900,32 +991,32 @@
       ...COUNT_CLIPPED.includes(family) ? ["count_clipped"] : []
     ];
     onlyKeys(entry, ["column", "family", "rows_of", "share", ...KEYS[family]], optional, place);
-    if (typeof entry.column !== "string") throw refused(`${place}.column`, "it is no name");
-    if (entry.where !== void 0 && typeof entry.where !== "string" && !isMapping(entry.where)) {
-      throw refused(`${place}.where`, "it is no condition");
+    if (typeof entry.column !== "string") throw refused2(`${place}.column`, "it is no name");
+    if (entry.where !== void 0 && typeof entry.where !== "string" && !isMapping2(entry.where)) {
+      throw refused2(`${place}.where`, "it is no condition");
     }
     const isUnits = entry.rows_of === "units" && unit !== null && OF_UNITS.includes(family);
-    if (entry.rows_of !== "rows" && !isUnits) throw refused(`${place}.rows_of`, "this statistic has no such rows");
+    if (entry.rows_of !== "rows" && !isUnits) throw refused2(`${place}.rows_of`, "this statistic has no such rows");
     if (entry.within_unit !== void 0 && (entry.within_unit !== true || unit === null || isUnits)) {
-      throw refused(`${place}.within_unit`, "this statistic has none");
+      throw refused2(`${place}.within_unit`, "this statistic has none");
     }
     if (entry.count_clipped !== void 0 && (isUnits || entry.within_unit !== void 0 || entry.sample !== void 0)) {
-      throw refused(`${place}.count_clipped`, "this statistic has none");
+      throw refused2(`${place}.count_clipped`, "this statistic has none");
     }
     if (entry.sample !== void 0 && (family === "categorical" || entry.within_unit !== void 0)) {
-      throw refused(`${place}.sample`, "this statistic has none");
+      throw refused2(`${place}.sample`, "this statistic has none");
     }
     if (KEYS[family].includes("nulls") && nulls !== "drop") {
       onlyKeys(nulls, ["value"], [], `${place}.nulls`);
       number(nulls.value, `${place}.nulls`);
     }
     for (const key of NUMBERS) if (KEYS[family].includes(key)) number(entry[key], `${place}.${key}`);
-    if (family === "categorical" && typeof other !== "boolean") throw refused(`${place}.other`, "it is not true or false");
+    if (family === "categorical" && typeof other !== "boolean") throw refused2(`${place}.other`, "it is not true or false");
   }
   function besideSums(block2, stated, place) {
     onlyKeys(stated, ["weight"], [], place);
     const share3 = number(stated.weight, place);
-    if (compare(share3, rational(1n, 1000n)) < 0 || compare(share3, ONE) > 0) throw refused(place, "its weight is out of range");
+    if (compare(share3, rational(1n, 1000n)) < 0 || compare(share3, ONE) > 0) throw refused2(place, "its weight is out of range");
     const exact = multiply(rational(block2.minimalL1 ?? block2.recordL1), share3);
     const weight = (exact.n + exact.d - 1n) / exact.d;
     const sums = block2.components.length;
@@ -1043,7 +1134,7 @@
     if (mayBeMinimal && entry.nulls !== "drop") {
       const weight = entry.moment_weight === void 0 ? rational(2n) : number(entry.moment_weight, "moment_weight");
       const factor = divide(rational(steps), weight);
-      if (weight.n <= 0n || factor.d !== 1n) throw refused("moment_weight", "it does not fit the lattice");
+      if (weight.n <= 0n || factor.d !== 1n) throw refused2("moment_weight", "it does not fit the lattice");
       const inner = add(divide(ONE, weight), rational(2n));
       const bound = multiply(rational(steps * steps, 4n), multiply(inner, inner));
       const shift = bitLength(factor.n) - bitLength(steps);
@@ -1079,7 +1170,7 @@
     const isCount2 = counts !== void 0;
     const bits2 = isCount2 ? null : bitsOf(entry);
     const steps = isCount2 ? integer(counts, "upper") : 1n << BigInt(bits2);
-    if (steps < 1n) throw refused("upper", "it is no count");
+    if (steps < 1n) throw refused2("upper", "it is no count");
     const [low, high] = [lower ?? ZERO, upper ?? rational(steps)];
     const lowest = lower === void 0 ? 0n : -steps;
     const width2 = steps - lowest;
@@ -1122,13 +1213,13 @@
   }
   function bitsOf(entry) {
     const bits2 = Number(integer(entry.lattice_bits, "lattice_bits"));
-    if (!(bits2 >= 2 && bits2 <= 24)) throw refused("lattice_bits", "it is out of range");
+    if (!(bits2 >= 2 && bits2 <= 24)) throw refused2("lattice_bits", "it is out of range");
     return bits2;
   }
   function nearly(stated, end, value, off, place) {
     const bound = number(stated.parameters?.[end], `${place}.parameters.${end}`);
     if (!(Math.abs(toNumber(bound) - value) <= off * Math.max(Math.abs(value), 1))) {
-      throw refused(`${place}.parameters.${end}`, "it contradicts the plan that was charged");
+      throw refused2(`${place}.parameters.${end}`, "it contradicts the plan that was charged");
     }
     return bound;
   }
@@ -2315,22 +2406,22 @@
     onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], ["where"], "plan");
     checkCondition(plan.where, "where");
     onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
-    if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
+    if (!isMapping2(plan.derived) || !Object.values(plan.derived).every(isMapping2)) throw refused2("derived", "it is no mapping");
     if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
     const unit = privacy.unit === "row" ? null : privacy.unit;
     if (unit !== null) {
       onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
-      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
+      if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused2("privacy.unit", "it is no unit");
     }
     const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
-    if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
+    if (!(maxRows >= 1)) throw refused2("privacy.unit", "max_rows is no count");
     const replaces = privacy.neighboring === "replace_one";
-    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
+    if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused2("privacy", "neighboring is no relation");
     const epsilon = number(privacy.epsilon, "privacy.epsilon");
-    if (compare(epsilon, ZERO2) <= 0) throw refused("privacy.epsilon", "it is not above 0");
+    if (compare(epsilon, ZERO2) <= 0) throw refused2("privacy.epsilon", "it is not above 0");
     const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
     const cells = groups.reduce((product, { size }) => product * size, 1);
-    if (cells > MOST_CELLS2) throw refused("groups", "there are too many cells");
+    if (cells > MOST_CELLS2) throw refused2("groups", "there are too many cells");
     const entries = ordered(plan.statistics, order.statistics, "statistics");
     checkVariables(plan.statistics, order.variables);
     const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO2);
@@ -2373,7 +2464,7 @@
     const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism };
     const place = `statistics.${shown(name)}`;
     if (entry.sample !== void 0) {
-      if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused(place, "no sample is of this family");
+      if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused2(place, "no sample is of this family");
       const block2 = make(entry, terms.mayBeMinimal, stated, place);
       return Object.assign(fields, {
         columns: [entry.column],
@@ -2390,7 +2481,7 @@
       const isCounted = entry.count_clipped !== void 0;
       const block2 = isCounted ? besideSums(sums, entry.count_clipped, `${place}.count_clipped`) : sums;
       const ofPrivateN = isCounted ? "bounded" : "partition_of_unity";
-      if (block2.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
+      if (block2.components.length > MOST_COMPONENTS) throw refused2(place, "it has too many components");
       const ofRecord = block2.recordL1;
       const times2 = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
       l1 = block2.minimalL1 ?? ofRecord * times2;
@@ -2412,7 +2503,7 @@
       });
       return fields;
     }
-    if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
+    if (l1 < 1n) throw refused2(`${place}.l1_sensitivity`, "it is below 1");
     fields.scale = leastScale(l1, epsilon).text;
     return fields;
   }
@@ -2425,13 +2516,13 @@
     const exact = divide(rational(l1), ofNumber(down));
     let scale2 = toNumber(exact);
     if (compare(ofNumber(scale2), exact) < 0) scale2 = nextUp(scale2);
-    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE2)) throw refused("statistics", "a noise scale is above 2^55");
+    if (!(scale2 > 0 && scale2 <= LARGEST_SCALE2)) throw refused2("statistics", "a noise scale is above 2^55");
     return { scale: scale2, text: format(ofNumber(scale2)) };
   }
   function share(name, entry) {
     const found = number(entry?.share, `statistics.${shown(name)}.share`);
     if (compare(found, rational(1n, 1000000n)) < 0 || compare(found, rational(1000000n)) > 0) {
-      throw refused(`statistics.${shown(name)}.share`, "it is no share");
+      throw refused2(`statistics.${shown(name)}.share`, "it is no share");
     }
     return found;
   }
@@ -2440,7 +2531,7 @@
     return terms.isFiltered ? `${ofUnits ?? "of rows"}, where the spec's condition holds` : ofUnits;
   }
   function checkCondition(condition, place) {
-    if (condition !== void 0 && typeof condition !== "string" && !isMapping(condition)) throw refused(place, "it is no condition");
+    if (condition !== void 0 && typeof condition !== "string" && !isMapping2(condition)) throw refused2(place, "it is no condition");
   }
   function unitSentence(entry, { unit, maxRows, hasGroups }) {
     if (unit === null) return null;
@@ -2458,17 +2549,17 @@
   function ordered(mapping, names, place) {
     const keys = Object.keys(mapping ?? {});
     if (!Array.isArray(names) || names.length !== keys.length || !names.every((name) => Object.hasOwn(mapping, name)) || new Set(names).size !== names.length) {
-      throw refused(`declared_order.${place}`, "its names are not those of the plan");
+      throw refused2(`declared_order.${place}`, "its names are not those of the plan");
     }
     return names.map((name) => [name, mapping[name]]);
   }
   function checkVariables(statistics, variables) {
-    if (!Array.isArray(variables)) throw refused("declared_order.variables", "it is no list");
+    if (!Array.isArray(variables)) throw refused2("declared_order.variables", "it is no list");
     const seen = /* @__PURE__ */ new Set();
     for (const [name, key, names, ...more] of variables) {
       const entry = Object.hasOwn(statistics, name) ? statistics[name] : null;
       const isKnown = entry === null || Object.hasOwn(BLOCKS, entry.family) || !Object.hasOwn(entry, key);
-      if (isKnown || more.length || seen.has(`${name} ${key}`)) throw refused("declared_order.variables", "its names are not those of the plan");
+      if (isKnown || more.length || seen.has(`${name} ${key}`)) throw refused2("declared_order.variables", "its names are not those of the plan");
       seen.add(`${name} ${key}`);
       ordered(entry[key], names, "variables");
     }
@@ -2604,7 +2695,7 @@
   var NEGLIGIBLE2 = 1e-4;
   var LEAST_WITHIN = 1e-6;
   var LONGEST_OF_TAIL = 2;
-  var LINES = {
+  var LINES2 = {
     probability: {
       value: (t) => 1 / (1 + Math.exp(-t)),
       position: (value) => Math.log(value) - Math.log1p(-value),
@@ -2911,15 +3002,15 @@
     const call = parseCall(text);
     if (call.name === "Mixture") {
       if (call.keywords.length || call.args.length === 0 || call.args.length % 2) {
-        throw refused2(text, "Mixture takes weights and priors in turn");
+        throw refused3(text, "Mixture takes weights and priors in turn");
       }
       const components = [];
       for (let i = 0; i < call.args.length; i += 2) {
         const weight = call.args[i];
         if (typeof weight !== "number" || !(weight > 0) || !Number.isFinite(weight)) {
-          throw refused2(text, "every weight must be a finite number above 0");
+          throw refused3(text, "every weight must be a finite number above 0");
         }
-        if (typeof call.args[i + 1] !== "object") throw refused2(text, "Mixture takes weights and priors in turn");
+        if (typeof call.args[i + 1] !== "object") throw refused3(text, "Mixture takes weights and priors in turn");
         components.push({ weight, ...component(call.args[i + 1], kind, text) });
       }
       return mixture(components);
@@ -2932,7 +3023,7 @@
     const given = [...call.args, ...call.keywords.map(([name, value]) => name === "upper" ? value : null)];
     const [upper] = given;
     if (given.length !== 1 || typeof upper !== "number" || !(upper >= 1e-30 && upper <= 1e30)) {
-      throw refused2(text, `${call.name} takes exactly (upper), a number in 1e-30..1e30`);
+      throw refused3(text, `${call.name} takes exactly (upper), a number in 1e-30..1e30`);
     }
     const variances = Array.from({ length: 10 }, (_, index) => 10 ** (-0.6 * (9 - index)));
     const roots = variances.reduce((all, variance) => all + Math.sqrt(variance), 0);
@@ -2957,22 +3048,22 @@
     return { text, line: parts[0].line, components: parts, log };
   }
   function component(call, kind, text) {
-    if (call.name !== kind) throw refused2(text, `this family takes ${kind}, or a Mixture of such`);
+    if (call.name !== kind) throw refused3(text, `this family takes ${kind}, or a Mixture of such`);
     const { names, ofAnySign = [], line: line2, of } = KINDS[kind];
     const given = new Map(call.args.map((value, i) => [names[i], value]));
     for (const [name, value] of call.keywords) {
-      if (given.has(name)) throw refused2(text, "every number is given once");
+      if (given.has(name)) throw refused3(text, "every number is given once");
       given.set(name, value);
     }
     if (given.size !== names.length || !names.every((name) => given.has(name))) {
-      throw refused2(text, `${kind} takes exactly (${names.join(", ")})`);
+      throw refused3(text, `${kind} takes exactly (${names.join(", ")})`);
     }
     const numbers = names.map((name) => {
       const value = given.get(name);
-      if (typeof value !== "number" || !Number.isFinite(value)) throw refused2(text, `${name} must be a number`);
+      if (typeof value !== "number" || !Number.isFinite(value)) throw refused3(text, `${name} must be a number`);
       const [low, high] = LIMITS2[name] ?? [-Infinity, Infinity];
       if (!ofAnySign.includes(name) && (value < low || value > high)) {
-        throw refused2(text, `${name} must lie in ${low}..${high}`);
+        throw refused3(text, `${name} must lie in ${low}..${high}`);
       }
       return value;
     });
@@ -2984,13 +3075,13 @@
   function parseDirichlet(text, size) {
     const call = parseCall(text);
     if (call.name !== "Dirichlet" || call.keywords.length || call.args.length === 0) {
-      throw refused2(text, "this family takes Dirichlet with one number, or one for each category");
+      throw refused3(text, "this family takes Dirichlet with one number, or one for each category");
     }
     const numbers = call.args;
     if (!numbers.every((value) => typeof value === "number" && value >= 1e-6 && value <= 1e9)) {
-      throw refused2(text, "every concentration must lie in 1e-6..1e9");
+      throw refused3(text, "every concentration must lie in 1e-6..1e9");
     }
-    if (numbers.length !== 1 && numbers.length !== size) throw refused2(text, `there are ${size} categories`);
+    if (numbers.length !== 1 && numbers.length !== size) throw refused3(text, `there are ${size} categories`);
     const concentrations = numbers.length === 1 ? new Array(size).fill(numbers[0]) : numbers;
     return { text: `Dirichlet(${numbers.map(String).join(", ")})`, concentrations };
   }
@@ -3001,14 +3092,14 @@
     const rule = "a prior of N is a whole number, Uniform(lower, upper) or Reciprocal(max)";
     const { name, args, keywords } = parseCall(text);
     const names = { Reciprocal: ["max"], Uniform: ["lower", "upper"] }[name];
-    if (!names) throw refused2(text, rule);
+    if (!names) throw refused3(text, rule);
     const byName = new Map([...args.map((value, i) => [names[i], value]), ...keywords]);
     const values = names.map((key) => byName.get(key));
     if (byName.size !== names.length || args.length + keywords.length !== names.length || !values.every(whole)) {
-      throw refused2(text, `${rule}, of whole numbers up to 10^15`);
+      throw refused3(text, `${rule}, of whole numbers up to 10^15`);
     }
     if (name === "Reciprocal") return reciprocal(values[0]);
-    if (values[0] > values[1]) throw refused2(text, "lower must be at most upper");
+    if (values[0] > values[1]) throw refused3(text, "lower must be at most upper");
     const logSize = Math.log(values[1] - values[0] + 1);
     return { text: `Uniform(${values[0]}, ${values[1]})`, low: values[0], high: values[1], log: () => -logSize };
   }
@@ -3020,10 +3111,10 @@
     return { text: `Reciprocal(${max})`, low: 0, high: max, log: (n) => -Math.log1p(n) - logTotal };
   }
   function parseCall(text) {
-    if (typeof text !== "string" || text.length > 2e4) throw refused2("", "a prior is a text such as Beta(1, 9)");
+    if (typeof text !== "string" || text.length > 2e4) throw refused3("", "a prior is a text such as Beta(1, 9)");
     const tokens = text.match(/[A-Za-z_][A-Za-z_0-9]*|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[(),=]|\S/g) ?? [];
     let at = 0;
-    const wrong = () => refused2(text, "write a name with its numbers, as in Beta(1, 9)");
+    const wrong = () => refused3(text, "write a name with its numbers, as in Beta(1, 9)");
     const take = (expected) => {
       if (tokens[at] !== expected) throw wrong();
       at += 1;
@@ -3059,7 +3150,7 @@
     if (at !== tokens.length) throw wrong();
     return found;
   }
-  function refused2(text, rule) {
+  function refused3(text, rule) {
     return new ReleaseError("prior", `the prior ${shown(text)}: ${rule}`);
   }
 
@@ -3072,7 +3163,7 @@
     const family = ONE_SUM[statistic.family];
     const known = knownOf(statistic);
     const prior = parsePrior(options.prior ?? family.defaultPrior(known), family.prior);
-    const line2 = LINES[prior.line];
+    const line2 = LINES2[prior.line];
     const nPrior = nPriorOf(statistic, release, options);
     const noisy = noisySums(statistic, values, release.n);
     const exact = projected(statistic, noisy, known, release.n);
@@ -3251,7 +3342,7 @@
     const alpha = prior.concentrations;
     const sum = alpha.reduce((all, one) => all + one, 0);
     const marginalPrior = alpha.map((own) => conjugate("Beta", [own, sum - own]));
-    const line2 = LINES.probability;
+    const line2 = LINES2.probability;
     const worlds = (k) => worldsOf(LineDistribution.of(line2, marginalPrior[k].log, [marginalPrior[k].start])).map(({ value, weight }) => {
       const variance = value * (1 - value);
       return { mean: value, variance, third: variance * (1 - 2 * value), weight };
@@ -3459,8 +3550,9 @@
 
   // src/release.js
   var Release = class {
-    constructor(manifest, files, signatureStatus, wanted, withdrawal) {
+    constructor(manifest, files, signatureStatus, wanted, withdrawal, about) {
       this.manifest = manifest;
+      this.about = about;
       this.signatureStatus = signatureStatus;
       this.withdrawal = withdrawal;
       this.groups = groupsOf(manifest);
@@ -3687,21 +3779,21 @@
     created: isText(/^\d{4}-\d{2}-\d{2}T\d{2}Z$/),
     n: (value) => value === null || isCount(value),
     input_verified: (value) => typeof value === "boolean",
-    declared_order: isMapping2,
+    declared_order: isMapping3,
     files: Array.isArray,
     ledger_id: isText(HEX32),
     drawing_sequence: (value) => isCount(value) && value > 0,
     drawing_hash: isText(HEX64),
-    versions: (value) => isMapping2(value) && Object.entries(value).every((pair) => pair.every(isText(VERSION))),
+    versions: (value) => isMapping3(value) && Object.entries(value).every((pair) => pair.every(isText(VERSION))),
     checksum: isText(HEX64),
     signature: (value) => value === null || isSignature(value),
-    plan: isMapping2,
+    plan: isMapping3,
     plan_hash: isText(HEX64),
     statistics: Array.isArray
   };
   var OPTIONAL = { audit: isText(HEX64), contract: isText(HEX64) };
   function checkManifest(manifest) {
-    if (!isMapping2(manifest) || manifest.format_version !== 1) {
+    if (!isMapping3(manifest) || manifest.format_version !== 1) {
       throw corrupt("it is of another format than 1, which this reader reads");
     }
     if (manifest.checksum !== sha256(encodeText(encode({ ...manifest, checksum: null, signature: null })))) {
@@ -3715,7 +3807,7 @@
     }
     const { plan } = manifest;
     if (manifest.plan_hash !== sha256(encodeText(encode(plan)))) throw differs("plan_hash");
-    if (plan.format_version !== "1" || !isMapping2(plan.privacy) || !isMapping2(plan.groups) || !isMapping2(plan.statistics)) {
+    if (plan.format_version !== "1" || !isMapping3(plan.privacy) || !isMapping3(plan.groups) || !isMapping3(plan.statistics)) {
       throw corrupt("plan: no spec could have this plan");
     }
     let derived;
@@ -3739,7 +3831,7 @@
     statistics.forEach((statistic, i) => {
       const stated = manifest.statistics[i];
       const place = `statistics.${shown(statistic.name)}`;
-      if (!STATISTIC.test(statistic.name) || !isMapping2(stated)) throw differs(place);
+      if (!STATISTIC.test(statistic.name) || !isMapping3(stated)) throw differs(place);
       const fields = statisticFields(statistic, stated);
       for (const [field, value] of Object.entries(fields)) same(stated[field], value, `${place}.${field}`);
       if (Object.hasOwn(fields, "quantities") || isSampled(fields)) {
@@ -3760,15 +3852,15 @@
       if (size === null || size.d !== 1n || size.n < 1n) throw differs(`${place}.partition_total`);
       if (size.n * (terms.replaces ? 2n : 1n) > BigInt(stated.l1_sensitivity)) throw differs(`${place}.l1_sensitivity`);
     }
-    const isMap = (map) => isMapping2(map) && isMapping2(map.coefficients) && typeof map.name === "string" && parseRational(map.public_n_coefficient) !== null && Object.entries(map.coefficients).every(([name, text]) => components.includes(name) && parseRational(text) !== null);
+    const isMap = (map) => isMapping3(map) && isMapping3(map.coefficients) && typeof map.name === "string" && parseRational(map.public_n_coefficient) !== null && Object.entries(map.coefficients).every(([name, text]) => components.includes(name) && parseRational(text) !== null);
     if (!Array.isArray(quantities) || !quantities.every(isMap)) throw differs(`${place}.quantities`);
-    if (!isMapping2(stated.parameters)) throw differs(`${place}.parameters`);
+    if (!isMapping3(stated.parameters)) throw differs(`${place}.parameters`);
   }
   function checkStated(manifest, { heading: heading2 }) {
     const { plan, window, amends, files, statistics } = manifest;
-    const { every } = plan.window ?? {};
-    const start2 = every === void 0 ? null : periodStart(window, every);
-    if (plan.window === null ? window !== "all" : start2 === null || label(start2, every) !== window) {
+    const { every: every2 } = plan.window ?? {};
+    const start2 = every2 === void 0 ? null : periodStart(window, every2);
+    if (plan.window === null ? window !== "all" : start2 === null || label(start2, every2) !== window) {
       throw corrupt("window: the plan has no such window");
     }
     if (amends !== null && plan.window === null) throw corrupt("amends: the plan has no windows, so that none is amended");
@@ -3782,7 +3874,7 @@
     files.forEach((file, i) => {
       const statistic = statistics[i];
       const place = `files.${i}`;
-      const isFile = isMapping2(file) && Object.keys(file).length === 5 && isCount(file.size) && isText(HEX64)(file.sha256);
+      const isFile = isMapping3(file) && Object.keys(file).length === 5 && isCount(file.size) && isText(HEX64)(file.sha256);
       if (!isFile) throw corrupt(`${place}: it is not what the format states there`);
       same(file.statistic, statistic.name, `${place}.statistic`);
       same(file.path, `${statistic.name}.parquet`, `${place}.path`);
@@ -3809,7 +3901,7 @@
   function isText(pattern) {
     return (value) => typeof value === "string" && pattern.test(value);
   }
-  function isMapping2(value) {
+  function isMapping3(value) {
     return typeof value === "object" && value !== null && !Array.isArray(value);
   }
   function isCount(value) {
@@ -3830,47 +3922,6 @@
     return new ReleaseError("manifest", `the manifest is corrupt: ${rule}`);
   }
 
-  // src/signature.js
-  var PEM = /^-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+?)\s+-----END PUBLIC KEY-----\s*$/;
-  var PREFIX = [48, 42, 48, 5, 6, 3, 43, 101, 112, 3, 33, 0];
-  var RELEASE = { name: "release", prefix: "" };
-  async function checkSignature(manifest, publicKeys, kind = RELEASE) {
-    const { signature } = manifest;
-    if (publicKeys === void 0 || publicKeys === null) return signature === null ? "unsigned" : "not_checked";
-    const keys = publicKeys.map(rawKey);
-    if (keys.length === 0 || keys.includes(null)) throw refused3("a pinned public key is no Ed25519 key in PEM or base64");
-    if (signature === null) throw refused3(`the ${kind.name} is not signed, and a signature is demanded`);
-    const candidates = keys.filter((key) => keyId(key) === signature.key_id);
-    if (candidates.length === 0) throw refused3(`the ${kind.name} is signed with the key ${signature.key_id}, which is not pinned`);
-    const value = decodeBase64(signature.value);
-    const message = encodeText(kind.prefix + encode({ ...manifest, signature: null }));
-    for (const key of candidates) if (await fits(key, value, message)) return "checked";
-    throw refused3(`the ${kind.name}'s signature is wrong: ${signature.key_id} did not sign this manifest`);
-  }
-  function keyId(raw) {
-    return sha256(raw).slice(0, 16);
-  }
-  function rawKey(text) {
-    if (typeof text !== "string") return null;
-    const pem = PEM.exec(text.trim());
-    const bytes = decodeBase64(pem ? pem[1].replace(/\s/g, "") : text.trim());
-    if (bytes === null) return null;
-    if (!pem) return bytes.length === 32 ? bytes : null;
-    return bytes.length === 44 && PREFIX.every((byte, i) => bytes[i] === byte) ? bytes.subarray(12) : null;
-  }
-  async function fits(key, value, message) {
-    const subtle = globalThis.crypto?.subtle;
-    try {
-      const imported = await subtle.importKey("raw", key, { name: "Ed25519" }, false, ["verify"]);
-      return await subtle.verify({ name: "Ed25519" }, imported, value, message);
-    } catch {
-      throw refused3("cannot check signatures here: this browser has no Ed25519 in WebCrypto");
-    }
-  }
-  function refused3(message) {
-    return new ReleaseError("signature", message);
-  }
-
   // src/reading.js
   var LARGEST_WITHDRAWAL = 8 * 2 ** 10;
   async function readRelease(manifestBytes, files, { publicKeys, statistics, withdrawn } = {}) {
@@ -3886,9 +3937,10 @@
     if (withdrawal !== null && withdrawn !== true) {
       throw new ReleaseError("withdrawn", `the release was withdrawn: ${shown(withdrawal.reason)}; withdrawn: true reads it all the same`);
     }
+    const about = await readAbout(given, manifest, manifestBytes, publicKeys);
     const wanted = new Set(statistics ?? manifest.statistics.map(({ name }) => name));
     checkFiles(manifest, given, wanted);
-    return new Release(manifest, given, status, wanted, withdrawal);
+    return new Release(manifest, given, status, wanted, withdrawal, about);
   }
   function readWithdrawal(bytes, manifest, manifestBytes) {
     if (bytes === void 0) return null;
@@ -3948,7 +4000,7 @@
     return Object.fromEntries(page.groups.map(({ column }, index) => [column, keys[index]]));
   }
   function inWords(page, keys) {
-    return page.groups.map(({ column }, index) => `${column}=${keys[index]}`).join(", ");
+    return page.groups.map(({ column }, index) => page.words.cell(column, keys[index]) ?? `${column}=${keys[index]}`).join(", ");
   }
   function cellOf(keys, page) {
     if (keys.length !== page.groups.length || keys.length === 0) return null;
@@ -3982,23 +4034,26 @@
         }
         return kept2.get(key);
       },
-      entries: entriesOf,
+      entries: (posterior, statistic) => entriesOf(posterior, statistic, page.words),
       /** What was released of one cell: quantities with the standard deviations of their noise. */
       async table(statistic, cell) {
         return (await release(statistic)).table(statistic, whereOf(page, cell));
       }
     };
   }
-  function entriesOf(posterior, statistic) {
+  function entriesOf(posterior, statistic, words) {
     return posterior.parameters.map((key, index) => {
       const [, parameter, category] = /^(\w+)\[(.*)\]$/s.exec(key) ?? [null, key, null];
+      const named = words.number(statistic.name, parameter, category);
       return {
         key,
         index,
         parameter,
         category,
-        label: category ?? parameter,
-        title: `${parameter} of ${statistic.name}${category === null ? "" : ` = ${category}`}`,
+        label: category === null ? parameter : words.value(statistic.name, category),
+        title: named?.title ?? `${parameter} of ${statistic.name}${category === null ? "" : ` = ${category}`}`,
+        unit: named?.unit ?? "",
+        isNamed: named !== null,
         support: supportOf(parameter)
       };
     });
@@ -4039,7 +4094,7 @@
     const posterior = (keys, method, parameters) => reader.posterior(statistic.name, keys, { prior, nPrior, method, parameters }, pause);
     const plugIn2 = await posterior(cell, PLUG_IN2, []);
     await pause();
-    const entries = entriesOf(plugIn2, statistic);
+    const entries = reader.entries(plugIn2, statistic);
     const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
     const side = (kind, of) => {
       const law = lawOf(of, entry);
@@ -4311,6 +4366,11 @@
     const decimals = digits - 1 - Math.floor(Math.log10(Math.abs(rounded2)));
     return decimals <= 0 ? value.toFixed(0) : rounded2.toFixed(Math.min(decimals, 20));
   }
+  function beside(value, sd) {
+    const decimals = 1 - Math.floor(Math.log10(sd));
+    const isPlain = Number.isFinite(value) && Number.isFinite(decimals) && decimals <= 7 && Math.abs(value) < 1e9;
+    return isPlain ? value.toFixed(Math.max(0, decimals)) : written(value);
+  }
   function brief(value, digits = 4) {
     const text = written(value, digits);
     return /^-?\d+\.\d*$/.test(text) ? text.replace(/\.?0+$/, "") : text;
@@ -4463,7 +4523,7 @@
 
   // explorer/tables.js
   var ROWS = 25;
-  function lawTable(page, answer2, digits) {
+  function lawTable(page, answer2) {
     const { sides } = answer2;
     const { mass } = answer2.question;
     const [low, high] = answer2.posterior.defaultInterval === "central" ? shares(mass) : ["lower", "upper"].map((end) => `${end} end of ${brief(100 * mass, 4)} %, highest density`);
@@ -4473,10 +4533,10 @@
       values: [law.mean, law.sd, ...interval]
     }));
     return columnTable(
-      `Posteriors of the ${axisName(answer2)}`,
+      `Posteriors of ${answer2.entry.isNamed ? "" : "the "}${axisName(answer2)}`,
       columns,
       ["mean", "standard deviation", low, high],
-      digits
+      (value, [, sd]) => beside(value, sd)
     );
   }
   function comparisonTable(page, answer2, digits) {
@@ -4497,19 +4557,19 @@
       "Comparison",
       columns.filter((column) => column !== null),
       rows,
-      digits
+      (value) => written(value, digits)
     );
   }
   function ends({ median, lower, upper }) {
     return [median, lower, upper];
   }
-  function columnTable(caption, columns, rows, digits) {
+  function columnTable(caption, columns, rows, write) {
     const body = rows.map(
       (name, at) => element(
         "tr",
         {},
         element("th", { scope: "row" }, name),
-        columns.map(({ kind, values }) => element("td", { "data-kind": kind }, written(values[at], digits)))
+        columns.map(({ kind, values }) => element("td", { "data-kind": kind }, write(values[at], values)))
       )
     );
     return table(caption, ["", ...columns.map(({ name }) => name)], body);
@@ -4588,7 +4648,7 @@
       replace(conflict, conflictsOf(page, answer2));
       replace(headline, ...sentence2(page, answer2));
       paint();
-      replace(numbers, lawTable(page, answer2, DIGITS), comparisonTable(page, answer2, DIGITS));
+      replace(numbers, lawTable(page, answer2), comparisonTable(page, answer2, DIGITS));
       replace(notes, notesOf(answer2));
       fillBehind();
       const { parameter } = answer2.entry;
@@ -4685,14 +4745,24 @@
     return answer2.question.versus === null && kind === NOISE_AWARE2 ? "Noise-aware" : nameOf(page, answer2, kind);
   }
   function axisName({ entry }) {
-    return entry.title;
+    return entry.title + (entry.unit ? ` (${entry.unit})` : "");
   }
   function sentence2(page, { question, entry, sides, contrast: contrast2 }) {
     const percent = brief(question.mass * 100, 4);
     const [low, high] = sides[0].interval.map((end) => brief(end, 4));
     if (sides[0].kind === PLUG_IN2) return ["Summing over everything that the noise may hide\u2026"];
     if (question.versus === null) {
-      const of = question.cell.length === 0 ? "" : ` for ${inWords(page, question.cell)}`;
+      const cell = inWords(page, question.cell);
+      if (entry.isNamed) {
+        return [
+          `${[entry.title, cell].filter(Boolean).join("; ")}: between `,
+          element("strong", {}, low),
+          " and ",
+          element("strong", {}, high),
+          `${entry.unit ? ` ${entry.unit}` : ""}, with ${percent} % probability.`
+        ];
+      }
+      const of = cell === "" ? "" : ` for ${cell}`;
       return [
         `With ${percent} % probability, the ${entry.title}${of} lies between `,
         element("strong", {}, low),
@@ -4703,9 +4773,10 @@
     }
     const names = [question.cell, question.versus].map((keys) => inWords(page, keys));
     if (contrast2 === void 0) return ["Comparing\u2026"];
-    if (contrast2 === null) return [`The ${entry.title} of ${names[0]} and ${names[1]} cannot be compared here.`];
+    const subject = entry.isNamed ? entry.title : `The ${entry.title}`;
+    if (contrast2 === null) return [`${subject} of ${names[0]} and ${names[1]} cannot be compared here.`];
     return [
-      `The ${entry.title} is greater for ${names[0]} than for ${names[1]} with probability `,
+      `${subject} is greater for ${names[0]} than for ${names[1]} with probability `,
       element("strong", {}, chance(contrast2.greater)),
       "."
     ];
@@ -4778,19 +4849,57 @@
     }
   }
 
+  // explorer/words.js
+  var POWERS = { mean: "", scale: "", variance: "\xB2" };
+  function wordsOf(about = {}) {
+    const found = (map, name) => map && Object.hasOwn(map, name) ? map[name] : void 0;
+    const statistic = (name) => found(about.statistics, name) ?? {};
+    const keys = (column) => found(about.keys, column) ?? {};
+    const calledKey = (column, key) => found(keys(column).values, key) ?? key;
+    return {
+      statistic: (name) => statistic(name).label ?? name,
+      column: (name) => (keys(name).label ?? name) + (keys(name).unit ? ` (${keys(name).unit})` : ""),
+      key: calledKey,
+      /** A key with the name of its column, where it would say nothing alone; null where nothing is named. */
+      cell: (column, key) => {
+        if (calledKey(column, key) !== key) return calledKey(column, key);
+        return keys(column).label === void 0 ? null : `${keys(column).label} ${key}`;
+      },
+      /** What a number of a statistic is called, and its unit; null where the statistic has no label. */
+      number(name, parameter, category) {
+        const words = statistic(name);
+        const own = found(words.parameters, parameter) ?? {};
+        if (words.label === void 0 && own.label === void 0) return null;
+        const value = category === null ? "" : `, ${found(words.values, category) ?? category}`;
+        const power = found(POWERS, parameter);
+        return {
+          title: (own.label ?? `${words.label}, ${parameter.replaceAll("_", " ")}`) + value,
+          unit: own.unit ?? (words.unit === void 0 || power === void 0 ? "" : words.unit + power)
+        };
+      },
+      value: (name, category) => found(statistic(name).values, category) ?? category
+    };
+  }
+
   // explorer/page-data.js
   function readPage(text) {
-    const { label: label2, uri, manifest, files } = JSON.parse(text);
+    const { label: label2, uri, manifest, about, files } = JSON.parse(text);
     const declared = JSON.parse(manifest);
+    const words = wordsOf(about);
     return {
       label: label2,
       uri,
+      words,
       name: declared.name,
       epsilon: declared.epsilon,
       releaseId: declared.release_id,
       nIsPublic: declared.n !== null,
       mostRows: declared.max_total_rows,
-      groups: declared.groups.map(group2),
+      groups: declared.groups.map((one) => ({
+        ...group2(one),
+        label: words.column(one.column),
+        called: (key) => words.key(one.column, key)
+      })),
       // A posterior sample has no statistics to start from.
       statistics: declared.statistics.filter(({ mechanism }) => mechanism === "discrete_laplace"),
       manifestBytes: new TextEncoder().encode(manifest),
@@ -4824,7 +4933,7 @@
     let found = 0;
     for (let index = 0; index < group3.size; index += 1) {
       const key = group3.key(index);
-      const at = wanted === "" ? 0 : key.toLowerCase().indexOf(wanted);
+      const at = wanted === "" ? 0 : Math.max(key.toLowerCase().indexOf(wanted), group3.called(key).toLowerCase().indexOf(wanted));
       if (at < 0) continue;
       found += 1;
       const list = at === 0 ? beginning : holding;
@@ -4843,7 +4952,7 @@
   var MOST_SHOWN = 50;
   function combobox(group3, id, choose) {
     const listId = freshId("keys");
-    const list = element("ul", { id: listId, role: "listbox", "aria-label": group3.column, hidden: true });
+    const list = element("ul", { id: listId, role: "listbox", "aria-label": group3.label, hidden: true });
     const note = element("p", { class: "hint", id: freshId("found") });
     const field = element("input", {
       id,
@@ -4993,12 +5102,12 @@
     if (group3.size > MOST_OPTIONS) {
       const id = freshId("key");
       const { node, show } = combobox(group3, id, choose);
-      return { node: element("div", { class: "field" }, element("label", { for: id }, group3.column), node), show };
+      return { node: element("div", { class: "field" }, element("label", { for: id }, group3.label), node), show };
     }
     const keys = Array.from({ length: group3.size }, (_, index) => group3.key(index));
     const field = choice(
-      group3.column,
-      keys.map((text, index) => ({ value: String(index), text })),
+      group3.label,
+      keys.map((key, index) => ({ value: String(index), text: group3.called(key) })),
       (at) => choose(keys[Number(at)])
     );
     return { node: field.node, show: (key) => field.show(String(keys.indexOf(key))) };
@@ -5136,7 +5245,7 @@
   }
 
   // explorer/priors.js
-  var FIELDS = {
+  var FIELDS2 = {
     Beta: ["concentration1", "concentration0"],
     Gamma: ["concentration", "rate"],
     InverseGamma: ["concentration", "scale"],
@@ -5150,8 +5259,8 @@
   var NUMBER2 = /^[+-]?(\d[\d_]*\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
   function readPrior(text) {
     const call = /^\s*([A-Za-z]+)\s*\(([^()]*)\)\s*$/.exec(text);
-    if (call === null || !Object.hasOwn(FIELDS, call[1])) return null;
-    const fields = FIELDS[call[1]];
+    if (call === null || !Object.hasOwn(FIELDS2, call[1])) return null;
+    const fields = FIELDS2[call[1]];
     const numbers = [];
     for (const [index, argument] of call[2].replace(/,\s*$/, "").split(",").entries()) {
       const [value, keyword] = argument.split("=").map((part) => part.trim()).reverse();
@@ -5387,7 +5496,7 @@
   function form(page, ask) {
     const statistic = choice(
       "Statistic",
-      page.statistics.map(({ name }) => ({ value: name, text: name })),
+      page.statistics.map(({ name }) => ({ value: name, text: page.words.statistic(name) })),
       (name) => ask({ statistic: name, prior: "", shown: "" })
     );
     const first = cellFields(page, (cell) => ask({ cell }));
@@ -5583,13 +5692,13 @@
       }
       replace(
         unanswered,
-        element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${statistic.name}.`),
+        element("p", { class: "explorer-answer" }, `The explorer has no posterior of ${page.words.statistic(statistic.name)}.`),
         element("p", { class: "hint" }, `${message}.`),
         element("p", {}, "Python and the command line work it out:"),
         element("pre", { tabindex: 0 }, commandCode(page, asked)),
         released
       );
-      voice.textContent = `No posterior of ${statistic.name} here. The page says what to run instead.`;
+      voice.textContent = `No posterior of ${page.words.statistic(statistic.name)} here. The page says what to run instead.`;
     }
     function showForm(isAnswered) {
       const statistic = declared(question);
