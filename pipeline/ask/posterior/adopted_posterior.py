@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,21 +23,21 @@ from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.math.engines.published_counts import (
     LatentCount,
-    count_posterior,
     parameter_posterior,
     prior_on_line,
-    shares_posterior,
 )
+from suffice.pipeline.math.engines.tabled_counts import count_posterior, shares_posterior
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.pooling.adopted import AdoptedStatistic, Published
+    from suffice.pipeline.ask.pooling.adopted import AdoptedStatistic
+    from suffice.pipeline.ask.pooling.published_table import Published
     from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats, Mask
@@ -49,7 +48,7 @@ LARGEST_TOTAL = 10**12
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class AdoptedPosterior(Posterior):
-    """The posterior of one statistic of an adopted release; as ``Posterior``, and:
+    """The posterior of one statistic of an adopted release: a ``Posterior``, and what its prior decides.
 
     Attributes
     ----------
@@ -212,16 +211,25 @@ def _counts(
     published = cells.published(statistic, statistic.entry.column)
     judged = count_posterior([one.count for (one,) in published], chosen)
     ends = tuple(map(float, chosen.support))
-    return _made(statistic, cells, [published], judged.distribution, chosen, ends, judged.tails, is_default=prior is None)
+    return _made(
+        statistic,
+        cells,
+        [published],
+        judged.distribution,
+        chosen,
+        ends,
+        judged.tails,
+        is_default=prior is None,
+    )
 
 
-def _rates(
-    statistic: AdoptedStatistic, prior: AnyPrior, cells: _Cells, _n_prior: object
-) -> AdoptedPosterior:
+def _rates(statistic: AdoptedStatistic, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
     entry = statistic.entry
     chosen = Gamma(1.0, 2.0 / entry.upper) if prior is None else read_prior(prior)
     published = cells.published(statistic, entry.column)
-    sizes = cells.public(statistic, entry.exposure) if entry.exposure else [[1.0] * len(row) for row in published]
+    sizes = (
+        cells.public(statistic, entry.exposure) if entry.exposure else [[1.0] * len(row) for row in published]
+    )
     latent = [
         [LatentCount(one.count, size) for one, size in zip(*cell, strict=True)]
         for cell in zip(published, sizes, strict=True)
@@ -229,7 +237,14 @@ def _rates(
     log_prior = _log_prior(statistic, chosen, Gamma, Line.LOGARITHM)
     judged = parameter_posterior("rate", Line.LOGARITHM, latent, *log_prior)
     return _made(
-        statistic, cells, [published], judged.distribution, chosen, (0.0, math.inf), judged.tails, is_default=prior is None
+        statistic,
+        cells,
+        [published],
+        judged.distribution,
+        chosen,
+        (0.0, math.inf),
+        judged.tails,
+        is_default=prior is None,
     )
 
 
@@ -242,10 +257,15 @@ def _shares(
     of_n: Any = None
     if len(statistic.noisy) == 2:
         of_n = Reciprocal(LARGEST_TOTAL) if n_prior is None else n_prior
-        of_n = parse_n_prior(of_n) if isinstance(of_n, str) else Fixed(of_n) if isinstance(of_n, int) else of_n
+        of_n = (
+            parse_n_prior(of_n) if isinstance(of_n, str) else Fixed(of_n) if isinstance(of_n, int) else of_n
+        )
         published.append(cells.published(statistic, entry.total))
         latent = [
-            [LatentCount(one.count, total=total.count, total_prior=of_n) for one, total in zip(*cell, strict=True)]
+            [
+                LatentCount(one.count, total=total.count, total_prior=of_n)
+                for one, total in zip(*cell, strict=True)
+            ]
             for cell in zip(*published, strict=True)
         ]
     else:
@@ -257,7 +277,15 @@ def _shares(
     log_prior = _log_prior(statistic, chosen, Beta, Line.LOGIT)
     judged = parameter_posterior("probability", Line.LOGIT, latent, *log_prior)
     return _made(
-        statistic, cells, published, judged.distribution, chosen, (0.0, 1.0), judged.tails, is_default=prior is None, n_prior=of_n
+        statistic,
+        cells,
+        published,
+        judged.distribution,
+        chosen,
+        (0.0, 1.0),
+        judged.tails,
+        is_default=prior is None,
+        n_prior=of_n,
     )
 
 
@@ -265,9 +293,12 @@ def _categories(
     statistic: AdoptedStatistic, prior: AnyPrior, cells: _Cells, _n_prior: object
 ) -> AdoptedPosterior:
     entry, names = statistic.entry, statistic.categories
-    chosen: Any = Dirichlet([1.0]) if prior is None else read_prior(prior)
+    chosen: Any = Dirichlet(1.0) if prior is None else read_prior(prior)
     if not isinstance(chosen, Dirichlet) or len(chosen.concentration) not in {1, len(names)}:
-        message = f"{statistic.name} has {len(names)} categories: its prior is a Dirichlet of 1 or {len(names)} numbers; not {chosen}"
+        message = (
+            f"{statistic.name} has {len(names)} categories: its prior is a Dirichlet of 1 or {len(names)} "
+            f"numbers; not {chosen}"
+        )
         raise PriorError(message)
     if entry.columns is not None:
         by_column = [cells.published(statistic, column) for column in entry.columns]
@@ -275,22 +306,32 @@ def _categories(
     else:
         published = cells.published(statistic, entry.column)
         if any(len(cell) != len(names) for cell in published):
-            message = f"{statistic.name}: the shares of categories are of all of them: leave {entry.category} out of where"
+            message = f"{statistic.name}: shares are of all categories: leave {entry.category} out of where"
             raise UsageError(message)
     concentration = np.broadcast_to(np.asarray(chosen.concentration, dtype=np.float64), (len(names),)).copy()
     distribution = shares_posterior([[one.count for one in cell] for cell in published], concentration)
     return _made(
-        statistic, cells, [published], distribution, chosen, (0.0, 1.0), None, is_default=prior is None, categories=names
+        statistic,
+        cells,
+        [published],
+        distribution,
+        chosen,
+        (0.0, 1.0),
+        None,
+        is_default=prior is None,
+        categories=names,
     )
 
 
-def _log_prior(statistic: AdoptedStatistic, chosen: Any, kind: type[Gamma | Beta], line: Line) -> tuple[Any, Floats]:
+def _log_prior(
+    statistic: AdoptedStatistic, chosen: Any, kind: type[Gamma | Beta], line: Line
+) -> tuple[Any, Floats]:
     density = chosen if isinstance(chosen, Density) else _density(chosen, kind)
     if density is None:
         message = (
-            f"{statistic.name} is {statistic.family}: its prior must be {kind.__name__}, a Mixture of such, or "
-            f"any density of one number: by its name, or in Python one of scipy.stats or a suffice.Density; "
-            f"not {chosen}"
+            f"{statistic.name} is {statistic.family}: its prior must be {kind.__name__}, a Mixture of such, "
+            "or any density of one number: by its name, or in Python one of scipy.stats or a "
+            f"suffice.Density; not {chosen}"
         )
         raise PriorError(message)
     typical = 0.0 if line is Line.LOGIT else _typical(chosen)
@@ -311,7 +352,10 @@ def _density(chosen: Any, kind: type[Gamma | Beta]) -> Density | None:
     log_weights = np.log(weights / weights.sum())
 
     def log_density(parameter: Floats) -> Floats:
-        parts = [weight + _log_conjugate(each, parameter) for weight, each in zip(log_weights, components, strict=True)]
+        parts = [
+            weight + _log_conjugate(each, parameter)
+            for weight, each in zip(log_weights, components, strict=True)
+        ]
         total: Floats = np.logaddexp.reduce(parts)
         return total
 
@@ -347,11 +391,20 @@ def _made(
     hidden = sum(one.status == "suppressed" for one in every)
     said = [f"of an adopted release, by its publisher's declared law: {statistic.release.law.publisher}"]
     if hidden:
-        said.append(f"{hidden} of {counted(len(every), 'published number')} suppressed, and taken as censored")
+        said.append(
+            f"{hidden} of {counted(len(every), 'published number')} suppressed, and taken as censored"
+        )
     if cells.over:
         most = max(map(len, cells.rows))
-        said.append(f"pooled over {', '.join(cells.over)}: up to {most} cells share a {distribution.parameters[0]}")
-    censored = np.array([all(one.count.low == -math.inf for column in cell for one in column) for cell in zip(*published, strict=True)])
+        said.append(
+            f"pooled over {', '.join(cells.over)}: up to {most} cells share a {distribution.parameters[0]}"
+        )
+    censored = np.array(
+        [
+            all(one.count.low == -math.inf for column in cell for one in column)
+            for cell in zip(*published, strict=True)
+        ]
+    )
     return AdoptedPosterior(
         statistic=statistic.name,
         family=statistic.family,  # type: ignore[arg-type]
@@ -361,7 +414,7 @@ def _made(
         groups=cells.groups,
         label_columns={"category": categories} if categories else {},
         distribution=distribution,
-        observed=(statistic,),  # type: ignore[arg-type] # its presence says that there is something to judge
+        observed=(statistic,),  # its presence says that there is something to judge
         releases=(statistic.release.named,),
         rows_of="; ".join(said),
         ends=(ends[0], ends[1]),

@@ -2,7 +2,9 @@ r"""Laws of the noise behind published numbers, by their tails in logarithms.
 
 Models. Every law is symmetric about 0. With the scale b, or the standard deviation :math:`\sigma`,
 
-.. math:: p(z) = \frac{1}{2 b} e^{-|z| / b}, \qquad P(Z \ge z) = \tfrac 1 2 e^{-z / b}, \quad z \ge 0, \qquad (1)
+.. math::
+    p(z) = \frac{1}{2 b} e^{-|z| / b}, \qquad P(Z \ge z) = \tfrac 1 2 e^{-z / b}, \quad z \ge 0,
+    \qquad (1)
 
 .. math::
     P(Z = k) = \frac{1 - q}{1 + q} q^{|k|}, \qquad P(Z \ge k) = \frac{q^k}{1 + q},

@@ -7,8 +7,7 @@ suppressed, one below 0 was set to 0, and what was left was rounded.
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -32,6 +31,9 @@ from suffice.pipeline.terms.declaration.wording import (
     first_complaint,
     rule_of,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 AS_PUBLISHED = "as_published"
 ABSENT, EMPTY = "absent", "empty"
@@ -76,26 +78,34 @@ def _amount(value: object) -> object:
     except ValueError:
         number = math.nan
     if not abs(number) <= 1e12:
-        message = f"{value!r} is no number up to 1e12: write 10, {{column: NAME}}, or {{by: KEY, values: {{LEVEL: 10}}}}"
+        message = (
+            f"{value!r} is no number up to 1e12: write 10, {{column: NAME}}, or "
+            "{by: KEY, values: {LEVEL: 10}}"
+        )
         raise ValueError(message)
     return number
 
 
+def _closed(**properties: object) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_TEXT = {"type": "string"}
 _NUMBER_FORM = {
     "anyOf": [
         {"type": "number"},
-        {"type": "object", "properties": {"column": {"type": "string"}}, "required": ["column"]},
-        {
-            "type": "object",
-            "properties": {
-                "by": {"type": "string"},
-                "values": {"type": "object", "additionalProperties": {"type": "number"}},
-            },
-            "required": ["by", "values"],
-        },
+        _closed(column=_TEXT),
+        _closed(by=_TEXT, values={"type": "object", "additionalProperties": {"type": "number"}}),
     ]
 }
-Amount: TypeAlias = Annotated[float | OfColumn | ByLevel, PlainValidator(_amount), WithJsonSchema(_NUMBER_FORM)]
+Amount: TypeAlias = Annotated[
+    float | OfColumn | ByLevel, PlainValidator(_amount), WithJsonSchema(_NUMBER_FORM)
+]
 """A number: one for all rows, of another column, or by level."""
 
 
@@ -128,7 +138,7 @@ class DeclaredNoise(_Part):
 
 
 class Suppressed(_Part):
-    """Which noisy numbers were suppressed, and what stands in their place: ``absent``, ``empty``, a marker."""
+    """Which noisy numbers were suppressed, and what stands there: ``absent``, ``empty`` or a marker."""
 
     below: Amount
     shown_as: Text
@@ -186,7 +196,9 @@ class SharesStatistic(_Part):
 
     @model_validator(mode="after")
     def _has_categories(self) -> Self:
-        if (self.columns is None) == (self.column is None) or (self.column is None) != (self.category is None):
+        if (self.columns is None) == (self.column is None) or (self.column is None) != (
+            self.category is None
+        ):
             message = "categories are several columns, or one column and the key named by category"
             raise ValueError(message)
         return self
@@ -199,15 +211,17 @@ AdoptedStatisticEntry = Annotated[
 
 def _domain(value: object) -> Domain | str:
     if isinstance(value, Domain) or value == AS_PUBLISHED:
-        return value  # type: ignore[return-value]
+        return value
     return parse_domain(value, directory=None, column="text")
 
 
+_KEY = {"type": ["string", "number", "boolean"]}
 _DOMAIN_FORM = {
     "anyOf": [
         {"const": AS_PUBLISHED},
-        {"type": "array", "items": {"type": "string"}, "minItems": 1},
-        {"type": "object"},
+        {"type": "array", "items": _KEY, "minItems": 1},
+        _closed(range={"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}),
+        _closed(**dict.fromkeys(("from", "to"), _KEY), every={"enum": ["day", "week", "month", "year"]}),
     ]
 }
 Keys = Annotated[
@@ -309,9 +323,8 @@ def parse_law(document: Document) -> DeclaredLaw:
         if path[:1] == ("statistics",):  # pydantic names the family, which is no key, before what is in it
             path = (*path[:2], *path[3:])
         if first["type"] == UNKNOWN_KEY:
-            hint = "the documentation's page \"Adopt a table\" has all keys"
+            hint = 'the documentation\'s page "Adopt a table" has all keys'
             raise LawError(document.location(path), "unknown key", hint) from None
         if first["type"] == MISSING_KEY:
             raise LawError(document.location(path[:-1]), f"the key {path[-1]!r} is missing") from None
         raise LawError(document.location(path), rule_of(first)) from None
-

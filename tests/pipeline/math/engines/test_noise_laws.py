@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from suffice.pipeline.math.engines.noise_laws import LAWS, Gaussian, Laplace, NoiseLaw
 
 SPREADS = (0.3, 1.0, 2.5, 18.25, 300.0)
@@ -59,7 +60,14 @@ def test_between_is_the_sum_between(law: NoiseLaw) -> None:
     points, width = _grid(law)
     mass = np.exp(law.log_density(points)) * width
     unit = math.ceil(law.spread) if law.is_whole else law.spread
-    for low, high in [(-2, 3), (0, 0 if law.is_whole else 1), (1, 4), (-4, -1), (2, math.inf), (-math.inf, 1)]:
+    for low, high in [
+        (-2, 3),
+        (0, 0 if law.is_whole else 1),
+        (1, 4),
+        (-4, -1),
+        (2, math.inf),
+        (-math.inf, 1),
+    ]:
         ends = [float(end * unit) for end in (low, high)]
         half = 0.0 if law.is_whole else width / 2.0
         within = (points >= ends[0] - half) & (points <= ends[1] + half)
@@ -112,4 +120,6 @@ def test_another_law_fails_the_same_test() -> None:
     """The control: of the wrong law the tails are no sums of the density."""
     points = np.linspace(0.0, 3.0, 7)
 
-    assert not np.allclose(Laplace(1.0).log_tail(points), Gaussian(math.sqrt(2.0)).log_tail(points), atol=0.05)
+    assert not np.allclose(
+        Laplace(1.0).log_tail(points), Gaussian(math.sqrt(2.0)).log_tail(points), atol=0.05
+    )
