@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.pooling.adopted_posterior import AdoptedPosterior
     from suffice.pipeline.ask.pooling.published_table import Columns, Published
-    from suffice.pipeline.ask.posterior.adopted_posterior import AdoptedPosterior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.declared_law import PublishedColumn
 
@@ -302,7 +302,7 @@ class AdoptedStatistic:
         UsageError, PriorError
             Where a prior or a key does not fit.
         """
-        from suffice.pipeline.ask.posterior.adopted_posterior import (
+        from suffice.pipeline.ask.pooling.adopted_posterior import (
             adopted_posterior,  # scipy is slow to import
         )
 

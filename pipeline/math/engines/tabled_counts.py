@@ -10,11 +10,14 @@ Counts of categories whose probabilities have a Dirichlet prior are those of ind
     \lambda_k \sim \mathrm{Gamma}(a_k, \beta), \quad n_k \sim \mathrm{Poisson}(\lambda_k), \quad
     p = \lambda / \textstyle\sum_j \lambda_j \sim \mathrm{Dirichlet}(a), \qquad (2)
 
-independent of their sum. With :math:`\beta` even on a logarithmic scale the prior of :math:`N = \sum n_k` is
+independent of their sum. With the density :math:`1 / \beta (1 + \beta)` and A the sum of a, the prior of
+:math:`N = \sum n_k` is
 
-.. math:: \pi(N) \propto \int p(N \mid \beta) \, d \beta / \beta \propto 1 / N, \quad N \ge 1, \qquad (3)
+.. math::
+    \pi(N) \propto \frac{\Gamma(N + A)}{\Gamma(A) N!} \int \frac{\beta^{A - 1}}{(1 + \beta)^{N + A + 1}} d \beta
+    = \frac{1}{N + A}, \qquad (3)
 
-whatever a is, as far as the range of beta goes. Given beta the categories are apart from each other, and each
+as far as the range of beta goes: with A = 1 that of ``record_count.Reciprocal``. Given beta the categories are apart from each other, and each
 n_k has a table: negative binomial times L.
 
 Symbols:
@@ -51,6 +54,8 @@ _LARGEST_WINDOW = 1 << 22
 _LARGEST_TABLE = 1 << 15
 """Counts of one category: 80 MB for 300 values of beta."""
 _DRAWS = 20_000
+_HIGHEST = 22.0
+"""Log of beta over A up to which it is summed: the rest of its prior is 3e-10."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +204,7 @@ class SharesDistribution(Draws):
     scales : tuple of (ndarray, ndarray)
         Of every cell log beta, and the posterior probabilities of these.
     log_evidence : ndarray of shape (n_cells,), float64
+        But for a constant of the prior of N.
     """
 
     concentration: Floats
@@ -251,7 +257,7 @@ class SharesDistribution(Draws):
 def shares_posterior(cells: Sequence[Sequence[PublishedCount]], concentration: Floats) -> SharesDistribution:
     """Return the posterior of probabilities of categories, given their published counts in every cell.
 
-    The prior of N is (3) for expected numbers of a tenth of a record up to all that the counts allow.
+    The prior of N is (3) up to all that the counts allow.
 
     Raises
     ------
@@ -270,12 +276,15 @@ def shares_posterior(cells: Sequence[Sequence[PublishedCount]], concentration: F
             raise UsageError(message)
         most = sum(published.window()[1] for published in cell) + 1.0
         # The expected N is a / beta; towards small beta weights fall as beta^a.
-        log_beta = np.arange(math.log(total / most) - max(3.0, 20.0 / total), math.log(10.0 * total), step)
+        log_beta = np.arange(
+            math.log(total / most) - max(3.0, 20.0 / total), math.log(total) + _HIGHEST, step
+        )
         parts = [
             _given_scales(published, a, log_beta)[2] - published.largest
             for published, a in zip(cell, concentration.tolist(), strict=True)
         ]
-        log_evidence = np.sum(parts, axis=0)
+        # dbeta / beta (1 + beta) is d(log beta) / (1 + beta).
+        log_evidence = np.sum(parts, axis=0) - np.logaddexp(0.0, log_beta)
         best = int(np.argmax(log_evidence))
         if min(part[best] for part in parts) < MILLION - NATS:
             message = (
@@ -288,7 +297,7 @@ def shares_posterior(cells: Sequence[Sequence[PublishedCount]], concentration: F
         weight = np.exp(log_evidence - top)
         kept = weight > 1e-9
         scales.append((log_beta[kept], weight[kept] / np.sum(weight[kept])))
-        evidences.append(top + math.log(float(np.mean(weight))))
+        evidences.append(top + math.log(float(np.sum(weight)) * step))
     return SharesDistribution(
         concentration=concentration,
         cells=tuple(tuple(cell) for cell in cells),

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.pooling.adopted import AdoptedStatistic
     from suffice.pipeline.ask.pooling.published_table import Published
     from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -117,7 +116,7 @@ class AdoptedPosterior(Posterior):
     def log_evidence(self) -> Floats:
         """Log probability of what was published under the prior, (n_groups,); of densities that of the noise.
 
-        Of categories the prior of N is that over its orders of magnitude.
+        Of categories but for a constant, the same for all tables.
         """
         evidence: Floats = self.distribution.log_evidence  # type: ignore[attr-defined]
         return evidence
@@ -127,7 +126,7 @@ class AdoptedPosterior(Posterior):
 
 
 def adopted_posterior(
-    statistic: AdoptedStatistic,
+    statistic: Any,
     prior: AnyPrior,
     *,
     where: Mapping[str, object] | None,
@@ -159,7 +158,7 @@ class _Cells:
     over: tuple[str, ...]
 
     @classmethod
-    def of(cls, statistic: AdoptedStatistic, rows: Sequence[int], over: tuple[str, ...]) -> _Cells:
+    def of(cls, statistic: Any, rows: Sequence[int], over: tuple[str, ...]) -> _Cells:
         columns = statistic.release.columns
         category = getattr(statistic.entry, "category", None)
         kept = [key for key in statistic.release.key_columns if key not in {*over, category}]
@@ -171,17 +170,17 @@ class _Cells:
         }
         return cls(groups, tuple(map(tuple, shared.values())), over)
 
-    def published(self, statistic: AdoptedStatistic, column: str) -> list[list[Published]]:
+    def published(self, statistic: Any, column: str) -> list[list[Published]]:
         """Return what was published in every cell."""
         return [statistic.published(column, rows) for rows in self.rows]
 
-    def public(self, statistic: AdoptedStatistic, column: str) -> list[list[float]]:
+    def public(self, statistic: Any, column: str) -> list[list[float]]:
         """Return the numbers of a public column."""
         texts = statistic.release.columns[column]
         return [[float(str(texts[row])) for row in rows] for rows in self.rows]
 
 
-def _check_pooled(statistic: AdoptedStatistic, over: tuple[str, ...]) -> None:
+def _check_pooled(statistic: Any, over: tuple[str, ...]) -> None:
     keys = statistic.release.key_columns
     unknown = [key for key in over if key not in keys]
     if unknown:
@@ -195,9 +194,7 @@ def _check_pooled(statistic: AdoptedStatistic, over: tuple[str, ...]) -> None:
         raise UsageError(message)
 
 
-def _counts(
-    statistic: AdoptedStatistic, prior: AnyPrior, cells: _Cells, _n_prior: object
-) -> AdoptedPosterior:
+def _counts(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
     upper = int(statistic.entry.upper)
     chosen: Any = Uniform(0, upper) if prior is None else prior
     if isinstance(chosen, str):
@@ -223,7 +220,7 @@ def _counts(
     )
 
 
-def _rates(statistic: AdoptedStatistic, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
+def _rates(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
     entry = statistic.entry
     chosen = Gamma(1.0, 2.0 / entry.upper) if prior is None else read_prior(prior)
     published = cells.published(statistic, entry.column)
@@ -249,7 +246,7 @@ def _rates(statistic: AdoptedStatistic, prior: AnyPrior, cells: _Cells, _n_prior
 
 
 def _shares(
-    statistic: AdoptedStatistic, prior: AnyPrior, cells: _Cells, n_prior: NPrior | int | str | None
+    statistic: Any, prior: AnyPrior, cells: _Cells, n_prior: NPrior | int | str | None
 ) -> AdoptedPosterior:
     entry = statistic.entry
     chosen = Beta(1.0, 1.0) if prior is None else read_prior(prior)
@@ -289,9 +286,7 @@ def _shares(
     )
 
 
-def _categories(
-    statistic: AdoptedStatistic, prior: AnyPrior, cells: _Cells, _n_prior: object
-) -> AdoptedPosterior:
+def _categories(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
     entry, names = statistic.entry, statistic.categories
     chosen: Any = Dirichlet(1.0) if prior is None else read_prior(prior)
     if not isinstance(chosen, Dirichlet) or len(chosen.concentration) not in {1, len(names)}:
@@ -323,9 +318,7 @@ def _categories(
     )
 
 
-def _log_prior(
-    statistic: AdoptedStatistic, chosen: Any, kind: type[Gamma | Beta], line: Line
-) -> tuple[Any, Floats]:
+def _log_prior(statistic: Any, chosen: Any, kind: type[Gamma | Beta], line: Line) -> tuple[Any, Floats]:
     density = chosen if isinstance(chosen, Density) else _density(chosen, kind)
     if density is None:
         message = (
@@ -375,7 +368,7 @@ def _log_conjugate(prior: Any, parameter: Floats) -> Floats:
 
 
 def _made(
-    statistic: AdoptedStatistic,
+    statistic: Any,
     cells: _Cells,
     published: Sequence[Sequence[Sequence[Published]]],
     distribution: Any,
