@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UnknownNameError
@@ -187,6 +188,11 @@ class AdoptedStatistic:
         names = noisy_columns(self.entry)
         total = getattr(self.entry, "total", None)
         return (*names, total) if total in self.release.law.columns else names
+
+    @property
+    def plan(self) -> SimpleNamespace:
+        """The columns that pictures name, which those of a release find in its plan."""
+        return SimpleNamespace(columns=noisy_columns(self.entry))
 
     @property
     def categories(self) -> tuple[str, ...]:

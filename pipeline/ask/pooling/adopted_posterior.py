@@ -35,6 +35,8 @@ from suffice.pipeline.terms.declaration.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import ArrayLike
+
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.published_table import Published
     from suffice.pipeline.math.distributions.intervals import Range
@@ -120,6 +122,10 @@ class AdoptedPosterior(Posterior):
         """
         evidence: Floats = self.distribution.log_evidence  # type: ignore[attr-defined]
         return evidence
+
+    def prior_density(self, parameter: str, points: ArrayLike) -> None:  # noqa: ARG002
+        """Return None: pictures of adopted releases show no prior."""
+        return
 
     def _hint(self, parameter: object) -> str:
         return "" if parameter in self.parameters else ": an adopted release has one parameter a statistic"

@@ -14,11 +14,11 @@ independent of their sum. With the density :math:`1 / \beta (1 + \beta)` and A t
 :math:`N = \sum n_k` is
 
 .. math::
-    \pi(N) \propto \frac{\Gamma(N + A)}{\Gamma(A) N!} \int \frac{\beta^{A - 1}}{(1 + \beta)^{N + A + 1}} d \beta
-    = \frac{1}{N + A}, \qquad (3)
+    \pi(N) \propto \frac{\Gamma(N + A)}{\Gamma(A) N!}
+    \int \frac{\beta^{A - 1}}{(1 + \beta)^{N + A + 1}} d \beta = \frac{1}{N + A}, \qquad (3)
 
-as far as the range of beta goes: with A = 1 that of ``record_count.Reciprocal``. Given beta the categories are apart from each other, and each
-n_k has a table: negative binomial times L.
+as far as the range of beta goes: with A = 1 that of ``record_count.Reciprocal``. Given beta the categories
+are apart from each other, and each n_k has a table: negative binomial times L.
 
 Symbols:
 

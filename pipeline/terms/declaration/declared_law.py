@@ -104,7 +104,10 @@ _NUMBER_FORM = {
     ]
 }
 Amount: TypeAlias = Annotated[
-    float | OfColumn | ByLevel, PlainValidator(_amount), WithJsonSchema(_NUMBER_FORM)
+    float | OfColumn | ByLevel,
+    PlainValidator(_amount),
+    PlainSerializer(lambda amount: amount if isinstance(amount, float) else amount.model_dump()),
+    WithJsonSchema(_NUMBER_FORM),
 ]
 """A number: one for all rows, of another column, or by level."""
 
