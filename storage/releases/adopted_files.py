@@ -115,9 +115,7 @@ def open_adopted(reference: str | os.PathLike[str]) -> AdoptedRelease:
         release = adopted_release(law, columns, address.uri)
         if data == canonical_json.encode(manifest_of(release)) and table == table_bytes(columns):
             return release
-    message = (
-        f"the adopted release at {address.uri} is not what was adopted: its law, table and id do not fit"
-    )
+    message = f"the adopted release at {address.uri} was changed: its law, table and id do not fit"
     raise ReleaseCorruptError(message)
 
 

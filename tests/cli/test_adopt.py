@@ -15,6 +15,7 @@ from scripts.schemas.__main__ import SCHEMAS
 from suffice.cli import app
 from suffice.errors import AdoptedReleaseError, ReleaseCorruptError, ReleaseMissingError, UsageError
 from suffice.storage.releases.adopted_files import open_adopted, write_adopted
+from support.printed import validator_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ def validated(command: str, text: str) -> Any:
     """Return a document that fits the schema of its command."""
     document = json.loads(text)
     schema = json.loads((SCHEMAS / "cli" / f"{command}-1.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(document)
+    validator_of(schema).validate(document)
     return document
 
 
@@ -184,7 +185,7 @@ def test_a_manifest_fits_its_schema_and_states_the_law(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     schema = json.loads((SCHEMAS / "adopted-manifest-1.json").read_text())
 
-    jsonschema.Draft202012Validator(schema).validate(manifest)
+    validator_of(schema).validate(manifest)
     assert manifest["law"]["columns"]["views"]["suppressed"] == {"below": "90.0", "shown_as": "absent"}
 
 
@@ -196,10 +197,10 @@ def test_a_law_fits_its_schema() -> None:
     law["columns"]["views"]["rounded"]["to"] = 1
     law["statistics"]["views"]["upper"] = 1000000
 
-    jsonschema.Draft202012Validator(schema).validate(law)
+    validator_of(schema).validate(law)
     law["columns"]["views"]["noise"]["law"] = "cauchy"
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(schema).validate(law)
+        validator_of(schema).validate(law)
 
 
 def test_python_opens_what_the_command_wrote(folder: Path) -> None:
