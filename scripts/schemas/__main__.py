@@ -24,6 +24,11 @@ MAKERS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "plan-1": ("The canonical plan that a manifest holds", documents.plan),
     "family-1": ("The name of a family of distributions, which other schemas refer to", documents.family),
     "release-manifest-1": ("The manifest of a release", documents.release_manifest),
+    "declared-law-1": (
+        "The declared law of a published noisy table, in YAML or JSON",
+        documents.declared_law,
+    ),
+    "adopted-manifest-1": ("The manifest of an adopted release", documents.adopted_manifest),
     "publication-manifest-1": ("The manifest of a publication", documents.publication_manifest),
     "withdrawal-1": ("withdrawn.json beside a manifest", documents.withdrawal),
     "about-1": ("about-N.json beside a manifest", documents.about),

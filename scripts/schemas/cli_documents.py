@@ -11,6 +11,13 @@ from scripts.schemas.shapes import Schema, closed, either, listed, named, of_mod
 from scripts.schemas.typed import ERROR as FAILURE
 from scripts.schemas.typed import beside, fields_of, schema_of
 from suffice.cataloguing.catalogue import Catalogue
+from suffice.cli.adopt import (
+    AdoptedAnswer,
+    AdoptedList,
+    AdoptedTable,
+    ShownAdopted,
+    VerifiedAdopted,
+)
 from suffice.cli.calibration import CalibratedAnswer
 from suffice.cli.compare import ComparedAnswer, PriorsAnswer
 from suffice.cli.config import ConfigDocument
@@ -106,9 +113,10 @@ PRINTED: dict[str, Schema] = {
     "status": either(schema_of(Standing), schema_of(GapReport)),
     "metrics": schema_of(MetricsDocument),
     "doctor": schema_of(Diagnosis),
-    "list": schema_of(ReleaseList),
-    "show": reading(ShownRelease),
-    "verify": either(schema_of(Verification), reading(VerifiedPublication)),
+    "adopt": schema_of(ShownAdopted),
+    "list": either(schema_of(ReleaseList), schema_of(AdoptedList)),
+    "show": either(reading(ShownRelease), schema_of(ShownAdopted)),
+    "verify": either(schema_of(Verification), reading(VerifiedPublication), schema_of(VerifiedAdopted)),
     "disclose": reading(Disclosure),
     "withdraw": schema_of(WithdrawnRelease),
     "describe": closed({"files": listed(schema_of(DescribedFile))}),
@@ -133,8 +141,8 @@ PRINTED: dict[str, Schema] = {
     "store adopt": schema_of(Adoption),
     "store retire": schema_of(KnownStore),
     "store list": closed({"stores": listed(schema_of(KnownStore))}),
-    "table": reading(StatisticList, StatedEstimates, StatedSample),
-    "posterior": reading(PosteriorAnswer),
+    "table": reading(StatisticList, StatedEstimates, StatedSample, AdoptedTable, ShownAdopted),
+    "posterior": reading(PosteriorAnswer, AdoptedAnswer),
     "compare": reading(ComparedAnswer),
     "pool": reading(PooledAnswer),
     "compare-priors": reading(PriorsAnswer),

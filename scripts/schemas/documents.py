@@ -43,10 +43,12 @@ from suffice.pipeline.spec.about import (
 )
 from suffice.pipeline.spec.terms import Privacy
 from suffice.pipeline.spec.windows_and_amendments import Window
+from suffice.pipeline.terms.declaration.declared_law import DeclaredLaw
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.publication import PublicationManifest
 from suffice.storage.releases.about_file import StatedAbout
+from suffice.storage.releases.adopted_files import FORMAT, TABLE
 from suffice.storage.releases.manifest_model import Declared, NoisyEntry, SampledEntry, Stated
 from suffice.storage.releases.withdrawal import StatedWithdrawal
 
@@ -158,6 +160,28 @@ def release_manifest() -> Schema:
         "plan_hash": HASH,
     }
     return beside(Declared, {**stated, **follows}, lacking=("audit", "contract"))
+
+
+def declared_law() -> Schema:
+    """Return the schema of the declared law of a published table, as people write it."""
+    schema: Schema = DeclaredLaw.model_json_schema()
+    return schema
+
+
+def adopted_manifest() -> Schema:
+    """Return the schema of the manifest of an adopted release; its law is in canonical text."""
+    file = closed({"path": {"const": TABLE}, "rows": COUNT, "sha256": HASH, "size": COUNT})
+    return closed(
+        {
+            "adopted": {"const": True},
+            "files": {**listed(file), "minItems": 1, "maxItems": 1},
+            "format_version": {"const": FORMAT},
+            "law": mapped(VALUE),
+            "name": TEXT,
+            "order": closed(each(TEXTS, "keys columns statistics")),
+            "release_id": RELEASE_ID,
+        }
+    )
 
 
 def publication_manifest() -> Schema:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.calibration.calibrate import Calibration, calibrate
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
+    from suffice.pipeline.ask.pooling.adopted import AdoptedRelease, adopt
     from suffice.pipeline.ask.pooling.comparison import compare, compare_priors
     from suffice.pipeline.ask.pooling.pool import pool
     from suffice.pipeline.ask.pooling.release import Release
@@ -76,11 +77,13 @@ if TYPE_CHECKING:
     from suffice.releasing.release import run_release as release
     from suffice.storage.publications.publication import Publication
     from suffice.storage.publications.publication_store import open_publication
+    from suffice.storage.releases.adopted_files import open_adopted
     from suffice.storage.releases.release_store import open_release
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdoptedRelease",
     "Audit",
     "Beta",
     "Calibration",
@@ -110,6 +113,7 @@ __all__ = [
     "SufficeError",
     "Uniform",
     "__version__",
+    "adopt",
     "audit",
     "backfill",
     "bayesian_network",
@@ -138,6 +142,7 @@ __all__ = [
     "normal",
     "normal_known_mean",
     "normal_known_variance",
+    "open_adopted",
     "open_publication",
     "open_release",
     "pareto",
@@ -164,6 +169,9 @@ _HOMES = {
     "catalogue": ("suffice.cataloguing.catalogue", "catalogue"),
     "Plan": ("suffice.pipeline.spec.plan", "Plan"),
     "plan": ("suffice.pipeline.spec.plan", "compile_plan"),
+    "AdoptedRelease": ("suffice.pipeline.ask.pooling.adopted", "AdoptedRelease"),
+    "adopt": ("suffice.pipeline.ask.pooling.adopted", "adopt"),
+    "open_adopted": ("suffice.storage.releases.adopted_files", "open_adopted"),
     "compare": ("suffice.pipeline.ask.pooling.comparison", "compare"),
     "compare_priors": ("suffice.pipeline.ask.pooling.comparison", "compare_priors"),
     "pool": ("suffice.pipeline.ask.pooling.pool", "pool"),

@@ -6,7 +6,10 @@
     ├── UsageError (ValueError)           2   a command, an argument, a call
     │   ├── DocumentError                 2   a rule of a document is broken; carries the place
     │   │   ├── SpecError                 2   the document is a spec
-    │   │   └── ProfileError              2   the document is a deployment profile
+    │   │   ├── ProfileError              2   the document is a deployment profile
+    │   │   ├── LawError                  2   the document declares the law of a published table
+    │   │   └── AdoptedTableError         2   a published table does not fit its declared law
+    │   ├── AdoptedReleaseError           2   not of releases that were adopted; says what to do
     │   ├── PinnedError                   2   a parameter outside of what the operator pinned
     │   ├── PriorError                    2   a prior that cannot be read or used
     │   ├── UnknownNameError (KeyError)   2   a statistic, a parameter or a column that is not there
@@ -142,6 +145,18 @@ class SpecError(DocumentError):
 
 class ProfileError(DocumentError):
     """A rule of a deployment profile is broken, or the profile may not be trusted."""
+
+
+class LawError(DocumentError):
+    """A rule of the declared law of a published table is broken."""
+
+
+class AdoptedTableError(DocumentError):
+    """A published table does not fit its declared law; the table is public, and the text may quote it."""
+
+
+class AdoptedReleaseError(UsageError):
+    """What was asked is of releases of one's own data, and this one was adopted; the text says what to do."""
 
 
 class PinnedError(UsageError):

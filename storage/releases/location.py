@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import ReleaseCorruptError, ReleaseMissingError, StoreError
+from suffice.errors import AdoptedReleaseError, ReleaseCorruptError, ReleaseMissingError, StoreError
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, no_such_key, wanted_keys
 from suffice.pipeline.terms.released.sample import ReleasedSample
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -352,6 +352,8 @@ def _checked_copy(objects: ObjectStore, uri: str, manifest: Manifest, index: int
 
 
 MANIFEST = "manifest.json"
+ADOPTED = b'{"adopted":true,'
+"""How the manifest of a release of other people's data begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -385,6 +387,8 @@ class Location:
         Raises
         ------
         ReleaseMissingError, ReleaseCorruptError
+        AdoptedReleaseError
+            Where it is of other people's data.
         """
         data = self.objects.get(MANIFEST, at_most=LARGEST_MANIFEST + 1)
         if data is None:
@@ -396,6 +400,14 @@ class Location:
         if is_rehearsal(data):
             message = f"there is no release at {self.uri}: it is a rehearsal's, of generated rows"
             raise ReleaseMissingError(message)
+        if data.startswith(ADOPTED):
+            message = (
+                f"the release at {self.uri} was adopted: its law is declared, and no ledger, plan or store "
+                "belongs to it. Ask it with suffice show, table, posterior and verify, or in Python with "
+                "suffice.open_adopted; what publishes, catalogues, compares, calibrates or models releases "
+                "does not take it"
+            )
+            raise AdoptedReleaseError(message)
         manifest = parse_manifest(data)
         stated = (manifest.name, manifest.edition, manifest.release_id)
         if self.key is not None and self.key != stated:

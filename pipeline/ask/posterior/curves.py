@@ -126,9 +126,11 @@ def in_words(posterior: Posterior, parameter: str) -> str:
 
 def smoothing_of(posterior: Posterior) -> str:
     """Return what a picture has to say of the smoothing of its densities; empty where there is none."""
+    if posterior.n_prior is None:
+        return ""
     family = FAMILIES[posterior.family]
     rests_on_nodes = family.latent is not None or family.mean_and_variance is not None
-    if posterior.n_prior is None or not rests_on_nodes:
+    if not rests_on_nodes:
         return ""
     return "smoothed, where nodes would show, over up to a fifth of their spread"
 

@@ -21,6 +21,7 @@ from typer.main import get_command
 
 import suffice
 from suffice.cli import (
+    adopt,
     audit,
     calibration,
     catalogue,
@@ -60,8 +61,8 @@ if TYPE_CHECKING:
 _WIDTH = 100
 PANELS = {
     "Read what was released (consumer)": (
-        "list show table posterior compare compare-priors pool calibrate model publish publications verify "
-        "catalogue demo"
+        "list show table posterior adopt compare compare-priors pool calibrate model publish publications "
+        "verify catalogue demo"
     ),
     "Own the data (owner)": "inspect ledger store audit withdraw disclose",
     "Make releases (operator)": (
@@ -252,6 +253,7 @@ app.command()(trust.verify)
 app.command()(trust.disclose)
 app.command()(withdrawal.withdraw)
 app.command()(withdrawal.describe)
+app.command()(adopt.adopt)
 app.command()(table.table)
 app.command()(catalogue.catalogue)
 app.command()(posterior.posterior)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from suffice.cli import compare, messages, options, output
+from suffice.cli import adopt, compare, messages, options, output
 from suffice.cli.answers import INTERVAL, ModelAnswer, clipping_of, design_effects_of
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
-from suffice.errors import UsageError
+from suffice.errors import AdoptedReleaseError, UsageError
 from suffice.pipeline.ask.posterior.notes import default_lines, draws_text, plug_in_lines
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
 
@@ -49,7 +49,7 @@ class PosteriorAnswer(ModelAnswer):
 
 
 @options.with_terms()
-def posterior(  # noqa: PLR0915 - a command and its files, in order
+def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
     release: options.ReleaseArgument,
     statistic: options.StatisticArgument,
     terms: options.Terms,
@@ -78,6 +78,12 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
             help='As "mean > 10" or "10 < mean < 20"; of --versus "difference > 0", "ratio < 1"; may repeat.',
         ),
     ] = None,
+    pooled: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pooled", metavar="KEY", help="Of an adopted release: cells share one over it; repeat."
+        ),
+    ] = None,
     out: options.DrawsOption = None,
     store: options.StoreOption = options.DEFAULT_STORE,
     public_keys: options.PublicKeyOption = None,
@@ -94,7 +100,36 @@ def posterior(  # noqa: PLR0915 - a command and its files, in order
         raise UsageError(message)
     compare.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
     options.check_draws(draws, seed)
-    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    try:
+        opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    except AdoptedReleaseError:
+        adopt.posterior(
+            adopt.opened(release),
+            statistic,
+            terms,
+            pooled=pooled or [],
+            mass=mass,
+            interval=interval,
+            draws=draws,
+            seed=seed,
+            plot=plot,
+            every_cell=every_cell,
+            refused={
+                "--out": out,
+                "--card": card,
+                "--versus": versus,
+                "--probability": probability,
+                "--plot-kind": plot_kind,
+                "--beside": beside,
+            },
+            as_json=as_json,
+        )
+        return
+    if pooled:
+        message = (
+            "--pooled is of releases that were adopted; cells of a release are rolled up by suffice.roll_up"
+        )
+        raise UsageError(message)
     import numpy as np
 
     from suffice.pipeline.ask.posterior.summaries import summarise

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 import typer
 
-from suffice.cli import messages, options, output, windows
+from suffice.cli import adopt, messages, options, output, windows
 from suffice.cli.output import in_line, note_withdrawn, say
-from suffice.errors import StorageError
+from suffice.errors import AdoptedReleaseError, StorageError
 from suffice.monitoring.records import counting_refusals
 from suffice.pipeline.terms.declaration.documents import document, printed
 from suffice.pipeline.terms.declaration.wording import counted
@@ -102,7 +102,11 @@ def show(
     as_json: options.JsonOption = False,
 ) -> None:
     """Show a release: what, for whom, at what price, signed by whom, which files."""
-    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    try:
+        opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    except AdoptedReleaseError:
+        adopt.show(adopt.opened(release), as_json=as_json)
+        return
     shown = document(ShownRelease(**_shown(opened, public_keys), status="published"))
     if as_json:
         output.print_json(shown)
@@ -139,6 +143,8 @@ def list_releases(
     """List the releases of a store: names, windows, and how to ask them."""
     from suffice.storage.releases.release_store import open_store
 
+    if place is not None and adopt.listed(place, as_json=as_json):
+        return
     opened = open_store(place or store)
     listed = opened.releases(name)
     if as_json:

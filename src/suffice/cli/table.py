@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
-from suffice.cli import options, output
+from suffice.cli import adopt, options, output
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
-from suffice.errors import UsageError
+from suffice.errors import AdoptedReleaseError, UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Exact, Rows, document, printed
 
 if TYPE_CHECKING:
@@ -44,7 +44,17 @@ def table(
     """Print a statistic's unbiased estimates and the standard deviations of their noise; a sample's draws."""
     output.check_out(out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
-    opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    try:
+        opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+    except AdoptedReleaseError:
+        adopt.table(
+            adopt.opened(release),
+            statistic,
+            options.parse_pairs("--where", where),
+            refused={"--out": out, "--plot": plot},
+            as_json=as_json,
+        )
+        return
     if statistic is None:
         if len(opened) > 1:
             _print_names(release, opened, has_files=out is not None or plot is not None, as_json=as_json)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypedDict
 
 import typer
 
-from suffice.cli import options, output
+from suffice.cli import adopt, options, output
 from suffice.cli.files import check_file, write_new
 from suffice.cli.output import in_line, note_resting, say, say_line
 from suffice.errors import LedgerCorruptError, LedgerError, StorageError, UsageError
@@ -49,6 +49,8 @@ def verify(
     from suffice.storage.operations.verify_store import verify_release
     from suffice.storage.publications.publication_store import locate_publication
 
+    if adopt.verified(release, ledger, as_json=as_json):
+        return
     folder = locate_publication(release)
     if folder is not None:
         if ledger is not None:

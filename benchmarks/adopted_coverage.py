@@ -1,0 +1,69 @@
+"""How often 95 % intervals from published tables hold the truth: `benchmarks/ADOPTED.md` has the results.
+
+PYTHONPATH=tests python benchmarks/adopted_coverage.py [--items 320] [--seed 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from support.adopted_worlds import LAWS, Covered, cell_coverage, pooled_coverage, world
+
+DAYS = 365
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--items", type=int, default=320)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
+    started = time.process_time()
+    print("| days | rates of items | law | suppressed | censored | zeros | minima |")
+    print("|---|---|---|---|---|---|---|")
+    for days_as, kinds in (
+        ("poisson", ("flights", "lognormal", "prior")),
+        ("twice the variance", ("flights",)),
+        ("real", ("flights",)),
+    ):
+        for share in (0.2, 0.6):
+            for kind in kinds:
+                of_kind = Covered()
+                for law in LAWS:
+                    made = world(kind, law, share, items=options.items, days=DAYS, rng=rng, days_as=days_as)
+                    covered = pooled_coverage(made)
+                    of_kind += covered
+                    print(row(days_as, kind, law, covered), flush=True)
+                print(row(days_as, kind, "all", of_kind), flush=True)
+    print()
+    print("| statistic | rates of items | law | suppressed | published: held | suppressed: held | all |")
+    print("|---|---|---|---|---|---|---|")
+    for statistic in ("count", "rate"):
+        for share in (0.2, 0.6):
+            for kind in ("flights", "lognormal", "prior"):
+                for law in LAWS:
+                    made = world(kind, law, share, items=options.items // 8, days=20, rng=rng)
+                    held, held_hidden, published, hidden = cell_coverage(made, statistic)
+                    whole = (held + held_hidden) / (published + hidden)
+                    print(
+                        f"| {statistic} | {kind} | {law} | {hidden / (published + hidden):.0%} | "
+                        f"{held / published:.1%} | {held_hidden / hidden:.1%} | {whole:.1%} |",
+                        flush=True,
+                    )
+    print(f"\n{time.process_time() - started:.0f} s of one processor")
+
+
+def row(days_as: str, kind: str, law: str, covered: Covered) -> str:
+    """Return a row of the first table."""
+    held = (f"{each / covered.intervals:.1%}" for each in (covered.censored, covered.zeros, covered.minima))
+    return (
+        f"| {days_as} | {kind} | {law} | {covered.suppressed / covered.intervals:.0%} | {' | '.join(held)} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

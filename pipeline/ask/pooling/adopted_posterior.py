@@ -1,0 +1,423 @@
+"""Posteriors from a published noisy table: of rates, probabilities, shares of categories, and counts.
+
+What a cell was is an interval of noisy numbers (``math.engines.published_counts``): cells that were
+suppressed, rounded or clamped enter as such, and no number is put in their place.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.inference.chosen_priors import read_prior
+from suffice.pipeline.ask.judging.conflict import Conflict
+from suffice.pipeline.ask.posterior.posterior import Posterior
+from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
+from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.distributions.gamma import Gamma
+from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
+from suffice.pipeline.math.engines.published_counts import (
+    LatentCount,
+    parameter_posterior,
+    prior_on_line,
+)
+from suffice.pipeline.math.engines.tabled_counts import count_posterior, shares_posterior
+from suffice.pipeline.math.priors.density import Density, DensityOnLine
+from suffice.pipeline.math.priors.mixtures import Mixture
+from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform, parse_n_prior
+from suffice.pipeline.terms.declaration.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.pooling.published_table import Published
+    from suffice.pipeline.math.distributions.intervals import Range
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.typing import Floats, Mask
+
+LARGEST_TOTAL = 10**12
+"""Of a noisy total, under the default prior: what a spec's ``max_total_rows`` is where it is not stated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AdoptedPosterior(Posterior):
+    """The posterior of one statistic of an adopted release: a ``Posterior``, and what its prior decides.
+
+    Attributes
+    ----------
+    ends : (float, float)
+        The parameter's range.
+    is_default : bool
+        Whether the prior is what the law's ``upper`` makes the default.
+    censored : ndarray of shape (n_groups,), bool
+        Cells of which nothing was published but that they were suppressed or clamped.
+    tails : ndarray of shape (n_groups,), float64, or None
+        As ``JudgedCells`` has them.
+    """
+
+    ends: tuple[float, float]
+    is_default: bool
+    censored: Mask = field(repr=False)
+    tails: Floats | None = field(repr=False)
+
+    @property
+    def estimand(self) -> str:
+        """Nothing: ``rows_of`` says what the posterior is of."""
+        return ""
+
+    @property
+    def clipping(self) -> None:
+        """None: no value of a published table is known to be clipped."""
+        return
+
+    @property
+    def default_interval(self) -> str:
+        """Highest-density: an interval of a small rate reaches 0."""
+        return HIGHEST_DENSITY
+
+    def ends_of(self, parameter: str) -> Range:  # noqa: ARG002 - there is one parameter
+        """Return the ends of the parameter's range."""
+        return self.ends
+
+    @property
+    def conflict(self) -> Conflict:
+        """Whether what was published is where a stated prior expects it; a default one is not judged.
+
+        A tail is twice the prior probability of parameters as likely as all but 8 nats of the best, or
+        farther out.
+        """
+        is_judged = self.tails is not None and not self.is_default
+        tails = np.ones((self.n_groups, 1)) if self.tails is None or not is_judged else self.tails[:, None]
+        return Conflict(
+            quantities=(self.statistic,),
+            tails=tails,
+            of_n=np.array([False]),
+            prior=str(self.prior),
+            n_prior="" if self.n_prior is None else str(self.n_prior),
+        )
+
+    @property
+    def decided_by_default(self) -> dict[str, Mask]:
+        """Where the default prior decides intervals: in cells of which nothing but an end is known."""
+        return {self.parameters[0]: self.censored} if self.is_default and np.any(self.censored) else {}
+
+    @property
+    def moved_by_default(self) -> dict[str, Mask]:
+        """Nothing: the default is even."""
+        return {}
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Log probability of what was published under the prior, (n_groups,); of densities that of the noise.
+
+        Of categories but for a constant, the same for all tables.
+        """
+        evidence: Floats = self.distribution.log_evidence  # type: ignore[attr-defined]
+        return evidence
+
+    def prior_density(self, parameter: str, points: ArrayLike) -> None:  # noqa: ARG002
+        """Return None: pictures of adopted releases show no prior."""
+        return
+
+    def _hint(self, parameter: object) -> str:
+        return "" if parameter in self.parameters else ": an adopted release has one parameter a statistic"
+
+
+def adopted_posterior(
+    statistic: Any,
+    prior: AnyPrior,
+    *,
+    where: Mapping[str, object] | None,
+    pooled: Sequence[str] | str,
+    n_prior: NPrior | int | str | None,
+) -> AdoptedPosterior:
+    """Return the posterior of a statistic's parameter; see ``AdoptedStatistic.posterior``.
+
+    Raises
+    ------
+    UsageError, PriorError
+    """
+    over = (pooled,) if isinstance(pooled, str) else tuple(pooled)
+    _check_pooled(statistic, over)
+    if n_prior is not None and not (statistic.family == "bernoulli" and len(statistic.noisy) == 2):
+        message = f"{statistic.name}: a prior of N is of a noisy total, and it has none: leave it out"
+        raise UsageError(message)
+    rows = statistic.rows(where)
+    of = {"count": _counts, "poisson": _rates, "bernoulli": _shares, "categorical": _categories}
+    return of[statistic.family](statistic, prior, _Cells.of(statistic, rows, over), n_prior)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Which rows share a parameter, and the keys of those that do."""
+
+    groups: dict[str, list[str | int]]
+    rows: tuple[tuple[int, ...], ...]
+    over: tuple[str, ...]
+
+    @classmethod
+    def of(cls, statistic: Any, rows: Sequence[int], over: tuple[str, ...]) -> _Cells:
+        columns = statistic.release.columns
+        category = getattr(statistic.entry, "category", None)
+        kept = [key for key in statistic.release.key_columns if key not in {*over, category}]
+        shared: dict[tuple[str, ...], list[int]] = {}
+        for row in rows:
+            shared.setdefault(tuple(str(columns[key][row]) for key in kept), []).append(row)
+        groups: dict[str, list[str | int]] = {
+            column: [key[place] for key in shared] for place, column in enumerate(kept)
+        }
+        return cls(groups, tuple(map(tuple, shared.values())), over)
+
+    def published(self, statistic: Any, column: str) -> list[list[Published]]:
+        """Return what was published in every cell."""
+        return [statistic.published(column, rows) for rows in self.rows]
+
+    def public(self, statistic: Any, column: str) -> list[list[float]]:
+        """Return the numbers of a public column."""
+        texts = statistic.release.columns[column]
+        return [[float(str(texts[row])) for row in rows] for rows in self.rows]
+
+
+def _check_pooled(statistic: Any, over: tuple[str, ...]) -> None:
+    keys = statistic.release.key_columns
+    unknown = [key for key in over if key not in keys]
+    if unknown:
+        message = f"{unknown[0]!r} is no key to pool over: the keys are {', '.join(keys) or 'none'}"
+        raise UsageError(message)
+    if over and statistic.family in {"count", "categorical"}:
+        message = (
+            f"{statistic.name} is {statistic.family}: cells are pooled where they share a rate or a "
+            "probability: declare it as poisson or bernoulli"
+        )
+        raise UsageError(message)
+
+
+def _counts(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
+    upper = int(statistic.entry.upper)
+    chosen: Any = Uniform(0, upper) if prior is None else prior
+    if isinstance(chosen, str):
+        chosen = parse_n_prior(chosen)
+    if not isinstance(chosen, Reciprocal | Uniform | Fixed):
+        message = (
+            f"{statistic.name} is a count: its prior is Uniform(low, high) or Reciprocal(max), of whole "
+            f"numbers; not {chosen}"
+        )
+        raise PriorError(message)
+    published = cells.published(statistic, statistic.entry.column)
+    judged = count_posterior([one.count for (one,) in published], chosen)
+    ends = tuple(map(float, chosen.support))
+    return _made(
+        statistic,
+        cells,
+        [published],
+        judged.distribution,
+        chosen,
+        ends,
+        judged.tails,
+        is_default=prior is None,
+    )
+
+
+def _rates(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
+    entry = statistic.entry
+    chosen = Gamma(1.0, 2.0 / entry.upper) if prior is None else read_prior(prior)
+    published = cells.published(statistic, entry.column)
+    sizes = (
+        cells.public(statistic, entry.exposure) if entry.exposure else [[1.0] * len(row) for row in published]
+    )
+    latent = [
+        [LatentCount(one.count, size) for one, size in zip(*cell, strict=True)]
+        for cell in zip(published, sizes, strict=True)
+    ]
+    log_prior = _log_prior(statistic, chosen, Gamma, Line.LOGARITHM)
+    judged = parameter_posterior("rate", Line.LOGARITHM, latent, *log_prior)
+    return _made(
+        statistic,
+        cells,
+        [published],
+        judged.distribution,
+        chosen,
+        (0.0, math.inf),
+        judged.tails,
+        is_default=prior is None,
+    )
+
+
+def _shares(
+    statistic: Any, prior: AnyPrior, cells: _Cells, n_prior: NPrior | int | str | None
+) -> AdoptedPosterior:
+    entry = statistic.entry
+    chosen = Beta(1.0, 1.0) if prior is None else read_prior(prior)
+    published = [cells.published(statistic, entry.column)]
+    of_n: Any = None
+    if len(statistic.noisy) == 2:
+        of_n = Reciprocal(LARGEST_TOTAL) if n_prior is None else n_prior
+        of_n = (
+            parse_n_prior(of_n) if isinstance(of_n, str) else Fixed(of_n) if isinstance(of_n, int) else of_n
+        )
+        published.append(cells.published(statistic, entry.total))
+        latent = [
+            [
+                LatentCount(one.count, total=total.count, total_prior=of_n)
+                for one, total in zip(*cell, strict=True)
+            ]
+            for cell in zip(*published, strict=True)
+        ]
+    else:
+        totals = cells.public(statistic, entry.total)
+        latent = [
+            [LatentCount(one.count, size) for one, size in zip(*cell, strict=True)]
+            for cell in zip(published[0], totals, strict=True)
+        ]
+    log_prior = _log_prior(statistic, chosen, Beta, Line.LOGIT)
+    judged = parameter_posterior("probability", Line.LOGIT, latent, *log_prior)
+    return _made(
+        statistic,
+        cells,
+        published,
+        judged.distribution,
+        chosen,
+        (0.0, 1.0),
+        judged.tails,
+        is_default=prior is None,
+        n_prior=of_n,
+    )
+
+
+def _categories(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
+    entry, names = statistic.entry, statistic.categories
+    chosen: Any = Dirichlet(1.0) if prior is None else read_prior(prior)
+    if not isinstance(chosen, Dirichlet) or len(chosen.concentration) not in {1, len(names)}:
+        message = (
+            f"{statistic.name} has {len(names)} categories: its prior is a Dirichlet of 1 or {len(names)} "
+            f"numbers; not {chosen}"
+        )
+        raise PriorError(message)
+    if entry.columns is not None:
+        by_column = [cells.published(statistic, column) for column in entry.columns]
+        published = [list(itertools.chain.from_iterable(cell)) for cell in zip(*by_column, strict=True)]
+    else:
+        published = cells.published(statistic, entry.column)
+        if any(len(cell) != len(names) for cell in published):
+            message = f"{statistic.name}: shares are of all categories: leave {entry.category} out of where"
+            raise UsageError(message)
+    concentration = np.broadcast_to(np.asarray(chosen.concentration, dtype=np.float64), (len(names),)).copy()
+    distribution = shares_posterior([[one.count for one in cell] for cell in published], concentration)
+    return _made(
+        statistic,
+        cells,
+        [published],
+        distribution,
+        chosen,
+        (0.0, 1.0),
+        None,
+        is_default=prior is None,
+        categories=names,
+    )
+
+
+def _log_prior(statistic: Any, chosen: Any, kind: type[Gamma | Beta], line: Line) -> tuple[Any, Floats]:
+    density = chosen if isinstance(chosen, Density) else _density(chosen, kind)
+    if density is None:
+        message = (
+            f"{statistic.name} is {statistic.family}: its prior must be {kind.__name__}, a Mixture of such, "
+            "or any density of one number: by its name, or in Python one of scipy.stats or a "
+            f"suffice.Density; not {chosen}"
+        )
+        raise PriorError(message)
+    typical = 0.0 if line is Line.LOGIT else _typical(chosen)
+    return prior_on_line(DensityOnLine.of(density, line, typical))
+
+
+def _typical(chosen: Any) -> float:
+    first = chosen.components[0] if isinstance(chosen, Mixture) else chosen
+    return math.log(first.concentration / first.rate) if isinstance(first, Gamma) else 0.0
+
+
+def _density(chosen: Any, kind: type[Gamma | Beta]) -> Density | None:
+    """Return a conjugate prior, or a mixture of such, as a density; None of any other kind."""
+    components = chosen.components if isinstance(chosen, Mixture) else (chosen,)
+    weights = np.array(chosen.weights if isinstance(chosen, Mixture) else (1.0,))
+    if not all(isinstance(component, kind) for component in components):
+        return None
+    log_weights = np.log(weights / weights.sum())
+
+    def log_density(parameter: Floats) -> Floats:
+        parts = [
+            weight + _log_conjugate(each, parameter)
+            for weight, each in zip(log_weights, components, strict=True)
+        ]
+        total: Floats = np.logaddexp.reduce(parts)
+        return total
+
+    return Density(log_density, 0.0, 1.0 if kind is Beta else math.inf, name=str(chosen), is_named=True)
+
+
+def _log_conjugate(prior: Any, parameter: Floats) -> Floats:
+    from scipy.special import betaln, gammaln, xlog1py, xlogy
+
+    if isinstance(prior, Gamma):
+        a, r = prior.concentration, prior.rate
+        density = a * math.log(r) - gammaln(a) + xlogy(a - 1.0, parameter) - r * parameter
+    else:
+        a, b = prior.concentration1, prior.concentration0
+        density = xlogy(a - 1.0, parameter) + xlog1py(b - 1.0, -parameter) - betaln(a, b)
+    return np.asarray(density, dtype=np.float64)
+
+
+def _made(
+    statistic: Any,
+    cells: _Cells,
+    published: Sequence[Sequence[Sequence[Published]]],
+    distribution: Any,
+    prior: Any,
+    ends: tuple[float, ...],
+    tails: Floats | None,
+    *,
+    is_default: bool,
+    n_prior: NPrior | None = None,
+    categories: tuple[str, ...] = (),
+) -> AdoptedPosterior:
+    every = [one for column in published for cell in column for one in cell]
+    hidden = sum(one.status == "suppressed" for one in every)
+    said = [f"of an adopted release, by its publisher's declared law: {statistic.release.law.publisher}"]
+    if hidden:
+        said.append(
+            f"{hidden} of {counted(len(every), 'published number')} suppressed, and taken as censored"
+        )
+    if cells.over:
+        most = max(map(len, cells.rows))
+        said.append(
+            f"pooled over {', '.join(cells.over)}: up to {most} cells share a {distribution.parameters[0]}"
+        )
+    censored = np.array(
+        [
+            all(one.count.low == -math.inf for column in cell for one in column)
+            for cell in zip(*published, strict=True)
+        ]
+    )
+    return AdoptedPosterior(
+        statistic=statistic.name,
+        family=statistic.family,  # type: ignore[arg-type]
+        method="noise-aware",
+        prior=prior,
+        n_prior=n_prior,
+        groups=cells.groups,
+        label_columns={"category": categories} if categories else {},
+        distribution=distribution,
+        observed=(statistic,),  # its presence says that there is something to judge
+        releases=(statistic.release.named,),
+        rows_of="; ".join(said),
+        ends=(ends[0], ends[1]),
+        is_default=is_default,
+        censored=censored if not categories else np.zeros(len(cells.rows), dtype=bool),
+        tails=tails,
+    )

@@ -1,0 +1,430 @@
+"""A published noisy table: read as texts, and held against its declared law.
+
+Messages may quote what was published. What is not declared is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from suffice.errors import AdoptedTableError
+from suffice.pipeline.terms.declaration.declared_law import (
+    ABSENT,
+    AS_PUBLISHED,
+    EMPTY,
+    ByLevel,
+    DeclaredLaw,
+    OfColumn,
+    Rounded,
+)
+from suffice.pipeline.terms.declaration.domains import MOST_CELLS, too_many_cells
+from suffice.pipeline.terms.declaration.wording import counted, shown
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.engines.published_counts import PublishedCount
+    from suffice.pipeline.terms.declaration.declared_law import PublishedColumn
+
+Columns: TypeAlias = dict[str, list[str | None]]
+"""A table as texts, column by column; None where it has no value."""
+_LARGEST_FILE = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was published of one count, in words and as the noisy numbers that it may have come from.
+
+    Attributes
+    ----------
+    text : str
+        As published; empty where nothing was.
+    status : str
+        ``published``, ``rounded``, ``clamped`` or ``suppressed``.
+    count : PublishedCount
+    """
+
+    text: str
+    status: str
+    count: PublishedCount
+
+
+def table_bytes(columns: Columns) -> bytes:
+    """Return the file of a table: CSV, nothing where there is no value."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer.writerow(columns)
+    writer.writerows(
+        ["" if value is None else value for value in row] for row in zip(*columns.values(), strict=True)
+    )
+    return text.getvalue().encode()
+
+
+def read_table(table: object) -> tuple[Columns, str]:
+    """Return the columns of a CSV or Parquet file, or of a frame, as texts; and what messages call it.
+
+    Raises
+    ------
+    AdoptedTableError
+        Where it cannot be read.
+    """
+    if not isinstance(table, str | Path) and not hasattr(table, "__fspath__"):
+        return _of_frame(table, "the frame"), "the frame"
+    path = Path(table)
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise AdoptedTableError(path.name, "the table is larger than 2 GiB")
+        if path.suffix in {".parquet", ".pq"}:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            try:
+                return _of_frame(pq.read_table(path), path.name), path.name
+            except pa.ArrowException:
+                raise AdoptedTableError(path.name, "it is no Parquet file") from None
+        return columns_of_csv(path.read_bytes(), path.name), path.name
+    except OSError:
+        raise AdoptedTableError(str(path), "the table cannot be read", "name a CSV or Parquet file") from None
+
+
+def columns_of_csv(data: bytes, origin: str) -> Columns:
+    """Return the columns of a CSV file; an empty field has no value.
+
+    Raises
+    ------
+    AdoptedTableError
+    """
+    try:
+        lines = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True))
+    except (UnicodeDecodeError, csv.Error):
+        raise AdoptedTableError(origin, "it is no CSV file in UTF-8") from None
+    rows = [line for line in lines if line]
+    if not rows:
+        raise AdoptedTableError(origin, "it has no header")
+    names, *records = rows
+    if len(set(names)) < len(names):
+        raise AdoptedTableError(origin, "two columns have the same name")
+    for number, record in enumerate(records, start=2):
+        if len(record) != len(names):
+            rule = f"it has {counted(len(record), 'field')}, and the header {len(names)}"
+            raise AdoptedTableError(f"{origin}: line {number}", rule)
+    return {name: [record[place] or None for record in records] for place, name in enumerate(names)}
+
+
+def _of_frame(frame: Any, origin: str) -> Columns:
+    """Return the columns of a frame of Arrow, pandas or Polars, or a mapping of lists, as texts."""
+    import pyarrow as pa
+
+    try:
+        if isinstance(frame, Mapping):
+            table = pa.table(dict(frame))
+        elif isinstance(frame, pa.Table):
+            table = frame
+        elif hasattr(frame, "__arrow_c_stream__"):
+            table = pa.table(frame)
+        else:
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, AttributeError):
+        raise AdoptedTableError(
+            origin, "it is no table", "give a path, or a frame of pandas, Polars or Arrow"
+        ) from None
+    return {name: [_text(value) for value in table.column(name).to_pylist()] for name in table.column_names}
+
+
+def _text(value: Any) -> str | None:
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(int(value)) if value.is_integer() and abs(value) < 2.0**53 else repr(value)
+    if hasattr(value, "isoformat"):
+        text: str = value.isoformat()
+        return text.removesuffix("T00:00:00")
+    return str(value)
+
+
+def fitted(law: DeclaredLaw, table: Columns, origin: str) -> Columns:
+    """Return the rows of every cell, in the order of the keys, checked against the law.
+
+    Raises
+    ------
+    AdoptedTableError
+        Naming the row and the column.
+    """
+    missing = [column for column in _needed_columns(law) if column not in table]
+    if missing:
+        has = ", ".join(list(table)[:20])
+        raise AdoptedTableError(origin, f"the law names the column {missing[0]!r}, and the table has {has}")
+    domains = _domains(law, table)
+    places = _places(law, table, domains, origin)
+    size = math.prod(len(domain) for domain in domains.values())
+    if size > MOST_CELLS:
+        raise AdoptedTableError(origin, too_many_cells(size))
+    made = _filled(law, table, places, domains, origin)
+    for column, declared in law.columns.items():
+        for row in range(len(made[column])):
+            try:
+                read_published(made, column, declared, row)
+            except ValueError as error:
+                raise AdoptedTableError(_cell(law, made, row, column, origin), str(error)) from None
+    _check_sizes(law, made, origin)
+    return made
+
+
+def _places(
+    law: DeclaredLaw, table: Columns, domains: Mapping[str, dict[str, None]], origin: str
+) -> dict[tuple[str, ...], int]:
+    """Return the row of every combination of keys that the table has."""
+    keys = tuple(law.keys)
+    places: dict[tuple[str, ...], int] = {}
+    for row in range(len(next(iter(table.values())))):
+        key = tuple(table[column][row] or "" for column in keys)
+        for column, value in zip(keys, key, strict=True):
+            if value not in domains[column] or not value:
+                rule = f"{value!r} is no key that the law declares for {column!r}"
+                raise AdoptedTableError(_row(origin, row), rule)
+        if key in places:
+            what = f"the keys {_keyed(keys, key)}" if keys else "the only cell"
+            raise AdoptedTableError(_row(origin, row), f"{what} already stand in row {places[key] + 1}")
+        places[key] = row
+    return places
+
+
+def _needed_columns(law: DeclaredLaw) -> list[str]:
+    names = [*law.keys, *law.columns]
+    for declared in law.columns.values():
+        amounts = [declared.noise.spread, declared.suppressed.below if declared.suppressed else None]
+        names += [amount.column for amount in amounts if isinstance(amount, OfColumn)]
+        names += [amount.by for amount in amounts if isinstance(amount, ByLevel)]
+    for statistic in law.statistics.values():
+        names += [
+            getattr(statistic, each) for each in ("exposure", "total") if getattr(statistic, each, None)
+        ]
+    return list(dict.fromkeys(names))
+
+
+def _domains(law: DeclaredLaw, table: Columns) -> dict[str, dict[str, None]]:
+    """Return the keys of every key column, in order."""
+    return {
+        column: dict.fromkeys(
+            [str(value) for value in table[column]]
+            if domain == AS_PUBLISHED
+            else [str(key) for key in domain]
+        )
+        for column, domain in law.keys.items()
+    }
+
+
+def _filled(
+    law: DeclaredLaw,
+    table: Columns,
+    places: Mapping[tuple[str, ...], int],
+    domains: Mapping[str, dict[str, None]],
+    origin: str,
+) -> Columns:
+    """Return a row for every combination of keys; those without one are suppressed, if that may be absent."""
+    needed = _needed_columns(law)
+    made: Columns = {column: [] for column in needed}
+    for key in itertools.product(*domains.values()):
+        row = places.get(key)
+        if row is None:
+            for column, declared in law.columns.items():
+                if declared.suppressed is None or declared.suppressed.shown_as != ABSENT:
+                    rule = f"the cell {_keyed(tuple(domains), key)} is not there"
+                    hint = f"if it was suppressed, columns.{column}.suppressed says so: shown_as: absent"
+                    raise AdoptedTableError(origin, rule, hint)
+        for column in needed:
+            if row is not None:
+                made[column].append(table[column][row])
+            else:
+                made[column].append(key[tuple(domains).index(column)] if column in domains else None)
+    for column in needed:
+        if column not in domains and column not in law.columns:
+            _fill_public(made, column, tuple(domains))
+    return made
+
+
+def _fill_public(made: Columns, column: str, keys: tuple[str, ...]) -> None:
+    """Give absent rows the public number of their column, where some of the keys determine it."""
+    values = made[column]
+    if None not in values:
+        return
+    for chosen in itertools.chain.from_iterable(
+        itertools.combinations(keys, size) for size in range(len(keys))
+    ):
+        known: dict[tuple[str | None, ...], set[str]] = {}
+        for row, value in enumerate(values):
+            if value is not None:
+                known.setdefault(tuple(made[key][row] for key in chosen), set()).add(value)
+        if all(len(each) == 1 for each in known.values()):
+            for row, value in enumerate(values):
+                if value is None:
+                    values[row] = next(iter(known.get(tuple(made[key][row] for key in chosen), {None})))
+            return
+
+
+def _check_sizes(law: DeclaredLaw, made: Columns, origin: str) -> None:
+    for name, statistic in law.statistics.items():
+        for what in ("exposure", "total"):
+            column = getattr(statistic, what, None)
+            if column is None or column in law.columns:
+                continue
+            for row, text in enumerate(made[column]):
+                number = _number(text)
+                is_wrong = number is None or not 0.0 < number <= 1e15
+                if is_wrong or (what == "total" and not float(str(text)).is_integer()):
+                    kind = "a whole number" if what == "total" else "a number"
+                    rule = f"{text!r} is no {what} of {name}: it must be {kind} above 0"
+                    raise AdoptedTableError(_cell(law, made, row, column, origin), rule)
+
+
+def read_published(columns: Columns, column: str, declared: PublishedColumn, row: int) -> Published:
+    """Return what was published in a row.
+
+    Raises
+    ------
+    ValueError
+        Where the law makes it impossible.
+    """
+    from suffice.pipeline.math.engines.noise_laws import LAWS
+    from suffice.pipeline.math.engines.published_counts import PublishedCount
+
+    noise = declared.noise
+    spread = _amount(columns, noise.spread, row, "the spread of the noise")
+    if not 0.0 < spread <= 1e12:
+        message = f"the spread of the noise is {spread:g}, and must be above 0"
+        raise ValueError(message)
+    law = LAWS[noise.law](math.sqrt(spread) if noise.variance is not None else spread)
+    text = columns[column][row]
+    below = -math.inf
+    if declared.suppressed is not None:
+        below = _amount(columns, declared.suppressed.below, row, "the threshold")
+        shown_as = declared.suppressed.shown_as
+        if text == shown_as or (text is None and shown_as in {ABSENT, EMPTY}):
+            # Whole numbers below the threshold end at the last one before it.
+            high = math.ceil(below) - 1.0 if law.is_whole else below
+            return Published(text or "", "suppressed", PublishedCount(law, -math.inf, high))
+    value = _number(text)
+    if value is None or abs(value) > 1e15:
+        message = "there is no value" if text is None else f"{shown(text)!r} is no number up to 1e15"
+        hint = (
+            "" if declared.suppressed is not None else ": where that means suppressed, the law has to say so"
+        )
+        raise ValueError(message + hint)
+    low, high, status = _before(declared, law.is_whole, value)
+    if max(low, below) > high:
+        message = f"{text} was published, and noisy numbers below {below:g} were suppressed"
+        raise ValueError(message)
+    return Published(
+        str(text),
+        status,
+        PublishedCount(
+            law, max(low, math.ceil(below) if law.is_whole and math.isfinite(below) else below), high
+        ),
+    )
+
+
+def _before(declared: PublishedColumn, is_whole: bool, value: float) -> tuple[float, float, str]:
+    """Return the noisy numbers that rounding and clamping turn into a value: both ends, and what was done."""
+    low = high = value
+    status = "published"
+    if declared.rounded is not None:
+        low, high = _unrounded(declared.rounded, is_whole, value)
+        status = "rounded"
+    elif is_whole and not value.is_integer():
+        message = (
+            f"{value:g} was published, and {declared.noise.law.replace('_', ' ')} noise leaves whole numbers"
+        )
+        raise ValueError(message)
+    if declared.clamped_at_zero:
+        if value < 0.0:
+            message = f"{value:g} was published, and numbers below 0 were set to 0"
+            raise ValueError(message)
+        if value == 0.0:
+            return -math.inf, max(high, 0.0), "clamped"
+    return low, high, status
+
+
+def _unrounded(rounded: Rounded, is_whole: bool, value: float) -> tuple[float, float]:
+    step = rounded.to
+    multiple = round(value / step)
+    if abs(value / step - multiple) > 1e-9 * max(1.0, abs(value / step)):
+        message = f"{value:g} was published, which is no multiple of {step:g}"
+        raise ValueError(message)
+    if rounded.direction == "down":
+        low, high, has_low, has_high = value, value + step, True, False
+    elif rounded.direction == "up":
+        low, high, has_low, has_high = value - step, value, False, True
+    else:
+        low, high = value - step / 2.0, value + step / 2.0
+        if rounded.ties == "even":
+            has_low = has_high = multiple % 2 == 0
+        elif rounded.ties == "up":
+            has_low, has_high = True, False
+        else:
+            has_low, has_high = value > 0.0, value < 0.0
+    if not is_whole:
+        return low, high
+    first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
+    if abs(first - low) < 1e-9 and not has_low:
+        first += 1
+    if abs(last - high) < 1e-9 and not has_high:
+        last -= 1
+    if first > last:
+        message = f"no whole number is rounded to {value:g}"
+        raise ValueError(message)
+    return float(first), float(last)
+
+
+def _amount(columns: Columns, amount: float | OfColumn | ByLevel, row: int, what: str) -> float:
+    """Return a number in a row: the constant, the column's, or that of the level.
+
+    Raises
+    ------
+    ValueError
+        Where there is none.
+    """
+    if isinstance(amount, OfColumn):
+        number = _number(columns[amount.column][row])
+        if number is None:
+            message = f"{what} is in the column {amount.column!r}, which has no number there"
+            raise ValueError(message)
+        return number
+    if isinstance(amount, ByLevel):
+        level = columns[amount.by][row]
+        if level not in amount.values:
+            message = f"{what} goes by {amount.by!r}, and the law has none for {level!r}"
+            raise ValueError(message)
+        return amount.values[level]
+    return amount
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _cell(law: DeclaredLaw, made: Columns, row: int, column: str, origin: str) -> str:
+    """Name a cell by its keys: rows that are filled in have no number in the table."""
+    keys = [str(made[key][row]) for key in law.keys]
+    return f"{origin}: {_keyed(tuple(law.keys), keys)}: {column}"
+
+
+def _row(origin: str, row: int) -> str:
+    return f"{origin}: row {row + 1}"
+
+
+def _keyed(columns: Sequence[str], key: Sequence[str]) -> str:
+    return (
+        ", ".join(f"{column}={shown(value)}" for column, value in zip(columns, key, strict=True))
+        or "the only cell"
+    )
