@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -269,3 +270,17 @@ def test_the_page_on_sources_runs_as_it_stands(
     exec(compile(code, page.path.name, "exec"), names)  # noqa: S102 - our own text
     assert list(names["release"]) == ["cancelled", "delay"]
     assert suffice.load_spec(str(names["spec"])) == names["spec"]
+
+
+def test_no_flow_and_no_command_takes_rows(repository: Path) -> None:
+    """Prefect keeps parameters, and a command line is seen by all."""
+    taken = {"data", "given", "frame", "table"}
+    parameters: set[str] = set()
+    for path in (*(repository / "flows").rglob("*.py"), repository / "src/suffice/cli/release.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and (node.decorator_list or node.name == "release"):
+                parameters |= {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("run_release", "carry_out")):
+                assert not taken & {str(keyword.arg) for keyword in node.keywords}
+    assert {"window", "spec"} <= parameters
+    assert not parameters & taken
