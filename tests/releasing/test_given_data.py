@@ -122,10 +122,10 @@ def test_what_does_not_fit_charges_nothing_and_the_owner_decides_first(workspace
         run(workspace, odd)
     assert SECRET not in str(caught.value)
     assert workspace.charge() is None
-    rows = given_rows.of(odd, ())
+    unread = flights().to_reader()
     with pytest.raises(suffice.SufficeError, match="has epsilon 10 left"):
-        run(workspace, flights(), privacy={"epsilon": "11", "neighboring": "add_or_remove_one"})
-    assert not rows.is_read
+        run(workspace, unread, privacy={"epsilon": "11", "neighboring": "add_or_remove_one"})
+    assert unread.read_all().num_rows == 600, "a refused account reads nothing"
     limited = make_workspace(workspace.directory / "limited", sources=["/warehouse"])
     with pytest.raises(suffice.SufficeError, match="does not allow this source"):
         run(limited, flights())
