@@ -85,7 +85,13 @@ def plan_html(plan: Plan) -> str:
     cells = [list(map(markup, row)) for statistic in noisy for row in quantity_rows(statistic)]
     title, *lead = _heading(plan).split("\n")
     table = html_table(_COLUMNS, cells, [name != "statistic" and name not in _TEXTS for name in _COLUMNS])
-    return card(title, lead="; ".join(lead), body=table if cells else "", foot=[*_lines(plan), plan.one_unit])
+    return card(
+        title,
+        lead="; ".join(lead),
+        warnings=[plan.one_unit],
+        body=table if cells else "",
+        foot=_lines(plan),
+    )
 
 
 def _lines(plan: Plan) -> list[str]:

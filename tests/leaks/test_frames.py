@@ -25,7 +25,7 @@ from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
 from support.hostile import bernoulli, normal, poisson
 from support.leaking import LEAST, Sought, leaks, sought_in
-from support.making import Workspace, make_workspace
+from support.making import Workspace, make_workspace, mapping
 from support.samples import drawn
 
 if TYPE_CHECKING:
@@ -271,6 +271,25 @@ def test_no_error_shows_anything_exact_of_whole_units(
     error, sought = failing(place, stage, monkeypatch, statistics=UNITS, privacy=privacy)
     assert "an exact total" in sought.numbers.values()
     assert (leaks(error, sought) == []) == contained
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "stage", ["schema", "no stage", "interrupted reading", "noise", "staging", "publishing"]
+)
+def test_no_error_shows_anything_of_rows_in_memory(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    frame = pq.read_table(workspace.data).to_pandas()
+    sought = sought_in(workspace.spec(**changes()))
+    sought.numbers |= {len(frame): "a number of rows"}
+    sought.add_noise(monkeypatch)
+    STAGES[stage](monkeypatch, workspace)
+    content = {key: value for key, value in mapping("data", **changes()).items() if key != "source"}
+    with pytest.raises((SufficeError, KeyboardInterrupt)) as caught:
+        suffice.release(content, store=workspace.store, ledger=workspace.ledger, data=frame)
+    assert leaks(caught.value, sought) == []
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("stage", ["schema", "check of the pin", "noise", "staging"])

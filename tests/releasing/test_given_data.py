@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -121,10 +122,10 @@ def test_what_does_not_fit_charges_nothing_and_the_owner_decides_first(workspace
         run(workspace, odd)
     assert SECRET not in str(caught.value)
     assert workspace.charge() is None
-    rows = given_rows.of(odd, ())
+    unread = flights().to_reader()
     with pytest.raises(suffice.SufficeError, match="has epsilon 10 left"):
-        run(workspace, flights(), privacy={"epsilon": "11", "neighboring": "add_or_remove_one"})
-    assert not rows.is_read
+        run(workspace, unread, privacy={"epsilon": "11", "neighboring": "add_or_remove_one"})
+    assert unread.read_all().num_rows == 600, "a refused account reads nothing"
     limited = make_workspace(workspace.directory / "limited", sources=["/warehouse"])
     with pytest.raises(suffice.SufficeError, match="does not allow this source"):
         run(limited, flights())
@@ -269,3 +270,17 @@ def test_the_page_on_sources_runs_as_it_stands(
     exec(compile(code, page.path.name, "exec"), names)  # noqa: S102 - our own text
     assert list(names["release"]) == ["cancelled", "delay"]
     assert suffice.load_spec(str(names["spec"])) == names["spec"]
+
+
+def test_no_flow_and_no_command_takes_rows(repository: Path) -> None:
+    """Prefect keeps parameters, and a command line is seen by all."""
+    taken = {"data", "given", "frame", "table"}
+    parameters: set[str] = set()
+    for path in (*(repository / "flows").rglob("*.py"), repository / "src/suffice/cli/release.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and (node.decorator_list or node.name == "release"):
+                parameters |= {each.arg for each in (*node.args.args, *node.args.kwonlyargs)}
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("run_release", "carry_out")):
+                assert not taken & {str(keyword.arg) for keyword in node.keywords}
+    assert {"window", "spec"} <= parameters
+    assert not parameters & taken

@@ -76,11 +76,10 @@ class GivenRows:
         All that will be asked for: a stream can be read only once.
     """
 
-    __slots__ = ("_data", "_digest", "_names", "_table", "_unreadable", "columns")
+    __slots__ = ("_data", "_digest", "_table", "_unreadable", "columns")
 
     def __init__(self, data: Any, columns: tuple[str, ...]) -> None:
         self._data: Any = data
-        self._names: tuple[str, ...] = ()
         self._table: pa.Table | None = None
         self._unreadable: dict[str, NDArray[np.bool_]] = {}
         self._digest = ""
@@ -88,11 +87,6 @@ class GivenRows:
 
     __repr__ = name_alone
     __reduce_ex__ = refuse
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the rows were looked at."""
-        return self._table is not None
 
     def table(self, families: Mapping[str, ColumnFamily]) -> pa.Table:
         """Return the columns that will be asked for, as often as each is there, and null ones for others.
@@ -220,17 +214,10 @@ def _canonical(column: pa.ChunkedArray, kind: pa.DataType) -> Iterator[bytes | m
     """Give the canonical bytes of a block of one column: which values are there, and they."""
     if pa.types.is_null(kind):
         return
-    array = (
-        pa.concat_arrays(
-            [
-                part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
-                for part in column.chunks
-            ]
-        )
-        if column.num_chunks
-        else pa.nulls(0, kind)
-    )
-    array = comparable(array)
+    chunks = [
+        part.dictionary_decode() if pa.types.is_dictionary(part.type) else part for part in column.chunks
+    ]
+    array = comparable(pa.concat_arrays(chunks))
     if pa.types.is_timestamp(kind) or pa.types.is_boolean(kind):
         array = array.cast(pa.int64() if pa.types.is_timestamp(kind) else pa.uint8())
     elif array.type != kind:

@@ -157,7 +157,8 @@ def _require_ledger(connection: Connection, location: str) -> None:
     if not has_ledger(connection, location):
         message = (
             f"there is no ledger in {location}: "
-            "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one"
+            "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one, or "
+            "suffice.grant()"
         )
         raise LedgerMissingError(message)
 

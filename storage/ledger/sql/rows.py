@@ -135,7 +135,7 @@ def read_account_row(connection: Connection, dataset: str, *, lock: bool = False
     if row is None:
         message = (
             f"there is no account {dataset}: its owner makes one with "
-            f"`suffice ledger grant {dataset} --epsilon TOTAL --reason TEXT`"
+            f"`suffice ledger grant {dataset} --epsilon TOTAL --reason TEXT`, or suffice.grant()"
         )
         raise AccountMissingError(message)
     return row

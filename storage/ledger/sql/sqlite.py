@@ -309,7 +309,8 @@ def open_sqlite_ledger(
     if not path.exists():
         message = (
             f"there is no ledger at {path}: "
-            "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one"
+            "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one, or "
+            "suffice.grant()"
         )
         raise LedgerMissingError(message)
     engine = make_reading_engine(path) if reading_only else make_engine(path)

@@ -75,6 +75,7 @@ def test_what_is_printed_reads_the_same() -> None:
     assert suffice.load_spec(spec.to_yaml()) == spec
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(entry=st.sampled_from(sorted(ENTRIES)).flatmap(ENTRIES.__getitem__))
 def test_every_statistic_can_be_built_and_printed(entry: dict[str, Any]) -> None:

@@ -115,6 +115,7 @@ UNITS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     statistics=st.lists(ANY_STATISTIC, min_size=1, max_size=3),
