@@ -212,6 +212,24 @@ def test_words_are_mended_without_a_charge(
     del place
 
 
+def test_a_rerun_puts_the_words_that_another_run_left_out(
+    suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a recovery does, which publishes what was staged and has no spec."""
+    made = make_workspace(tmp_path)
+    monkeypatch.setenv("SUFFICE_STORE", made.store)
+    monkeypatch.setenv("SUFFICE_LEDGER", made.ledger)
+    spec = spec_file(made, **SPEC)
+    words = Path(suffice.json("release", spec)["uri"]) / "about-1.json"
+    words.unlink()
+    again = suffice.json("release", spec)
+    assert (again["status"], again["about"]) == ("already_published", ABOUT)
+    words.unlink()
+    words.mkdir()  # what cannot be read is warned of, and the charge stays published
+    with pytest.warns(SufficeWarning, match="without its words"):
+        assert not run_release(load_spec(spec), store=made.store, ledger=made.ledger).about
+
+
 def test_a_signed_release_is_described_with_its_key(
     suffice: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

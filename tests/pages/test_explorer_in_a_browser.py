@@ -115,8 +115,10 @@ class Visit:
         return self.page.locator("#explorer").get_by_label(label, exact=True).locator("visible=true").first
 
     def column(self, kind: str) -> list[float]:
-        """Read a column of a table."""
-        cells = self.page.locator(f"#explorer td[data-kind='{kind}']").all_text_contents()
+        """Read a column of a table: six digits of its numbers, of which it shows what their sd allows."""
+        cells = self.page.locator(f"#explorer td[data-kind='{kind}']").evaluate_all(
+            "cells => cells.map((cell) => cell.dataset.number)"
+        )
         return [float(cell) if cell != "–" else np.nan for cell in cells]
 
     def lines(self) -> tuple[str, str]:

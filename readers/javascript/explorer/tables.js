@@ -5,6 +5,8 @@ import { element } from "./dom.js";
 import { beside, brief, written } from "./numbers.js";
 
 const ROWS = 25;
+/** Of the number behind a cell, which shows those that its uncertainty allows. */
+const DIGITS = 6;
 
 /** One column a posterior: mean, standard deviation, interval. */
 export function lawTable(page, answer) {
@@ -60,7 +62,10 @@ function columnTable(caption, columns, rows, write) {
       "tr",
       {},
       element("th", { scope: "row" }, name),
-      columns.map(({ kind, values }) => element("td", { "data-kind": kind }, write(values[at], values))),
+      columns.map(({ kind, values }) => {
+        const whole = { "data-kind": kind, "data-number": written(values[at], DIGITS) };
+        return element("td", whole, write(values[at], values));
+      }),
     ),
   );
   return table(caption, ["", ...columns.map(({ name }) => name)], body);

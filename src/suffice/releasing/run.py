@@ -224,7 +224,7 @@ class ReleaseRun:
             raise spent_error(charge)
         return None, ""
 
-    def _release(  # noqa: PLR0915 - the steps of a charge, in order
+    def _release(
         self, charge: Charge, spool: Spool, pin: Pin, splits: Sequence[Split], add: Callable[[], ExactTotals]
     ) -> Charge:
         """Carry a reserved charge to its end, whatever happens on the way."""
@@ -261,8 +261,14 @@ class ReleaseRun:
                 entry.finish(charge, manifest)
                 charge = stage_files(self.ledger, charge, entry, manifest)
                 stage = "publishing"
-                words, patience = self._words(charge, manifest), self._patience(interrupts)
-                charge = publish_patiently(self.ledger, self.store, spool, charge, patience, words)
+                charge = publish_patiently(
+                    self.ledger,
+                    self.store,
+                    spool,
+                    charge,
+                    self._patience(interrupts),
+                    self._words(charge, manifest),
+                )
             except Exception as error:  # noqa: BLE001 - every end from here on settles the charge
                 ended = published_by_another(self.ledger, charge, error)
                 if ended is None:

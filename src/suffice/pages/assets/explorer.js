@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 4744c24b3b42583cd4f19fa7fb90c99151863f36a2c2446e5b58c5c84704a6d3
+// sha256: 8790f18c55356aad92e16d6aebb0ed23a11c67fa92601b482097ee85d5a8db49
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -4523,6 +4523,7 @@
 
   // explorer/tables.js
   var ROWS = 25;
+  var DIGITS = 6;
   function lawTable(page, answer2) {
     const { sides } = answer2;
     const { mass } = answer2.question;
@@ -4569,7 +4570,10 @@
         "tr",
         {},
         element("th", { scope: "row" }, name),
-        columns.map(({ kind, values }) => element("td", { "data-kind": kind }, write(values[at], values)))
+        columns.map(({ kind, values }) => {
+          const whole = { "data-kind": kind, "data-number": written(values[at], DIGITS) };
+          return element("td", whole, write(values[at], values));
+        })
       )
     );
     return table(caption, ["", ...columns.map(({ name }) => name)], body);
@@ -4621,7 +4625,7 @@
   }
 
   // explorer/answers.js
-  var DIGITS = 6;
+  var DIGITS2 = 6;
   var FLAT = 0.015;
   function answers(page) {
     const conflict = element("div", { class: "explorer-conflict", role: "status" });
@@ -4648,7 +4652,7 @@
       replace(conflict, conflictsOf(page, answer2));
       replace(headline, ...sentence2(page, answer2));
       paint();
-      replace(numbers, lawTable(page, answer2), comparisonTable(page, answer2, DIGITS));
+      replace(numbers, lawTable(page, answer2), comparisonTable(page, answer2, DIGITS2));
       replace(notes, notesOf(answer2));
       fillBehind();
       const { parameter } = answer2.entry;
