@@ -46,7 +46,9 @@ def main() -> None:
         for share in (0.2, 0.6):
             for kind in ("flights", "lognormal", "prior"):
                 for law in LAWS:
-                    made = world(kind, law, share, items=options.items // 8, days=20, rng=rng)
+                    made = world(
+                        kind, law, share, items=10 * options.items, days=1, rng=rng, one_threshold=True
+                    )
                     held, held_hidden, published, hidden = cell_coverage(made, statistic)
                     whole = (held + held_hidden) / (published + hidden)
                     print(

@@ -36,14 +36,14 @@ LAWS: dict[str, dict[str, Any]] = {
 
 @cache
 def flights_a_day() -> Floats:
-    """Flights to every destination on every day of 2013, (n_destinations, 365): of those with 30 or more."""
+    """Flights to every destination on every day of 2013, (n_destinations, 365): of those with one a day."""
     table = flights()
     date = 100 * table["month"].to_numpy() + table["day"].to_numpy()
     _, day = np.unique(date, return_inverse=True)
     names, destination = np.unique(np.asarray(table["dest"]).astype(str), return_inverse=True)
     counts = np.zeros((len(names), 365))
     np.add.at(counts, (destination, day), 1.0)
-    return counts[counts.sum(axis=1) >= 30]
+    return counts[counts.sum(axis=1) >= 365]
 
 
 def rates(kind: str, size: int, rng: np.random.Generator) -> Floats:
@@ -149,10 +149,11 @@ def world(
     days: int,
     rng: np.random.Generator,
     days_as: str = "poisson",
+    one_threshold: bool = False,
 ) -> World:
     """Draw a table of which about a share of every item's cells is suppressed.
 
-    A threshold is a quantile of other days of the item, so that it says nothing of those that are published.
+    A threshold is a quantile of other days, of the item or of all: it says nothing of those published.
     """
     if days_as == "real":  # the very days, and not a law of them
         chosen = rng.integers(0, len(flights_a_day()), items)
@@ -169,7 +170,8 @@ def world(
             return rng.poisson(mean).astype(np.float64)
 
         counts, others = draw(days), draw(2000)
-    threshold = np.quantile(others + noise(LAWS[law], others.shape, rng), share, axis=1)
+    each = np.quantile(others + noise(LAWS[law], others.shape, rng), share, axis=None if one_threshold else 1)
+    threshold = np.broadcast_to(each, truth.shape)
     return World(
         truth=truth,
         counts=counts,
