@@ -43,7 +43,8 @@ def flights_a_day() -> Floats:
     names, destination = np.unique(np.asarray(table["dest"]).astype(str), return_inverse=True)
     counts = np.zeros((len(names), 365))
     np.add.at(counts, (destination, day), 1.0)
-    return counts[counts.sum(axis=1) >= 365]
+    daily: Floats = counts[counts.sum(axis=1) >= 365]
+    return daily
 
 
 def rates(kind: str, size: int, rng: np.random.Generator) -> Floats:
@@ -105,7 +106,8 @@ class World:
         if "rounded" not in column:
             return value
         step = column["rounded"]["to"]
-        return step * (np.floor(value / step + 0.5) if "ties" in column["rounded"] else np.rint(value / step))
+        multiple = np.floor(value / step + 0.5) if "ties" in column["rounded"] else np.rint(value / step)
+        return np.asarray(step * multiple, dtype=np.float64)
 
     def adopted(self, **law: Any) -> AdoptedRelease:
         """Return the release: absent rows were suppressed."""

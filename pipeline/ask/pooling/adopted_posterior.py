@@ -406,7 +406,7 @@ def _made(
     )
     return AdoptedPosterior(
         statistic=statistic.name,
-        family=statistic.family,  # type: ignore[arg-type]
+        family=statistic.family,
         method="noise-aware",
         prior=prior,
         n_prior=n_prior,
