@@ -22,6 +22,11 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Comparisons, pools and roll-ups.",
         ("compare", "compare_priors", "pool", "roll_up"),
     ),
+    "adopting": (
+        "Other people's tables",
+        "A published noisy table with its declared law. No ledger, no charge.",
+        ("adopt", "open_adopted", "AdoptedRelease"),
+    ),
     "priors": (
         "Priors",
         "Distributions to state as priors. `docs/reference/priors.md` says which family takes which.",

@@ -36,14 +36,15 @@ LAWS: dict[str, dict[str, Any]] = {
 
 @cache
 def flights_a_day() -> Floats:
-    """Flights to every destination on every day of 2013, (n_destinations, 365): of those with 30 or more."""
+    """Flights to every destination on every day of 2013, (n_destinations, 365): of those with one a day."""
     table = flights()
     date = 100 * table["month"].to_numpy() + table["day"].to_numpy()
     _, day = np.unique(date, return_inverse=True)
     names, destination = np.unique(np.asarray(table["dest"]).astype(str), return_inverse=True)
     counts = np.zeros((len(names), 365))
     np.add.at(counts, (destination, day), 1.0)
-    return counts[counts.sum(axis=1) >= 30]
+    daily: Floats = counts[counts.sum(axis=1) >= 365]
+    return daily
 
 
 def rates(kind: str, size: int, rng: np.random.Generator) -> Floats:
@@ -105,7 +106,8 @@ class World:
         if "rounded" not in column:
             return value
         step = column["rounded"]["to"]
-        return step * (np.floor(value / step + 0.5) if "ties" in column["rounded"] else np.rint(value / step))
+        multiple = np.floor(value / step + 0.5) if "ties" in column["rounded"] else np.rint(value / step)
+        return np.asarray(step * multiple, dtype=np.float64)
 
     def adopted(self, **law: Any) -> AdoptedRelease:
         """Return the release: absent rows were suppressed."""
@@ -149,10 +151,11 @@ def world(
     days: int,
     rng: np.random.Generator,
     days_as: str = "poisson",
+    one_threshold: bool = False,
 ) -> World:
     """Draw a table of which about a share of every item's cells is suppressed.
 
-    A threshold is a quantile of other days of the item, so that it says nothing of those that are published.
+    A threshold is a quantile of other days, of the item or of all: it says nothing of those published.
     """
     if days_as == "real":  # the very days, and not a law of them
         chosen = rng.integers(0, len(flights_a_day()), items)
@@ -169,7 +172,8 @@ def world(
             return rng.poisson(mean).astype(np.float64)
 
         counts, others = draw(days), draw(2000)
-    threshold = np.quantile(others + noise(LAWS[law], others.shape, rng), share, axis=1)
+    each = np.quantile(others + noise(LAWS[law], others.shape, rng), share, axis=None if one_threshold else 1)
+    threshold = np.broadcast_to(each, truth.shape)
     return World(
         truth=truth,
         counts=counts,

@@ -83,6 +83,14 @@ def releases(_: Runner) -> dict[str, Any]:
     return {**opened, "release": suffice.open_release("flights-by-origin")}
 
 
+def published(_: Runner) -> dict[str, Any]:
+    """Draw tables in the shape of published ones from the demo's flights."""
+    run_demo(Path(), quiet=True)
+    tables = runpy.run_path(str(REPOSITORY / "docs/figures/published_tables.py"))
+    tables["main"]()
+    return {}
+
+
 MONTHS = {"january": "01", "february": "02"}
 
 
@@ -111,7 +119,8 @@ def owner(_: Runner) -> dict[str, Any]:
 
 
 PLACES: dict[str, Callable[[Runner], dict[str, Any]]] = {
-    place.__name__: place for place in (demo, after_the_first_tutorial, releases, owner, operator, windows)
+    place.__name__: place
+    for place in (demo, after_the_first_tutorial, releases, owner, operator, windows, published)
 }
 """What pages find where they are run: functions that fill the working directory and give names to Python."""
 

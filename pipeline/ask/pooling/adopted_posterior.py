@@ -238,7 +238,7 @@ def _rates(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> 
         for cell in zip(published, sizes, strict=True)
     ]
     log_prior = _log_prior(statistic, chosen, Gamma, Line.LOGARITHM)
-    judged = parameter_posterior("rate", Line.LOGARITHM, latent, *log_prior)
+    judged = parameter_posterior("rate", Line.LOGARITHM, latent, *log_prior, is_judged=prior is not None)
     return _made(
         statistic,
         cells,
@@ -278,7 +278,7 @@ def _shares(
             for cell in zip(published[0], totals, strict=True)
         ]
     log_prior = _log_prior(statistic, chosen, Beta, Line.LOGIT)
-    judged = parameter_posterior("probability", Line.LOGIT, latent, *log_prior)
+    judged = parameter_posterior("probability", Line.LOGIT, latent, *log_prior, is_judged=prior is not None)
     return _made(
         statistic,
         cells,
@@ -406,7 +406,7 @@ def _made(
     )
     return AdoptedPosterior(
         statistic=statistic.name,
-        family=statistic.family,  # type: ignore[arg-type]
+        family=statistic.family,
         method="noise-aware",
         prior=prior,
         n_prior=n_prior,

@@ -166,6 +166,8 @@ def fitted(law: DeclaredLaw, table: Columns, origin: str) -> Columns:
     size = math.prod(len(domain) for domain in domains.values())
     if size > MOST_CELLS:
         raise AdoptedTableError(origin, too_many_cells(size))
+    if size == 0:
+        raise AdoptedTableError(origin, "it has no rows, and the keys are those that occur")
     made = _filled(law, table, places, domains, origin)
     for column, declared in law.columns.items():
         for row in range(len(made[column])):

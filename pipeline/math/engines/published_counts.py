@@ -302,7 +302,13 @@ class JudgedCells:
 
 
 def parameter_posterior(
-    name: str, line: Line, cells: Sequence[Shared], log_prior: Callable[[Floats], Floats], edges: Floats
+    name: str,
+    line: Line,
+    cells: Sequence[Shared],
+    log_prior: Callable[[Floats], Floats],
+    edges: Floats,
+    *,
+    is_judged: bool = True,
 ) -> JudgedCells:
     """Return the posterior of one parameter in every cell, each given what its published counts share.
 
@@ -316,22 +322,28 @@ def parameter_posterior(
         Log density of the prior at positions, normalised.
     edges : ndarray of shape (n_edges,), float64
         Positions between which the prior is smooth, ascending; its support.
+    is_judged : bool
+        Whether to work out the tails; they are 1 otherwise.
 
     Raises
     ------
     PriorError
         Where prior and published counts disagree so much that the posterior cannot be resolved.
     """
-    panels, tails = zip(*(_panels(shared, line, log_prior, edges) for shared in cells), strict=True)
+    panels, tails = [], np.ones(len(cells))
+    for row, shared in enumerate(cells):
+        panel, likelihood = _panels(shared, line, log_prior, edges)
+        panels.append(panel)
+        if is_judged:
+            tails[row] = _tail(likelihood, log_prior, edges)
     distribution = GriddedDistribution.of(name, line, panels)
-    known = replace(distribution, log_evidence=distribution.log_mass)
-    return JudgedCells(distribution=known, tails=np.array(tails))
+    return JudgedCells(distribution=replace(distribution, log_evidence=distribution.log_mass), tails=tails)
 
 
 def _panels(
     shared: Shared, line: Line, log_prior: Callable[[Floats], Floats], edges: Floats
-) -> tuple[Cell, float]:
-    """Return the panels of one posterior and its log density; and how far out the prior puts it."""
+) -> tuple[Cell, SharedLikelihood]:
+    """Return the panels of one posterior and its log density; and the likelihood in it."""
     nats = NATS
     while nats <= MOST_NATS:
         likelihood = SharedLikelihood(shared, line, nats)
@@ -347,7 +359,7 @@ def _panels(
         if likelihood.left_out(float(ends[np.argmax(value)])) < nats - MILLION:
             kept = np.maximum(value[:-1], value[1:]) > top - 45.0
             kept[[0, -1]] = True
-            return (left[kept], right[kept], log_density), _tail(likelihood, log_prior, edges)
+            return (left[kept], right[kept], log_density), likelihood
         nats *= 4.0
     message = (
         "the prior, or the cells that share a parameter, and what was published disagree so much that the "
@@ -358,7 +370,7 @@ def _panels(
 
 def _tail(likelihood: SharedLikelihood, log_prior: Callable[[Floats], Floats], edges: Floats) -> float:
     """Return twice the prior probability up to the last likely position, or from the first: the smaller."""
-    near = np.geomspace(1e-4, 3.0, 40)
+    near = np.geomspace(1e-3, 2.0, 16)
     places = np.add.outer(likelihood.around, np.concatenate([-near, near])).ravel()
     places = np.unique(np.concatenate([edges, np.clip(places, edges[0], edges[-1])]))
     value = likelihood(places)

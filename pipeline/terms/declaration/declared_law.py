@@ -326,7 +326,7 @@ def parse_law(document: Document) -> DeclaredLaw:
         if path[:1] == ("statistics",):  # pydantic names the family, which is no key, before what is in it
             path = (*path[:2], *path[3:])
         if first["type"] == UNKNOWN_KEY:
-            hint = 'the documentation\'s page "Adopt a table" has all keys'
+            hint = "the documentation's page \"How to adopt somebody else's noisy table\" has all keys"
             raise LawError(document.location(path), "unknown key", hint) from None
         if first["type"] == MISSING_KEY:
             raise LawError(document.location(path[:-1]), f"the key {path[-1]!r} is missing") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
@@ -143,7 +144,8 @@ def show(adopted: AdoptedRelease, *, as_json: bool) -> None:
         say(line)
     say("")
     output.print_rows(adopted.statistics)
-    say(f"\nask: suffice posterior {output.in_line(adopted.uri)} {next(iter(adopted))}")
+    place = adopted.uri if "/" in adopted.uri else f"./{adopted.uri}"
+    say(f"\nask: suffice posterior {output.in_line(shlex.quote(place))} {next(iter(adopted))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

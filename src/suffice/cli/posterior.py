@@ -81,7 +81,9 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
     pooled: Annotated[
         list[str] | None,
         typer.Option(
-            "--pooled", metavar="KEY", help="Of an adopted release: cells share one over it; repeat."
+            "--pooled",
+            metavar="KEY",
+            help="Of an adopted release: a key over which cells share the parameter. May repeat.",
         ),
     ] = None,
     out: options.DrawsOption = None,

@@ -173,6 +173,7 @@ TABLES = {
         TABLE | {"views": ["25", "many", "400", "410", "395"]},
         "page=A, day=3: views: 'many' is no number",
     ),
+    "rows": ({"page": [], "day": [], "views": []}, "it has no rows"),
     "column": ({"page": ["A"], "day": [1]}, "the law names the column 'views', and the table has page, day"),
 }
 

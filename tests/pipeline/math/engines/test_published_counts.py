@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ INTERVALS = [(500.0, 500.0), (-math.inf, 89.0), (495.0, 505.0), (-math.inf, 0.0)
 CASES = [(name, spread, *ends) for name in LAWS for spread in (0.7, 10.0, 300.0) for ends in INTERVALS]
 
 
-def even_prior(upper: float) -> tuple:
+def even_prior(upper: float) -> tuple[Any, Any]:
     density = Density(np.zeros_like, 0.0, upper)
     return prior_on_line(DensityOnLine.of(density, Line.LOGARITHM, 0.0))
 
@@ -35,7 +36,8 @@ def even_prior(upper: float) -> tuple:
 def plain(published: PublishedCount, rates: np.ndarray, most: float) -> np.ndarray:
     counts = np.arange(most + 1.0)
     log_term = poisson.logpmf(counts, rates[:, None]) + published.log_likelihood(counts)
-    return np.logaddexp.reduce(log_term, axis=1)
+    total: np.ndarray = np.logaddexp.reduce(log_term, axis=1)
+    return total
 
 
 @pytest.mark.parametrize(("name", "spread", "low", "high"), CASES)
