@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 from suffice.cli.demo import run_demo
@@ -34,13 +35,23 @@ def test_the_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.audit
-def test_the_front_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`README.md` uses what `make demo` makes."""
+def test_the_front_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`README.md` uses what `make demo` makes, prints what it shows, and releases a data frame."""
     monkeypatch.chdir(tmp_path)
     run_demo(Path("demo"), quiet=True)
     blocks = read_page(REPOSITORY / "README.md").blocks
-    (code,) = [block.text for block in blocks if block.language == "python"]
-    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own text
+    asks, publishes = [block.text for block in blocks if block.language == "python"]
+    (shown,) = [block.text for block in blocks if "Posterior of" in block.text]
+    frame = pd.DataFrame({"ward": ["A", "B"] * 500, "returned": [True, False, False, False] * 250})
+    names: dict[str, Any] = {"frame": frame}
+    capsys.readouterr()
+    exec(compile(asks, "README.md", "exec"), names)  # noqa: S102 - our own text
+    printed = capsys.readouterr().out
+    assert re.sub(r"\d", "0", printed).startswith(re.sub(r"\d", "0", shown.strip()))
+    exec(compile(publishes, "README.md", "exec"), names)  # noqa: S102 - our own text
+    assert names["release"]["returned"].posterior().interval().lower.shape == (2,)
 
 
 OF_NO_NOISE = (1, 2, 4)
