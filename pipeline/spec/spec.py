@@ -256,6 +256,13 @@ def load_spec(source: AnySpec) -> Spec:
     return _validate(read_mapping(source), Path())
 
 
+def require_spec(spec: object) -> None:
+    """Refuse what is no spec, as the path of one; the UsageError names :func:`load_spec`."""
+    if not isinstance(spec, Spec):
+        message = f"a {type(spec).__name__} is no spec: read it first, with suffice.load_spec(...)"
+        raise UsageError(message)
+
+
 def require_source(spec: Spec, *, is_given: bool = False) -> None:
     """Refuse a spec without a source where no rows are given, and one with a source where they are.
 

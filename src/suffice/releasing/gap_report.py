@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 from suffice.errors import SpecError
-from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec
+from suffice.pipeline.spec.spec import Spec, require_spec
 from suffice.pipeline.spec.windows_and_amendments import (
     ALL,
     amendment_due,
@@ -172,7 +172,7 @@ class GapReport:
 
 
 def status(
-    spec: AnySpec,
+    spec: Spec,
     first: str | None = None,
     *,
     store: str | os.PathLike[str] | None = None,
@@ -202,7 +202,7 @@ def status(
     StorageError
         The store or the ledger.
     """
-    spec = load_spec(spec)
+    require_spec(spec)
     if spec.window is None:
         raise SpecError("window", "the spec has no window key", "as window: {column: day, every: month}")
     chosen = settings(
