@@ -22,7 +22,6 @@ from suffice.pipeline.rows.sources.contract import exact_data, spec_columns
 from suffice.pipeline.rows.sources.file_access import PinnedFile, opened
 from suffice.pipeline.rows.sources.table_files import PinnedTable
 from suffice.pipeline.spec.contract_fit import FAMILIES_OF_TEXTS, LOOSE_KINDS, column_uses, delimited_form
-from suffice.pipeline.spec.spec import require_source
 from suffice.pipeline.terms.declaration.column_types import ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import DataContract, SourceForm, WindowRule
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec
@@ -118,6 +117,8 @@ def inspect(spec: Spec, contract: DataContract | None = None) -> Inspection:
     StageFailedError
         Where a file cannot be read.
     """
+    from suffice.pipeline.spec.spec import require_source  # few specs have none
+
     require_source(spec)
     if spec.source.kind not in LOOSE_KINDS:
         proposed = contract or proposed_contract(spec, _of_catalogue(spec))
