@@ -27,7 +27,7 @@ ABOUT: dict[str, Any] = {
     "title": "Flights of January",
     "description": "All flights that left.",
     "licence": "CC0-1.0",
-    "contact": "data@example.org",
+    "contact": "data@example.org <img src=x>",
     "source": "https://example.org/flights",
     "statistics": {
         "zz_gone": {"label": "Cancelled flights"},
@@ -153,6 +153,8 @@ def test_the_page_carries_the_words_for_its_explorer(place: tuple[Workspace, Pat
     page = _page(place[1], "releases/*/*/*/index.html")
     (data,) = re.findall(r'<script type="application/json" id="suffice-release">(.*?)</script>', page)
     assert json.loads(data)["about"] == ABOUT
+    assert "<img" not in page
+    assert "data@example.org &lt;img src=x&gt;" in page
     assert '<a href="https://example.org/flights" rel="nofollow noopener noreferrer">' in page
 
 

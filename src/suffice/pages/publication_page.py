@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from suffice.data_files.first_rows import MOST_COLUMNS, first_rows
 from suffice.data_files.tables import METADATA_SUFFIX
 from suffice.errors import PublicationCorruptError
-from suffice.pages.drawing import DrawnInterval, common_scale, fitted, row, row_axis
+from suffice.pages.drawing import DrawnInterval, common_scale, fitted, interval_text, row, row_axis
 from suffice.pages.release_page import MOST_TABLE_ROWS, Link, Site, size_text, table_rows
 from suffice.pages.rendering import asset, is_inert_policy, render
-from suffice.pages.statistic_view import ForestRow, interval_text
+from suffice.pages.statistic_view import ForestRow
 from suffice.pipeline.spec.about import NOTHING
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ A picture is small panels along an ordered group, a forest, or a band of ranked 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import SufficeError
-from suffice.pages.drawing import DrawnInterval, Scale, common_scale, number, points, row, row_axis, series
+from suffice.pages.drawing import (
+    DrawnInterval,
+    Scale,
+    common_scale,
+    interval_text,
+    number,
+    panels_of,
+    points,
+    row,
+    row_axis,
+)
 from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure, ranked
 from suffice.pages.rendering import markup
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
@@ -26,10 +35,9 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
-from suffice.pipeline.terms.released.table import number_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from markupsafe import Markup
 
@@ -149,14 +157,6 @@ class StatisticView:
     def text(self, value: float, interval: DrawnInterval) -> str:
         """Return a number to as many digits as the width of its interval tells, or as its owner asked for."""
         return interval_text(value, interval, self.about.digits(self.name, self.shown_of))
-
-
-def interval_text(value: float, interval: DrawnInterval, digits: int | None = None) -> str:
-    """Return a mark of an interval to as many digits as its width tells, or so many after the point."""
-    if not math.isfinite(value):
-        return number(value)
-    text = number_beside(value, (interval.high - interval.low) / 4.0, digits)
-    return text.replace("-", "\N{MINUS SIGN}", 1) if text.startswith("-") else text
 
 
 def statistic_view(release: Release, name: str, *, seed: int) -> StatisticView:
@@ -513,55 +513,6 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | 
 
 def _label(view: StatisticView, cell: str, entry: str) -> str:
     return ", ".join(filter(None, (cell, view.entry_label(entry)))) or view.shown_in_words
-
-
-def panels_of(
-    by_label: Mapping[str, Sequence[DrawnInterval | None]],
-    places: Sequence[str],
-    axis: str,
-    *,
-    in_logs: bool = False,
-) -> tuple[tuple[str, Markup], ...]:
-    """Return small panels that share their axes, one for each label.
-
-    Parameters
-    ----------
-    by_label : mapping of str to sequence
-        The intervals of each panel, one a place; None leaves a gap.
-    places : sequence of str
-    axis : str
-        What the places are of.
-    in_logs : bool
-        Whether the numbers stand on a logarithmic scale.
-    """
-    shown = [interval for intervals in by_label.values() for interval in intervals]
-    y = common_scale(shown, 3.0, in_logs=in_logs)
-    return tuple(
-        (
-            label,
-            series(
-                places,
-                intervals,
-                title=f"{label} along {axis}",
-                description=_span([interval for interval in intervals if interval is not None]),
-                y=y,
-            ),
-        )
-        for label, intervals in by_label.items()
-    )
-
-
-def _span(intervals: Sequence[DrawnInterval]) -> str:
-    """Say in words what a chart shows; the numbers stand in the table beside it."""
-    shown = [interval for interval in intervals if interval.is_finite]
-    if not shown:
-        return "There is no finite interval."
-    middles = [interval.middle for interval in shown]
-    low, high = min(interval.low for interval in shown), max(interval.high for interval in shown)
-    return (
-        f"{len(shown)} intervals; middles from {number(min(middles))} to {number(max(middles))}, ends from "
-        f"{number(low)} to {number(high)}."
-    )
 
 
 def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
