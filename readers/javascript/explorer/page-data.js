@@ -14,11 +14,11 @@
  *
  * @param {string} text - of the script element `suffice-release`
  * @returns {{label: string, uri: string, name: string, epsilon: string, releaseId: string, nIsPublic: boolean,
- *   mostRows: number, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
+ *   mostRows: number, publicN: number|null, likelihoods: Object, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
  *   pathOf: function(string): string, file: function(string): Uint8Array}}
  */
 export function readPage(text) {
-  const { label, uri, manifest, files } = JSON.parse(text);
+  const { label, uri, manifest, files, likelihoods = {} } = JSON.parse(text);
   const declared = JSON.parse(manifest);
   return {
     label,
@@ -28,6 +28,8 @@ export function readPage(text) {
     releaseId: declared.release_id,
     nIsPublic: declared.n !== null,
     mostRows: declared.max_total_rows,
+    publicN: declared.n,
+    likelihoods,
     groups: declared.groups.map(group),
     // A posterior sample has no statistics to start from.
     statistics: declared.statistics.filter(({ mechanism }) => mechanism === "discrete_laplace"),

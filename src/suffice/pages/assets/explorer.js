@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 97ae6f0a2bd3cbfa39eec7cf69e6cd6172dae407df3eef2b8956d855e59b8630
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 9edc8e61b20b444706750790708e247ec70c36bd2f777f15c64a3b83670c9513
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -1045,13 +1045,13 @@
       const factor = divide(rational(steps), weight);
       if (weight.n <= 0n || factor.d !== 1n) throw refused("moment_weight", "it does not fit the lattice");
       const inner = add(divide(ONE, weight), rational(2n));
-      const bound = multiply(rational(steps * steps, 4n), multiply(inner, inner));
+      const bound2 = multiply(rational(steps * steps, 4n), multiply(inner, inner));
       const shift = bitLength(factor.n) - bitLength(steps);
       const exponent = shift ? `(m${shift > 0 ? "+" : ""}${shift})` : "m";
       return {
         components: [`2^${exponent} sum(X)`, "sum(X^2)"],
         largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
-        minimalL1: bound.n / bound.d,
+        minimalL1: bound2.n / bound2.d,
         betweenEnds: 2n * steps * factor.n,
         weight,
         parameters,
@@ -1083,7 +1083,7 @@
     const [low, high] = [lower ?? ZERO, upper ?? rational(steps)];
     const lowest = lower === void 0 ? 0n : -steps;
     const width2 = steps - lowest;
-    const [value, bound] = isCount2 ? ["x", "C"] : ["X", "M"];
+    const [value, bound2] = isCount2 ? ["x", "C"] : ["X", "M"];
     const known = constants && Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, format(number(text, name))]));
     const parameters = parametersOf({ lower: low, upper: high, bits: bits2, constants: known });
     if (mayBeMinimal && entry.nulls !== "drop") {
@@ -1101,7 +1101,7 @@
       };
     }
     return {
-      components: [lowest ? `sum(${bound} + ${value})` : `sum(${value})`, `sum(${bound} - ${value})`],
+      components: [lowest ? `sum(${bound2} + ${value})` : `sum(${value})`, `sum(${bound2} - ${value})`],
       largest: width2,
       recordL1: width2,
       parameters,
@@ -1126,11 +1126,11 @@
     return bits2;
   }
   function nearly(stated, end, value, off, place) {
-    const bound = number(stated.parameters?.[end], `${place}.parameters.${end}`);
-    if (!(Math.abs(toNumber(bound) - value) <= off * Math.max(Math.abs(value), 1))) {
+    const bound2 = number(stated.parameters?.[end], `${place}.parameters.${end}`);
+    if (!(Math.abs(toNumber(bound2) - value) <= off * Math.max(Math.abs(value), 1))) {
       throw refused(`${place}.parameters.${end}`, "it contradicts the plan that was charged");
     }
-    return bound;
+    return bound2;
   }
   function bitLength(size) {
     return size.toString(2).length;
@@ -2480,6 +2480,7 @@
   var [LOGITS, HALVINGS, BEND] = [[-45, 33], 24, 0.5];
   var STEPS = Array.from({ length: 37 }, (_, i) => 0.15 + 0.3 * i);
   var LONGEST_NAME = 160;
+  var [FEW, NEGLIGIBLE2, PLAIN2] = [200, 0.01, 0.01];
   function worldsOf(distribution) {
     const share3 = (logit) => 1 / (1 + Math.exp(-logit));
     const worlds = [];
@@ -2501,19 +2502,43 @@
       if (estimate2 - mean * n <= 0) above += weight;
       if (estimate2 - mean * n >= 0) below += weight;
     }
+    if (worlds.length > FEW && Math.min(above, below) >= PLAIN2) return Math.min(above, below);
     const sign = above <= below ? 1 : -1;
-    let tail = 0;
-    for (const { mean, variance, third, weight } of worlds) {
+    const asked = worlds.map(({ mean, variance, third, weight }) => {
       const coefficients = noisy.map(({ own, ofN }) => Math.abs(own - mean * ofN));
       const gap = sign * (estimate2 - mean * n) - coefficients.reduce((sum, one) => sum + one, 0) / 2;
-      tail += weight * upperTail(gap, coefficients.map((one) => one * scale2), records2 * variance, sign * records2 * third);
+      const scales2 = coefficients.map((one) => one * scale2);
+      return { weight, gap, scales: scales2, variance: records2 * variance, third: sign * records2 * third };
+    });
+    let tail = 0;
+    if (asked.length <= FEW) {
+      for (const { weight, gap, scales: scales2, variance, third } of asked) tail += weight * upperTail(gap, scales2, variance, third);
+      return Math.min(1, 2 * tail);
+    }
+    const bounded = asked.map((one) => ({ ...one, bound: one.weight * bound(one) })).sort((a, b) => b.bound - a.bound);
+    let left = bounded.reduce((sum, one) => sum + one.bound, 0);
+    for (const one of bounded) {
+      if (left <= NEGLIGIBLE2 * tail) break;
+      tail += one.weight * upperTail(one.gap, one.scales, one.variance, one.third);
+      left -= one.bound;
     }
     return Math.min(1, 2 * tail);
   }
-  function upperTail(x, scales, variance, third) {
-    if (x < 0) return 1 - upperTail(-x, scales, variance, -third);
-    const unit = Math.max(...scales, 1e-300);
-    const sum = { scales: scales.map((one) => one / unit), variance: variance / unit ** 2, step: 0 };
+  function bound({ gap, scales: scales2, variance }) {
+    const last = 0.95 / Math.max(...scales2, 1e-300);
+    const noise = 2 * scales2.reduce((sum, one) => sum + one * one, 0);
+    const saddle = Math.min(Math.max(gap / (variance + noise), 0), last);
+    return Math.min(
+      ...[last / 2, last, saddle].map((s) => {
+        const moments2 = scales2.reduce((sum, one) => sum - Math.log1p(-((one * s) ** 2)), variance * s * s / 2);
+        return Math.exp(Math.min(moments2 - s * gap, 0));
+      })
+    );
+  }
+  function upperTail(x, scales2, variance, third) {
+    if (x < 0) return 1 - upperTail(-x, scales2, variance, -third);
+    const unit = Math.max(...scales2, 1e-300);
+    const sum = { scales: scales2.map((one) => one / unit), variance: variance / unit ** 2, step: 0 };
     if (variance > 0) sum.step = Math.max(third, 0) / variance / unit / 2;
     const last = 1 / Math.max(sum.step, 1);
     const at = x / unit;
@@ -2538,13 +2563,13 @@
     }
     return Math.min(Math.max(integral * 0.3 / Math.PI, 0), 1);
   }
-  function slope({ scales, variance, step }, s) {
-    const noise = scales.reduce((sum, one) => sum + 2 * one * one * s / (1 - (one * s) ** 2), 0);
+  function slope({ scales: scales2, variance, step }, s) {
+    const noise = scales2.reduce((sum, one) => sum + 2 * one * one * s / (1 - (one * s) ** 2), 0);
     return noise + variance * s / (1 - step * s);
   }
-  function curvature({ scales, variance, step }, s) {
+  function curvature({ scales: scales2, variance, step }, s) {
     const of = (one) => 2 * one * one * (1 + (one * s) ** 2) / (1 - (one * s) ** 2) ** 2;
-    return scales.reduce((sum, one) => sum + of(one), 0) + variance / (1 - step * s) ** 2;
+    return scales2.reduce((sum, one) => sum + of(one), 0) + variance / (1 - step * s) ** 2;
   }
   function logNormal({ variance, step }, s) {
     const half = times([variance / 2, 0], times(s, s));
@@ -2601,7 +2626,7 @@
   var LEFT_OUT3 = 28;
   var TOLERANCE3 = 1e-8;
   var MOST_PANELS = 3e3;
-  var NEGLIGIBLE2 = 1e-4;
+  var NEGLIGIBLE3 = 1e-4;
   var LEAST_WITHIN = 1e-6;
   var LONGEST_OF_TAIL = 2;
   var LINES = {
@@ -2677,7 +2702,7 @@
     within([low, high]) {
       const { line: line2, log, panels } = this;
       const inside2 = this.below(high) - this.below(low);
-      if (this.below(low) <= NEGLIGIBLE2 && 1 - this.below(high) <= NEGLIGIBLE2) return this;
+      if (this.below(low) <= NEGLIGIBLE3 && 1 - this.below(high) <= NEGLIGIBLE3) return this;
       if (!(inside2 > LEAST_WITHIN)) {
         throw new ReleaseError("resolution", "prior and released values contradict what records within the bounds can have");
       }
@@ -2895,6 +2920,11 @@
           start: { at: loc, width: scale2 }
         };
       }
+    },
+    NormalInverseGamma: {
+      names: ["loc", "precision", "concentration", "scale"],
+      ofAnySign: ["loc"],
+      of: () => ({})
     }
   };
   function softplus(t) {
@@ -2904,6 +2934,7 @@
     concentration: [1e-3, 1e9],
     concentration1: [1e-3, 1e9],
     concentration0: [1e-3, 1e9],
+    precision: [1e-40, 1e40],
     rate: [1e-40, 1e40],
     scale: [1e-40, 1e40]
   };
@@ -2925,6 +2956,7 @@
       return mixture(components);
     }
     if (SPREAD[kind] === call.name) return spread(call, kind, text);
+    if (kind === "NormalInverseGamma" && call.name === "ScaleMixture") return scales(call, text);
     return mixture([{ weight: 1, ...component(call, kind, text) }]);
   }
   var SPREAD = { Gamma: "SpreadGamma", InverseGamma: "SpreadInverseGamma" };
@@ -2943,6 +2975,24 @@
     });
     const farthest = line2 === "positive" && kind === "Gamma" ? Math.log(60 / components[0].numbers[1]) : -Infinity;
     return { ...mixture(components), text: `${call.name}(${upper})`, farthest };
+  }
+  function scales(call, text) {
+    const names = ["lower", "upper"];
+    const given = new Map([...call.args.map((value, i) => [names[i], value]), ...call.keywords]);
+    const [lower, upper] = names.map((name) => given.get(name));
+    const isNumber = [lower, upper].every((value) => typeof value === "number" && Math.abs(value) <= 1e150);
+    if (given.size !== 2 || call.args.length + call.keywords.length !== 2 || !isNumber || !(lower < upper)) {
+      throw refused2(text, "ScaleMixture takes exactly (lower, upper), two numbers in order");
+    }
+    const half = upper / 2 - lower / 2;
+    const variances = Array.from({ length: 14 }, (_, index) => 10 ** (-0.6 * (13 - index)));
+    const roots = variances.reduce((all, variance) => all + Math.sqrt(variance), 0);
+    const components = variances.map((variance) => ({
+      weight: 0.25 / 14 + 0.75 * Math.sqrt(variance) / roots,
+      text: "",
+      numbers: [lower / 2 + upper / 2, variance / 4, 3, 2 * variance * half * half]
+    }));
+    return { ...mixture(components), text: `ScaleMixture(${lower}, ${upper})` };
   }
   function mixture(components) {
     const sum = components.reduce((all, { weight }) => all + weight, 0);
@@ -3898,6 +3948,329 @@
     return { reason: found.reason, created: found.created };
   }
 
+  // explorer/moments.js
+  var KIND = "NormalInverseGamma";
+  var [PLACES, STEPS_OF_SD, MOST_ROUNDS] = [161, 6, 40];
+  var [FALLEN, OPEN] = [23, 1e-5];
+  var ORDER = 6;
+  function momentsPosterior(table2, index, released, { method, prior: text, nPrior }) {
+    const { centre, half_range: half } = table2;
+    const prior = parsePrior(text ?? `ScaleMixture(${centre - half}, ${centre + half})`, KIND);
+    const parts = prior.components.map(({ logShare, numbers: [loc, precision, concentration, scale2] }) => ({
+      logShare,
+      loc: (loc - centre) / half,
+      precision,
+      concentration,
+      scale: scale2 / half ** 2
+    }));
+    if (nPrior !== void 0) {
+      throw new ReleaseError("usage", "this page's table of likelihoods is of the default prior of the number of records");
+    }
+    const cell = method === PLUG_IN ? null : table2.cells[index];
+    if (cell === null && method !== PLUG_IN) {
+      throw new ReleaseError("resolution", "the noise leaves too much open in this cell for a table that a page can carry");
+    }
+    const likelihood = cell === null ? exactly(released.estimates, centre, half) : tabulated2(cell);
+    const grid = resolved(likelihood, parts);
+    return new MomentsPosterior({
+      prior,
+      parts,
+      grid,
+      unit: { centre, half },
+      names: released.names,
+      method,
+      nPrior: method === NOISE_AWARE ? table2.n_prior : null,
+      judge: () => conflictOf2(released, prior)
+    });
+  }
+  function exactly({ n: records2, total, squares }, centre, half) {
+    const n = Math.max(records2, 0);
+    const t = Math.min(Math.max((total - centre * records2) / half, -n), n);
+    const least = n > 0 ? t * t / n : 0;
+    const q = Math.min(Math.max((squares - 2 * centre * total + centre ** 2 * records2) / half ** 2, least), Math.max(n, least));
+    const mean = n > 0 ? t / n : 0;
+    const sd = Math.max(Math.sqrt(n > 0 ? q / n - mean * mean : 0), 1e-3);
+    const wide = sd / Math.sqrt(n + 1);
+    return {
+      window: [
+        [mean - 9 * wide, mean + 9 * wide],
+        [Math.max(sd - 7 * wide, 0), sd + 9 * wide]
+      ],
+      limits: [
+        [-1e3, 1e3],
+        [0, 1e3]
+      ],
+      isBounded: false,
+      at: (means, sds) => sds.map((s) => {
+        const v = Math.max(s, 1e-6) ** 2;
+        return Float64Array.from(means, (m) => -(n * Math.log(v) + (q - 2 * m * t + n * m * m) / v) / 2);
+      })
+    };
+  }
+  function tabulated2({ mean, sd, size, values }) {
+    const bytes = Uint8Array.from(atob(values), (sign) => sign.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    const nats = Array.from(
+      { length: size },
+      (_, row3) => Float64Array.from({ length: size }, (_2, column) => view.getInt16(2 * (row3 * size + column), true) / 1e3)
+    );
+    const across = ([low, high], place) => (place - low) / (high - low) * (size - 1);
+    return {
+      window: [mean, sd],
+      limits: [mean, sd],
+      isBounded: true,
+      at(means, sds) {
+        const rows = means.map((place) => nearest(across(mean, place), size));
+        const columns = sds.map((place) => nearest(across(sd, place), size));
+        const between = rows.map(
+          ({ first, weights }) => Float64Array.from({ length: size }, (_, column) => weights.reduce((sum, weight, k) => sum + weight * nats[first + k][column], 0))
+        );
+        return columns.map(
+          ({ first, weights }) => Float64Array.from(between, (row3) => weights.reduce((sum, weight, k) => sum + weight * row3[first + k], 0))
+        );
+      }
+    };
+  }
+  function nearest(position, size) {
+    const first = Math.min(Math.max(Math.floor(position) - 2, 0), size - ORDER);
+    const weights = Array.from({ length: ORDER }, (_, k) => {
+      let weight = 1;
+      for (let other = 0; other < ORDER; other += 1) {
+        if (other !== k) weight *= (position - first - other) / (k - other);
+      }
+      return weight;
+    });
+    return { first, weights };
+  }
+  function priorAt(parts, sd) {
+    const v = Math.max(sd, 1e-6) ** 2;
+    const terms = parts.map(({ logShare, loc, precision, concentration: a, scale: scale2 }) => ({
+      loc,
+      bend: precision / v / 2,
+      top: logShare + a * Math.log(scale2) - logGamma(a) - (a + 1) * Math.log(v) - scale2 / v + 0.5 * Math.log(precision / (2 * Math.PI * v)) + Math.log(2 * Math.max(sd, 1e-6))
+    }));
+    const highest3 = Math.max(...terms.map(({ top }) => top));
+    return (mean) => {
+      let sum = 0;
+      for (const { loc, bend, top } of terms) sum += Math.exp(top - highest3 - bend * (mean - loc) ** 2);
+      if (sum > 0) return highest3 + Math.log(sum);
+      return Math.max(...terms.map(({ loc, bend, top }) => top - bend * (mean - loc) ** 2));
+    };
+  }
+  var even = ([low, high]) => Array.from({ length: PLACES }, (_, i) => low + (high - low) * i / (PLACES - 1));
+  function resolved(likelihood, parts) {
+    let window = likelihood.window.map((ends2) => [...ends2]);
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      const grid = weighed(likelihood, parts, window);
+      const next = window.map((ends2, side) => fitting(ends2, likelihood.limits[side], grid.sides[side]));
+      if (next.every((ends2, side) => ends2 === window[side])) {
+        require2(grid, likelihood);
+        return grid;
+      }
+      window = next;
+    }
+    throw tooFar();
+  }
+  function fitting(ends2, [least, most], { density, sd, places }) {
+    const top = density.reduce((high2, value) => Math.max(high2, value), 0);
+    const level = top * Math.exp(-FALLEN);
+    const width2 = ends2[1] - ends2[0];
+    const low = density[0] > level && ends2[0] > least ? Math.max(ends2[0] - width2 / 2, least) : ends2[0];
+    const high = density.at(-1) > level && ends2[1] < most ? Math.min(ends2[1] + width2 / 2, most) : ends2[1];
+    if (low !== ends2[0] || high !== ends2[1]) return [low, high];
+    const step = width2 / (PLACES - 1);
+    if (sd > STEPS_OF_SD * step) return ends2;
+    const first = density.findIndex((value) => value > level);
+    const last = density.findLastIndex((value) => value > level);
+    const nearer = [places[Math.max(first - 1, 0)], places[Math.min(last + 1, PLACES - 1)]];
+    return nearer[1] - nearer[0] > 0.8 * width2 ? ends2 : nearer;
+  }
+  function weighed(likelihood, parts, window) {
+    const [means, sds] = window.map(even);
+    const nats = likelihood.at(means, sds);
+    const step = sds[1] - sds[0];
+    let top = -Infinity;
+    nats.forEach((row3, j) => {
+      const prior = priorAt(parts, sds[j]);
+      for (let i = 0; i < PLACES; i += 1) {
+        row3[i] += prior(means[i]);
+        if (row3[i] > top) top = row3[i];
+      }
+    });
+    const [ofMean, ofSd] = [new Float64Array(PLACES), new Float64Array(PLACES)];
+    nats.forEach((row3, j) => {
+      for (let i = 0; i < PLACES; i += 1) {
+        let weight = Math.exp(row3[i] - top);
+        if (likelihood.isBounded) {
+          const most = Math.sqrt(Math.max(1 - means[i] ** 2, 0));
+          weight *= Math.min(Math.max((most - sds[j]) / step + 0.5, 0), 1);
+        }
+        ofMean[i] += weight;
+        ofSd[j] += weight;
+      }
+    });
+    return { sides: [new Side(means, ofMean), new Side(sds, ofSd)] };
+  }
+  function require2({ sides }, { limits, isBounded }) {
+    const natural = [
+      [-1, 1],
+      [0, 1]
+    ];
+    sides.forEach(({ places, density }, side) => {
+      const total = density.reduce((sum, value) => sum + value, 0);
+      [0, 1].forEach((end) => {
+        const at = end === 0 ? 0 : PLACES - 1;
+        const isEnd = places[at] === limits[side][end] && !(isBounded && limits[side][end] === natural[side][end]);
+        if (isEnd && !(side === 1 && limits[side][end] === 0) && density[at] > OPEN * total) throw tooFar();
+      });
+      if (!(total > 0)) throw tooFar();
+    });
+  }
+  function tooFar() {
+    return new ReleaseError(
+      "resolution",
+      "this prior and what was released are too far apart for the table of likelihoods that the page carries"
+    );
+  }
+  var Side = class {
+    constructor(places, density) {
+      this.places = places;
+      this.density = density;
+      this.step = places[1] - places[0];
+      const at = (i) => density[Math.min(Math.max(i, 0), density.length - 1)];
+      this.below = new Float64Array(places.length);
+      for (let i = 0; i + 1 < places.length; i += 1) {
+        const area = (13 * (at(i) + at(i + 1)) - at(i - 1) - at(i + 2)) / 24;
+        this.below[i + 1] = this.below[i] + Math.max(area, 0);
+      }
+      this.total = this.below.at(-1);
+      this.mean = this.average((value) => value);
+      this.sd = Math.sqrt(this.average((value) => (value - this.mean) ** 2));
+    }
+    average(of) {
+      const sum = this.density.reduce((all, value) => all + value, 0);
+      return this.density.reduce((all, value, i) => all + value * of(this.places[i]), 0) / sum;
+    }
+    quantile(share3) {
+      const wanted = share3 * this.total;
+      let [low, high] = [0, this.below.length - 1];
+      while (high - low > 1) {
+        const middle = low + high >> 1;
+        if (this.below[middle] <= wanted) low = middle;
+        else high = middle;
+      }
+      const [a, b] = [this.density[low], this.density[low + 1]];
+      const part = (wanted - this.below[low]) / (this.below[low + 1] - this.below[low] || 1);
+      const area = part * (a + b) / 2;
+      const away = area / (a / 2 + Math.sqrt(Math.max(a * a / 4 + (b - a) * area / 2, 0)) || 1);
+      return this.places[low] + Math.min(Math.max(away, 0), 1) * this.step;
+    }
+    /** The density at a place, by the cubic through the four nearest. */
+    at(place) {
+      const position = (place - this.places[0]) / this.step;
+      const first = Math.floor(position);
+      if (first < 0 || first >= this.places.length - 1) return 0;
+      const t = position - first;
+      const [before, left, right, after] = [-1, 0, 1, 2].map(
+        (k) => this.density[Math.min(Math.max(first + k, 0), this.density.length - 1)]
+      );
+      const value = left + t / 2 * (right - before + t * (2 * before - 5 * left + 4 * right - after + t * (3 * (left - right) + after - before)));
+      return Math.max(value, 0) / (this.total * this.step);
+    }
+  };
+  var MomentsPosterior = class {
+    constructor({ prior, parts, grid, unit, names, method, nPrior, judge }) {
+      Object.assign(this, { parts, unit, method, nPrior, judge });
+      this.parameters = names;
+      this.prior = prior.text;
+      this.clipping = "ignored";
+      this.defaultInterval = CENTRAL;
+      [this.ofMean, this.ofSd] = grid.sides;
+    }
+    get conflict() {
+      this.found ??= { conflict: this.judge() };
+      return this.found.conflict;
+    }
+    isMean(parameter) {
+      return this.parameters.indexOf(parameter) === 0;
+    }
+    mean(parameter) {
+      const { centre, half } = this.unit;
+      return this.isMean(parameter) ? centre + half * this.ofMean.mean : half ** 2 * this.ofSd.average((sd) => sd * sd);
+    }
+    sd(parameter) {
+      const { half } = this.unit;
+      if (this.isMean(parameter)) return half * this.ofMean.sd;
+      const mean = this.ofSd.average((sd) => sd * sd);
+      return half ** 2 * Math.sqrt(this.ofSd.average((sd) => (sd * sd - mean) ** 2));
+    }
+    quantile(share3, parameter) {
+      const { centre, half } = this.unit;
+      return this.isMean(parameter) ? centre + half * this.ofMean.quantile(share3) : (half * this.ofSd.quantile(share3)) ** 2;
+    }
+    interval(mass, parameter, kind = this.defaultInterval) {
+      return intervalOf((share3) => this.quantile(share3, parameter), mass, kind, this.isMean(parameter) ? [-Infinity, Infinity] : [0, Infinity]);
+    }
+    density(parameter, values) {
+      const { centre, half } = this.unit;
+      if (this.isMean(parameter)) return Float64Array.from(values, (value) => this.ofMean.at((value - centre) / half) / half);
+      return Float64Array.from(values, (value) => {
+        const sd = Math.sqrt(Math.max(value, 0)) / half;
+        return sd > 0 ? this.ofSd.at(sd) / (2 * sd * half ** 2) : 0;
+      });
+    }
+    priorDensity(parameter, values) {
+      const { centre, half } = this.unit;
+      const of = this.isMean(parameter) ? meanOfPrior : varianceOfPrior;
+      const unit = this.isMean(parameter) ? half : half ** 2;
+      return Float64Array.from(values, (value) => {
+        const place = this.isMean(parameter) ? (value - centre) / half : value / half ** 2;
+        return this.parts.reduce((sum, part) => sum + Math.exp(part.logShare + of(part, place)), 0) / unit;
+      });
+    }
+  };
+  function meanOfPrior({ loc, precision, concentration: a, scale: scale2 }, mean) {
+    const width2 = scale2 / (a * precision);
+    const constant = logGamma(a + 0.5) - logGamma(a) - 0.5 * Math.log(2 * a * Math.PI * width2);
+    return constant - (a + 0.5) * Math.log1p((mean - loc) ** 2 / (2 * a * width2));
+  }
+  function varianceOfPrior({ concentration: a, scale: scale2 }, variance) {
+    if (!(variance > 0)) return -Infinity;
+    return a * Math.log(scale2) - logGamma(a) - (a + 1) * Math.log(variance) - scale2 / variance;
+  }
+  function conflictOf2({ statistic, values, publicN }, { components, text }) {
+    const pairs = components.flatMap(({ logShare, numbers: [loc, precision, concentration, scale2] }) => {
+      const { log, start: start2 } = conjugate("InverseGamma", [concentration, scale2]);
+      const variances = LineDistribution.of(LINES.positive, log, [start2]);
+      return LEVELS3.flatMap(({ share: share3, weight }) => {
+        const variance = variances.quantile(share3);
+        return NORMALS.map(({ away, chance: chance2 }) => ({
+          weight: Math.exp(logShare) * weight * chance2,
+          mean: loc + Math.sqrt(variance / precision) * away,
+          variance
+        }));
+      });
+    }).filter(({ weight }) => weight > 1e-17);
+    const parts = {
+      total: ({ weight, mean, variance }) => ({ weight, mean, variance, third: 0 }),
+      total_of_squares: ({ weight, mean, variance: v }) => ({
+        weight,
+        mean: v + mean ** 2,
+        variance: 2 * v * (v + 2 * mean ** 2),
+        third: 8 * v ** 2 * (v + 3 * mean ** 2)
+      })
+    };
+    const names = statistic.quantities.map(({ name }) => name).filter((name) => name !== "n");
+    return judged(statistic, values, publicN, (place) => pairs.map(parts[names[place]]), text);
+  }
+  var LEVELS3 = Array.from({ length: 52 }, (_, i) => {
+    const share3 = (logit) => 1 / (1 + Math.exp(-logit));
+    return { share: share3(i - 25.5), weight: share3(i - 25) - share3(i - 26) };
+  });
+  var NORMALS = Array.from({ length: 33 }, (_, i) => ({ away: (i - 16) / 2, chance: Math.exp(-0.5 * ((i - 16) / 2) ** 2) }));
+  var ALL = NORMALS.reduce((sum, { chance: chance2 }) => sum + chance2, 0);
+  for (const one of NORMALS) one.chance /= ALL;
+
   // explorer/state.js
   var MARK = "#explorer&";
   var MASS = 0.95;
@@ -3976,7 +4349,9 @@
           if (prior) asked.prior = prior;
           if (parameters) asked.parameters = parameters;
           if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
-          const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
+          const opened2 = await release(statistic);
+          const table2 = page.likelihoods[statistic];
+          const found = table2 === void 0 ? await opened2.posteriorInSlices(statistic, asked, pause) : ofMoments(opened2, statistic, table2, asked);
           if (kept2.size >= MOST_KEPT2) kept2.delete(kept2.keys().next().value);
           kept2.set(key, found);
         }
@@ -3988,6 +4363,21 @@
         return (await release(statistic)).table(statistic, whereOf(page, cell));
       }
     };
+  }
+  function ofMoments(release, statistic, table2, asked) {
+    if (table2.reason) throw new ReleaseError("statistic", table2.reason);
+    const entry = release.noisy(statistic);
+    const [index] = release.selected(asked.where);
+    const width2 = entry.components.length;
+    const estimates = Object.fromEntries(release.table(statistic, asked.where).map(({ quantity: quantity2, estimate: estimate2 }) => [quantity2, estimate2]));
+    const released = {
+      statistic: entry,
+      values: [...release.values.get(statistic).slice(index * width2, (index + 1) * width2)],
+      publicN: entry.design === "minimal" ? release.manifest.n : null,
+      names: entry.family === "lognormal" ? ["log_mean", "log_variance"] : ["mean", "variance"],
+      estimates: { n: estimates.n, total: estimates.total, squares: estimates.total_of_squares }
+    };
+    return momentsPosterior(table2, index, released, asked);
   }
   function entriesOf(posterior, statistic) {
     return posterior.parameters.map((key, index) => {
@@ -4780,7 +5170,7 @@
 
   // explorer/page-data.js
   function readPage(text) {
-    const { label: label2, uri, manifest, files } = JSON.parse(text);
+    const { label: label2, uri, manifest, files, likelihoods = {} } = JSON.parse(text);
     const declared = JSON.parse(manifest);
     return {
       label: label2,
@@ -4790,6 +5180,8 @@
       releaseId: declared.release_id,
       nIsPublic: declared.n !== null,
       mostRows: declared.max_total_rows,
+      publicN: declared.n,
+      likelihoods,
       groups: declared.groups.map(group2),
       // A posterior sample has no statistics to start from.
       statistics: declared.statistics.filter(({ mechanism }) => mechanism === "discrete_laplace"),
