@@ -1,5 +1,6 @@
 // Posteriors of a mean and a variance: a likelihood, from a table that the page carries, put to any conjugate
-// prior and summed over a grid that follows the posterior.
+// prior and summed over a grid that follows the posterior: of the mean, and of the logarithm of the standard
+// deviation, as priors may have something at every scale of it.
 
 import { CENTRAL, intervalOf } from "../src/intervals.js";
 import { LINES, LineDistribution } from "../src/line.js";
@@ -10,8 +11,10 @@ import { logGamma } from "../src/special.js";
 import { NOISE_AWARE, PLUG_IN } from "../src/posterior.js";
 
 const KIND = "NormalInverseGamma";
-/** Places of the grid along either side; steps are a sixth of a standard deviation or less. */
-const [PLACES, STEPS_OF_SD, MOST_ROUNDS] = [161, 6, 40];
+/** Places of the grid along either side; steps are a sixth of a standard deviation or less, or as fine as they get. */
+const [PLACES, STEPS_OF_SD, MOST_ROUNDS] = [201, 6, 40];
+/** The standard deviation, in half ranges, that stands for 0. */
+const LEAST = 1e-6;
 /** Nats below the highest at which the grid may end, and the share that an open end of a table may have. */
 const [FALLEN, OPEN] = [23, 1e-5];
 const ORDER = 6;
@@ -67,16 +70,16 @@ function exactly({ n: records, total, squares }, centre, half) {
   return {
     window: [
       [mean - 9 * wide, mean + 9 * wide],
-      [Math.max(sd - 7 * wide, 0), sd + 9 * wide],
+      [Math.log(sd) - (9 * wide) / sd, Math.log(sd) + (9 * wide) / sd].map((end) => Math.min(Math.max(end, Math.log(LEAST)), 7)),
     ],
     limits: [
       [-1e3, 1e3],
-      [0, 1e3],
+      [Math.log(LEAST), 7],
     ],
     isBounded: false,
-    at: (means, sds) =>
-      sds.map((s) => {
-        const v = Math.max(s, 1e-6) ** 2;
+    at: (means, logs) =>
+      logs.map((log) => {
+        const v = Math.exp(2 * log);
         return Float64Array.from(means, (m) => -(n * Math.log(v) + (q - 2 * m * t + n * m * m) / v) / 2);
       }),
   };
@@ -90,13 +93,14 @@ function tabulated({ mean, sd, size, values }) {
     Float64Array.from({ length: size }, (_, column) => view.getInt16(2 * (row * size + column), true) / 1000),
   );
   const across = ([low, high], place) => ((place - low) / (high - low)) * (size - 1);
+  const ends = [mean, sd.map((end) => Math.log(Math.max(end, LEAST)))];
   return {
-    window: [mean, sd],
-    limits: [mean, sd],
+    window: ends,
+    limits: ends,
     isBounded: true,
-    at(means, sds) {
+    at(means, logs) {
       const rows = means.map((place) => nearest(across(mean, place), size));
-      const columns = sds.map((place) => nearest(across(sd, place), size));
+      const columns = logs.map((log) => nearest(across(sd, Math.exp(log)), size));
       // Along the means first: as many rows as are asked for, with the table's own columns.
       const between = rows.map(({ first, weights }) =>
         Float64Array.from({ length: size }, (_, column) => weights.reduce((sum, weight, k) => sum + weight * nats[first + k][column], 0)),
@@ -121,15 +125,15 @@ function nearest(position, size) {
   return { first, weights };
 }
 
-/** Log density of the prior at a mean and a standard deviation, in half ranges, with respect to these. */
-function priorAt(parts, sd) {
-  const v = Math.max(sd, 1e-6) ** 2;
+/** Log density of the prior at a mean and the log of a standard deviation, in half ranges, with respect to these. */
+function priorAt(parts, log) {
+  const v = Math.exp(2 * log);
   const terms = parts.map(({ logShare, loc, precision, concentration: a, scale }) => ({
     loc,
     bend: precision / v / 2,
     top:
-      logShare + a * Math.log(scale) - logGamma(a) - (a + 1) * Math.log(v) - scale / v +
-      0.5 * Math.log(precision / (2 * Math.PI * v)) + Math.log(2 * Math.max(sd, 1e-6)),
+      logShare + a * Math.log(scale) - logGamma(a) - a * Math.log(v) - scale / v +
+      0.5 * Math.log(precision / (2 * Math.PI * v)) + Math.LN2,
   }));
   const highest = Math.max(...terms.map(({ top }) => top));
   return (mean) => {
@@ -176,12 +180,12 @@ function fitting(ends, [least, most], { density, sd, places }) {
 
 /** The posterior's weights on a grid, and the distribution along either side. */
 function weighed(likelihood, parts, window) {
-  const [means, sds] = window.map(even);
-  const nats = likelihood.at(means, sds);
-  const step = sds[1] - sds[0];
+  const [means, logs] = window.map(even);
+  const nats = likelihood.at(means, logs);
+  const step = logs[1] - logs[0];
   let top = -Infinity;
   nats.forEach((row, j) => {
-    const prior = priorAt(parts, sds[j]);
+    const prior = priorAt(parts, logs[j]);
     for (let i = 0; i < PLACES; i += 1) {
       row[i] += prior(means[i]);
       if (row[i] > top) top = row[i];
@@ -193,28 +197,28 @@ function weighed(likelihood, parts, window) {
       let weight = Math.exp(row[i] - top);
       if (likelihood.isBounded) {
         // What records within the bounds can have: variances up to (1 - m) (1 + m).
-        const most = Math.sqrt(Math.max(1 - means[i] ** 2, 0));
-        weight *= Math.min(Math.max((most - sds[j]) / step + 0.5, 0), 1);
+        const most = Math.log(1 - means[i] ** 2) / 2;
+        weight *= Math.min(Math.max((most - logs[j]) / step + 0.5, 0), 1);
       }
       ofMean[i] += weight;
       ofSd[j] += weight;
     }
   });
-  return { sides: [new Side(means, ofMean), new Side(sds, ofSd)] };
+  return { sides: [new Side(means, ofMean), new Side(logs, ofSd)] };
 }
 
 /** Refuse a posterior of which too much lies at an end of the table that is none of the parameters. */
 function require({ sides }, { limits, isBounded }) {
   const natural = [
     [-1, 1],
-    [0, 1],
+    [Math.log(LEAST), 0],
   ];
   sides.forEach(({ places, density }, side) => {
     const total = density.reduce((sum, value) => sum + value, 0);
     [0, 1].forEach((end) => {
       const at = end === 0 ? 0 : PLACES - 1;
-      const isEnd = places[at] === limits[side][end] && !(isBounded && limits[side][end] === natural[side][end]);
-      if (isEnd && !(side === 1 && limits[side][end] === 0) && density[at] > OPEN * total) throw tooFar();
+      const isOpen = places[at] === limits[side][end] && !(isBounded && limits[side][end] === natural[side][end]);
+      if (isOpen && density[at] > OPEN * total) throw tooFar();
     });
     if (!(total > 0)) throw tooFar();
   });
@@ -289,7 +293,7 @@ class MomentsPosterior {
     this.prior = prior.text;
     this.clipping = "ignored";
     this.defaultInterval = CENTRAL;
-    [this.ofMean, this.ofSd] = grid.sides;
+    [this.ofMean, this.ofLog] = grid.sides;
   }
 
   get conflict() {
@@ -303,19 +307,19 @@ class MomentsPosterior {
 
   mean(parameter) {
     const { centre, half } = this.unit;
-    return this.isMean(parameter) ? centre + half * this.ofMean.mean : half ** 2 * this.ofSd.average((sd) => sd * sd);
+    return this.isMean(parameter) ? centre + half * this.ofMean.mean : half ** 2 * this.ofLog.average((log) => Math.exp(2 * log));
   }
 
   sd(parameter) {
     const { half } = this.unit;
     if (this.isMean(parameter)) return half * this.ofMean.sd;
-    const mean = this.ofSd.average((sd) => sd * sd);
-    return half ** 2 * Math.sqrt(this.ofSd.average((sd) => (sd * sd - mean) ** 2));
+    const mean = this.ofLog.average((log) => Math.exp(2 * log));
+    return half ** 2 * Math.sqrt(this.ofLog.average((log) => (Math.exp(2 * log) - mean) ** 2));
   }
 
   quantile(share, parameter) {
     const { centre, half } = this.unit;
-    return this.isMean(parameter) ? centre + half * this.ofMean.quantile(share) : (half * this.ofSd.quantile(share)) ** 2;
+    return this.isMean(parameter) ? centre + half * this.ofMean.quantile(share) : half ** 2 * Math.exp(2 * this.ofLog.quantile(share));
   }
 
   interval(mass, parameter, kind = this.defaultInterval) {
@@ -325,10 +329,7 @@ class MomentsPosterior {
   density(parameter, values) {
     const { centre, half } = this.unit;
     if (this.isMean(parameter)) return Float64Array.from(values, (value) => this.ofMean.at((value - centre) / half) / half);
-    return Float64Array.from(values, (value) => {
-      const sd = Math.sqrt(Math.max(value, 0)) / half;
-      return sd > 0 ? this.ofSd.at(sd) / (2 * sd * half ** 2) : 0;
-    });
+    return Float64Array.from(values, (value) => (value > 0 ? this.ofLog.at(Math.log(value / half ** 2) / 2) / (2 * value) : 0));
   }
 
   priorDensity(parameter, values) {
