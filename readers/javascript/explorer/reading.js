@@ -5,6 +5,8 @@ import { momentsPosterior } from "./moments.js";
 import { whereOf } from "./state.js";
 
 const MOST_KEPT = 60;
+/** Cells that are judged together: likelihoods of some seconds, once a page. */
+const MOST_TOGETHER = 36;
 
 /**
  * One law of one number: what pictures and tables show.
@@ -56,6 +58,14 @@ export function reading(page) {
     },
 
     entries: entriesOf,
+
+    /** Whether all cells together contradict a prior; null where that is not judged. */
+    async together(statistic, { prior, nPrior }, pause) {
+      if (page.likelihoods[statistic] !== undefined) return null;
+      const asked = { most: MOST_TOGETHER, prior };
+      if (nPrior) asked.nPrior = nPrior;
+      return (await release(statistic)).conflictInSlices(statistic, asked, pause);
+    },
 
     /** What was released of one cell: quantities with the standard deviations of their noise. */
     async table(statistic, cell) {

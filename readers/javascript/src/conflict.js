@@ -11,6 +11,8 @@ import { parseRational, toNumber } from "./exact.js";
 
 /** A tail below this, times the number of quantities, is a conflict. */
 export const THRESHOLD = 1e-4;
+/** Cells that are compared; of more, so many evenly spaced ones: fewer where priors are moved, which are several. */
+export const [MOST, MOST_MOVED] = [1024, 128];
 /** Logits of the prior's distribution function; beyond them a line distribution holds nothing. */
 const [DEEPEST, STEP] = [26, 0.5];
 const [LOGITS, HALVINGS, BEND] = [[-45, 33], 24, 0.5];
@@ -197,4 +199,34 @@ function linesOf(quantities, tails, isSaid, prior) {
     `conflict: the prior of the parameters, ${told}, and the released ${shown} disagree: under that prior the ` +
       `chance of values as far out is ${chance} where it is least; the intervals rest on both, and one of the two is wrong`,
   ];
+}
+
+/** Places of at most so many cells, evenly spaced. */
+export function evenly(nCells, most) {
+  const count = Math.min(nCells, most);
+  const places = Array.from({ length: count }, (_, i) => (count === 1 ? 0 : Math.floor((i * (nCells - 1)) / (count - 1))));
+  return [...new Set(places)];
+}
+
+/**
+ * What all cells together say of a prior.
+ *
+ * @param {{alternative: string, logBayesFactor: number}[]} named Of each other prior, over the number of these.
+ * @param {string} prior
+ * @param {number} compared Cells.
+ * @param {number} nCells
+ * @returns {{alternative: string, logBayesFactor: number, compared: number, isAgainst: boolean, lines: string[]}}
+ */
+export function together(named, prior, compared, nCells) {
+  const first = { alternative: "", logBayesFactor: 0 };
+  const best = named.reduce((most, one) => (one.logBayesFactor > most.logBayesFactor ? one : most), named[0] ?? first);
+  const isAgainst = best.logBayesFactor > Math.log(1 / THRESHOLD);
+  const cells = compared < nCells ? `${compared} of ${nCells}` : `${compared}`;
+  const times = `1e${(best.logBayesFactor / Math.LN10).toFixed(0)}`;
+  const told = prior.length > LONGEST_NAME ? `${prior.slice(0, LONGEST_NAME)}...` : prior;
+  const line =
+    `conflict: the prior of the parameters, ${told}, and ${cells} cells together disagree: what was released is about ` +
+    `${times} times as probable under ${best.alternative} as under this one, though no cell alone may tell; the ` +
+    "intervals rest on it where noise hides cells";
+  return { ...best, compared, isAgainst, lines: isAgainst ? [line] : [] };
 }

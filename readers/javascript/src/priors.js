@@ -181,6 +181,26 @@ function component(call, kind, text) {
   return { text: `${kind}(${numbers.map(String).join(", ")})`, numbers, line, ...of(...numbers) };
 }
 
+/** A plain conjugate prior moved as a whole, by factors or by standard deviations, as in Python; nothing of others. */
+export function movedPriors({ components }, kind) {
+  if (components.length > 1) return [];
+  const [first, second] = components[0].numbers;
+  const factors = [0.25, 0.5, 2, 4];
+  const pairs = {
+    Gamma: () => factors.map((factor) => [first, second * factor]),
+    InverseGamma: () => factors.map((factor) => [first, second * factor]),
+    Normal: () => [-2, -1, 1, 2].map((sds) => [first + sds * second, second]),
+    Beta: () =>
+      factors.map((factor) => {
+        const odds = (first / second) * factor;
+        return [odds / (1 + odds), 1 / (1 + odds)].map((share) => Number(((first + second) * share).toPrecision(4)));
+      }),
+  }[kind];
+  const [low, high] = LIMITS.concentration;
+  const isKept = (numbers) => kind !== "Beta" || numbers.every((value) => value >= low && value <= high);
+  return (pairs?.() ?? []).filter(isKept).map((numbers) => parsePrior(`${kind}(${numbers.join(", ")})`, kind));
+}
+
 /** Log density along the line, and where to start, of a conjugate distribution by its numbers. */
 export function conjugate(kind, numbers) {
   return KINDS[kind].of(...numbers);

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: ae73825f50f6f936c0a2ef2633f96dd4eec88eebf37b91f23c7d8a0b28c65829
+// sha256: 2cd512911de172c185a92f557bd753e429824cb7e82dd900dcf293c8ec0a9694
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -73,9 +73,9 @@
         const index = Math.min(Math.floor(at), size - 1);
         return hermite(cumulated, slopes, index, at - index, step) / mass;
       },
-      average(of) {
-        let sum = (slopes[0] * of(nodes[0]) + slopes[size] * of(nodes[size])) / 2;
-        for (let index = 1; index < size; index += 1) sum += slopes[index] * of(nodes[index]);
+      average(of2) {
+        let sum = (slopes[0] * of2(nodes[0]) + slopes[size] * of2(nodes[size])) / 2;
+        for (let index = 1; index < size; index += 1) sum += slopes[index] * of2(nodes[index]);
         return sum * step / mass;
       }
     };
@@ -1211,9 +1211,9 @@
   // src/totals.js
   var LOG_TWO_PI = Math.log(2 * Math.PI);
   var BinomialTotal = class {
-    constructor(trials) {
+    constructor(trials2) {
       this.support = "integers";
-      this.trials = trials;
+      this.trials = trials2;
     }
     given(logit) {
       this.logit = logit;
@@ -1560,7 +1560,8 @@
     }
   };
   var KeptWork = class {
-    constructor() {
+    constructor(most = MOST_KEPT) {
+      this.most = most;
       this.kept = /* @__PURE__ */ new Map();
       this.asked = /* @__PURE__ */ new Set();
     }
@@ -1569,7 +1570,7 @@
       const found = this.kept.get(key) ?? make();
       this.kept.delete(key);
       this.kept.set(key, found);
-      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      if (this.kept.size > this.most) this.kept.delete(this.kept.keys().next().value);
       this.asked.add(found);
       return found;
     }
@@ -2231,13 +2232,13 @@
       super.given(Math.log(this.shape) - logScale);
     }
   };
-  var successes = (trials) => ({
+  var successes = (trials2) => ({
     parameter: "probability",
     prior: "Beta",
     defaultPrior: () => beta(1, 1),
-    total: (known) => new BinomialTotal(trials(known)),
+    total: (known) => new BinomialTotal(trials2(known)),
     isBounded: true,
-    update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total]
+    update: ([a, b], n, total, known) => [a + total, b + trials2(known) * n - total]
   });
   var ONE_SUM = {
     bernoulli: { ...successes(() => 1), interval: HIGHEST_DENSITY },
@@ -2476,6 +2477,7 @@
 
   // src/conflict.js
   var THRESHOLD = 1e-4;
+  var [MOST, MOST_MOVED] = [1024, 128];
   var [DEEPEST3, STEP] = [26, 0.5];
   var [LOGITS, HALVINGS, BEND] = [[-45, 33], 24, 0.5];
   var STEPS = Array.from({ length: 37 }, (_, i) => 0.15 + 0.3 * i);
@@ -2568,8 +2570,8 @@
     return noise + variance * s / (1 - step * s);
   }
   function curvature({ scales: scales2, variance, step }, s) {
-    const of = (one) => 2 * one * one * (1 + (one * s) ** 2) / (1 - (one * s) ** 2) ** 2;
-    return scales2.reduce((sum, one) => sum + of(one), 0) + variance / (1 - step * s) ** 2;
+    const of2 = (one) => 2 * one * one * (1 + (one * s) ** 2) / (1 - (one * s) ** 2) ** 2;
+    return scales2.reduce((sum, one) => sum + of2(one), 0) + variance / (1 - step * s) ** 2;
   }
   function logNormal({ variance, step }, s) {
     const half = times([variance / 2, 0], times(s, s));
@@ -2619,6 +2621,21 @@
     return [
       `conflict: the prior of the parameters, ${told}, and the released ${shown2} disagree: under that prior the chance of values as far out is ${chance2} where it is least; the intervals rest on both, and one of the two is wrong`
     ];
+  }
+  function evenly(nCells, most) {
+    const count2 = Math.min(nCells, most);
+    const places = Array.from({ length: count2 }, (_, i) => count2 === 1 ? 0 : Math.floor(i * (nCells - 1) / (count2 - 1)));
+    return [...new Set(places)];
+  }
+  function together(named, prior, compared, nCells) {
+    const first = { alternative: "", logBayesFactor: 0 };
+    const best = named.reduce((most, one) => one.logBayesFactor > most.logBayesFactor ? one : most, named[0] ?? first);
+    const isAgainst = best.logBayesFactor > Math.log(1 / THRESHOLD);
+    const cells = compared < nCells ? `${compared} of ${nCells}` : `${compared}`;
+    const times2 = `1e${(best.logBayesFactor / Math.LN10).toFixed(0)}`;
+    const told = prior.length > LONGEST_NAME ? `${prior.slice(0, LONGEST_NAME)}...` : prior;
+    const line2 = `conflict: the prior of the parameters, ${told}, and ${cells} cells together disagree: what was released is about ${times2} times as probable under ${best.alternative} as under this one, though no cell alone may tell; the intervals rest on it where noise hides cells`;
+    return { ...best, compared, isAgainst, lines: isAgainst ? [line2] : [] };
   }
 
   // src/line.js
@@ -2729,14 +2746,14 @@
       return found;
     }
     /** The average of a function of the parameter. */
-    average(of) {
+    average(of2) {
       let sum = 0;
       const { nodes, weights } = gauss(NODES3);
       for (const { start: start2, length, values } of this.panels) {
         for (let i = 0; i < NODES3; i += 1) {
           if (values[i] > 0) {
             const value = this.line.value(start2 + length * (nodes[i] + 1) / 2);
-            sum += length * weights[i] * values[i] / this.total * of(value);
+            sum += length * weights[i] * values[i] / this.total * of2(value);
           }
         }
       }
@@ -2968,10 +2985,10 @@
     }
     const variances = Array.from({ length: 10 }, (_, index) => 10 ** (-0.6 * (9 - index)));
     const roots = variances.reduce((all, variance) => all + Math.sqrt(variance), 0);
-    const { line: line2, of } = KINDS[kind];
+    const { line: line2, of: of2 } = KINDS[kind];
     const components = variances.map((variance) => {
       const numbers = [3, 2 * variance * upper];
-      return { weight: 0.25 / 10 + 0.75 * Math.sqrt(variance) / roots, text: "", numbers, line: line2, ...of(...numbers) };
+      return { weight: 0.25 / 10 + 0.75 * Math.sqrt(variance) / roots, text: "", numbers, line: line2, ...of2(...numbers) };
     });
     const farthest = line2 === "positive" && kind === "Gamma" ? Math.log(60 / components[0].numbers[1]) : -Infinity;
     return { ...mixture(components), text: `${call.name}(${upper})`, farthest };
@@ -3008,7 +3025,7 @@
   }
   function component(call, kind, text) {
     if (call.name !== kind) throw refused2(text, `this family takes ${kind}, or a Mixture of such`);
-    const { names, ofAnySign = [], line: line2, of } = KINDS[kind];
+    const { names, ofAnySign = [], line: line2, of: of2 } = KINDS[kind];
     const given = new Map(call.args.map((value, i) => [names[i], value]));
     for (const [name, value] of call.keywords) {
       if (given.has(name)) throw refused2(text, "every number is given once");
@@ -3026,7 +3043,24 @@
       }
       return value;
     });
-    return { text: `${kind}(${numbers.map(String).join(", ")})`, numbers, line: line2, ...of(...numbers) };
+    return { text: `${kind}(${numbers.map(String).join(", ")})`, numbers, line: line2, ...of2(...numbers) };
+  }
+  function movedPriors({ components }, kind) {
+    if (components.length > 1) return [];
+    const [first, second] = components[0].numbers;
+    const factors = [0.25, 0.5, 2, 4];
+    const pairs = {
+      Gamma: () => factors.map((factor) => [first, second * factor]),
+      InverseGamma: () => factors.map((factor) => [first, second * factor]),
+      Normal: () => [-2, -1, 1, 2].map((sds) => [first + sds * second, second]),
+      Beta: () => factors.map((factor) => {
+        const odds = first / second * factor;
+        return [odds / (1 + odds), 1 / (1 + odds)].map((share3) => Number(((first + second) * share3).toPrecision(4)));
+      })
+    }[kind];
+    const [low, high] = LIMITS2.concentration;
+    const isKept = (numbers) => kind !== "Beta" || numbers.every((value) => value >= low && value <= high);
+    return (pairs?.() ?? []).filter(isKept).map((numbers) => parsePrior(`${kind}(${numbers.join(", ")})`, kind));
   }
   function conjugate(kind, numbers) {
     return KINDS[kind].of(...numbers);
@@ -3124,11 +3158,7 @@
     const prior = parsePrior(options.prior ?? family.defaultPrior(known), family.prior);
     const line2 = LINES[prior.line];
     const nPrior = nPriorOf(statistic, release, options);
-    const noisy = noisySums(statistic, values, release.n);
-    const exact = projected(statistic, noisy, known, release.n);
-    const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
-    const starts = updated.map((one) => one.start);
-    const likelihoodOf2 = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, () => new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
+    const { noisy, exact, updated, starts, likelihoodOf: likelihoodOf2 } = termsOf(statistic, values, release, prior, options.kept);
     const plain = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf2);
     const clipping = clippingOf(family, known, plain, options, shown(statistic.name));
     const distribution = clipping === "modelled" ? withClipping(line2, prior, { exact, starts }, known.upper, shown(statistic.name), () => options.kept.of(`clipped ${nPrior.text}`, () => new TabulatedLikelihood(new ClippedLikelihood(family.clippedRecord(known), noisy, nPrior), starts[0].width))) : restricted(family, known, plain, { method: options.method, clipping });
@@ -3143,13 +3173,81 @@
       judge: () => conflictOf(statistic, values, release, { line: line2, prior, clipping })
     });
   }
+  function termsOf(statistic, values, release, prior, kept2) {
+    const family = ONE_SUM[statistic.family];
+    const known = knownOf(statistic);
+    const noisy = noisySums(statistic, values, release.n);
+    const exact = projected(statistic, noisy, known, release.n);
+    const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
+    const starts = updated.map((one) => one.start);
+    const likelihoodOf2 = (ofN) => kept2.of(`${ofN.low} ${ofN.text}`, () => new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
+    return { noisy, exact, updated, starts, likelihoodOf: likelihoodOf2 };
+  }
+  function evidenceOf(statistic, values, release, priors, nPrior, kept2) {
+    return priors.map(
+      (prior) => kept2.of(`evidence ${nPrior.text} ${prior.text}`, () => {
+        mayPause();
+        const { starts, likelihoodOf: likelihoodOf2 } = termsOf(statistic, values, release, prior, kept2);
+        const { logMass } = noiseAware(LINES[prior.line], prior, starts, nPrior, likelihoodOf2);
+        kept2.finish();
+        stepDone();
+        return { logMass };
+      }).logMass
+    );
+  }
+  function oneSumTogether(statistic, valuesOf, nCells, release, options, keptOf) {
+    const family = ONE_SUM[statistic.family];
+    const known = knownOf(statistic);
+    const usual = parsePrior(family.defaultPrior(known), family.prior);
+    const stated = options.prior === void 0 ? usual : parsePrior(options.prior, family.prior);
+    if (stated.text === usual.text) return together([], stated.text, 0, nCells);
+    const moved = movedPriors(stated, family.prior);
+    const others2 = [usual, ...moved];
+    const nPrior = nPriorOf(statistic, release, { ...options, method: NOISE_AWARE });
+    const cells = evenly(nCells, options.most ?? (moved.length === 0 ? MOST : MOST_MOVED));
+    const sums = others2.map(() => 0);
+    for (const cell of cells) {
+      const [first, ...further] = evidenceOf(statistic, valuesOf(cell), release, [stated, ...others2], nPrior, keptOf(cell));
+      further.forEach((log, i) => sums[i] += log - first);
+    }
+    let within2 = 0;
+    if (family.limits) {
+      const starts = stated.components.map(({ start: start2 }) => start2);
+      const prior = LineDistribution.of(LINES[stated.line], stated.log, starts, stated.farthest);
+      const [low, high] = family.limits(known);
+      within2 = Math.log(Math.max(prior.below(high) - prior.below(low), Number.MIN_VALUE));
+    }
+    const named = others2.map(({ text }, i) => ({
+      alternative: i === 0 ? `the default prior, ${text},` : text,
+      logBayesFactor: sums[i] + cells.length * within2 - Math.log(others2.length)
+    }));
+    return together(named, stated.text, cells.length, nCells);
+  }
+  var of = (mean, variance, third) => ({ mean, variance, third });
+  var trials = (count2) => (p) => of(count2 * p, count2 * p * (1 - p), count2 * p * (1 - p) * (1 - 2 * p));
+  var failures2 = (successes2) => (p) => {
+    const mean = successes2 * (1 - p) / p;
+    return of(mean, mean / p, mean * (2 - p) / p ** 2);
+  };
+  var gamma = (shape) => (scale2) => of(shape * scale2, shape * scale2 ** 2, 2 * shape * scale2 ** 3);
+  var waiting = (shape) => (rate2) => gamma(shape)(1 / rate2);
   var RECORDS = {
-    bernoulli: (p) => ({ mean: p, variance: p * (1 - p), third: p * (1 - p) * (1 - 2 * p) }),
-    poisson: (rate2) => ({ mean: rate2, variance: rate2, third: rate2 })
+    bernoulli: () => trials(1),
+    binomial: (known) => trials(known.upper),
+    poisson: () => (rate2) => of(rate2, rate2, rate2),
+    geometric: () => failures2(1),
+    negative_binomial: (known) => failures2(known.constants.successes),
+    exponential: () => waiting(1),
+    gamma: (known) => waiting(known.constants.shape),
+    weibull: () => waiting(1),
+    pareto: () => waiting(1),
+    laplace: () => gamma(1),
+    normal_known_mean: () => (variance) => gamma(0.5)(2 * variance),
+    normal_known_variance: (known) => (mean) => of(mean, known.constants.variance, 0)
   };
   function conflictOf(statistic, values, release, { line: line2, prior, clipping }) {
-    const record = RECORDS[statistic.family];
-    if (!record || clipping === "modelled") return null;
+    if (clipping === "modelled") return null;
+    const record = RECORDS[statistic.family](knownOf(statistic));
     const starts = prior.components.map(({ start: start2 }) => start2);
     const worlds = worldsOf(LineDistribution.of(line2, prior.log, starts));
     const parts = worlds.map(({ value, weight }) => ({ ...record(value), weight }));
@@ -3192,12 +3290,12 @@
     return distribution;
   }
   function noiseAware(line2, prior, starts, nPrior, likelihoodOf2) {
-    const of = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts, prior.farthest);
+    const of2 = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts, prior.farthest);
     const likelihood = likelihoodOf2(nPrior);
-    const distribution = of(likelihood);
+    const distribution = of2(likelihood);
     const ofNone = likelihood.ofNone - distribution.logMass;
     if (Number.isFinite(distribution.sd) || ofNone === -Infinity || ofNone > Math.log(LEAST_SHARE)) return distribution;
-    return of(likelihoodOf2({ ...nPrior, low: 1 }));
+    return of2(likelihoodOf2({ ...nPrior, low: 1 }));
   }
   function projected({ family, design }, { values: [first, second], reach: reach2, step }, { lower }, publicN) {
     if (family === "bernoulli" && design !== "minimal") {
@@ -3431,11 +3529,11 @@
   function* convolved(a, b) {
     const [long, short] = a.values.length > b.values.length ? [a, b] : [b, a];
     const values = new Float64Array(long.values.length + short.values.length - 1);
-    const together = Math.ceil(PRODUCTS_TOGETHER / long.values.length);
+    const together2 = Math.ceil(PRODUCTS_TOGETHER / long.values.length);
     for (let i = 0; i < short.values.length; i += 1) {
       const weight = short.values[i];
       if (weight > 0) for (let j = 0; j < long.values.length; j += 1) values[i + j] += weight * long.values[j];
-      if (i % together === together - 1) yield;
+      if (i % together2 === together2 - 1) yield;
     }
     let top = 0;
     for (const value of values) top = Math.max(top, value);
@@ -3517,6 +3615,7 @@
       this.nCells = manifest.cells;
       this.values = /* @__PURE__ */ new Map();
       this.kept = new KeptWork();
+      this.keptOfAll = new KeptWork(12 * MOST_MOVED);
       manifest.statistics.forEach((statistic, i) => {
         if (!wanted.has(statistic.name)) return;
         this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
@@ -3641,6 +3740,29 @@
         for (const parameter of parameters ?? found.parameters) found.marginal(parameter);
         return found;
       }, pause);
+    }
+    /**
+     * Whether all cells together contradict a prior that no cell alone may contradict, as Python judges it; null where
+     * this reader does not judge. The default prior is what others are compared with, and is never contradicted.
+     *
+     * @param {string} statistic
+     * @param {{prior?: string, nPrior?: string | number, most?: number}} [options] `most`: cells that are compared.
+     */
+    conflict(statistic, options = {}) {
+      const entry = this.noisy(statistic);
+      if (!hasPosterior(entry) || !Object.hasOwn(ONE_SUM, entry.family)) return null;
+      const width2 = entry.components.length;
+      const valuesOf = (cell) => [...this.values.get(statistic).slice(cell * width2, (cell + 1) * width2)];
+      const keptOf = (cell) => ({
+        of: (key, make) => this.keptOfAll.of(`${cell} ${key} ${statistic}`, make),
+        finish: () => this.keptOfAll.finish()
+      });
+      const { n, max_total_rows: maxTotalRows } = this.manifest;
+      return oneSumTogether(entry, valuesOf, this.nCells, { n, maxTotalRows }, options, keptOf);
+    }
+    /** The same in slices, as `posteriorInSlices`. */
+    conflictInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+      return inSlices(() => this.conflict(statistic, options), pause);
     }
     /**
      * The draws of a posterior sample, in the parameter's unit: one row for each cell and draw.
@@ -4149,9 +4271,9 @@
       this.mean = this.average((value) => value);
       this.sd = Math.sqrt(this.average((value) => (value - this.mean) ** 2));
     }
-    average(of) {
+    average(of2) {
       const sum = this.density.reduce((all, value) => all + value, 0);
-      return this.density.reduce((all, value, i) => all + value * of(this.places[i]), 0) / sum;
+      return this.density.reduce((all, value, i) => all + value * of2(this.places[i]), 0) / sum;
     }
     quantile(share3) {
       const wanted = share3 * this.total;
@@ -4220,11 +4342,11 @@
     }
     priorDensity(parameter, values) {
       const { centre, half } = this.unit;
-      const of = this.isMean(parameter) ? meanOfPrior : varianceOfPrior;
+      const of2 = this.isMean(parameter) ? meanOfPrior : varianceOfPrior;
       const unit = this.isMean(parameter) ? half : half ** 2;
       return Float64Array.from(values, (value) => {
         const place = this.isMean(parameter) ? (value - centre) / half : value / half ** 2;
-        return this.parts.reduce((sum, part) => sum + Math.exp(part.logShare + of(part, place)), 0) / unit;
+        return this.parts.reduce((sum, part) => sum + Math.exp(part.logShare + of2(part, place)), 0) / unit;
       });
     }
   };
@@ -4329,6 +4451,7 @@
 
   // explorer/reading.js
   var MOST_KEPT2 = 60;
+  var MOST_TOGETHER = 36;
   function reading(page) {
     const opened = /* @__PURE__ */ new Map();
     const kept2 = /* @__PURE__ */ new Map();
@@ -4357,6 +4480,13 @@
         return kept2.get(key);
       },
       entries: entriesOf,
+      /** Whether all cells together contradict a prior; null where that is not judged. */
+      async together(statistic, { prior, nPrior }, pause) {
+        if (page.likelihoods[statistic] !== void 0) return null;
+        const asked = { most: MOST_TOGETHER, prior };
+        if (nPrior) asked.nPrior = nPrior;
+        return (await release(statistic)).conflictInSlices(statistic, asked, pause);
+      },
       /** What was released of one cell: quantities with the standard deviations of their noise. */
       async table(statistic, cell) {
         return (await release(statistic)).table(statistic, whereOf(page, cell));
@@ -4430,8 +4560,8 @@
     await pause();
     const entries = entriesOf(plugIn2, statistic);
     const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
-    const side = (kind, of) => {
-      const law = lawOf(of, entry);
+    const side = (kind, of2) => {
+      const law = lawOf(of2, entry);
       return { kind, law, interval: law.interval(mass) };
     };
     const known = { question, statistic, entries, entry, contrast: void 0 };
@@ -4746,10 +4876,10 @@
     );
   }
   function highest2(curves) {
-    const of = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
-    const aware = of(curves.filter(({ interval }) => interval !== null));
-    const posterior = of(curves.filter(({ kind }) => kind !== "prior"));
-    return aware > 0 ? Math.min(posterior, HIGHEST * aware) : posterior || of(curves) || 1;
+    const of2 = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
+    const aware = of2(curves.filter(({ interval }) => interval !== null));
+    const posterior = of2(curves.filter(({ kind }) => kind !== "prior"));
+    return aware > 0 ? Math.min(posterior, HIGHEST * aware) : posterior || of2(curves) || 1;
   }
   function axisOf(range, x, bottom, name, width2) {
     const { values, write } = ticks(...range, width2 < 480 ? 4 : 7);
@@ -4838,13 +4968,13 @@
     );
   }
   function row({ quantity: quantity2, category, component: component2, labels: labels2, estimate: estimate2, noiseSd }) {
-    const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter(
+    const of2 = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter(
       (part) => part !== null && part !== ""
     );
     return element(
       "tr",
       {},
-      element("th", { scope: "row" }, of.length === 0 ? quantity2 : `${quantity2} of ${of.join(", ")}`),
+      element("th", { scope: "row" }, of2.length === 0 ? quantity2 : `${quantity2} of ${of2.join(", ")}`),
       element("td", {}, written(estimate2, 6)),
       element("td", {}, written(noiseSd, 4))
     );
@@ -4954,6 +5084,7 @@
   var FLAT = 0.015;
   function answers(page) {
     const conflict = element("div", { class: "explorer-conflict", role: "status" });
+    const ofAll = element("div", { class: "explorer-conflict", role: "status" });
     const headline = element("p", { class: "explorer-answer" });
     const picture = svg("svg", { class: "explorer-picture", role: "img" });
     const keys = element("ul", { class: "legend" });
@@ -4963,10 +5094,11 @@
     const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
     const lines = element("div", { class: "explorer-lines" });
     const files = element("p", { class: "explorer-files" });
-    const node = element("div", { class: "explorer-answers" }, conflict, headline, figure, numbers, notes, behind, lines, files);
+    const node = element("div", { class: "explorer-answers" }, conflict, ofAll, headline, figure, numbers, notes, behind, lines, files);
     let shown2 = null;
     let range = null;
     let about = "";
+    let judged2 = "";
     behind.addEventListener("toggle", () => shown2 && fillBehind());
     if (typeof ResizeObserver === "function") new ResizeObserver(() => shown2 && paint()).observe(figure);
     function show(answer2) {
@@ -4975,6 +5107,8 @@
       shown2 = answer2;
       node.classList.toggle("is-working", isPart);
       replace(conflict, conflictsOf(page, answer2));
+      if (priorOf(answer2) !== judged2) replace(ofAll);
+      judged2 = priorOf(answer2);
       replace(headline, ...sentence2(page, answer2));
       paint();
       replace(numbers, lawTable(page, answer2, DIGITS), comparisonTable(page, answer2, DIGITS));
@@ -5043,9 +5177,17 @@
     function fillings() {
       return [densityTable(shown2.curves, (kind) => nameOf(page, shown2, kind)), releasedTable(shown2.released)];
     }
+    function together2(found) {
+      if (found === null) {
+        replace(ofAll, shown2.posterior.parameters.length === 1 ? element("p", { class: "hint" }, JUDGING) : null);
+        return;
+      }
+      replace(ofAll, found.lines.map((line2) => banner(line2)));
+    }
     return {
       node,
       show,
+      together: together2,
       working: () => node.classList.add("is-working"),
       hide: (isHidden) => node.hidden = isHidden,
       spoken: () => spoken(page, shown2)
@@ -5058,6 +5200,8 @@
   var MODELLED = "Counts beyond the public bound were clipped to it before anything was summed. This posterior takes that into account, as Python's does.";
   var MERGED = "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their intervals hold the stated probability to about a thousandth, which in a long tail may be a fiftieth of the standard deviation.";
   var CATEGORIES = "Python and the command line agree with these means to a ten-thousandth of the standard deviation. Their interval ends of categories are from 4,000 draws, and differ a little at every call: an end that should leave out 2.5 % leaves out between 2.0 and 3.0 %, nineteen times of twenty. The ends shown here are of the law itself.";
+  var JUDGING = "Whether all cells together contradict this prior is being worked out.";
+  var UNJUDGED = "Whether the prior and what was released contradict each other is not judged here where clipping is modelled; Python does.";
   var TABLED = "This page carries a table of the likelihood, which Python worked out. Python and the command line agree with these means to 0.005 of the standard deviation, and with the ends of their intervals to 0.03 of it.";
   var DRAWN = "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command line. Their interval and probability are of draws, and agree up to sampling.";
   function agreementOf(page, { statistic, question }) {
@@ -5083,9 +5227,9 @@
     const [low, high] = sides[0].interval.map((end) => brief(end, 4));
     if (sides[0].kind === PLUG_IN2) return ["Summing over everything that the noise may hide\u2026"];
     if (question.versus === null) {
-      const of = question.cell.length === 0 ? "" : ` for ${inWords(page, question.cell)}`;
+      const of2 = question.cell.length === 0 ? "" : ` for ${inWords(page, question.cell)}`;
       return [
-        `With ${percent} % probability, the ${entry.title}${of} lies between `,
+        `With ${percent} % probability, the ${entry.title}${of2} lies between `,
         element("strong", {}, low),
         " and ",
         element("strong", {}, high),
@@ -5109,11 +5253,15 @@
     ];
     return judged2.flatMap(
       ([keys, one]) => (one?.conflict?.lines ?? []).map((line2) => {
-        const of = question.versus === null ? "" : `${inWords(page, keys)}: `;
-        return element("div", { class: "banner" }, element("p", {}, `${of}${line2[0].toUpperCase()}${line2.slice(1)}.`));
+        const of2 = question.versus === null ? "" : `${inWords(page, keys)}: `;
+        return banner(line2, of2);
       })
     );
   }
+  function banner(line2, of2 = "") {
+    return element("div", { class: "banner" }, element("p", {}, `${of2}${line2[0].toUpperCase()}${line2.slice(1)}.`));
+  }
+  var priorOf = ({ statistic, question }) => JSON.stringify([statistic.name, question.prior, question.nPrior]);
   function chance(probability) {
     if (probability < 1e-4) return "below 0.0001";
     return probability > 0.9999 ? "above 0.9999" : brief(probability, 4);
@@ -5138,6 +5286,7 @@
     ];
     return [
       element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
+      posterior.conflict === null ? element("p", { class: "hint" }, UNJUDGED) : null,
       CLIPPING[posterior.clipping] ? element("p", { class: "hint" }, CLIPPING[posterior.clipping]) : null
     ];
   }
@@ -5742,7 +5891,7 @@
       const prior = readPrior(written3);
       const made = prior === null ? "" : `${statistic.name} ${prior.name} ${entry}`;
       if (made !== shown2.made) shown2 = { made, fields: build(prior, statistic, usual, entry) };
-      shown2.fields.forEach(({ field, of }) => field.show(of.value(prior.numbers)));
+      shown2.fields.forEach(({ field, of: of2 }) => field.show(of2.value(prior.numbers)));
       instead.hidden = prior !== null;
     }
     function build(prior, statistic, usual, entry) {
@@ -5753,14 +5902,14 @@
       );
       return fields;
     }
-    function fieldOf(of) {
-      const field = slider(of, (value) => {
+    function fieldOf(of2) {
+      const field = slider(of2, (value) => {
         const prior = current();
-        const next = writePrior({ name: prior.name, numbers: of.change(prior.numbers, value) });
+        const next = writePrior({ name: prior.name, numbers: of2.change(prior.numbers, value) });
         text.put(next);
         change(next);
       });
-      return { field, of };
+      return { field, of: of2 };
     }
     function current() {
       return readPrior(text.value());
@@ -5948,12 +6097,22 @@
           }
         );
         if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET);
-        prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        await judge(statistic, asked, mine);
+        await prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
         });
       } catch (error) {
         if (error instanceof Overtaken || mine !== turn) return;
         await refused4(error, statistic, asked);
       }
+    }
+    async function judge(statistic, asked, mine) {
+      if (mine !== turn || asked.prior === "" || asked.prior === usual.get(statistic.name)) return;
+      const pause = async () => {
+        await nextTask();
+        if (mine !== turn) throw new Overtaken();
+      };
+      answered.together(null);
+      answered.together(await reader.together(statistic.name, asked, pause) ?? { lines: [] });
     }
     async function learn(statistic, cell) {
       const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in", parameters: [] });
