@@ -47,11 +47,12 @@ for (const { cell, method, prior } of asked) {
       laws: found.parameters.map((name) => [found.mean(name), found.sd(name), ...found.interval(0.95, name)]),
       masses: found.parameters.map((name) => {
         // In steps of the logarithm where the parameter is above 0: it may be of any size.
-        const [to, from, slope] = name === "mean" ? [(x) => x, (x) => x, () => 1] : [Math.log, Math.exp, (x) => x];
+        const isMean = name === "mean";
+        const [to, from] = isMean ? [(x) => x, (x) => x] : [Math.log, Math.exp];
         const [low, high] = [0.0005, 0.9995].map((share) => to(found.quantile(share, name)));
         const places = Array.from({ length: 4001 }, (_, i) => from(low + ((high - low) * i) / 4000));
-        const parts = found.density(name, places).map((one, i) => (one * slope(places[i]) * (high - low)) / 4000);
-        return parts.reduce((sum, one) => sum + one, 0);
+        const parts = found.density(name, places).map((one, i) => one * (isMean ? 1 : places[i]));
+        return (parts.reduce((sum, one) => sum + one, 0) * (high - low)) / 4000;
       }),
     });
   } catch (error) {

@@ -166,7 +166,7 @@ const UNJUDGED =
 
 const TABLED =
   "This page carries a table of the likelihood, which Python worked out. Python and the command line agree with these " +
-  "means to 0.005 of the standard deviation, and with the ends of their intervals to 0.03 of it.";
+  "means to 0.006 of the standard deviation, and with the ends of their intervals to 0.03 of it.";
 
 const DRAWN =
   "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command " +

@@ -6,15 +6,16 @@ of that depends on the prior of the parameters: with :math:`L(\mu, \sigma)` the 
 
 .. math:: p(\mu, \sigma \mid y) \propto L(\mu, \sigma) \, \pi(\mu, \sigma^2) \, 2 \sigma . \qquad (1)
 
-A page carries log L of every cell at even steps of both, in thousandths of a nat below its highest, as 16-bit
-numbers. In steps of the standard deviation log L is smooth down to 0; its logarithm would have no end there.
+A page carries log L of every cell at even steps of both, in thousandths of a nat below its highest, as
+16-bit numbers. In steps of the standard deviation log L is smooth down to 0; its logarithm would have no end there.
 
 Method and error: a table reaches until log L has fallen by ``DEEP``, or to what records within the bounds can
 have. Its steps are shortened until interpolation of the fifth degree, at the middles of steps wherever log L
 has fallen by less than ``MATTERS``, errs by less than ``MOST_OFF`` nats anywhere and by ``MOST_LOST`` of all
 L together; near a standard deviation of 0 the engine's own sums have ripples of some 0.05 nats. Means by (1)
-are within 0.005 standard deviations of Python's, standard deviations within 0.5 % and ends of intervals within
-0.03 of them, where the posterior lies on the table; the explorer refuses it elsewhere (``tests/pages/test_likelihood_tables.py``).
+are within 0.006 standard deviations of Python's, standard deviations within 0.6 % and ends of intervals
+within 0.03 of them (``tests/pages/test_likelihood_tables.py``), where the posterior lies on the table; the
+explorer refuses it elsewhere.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _table(rows: LatentRows) -> dict[str, Any] | None:
 
 
 def _window(rows: LatentRows) -> list[Floats]:
-    """Return the ends of the mean and the standard deviation: where log L has fallen, or can go no further."""
+    """Return the ends of the mean and the standard deviation: where log L has fallen, or cannot go on."""
     limits = np.array([[-1.0, 1.0], [0.0, 1.0]])
     first, second = rows.ladders
     ladders = first, [np.exp(np.minimum(ladder, 0.0) / 2.0) for ladder in second]

@@ -40,7 +40,7 @@ def interval(quantiles: Sequence[float], scale: drawing.Scale, y: float, kind: s
     return (
         drawing.element("line", x1=lower, x2=upper, y1=y, y2=y, class_=f"interval {kind}")
         + drawing.element("line", x1=first, x2=third, y1=y, y2=y, class_=f"half {kind}")
-        + drawing.element("circle", cx=middle, cy=y, r=3.6, class_=f"median {kind}")
+        + drawing.element("line", x1=middle, x2=middle, y1=y - 6.5, y2=y + 6.5, class_=f"median {kind}")
     )
 
 

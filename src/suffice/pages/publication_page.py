@@ -44,7 +44,7 @@ class Forest:
     name : str
         Of the parameter; empty where the table has no such column.
     middle : str
-        What the circles are: ``mean`` or ``median``.
+        What the ticks are: ``mean`` or ``median``.
     axis : Markup
     rows : tuple of ForestRow
     n_rows : int
@@ -203,7 +203,7 @@ def _forests(rows: Sequence[Mapping[str, Any]], n_rows: int) -> Iterator[Forest]
         yield Forest(
             name=name,
             middle=middle,
-            axis=row_axis(x),
+            axis=row_axis(x, name.replace("_", " ")),
             rows=tuple(
                 ForestRow(
                     label=_label(record) or name,

@@ -86,7 +86,7 @@ def start_page(
                 "name": name,
                 "path": dataset_path(name),
                 "text": budget.guarantee,
-                "chart": budget.chart(name, height=110),
+                "chart": budget.chart(name, height=146),
                 "spent": budget.sentence,
             }
             for name, budget in budgets.items()
@@ -309,7 +309,7 @@ def _followed(entries: Sequence[SiteEntry], name: str) -> dict[str, Any] | None:
     return {
         "name": name,
         "kind": kind,
-        "panels": panels_of(by_label, windows, "window"),
+        "panels": panels_of(by_label, windows, ("window", shown_of.replace("_", " "))),
         "caption": f"{shown_of.replace('_', ' ').capitalize()} of {name} over the windows: {what}, each "
         f"window from its own release.{more}",
         "rows": table_rows(rows),

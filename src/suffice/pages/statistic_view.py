@@ -395,13 +395,15 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
             for cell, entry, interval in labelled
         )
         smooth = markup(view.densities) if view.densities else None
-        return Picture(axis=row_axis(x), forest=rows, densities=smooth, caption=_caption(view, ""))
+        return Picture(
+            axis=row_axis(x, _numbers(view)), forest=rows, densities=smooth, caption=_caption(view, "")
+        )
     intervals = [interval for _, _, interval in labelled]
     ends = np.array([[interval.low, interval.middle, interval.high] for interval in intervals])
     band = ranked(
         *ends.T,
         title=f"{view.name}: {len(intervals)} intervals of {view.shown_of}, ranked",
-        axis=view.shown_of.replace("_", " ") + (" (logarithmic axis)" if view.in_logs else ""),
+        axis=_numbers(view),
         mass=MASS,
         in_logs=view.in_logs,
         cells="cells" if len(view.entries) == 1 else "entries",
@@ -427,7 +429,7 @@ def _points(view: StatisticView) -> Picture:
         )
         for cell, draws in enumerate(view.draws)
     )
-    return Picture(axis=row_axis(x), forest=rows, caption=_caption(view, ""))
+    return Picture(axis=row_axis(x, _numbers(view)), forest=rows, caption=_caption(view, ""))
 
 
 def _axis(view: StatisticView, ordered: Sequence[str]) -> str | None:
@@ -452,13 +454,19 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | 
     if len(by_label) > MOST_PANELS:
         return None
     panels = {label: [by_place.get(place) for place in places] for label, by_place in by_label.items()}
-    return panels_of(panels, [str(place) for place in places], axis, in_logs=view.in_logs)
+    axes = axis, _numbers(view)
+    return panels_of(panels, [str(place) for place in places], axes, in_logs=view.in_logs)
+
+
+def _numbers(view: StatisticView) -> str:
+    """Return what the numbers of a picture are."""
+    return view.shown_of.replace("_", " ") + (" (logarithmic axis)" if view.in_logs else "")
 
 
 def panels_of(
     by_label: Mapping[str, Sequence[DrawnInterval | None]],
     places: Sequence[str],
-    axis: str,
+    axes: tuple[str, str],
     *,
     in_logs: bool = False,
 ) -> tuple[tuple[str, Markup], ...]:
@@ -469,8 +477,8 @@ def panels_of(
     by_label : mapping of str to sequence
         The intervals of each panel, one a place; None leaves a gap.
     places : sequence of str
-    axis : str
-        What the places are of.
+    axes : tuple of str
+        What the places are of, and what the numbers are.
     in_logs : bool
         Whether the numbers stand on a logarithmic scale.
     """
@@ -482,8 +490,9 @@ def panels_of(
             series(
                 places,
                 intervals,
-                title=f"{label} along {axis}",
+                title=f"{label} along {axes[0]}",
                 description=_span([interval for interval in intervals if interval is not None]),
+                axes=axes,
                 y=y,
             ),
         )
@@ -522,13 +531,12 @@ def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
         what = "The line joins medians; the band holds 95 % of the posterior probability of each."
     elif view.kind == POSTERIOR:
         what = (
-            "Light bars hold 95 % of the posterior probability, dark ones the middle half; circles are "
-            "medians."
+            "Thin bars hold 95 % of the posterior probability, thick ones the middle half; ticks are medians."
         )
     elif is_band:
         what = f"The line joins unbiased estimates; the band reaches as far {noise} {caution}"
     else:
-        what = f"Circles are unbiased estimates; bars reach as far {noise} {caution}"
+        what = f"Ticks are unbiased estimates; bars reach as far {noise} {caution}"
     shown = f" Shown: {view.selection}." if view.selection else ""
     of = view.shown_of.replace("_", " ")
     along = f"{along}, on a logarithmic scale" if view.in_logs else along

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 2cd512911de172c185a92f557bd753e429824cb7e82dd900dcf293c8ec0a9694
+// sha256: 2b24e1b6a7242507ab878971ba72f60307b6a981e0d75078f1681a3313053ae9
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -4856,7 +4856,7 @@
 
   // explorer/picture.js
   var [HIGHEST, BEYOND] = [1.8, 3];
-  var MARGIN = { top: 14, right: 14, bottom: 46, left: 14 };
+  var MARGIN = { top: 26, right: 14, bottom: 46, left: 14 };
   function draw(node, { points, range, axis, title, description, width: width2, curves }) {
     const height = width2 < 480 ? 250 : 330;
     const inner = { width: width2 - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
@@ -4870,6 +4870,7 @@
       svg("title", {}, title),
       svg("desc", {}, description),
       axisOf(range, x, bottom, axis, width2),
+      svg("text", { class: "axis-name", x: MARGIN.left, y: 12, "aria-hidden": "true" }, "density"),
       curves.map((curve) => shade(curve, points, x, y, bottom)),
       curves.map((curve) => svg("path", { class: `curve curve-${curve.kind}`, d: line(points, curve.densities, x, y) })),
       curves.filter(({ interval }) => interval !== null).map((curve, row3) => bar(curve, range, x, bottom - 5 - row3 * 9))
@@ -4917,7 +4918,7 @@
       "g",
       { class: `bar bar-${kind}`, "aria-hidden": "true" },
       svg("line", { x1: low, x2: high, y1: at, y2: at }),
-      mean !== null && mean >= range[0] && mean <= range[1] ? svg("circle", { cx: x(mean), cy: at, r: 4 }) : null
+      mean !== null && mean >= range[0] && mean <= range[1] ? svg("line", { x1: x(mean), x2: x(mean), y1: at - 5, y2: at + 5 }) : null
     );
   }
   function line(points, densities, x, y) {
@@ -5202,7 +5203,7 @@
   var CATEGORIES = "Python and the command line agree with these means to a ten-thousandth of the standard deviation. Their interval ends of categories are from 4,000 draws, and differ a little at every call: an end that should leave out 2.5 % leaves out between 2.0 and 3.0 %, nineteen times of twenty. The ends shown here are of the law itself.";
   var JUDGING = "Whether all cells together contradict this prior is being worked out.";
   var UNJUDGED = "Whether the prior and what was released contradict each other is not judged here where clipping is modelled; Python does.";
-  var TABLED = "This page carries a table of the likelihood, which Python worked out. Python and the command line agree with these means to 0.005 of the standard deviation, and with the ends of their intervals to 0.03 of it.";
+  var TABLED = "This page carries a table of the likelihood, which Python worked out. Python and the command line agree with these means to 0.006 of the standard deviation, and with the ends of their intervals to 0.03 of it.";
   var DRAWN = "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command line. Their interval and probability are of draws, and agree up to sampling.";
   function agreementOf(page, { statistic, question }) {
     if (question.versus !== null) return DRAWN;
