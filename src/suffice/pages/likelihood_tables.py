@@ -7,7 +7,8 @@ of that depends on the prior of the parameters: with :math:`L(\mu, \sigma)` the 
 .. math:: p(\mu, \sigma \mid y) \propto L(\mu, \sigma) \, \pi(\mu, \sigma^2) \, 2 \sigma . \qquad (1)
 
 A page carries log L of every cell at even steps of both, in thousandths of a nat below its highest, as
-16-bit numbers. In steps of the standard deviation log L is smooth down to 0; its logarithm would have no end there.
+16-bit numbers. In steps of the standard deviation log L is smooth down to 0; its logarithm would have no end
+there.
 
 Method and error: a table reaches until log L has fallen by ``DEEP``, or to what records within the bounds can
 have. Its steps are shortened until interpolation of the fifth degree, at the middles of steps wherever log L

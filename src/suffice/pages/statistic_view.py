@@ -18,7 +18,7 @@ from suffice.pages.rendering import markup
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.curves import spans_decades
+from suffice.pipeline.ask.posterior.curves import on_shared_axes, spans_decades
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
@@ -81,6 +81,8 @@ class StatisticView:
         Smooth densities as SVG, where few are shown and their law is known; else empty.
     in_logs : bool
         Whether the picture's axis is logarithmic.
+    has_axes_apart : bool
+        Whether every entry has an axis of its own, as their sizes are too different for one.
     selection : str
         Which cells are shown, where they are not all; else empty.
     """
@@ -102,6 +104,7 @@ class StatisticView:
     is_tempered: bool = False
     densities: str = field(default="", repr=False)
     in_logs: bool = False
+    has_axes_apart: bool = False
 
     def cell_label(self, cell: int) -> str:
         """Return the keys of a shown cell in words; empty where there are no groups."""
@@ -162,6 +165,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int) -> StatisticView:
         selection=selection,
         densities=_densities(posterior, rng) if marks.shape[0] * marks.shape[1] <= MOST_DENSITIES else "",
         in_logs=spans_decades(posterior, parameter, marks),
+        has_axes_apart=len(on_shared_axes(posterior, parameter)) > 1,
     )
 
 
@@ -344,9 +348,8 @@ class Picture:
     ----------
     panels : tuple of (str, Markup)
         A label and a chart each, which share their axes.
-    axis : Markup or None
-        Above the rows of a forest.
-    forest : tuple of ForestRow
+    forests : tuple of (Markup, tuple of ForestRow)
+        Rows, and the axis above them.
     band : Markup or None
         Of ranked cells.
     densities : Markup or None
@@ -355,8 +358,7 @@ class Picture:
     """
 
     panels: tuple[tuple[str, Markup], ...] = ()
-    axis: Markup | None = None
-    forest: tuple[ForestRow, ...] = ()
+    forests: tuple[tuple[Markup, tuple[ForestRow, ...]], ...] = ()
     band: Markup | None = None
     densities: Markup | None = None
     caption: str
@@ -384,20 +386,12 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
         if panels is not None:
             return Picture(panels=panels, caption=_caption(view, f" along {axis}"))
     if len(labelled) <= MOST_FOREST_ROWS:
-        x = common_scale([interval for _, _, interval in labelled], in_logs=view.in_logs)
-        rows = tuple(
-            ForestRow(
-                label=", ".join(filter(None, (view.cell_label(cell), entry))) or view.shown_of,
-                chart=row(interval, x),
-                middle=number(interval.middle),
-                interval=f"{number(interval.low)} to {number(interval.high)}",
-            )
-            for cell, entry, interval in labelled
+        together = view.entries if view.has_axes_apart else ("",)
+        forests = tuple(
+            _forest(view, [row for row in labelled if not of or row[1] == of], of) for of in together
         )
         smooth = markup(view.densities) if view.densities else None
-        return Picture(
-            axis=row_axis(x, _numbers(view)), forest=rows, densities=smooth, caption=_caption(view, "")
-        )
+        return Picture(forests=forests, densities=smooth, caption=_caption(view, ""))
     intervals = [interval for _, _, interval in labelled]
     ends = np.array([[interval.low, interval.middle, interval.high] for interval in intervals])
     band = ranked(
@@ -412,6 +406,23 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
     return Picture(
         band=markup(band), caption=_caption(view, ", from the lowest to the highest", is_band=True)
     )
+
+
+def _forest(
+    view: StatisticView, labelled: Sequence[tuple[int, str, DrawnInterval]], of: str
+) -> tuple[Markup, tuple[ForestRow, ...]]:
+    """Return rows on one axis, and the axis; `of` says which entries these are, where not all."""
+    x = common_scale([interval for _, _, interval in labelled], in_logs=view.in_logs)
+    rows = tuple(
+        ForestRow(
+            label=", ".join(filter(None, (view.cell_label(cell), entry))) or view.shown_of,
+            chart=row(interval, x),
+            middle=number(interval.middle),
+            interval=f"{number(interval.low)} to {number(interval.high)}",
+        )
+        for cell, entry, interval in labelled
+    )
+    return row_axis(x, ": ".join(filter(None, (_numbers(view), of)))), rows
 
 
 def _points(view: StatisticView) -> Picture:
@@ -429,7 +440,7 @@ def _points(view: StatisticView) -> Picture:
         )
         for cell, draws in enumerate(view.draws)
     )
-    return Picture(axis=row_axis(x, _numbers(view)), forest=rows, caption=_caption(view, ""))
+    return Picture(forests=((row_axis(x, _numbers(view)), rows),), caption=_caption(view, ""))
 
 
 def _axis(view: StatisticView, ordered: Sequence[str]) -> str | None:
@@ -454,8 +465,12 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | 
     if len(by_label) > MOST_PANELS:
         return None
     panels = {label: [by_place.get(place) for place in places] for label, by_place in by_label.items()}
-    axes = axis, _numbers(view)
-    return panels_of(panels, [str(place) for place in places], axes, in_logs=view.in_logs)
+    axes, names = (axis, _numbers(view)), [str(place) for place in places]
+    together = [
+        {label: panels[label] for label in panels if not of or label.split(", ")[-1] == of}
+        for of in (view.entries if view.has_axes_apart else ("",))
+    ]
+    return tuple(panel for some in together for panel in panels_of(some, names, axes, in_logs=view.in_logs))
 
 
 def _numbers(view: StatisticView) -> str:

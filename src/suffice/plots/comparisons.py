@@ -13,7 +13,17 @@ from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.posteriors import intervals_of
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
-from suffice.plots.style import COLOURS, QUIET, check_plot, finish, new_figure, only_across, save, styled
+from suffice.plots.style import (
+    COLOURS,
+    NOISE,
+    QUIET,
+    check_plot,
+    finish,
+    new_figure,
+    only_across,
+    save,
+    styled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +155,7 @@ def plot_comparison(
         kind = comparison.before.interval_kind(interval)
         subtitle = (
             f"Medians, middle halves and {100 * mass:g} % {kind} intervals; P: probability of a rise. "
-            "Diamonds: the change of the estimates as they stand, and 2 standard deviations of what noise "
+            "Dashed: the change of the estimates as they stand, and 2 standard deviations of what noise "
             "alone gives to it"
         )
         finish(figure, title, subtitle, footer)
@@ -234,9 +244,9 @@ def _apparent(comparison: ReleaseComparison, parameter: str) -> Intervals:
         lower=change - reach,
         middle=change,
         upper=change + reach,
-        colour=QUIET,
+        colour=NOISE,
         label="as it stands",
-        marker="D",
+        is_dashed=True,
     )
 
 

@@ -1,6 +1,7 @@
 """The one style of all pictures: colours, sizes, a title that says what is seen, and a footer on its sources.
 
-Colours are those of Okabe and Ito, darkened to 4.5 : 1 on white; what they tell is told by shape as well.
+Colours and marks are those of pages: the roles of their style sheet are read here, in which a comment says
+what each stands for. What colours tell is told by shape as well, and all are 4.5 : 1 or more on white.
 The same input makes the same bytes: no dates, no random identifiers.
 """
 
@@ -10,6 +11,7 @@ import importlib.metadata
 import re
 import textwrap
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import MissingExtraError, UsageError
@@ -18,7 +20,6 @@ from suffice.pipeline.terms.declaration.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -26,9 +27,19 @@ if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
 
-COLOURS = ("#1f6aa5", "#b8540a", "#0b7a5c", "#8a3f86", "#75651a", "#4a5560")
+ROLES: dict[str, str] = dict(
+    re.findall(
+        r"--([\w-]+): (#[0-9a-f]{6});",
+        (Path(__file__).parents[1] / "pages/assets/style.css").read_text(encoding="utf-8").partition("}")[0],
+    )
+)
+"""The colours of pages in light, by what they stand for."""
+POSTERIOR, BESIDE, PRIOR, NOISE, CONFLICT = map(
+    ROLES.__getitem__, ("accent", "plug-in", "prior", "noise", "warn")
+)
+QUIET, TEXT, GRID = map(ROLES.__getitem__, ("muted", "ink", "grid"))
+COLOURS = (POSTERIOR, BESIDE, "#0b7a5c", ROLES["second"], PRIOR, NOISE)
 """Of series in their order."""
-POSTERIOR, BESIDE, QUIET, TEXT, GRID = COLOURS[0], COLOURS[1], "#5d6874", "#1d2630", "#e3e7ec"
 SIZES = {"title": 12.5, "subtitle": 9.0, "label": 9.0, "tick": 8.5, "footer": 7.0}
 ENDINGS = (".png", ".svg")
 _RC: dict[str, Any] = {
