@@ -15,7 +15,7 @@ from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.plots import comparisons, posteriors, rows, style, tables
 from suffice.plots.comparisons import plot_comparison, plot_pool, plot_prior_comparison
 from suffice.plots.posteriors import plot_posterior
-from suffice.plots.style import COLOURS, POSTERIOR, QUIET, check_plot, footer_of
+from suffice.plots.style import COLOURS, NOISE, POSTERIOR, QUIET, check_plot, footer_of
 from suffice.plots.tables import plot_table
 from support import releases
 from support.releases import make_plan, publish
@@ -183,8 +183,8 @@ def test_comparisons_and_pools(
     left, right = figures[0].axes
     said = [note.get_text() for note in left.texts]
     assert said == [f"P {chance:.2f}" for chance in found.differences["probability"].probability()]
-    diamonds = next(line for line in left.lines if line.get_color() == QUIET and line.get_marker() == "D")
-    np.testing.assert_allclose(np.asarray(diamonds.get_xdata()), found.apparent["probability"])
+    apparent = next(line for line in left.lines if line.get_color() == NOISE and line.get_marker() == "|")
+    np.testing.assert_allclose(np.asarray(apparent.get_xdata()), found.apparent["probability"])
     assert (left.get_xlabel()[:10], right.get_xlabel()[:5]) == ("difference", "ratio")
     parts = [("first", found.before), ("second", found.after)]
     plot_pool(found.after, parts, tmp_path / "p.svg", title="t", footer="f", draws=200, rng=generator())

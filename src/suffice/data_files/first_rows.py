@@ -74,6 +74,14 @@ def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list
     return first, int(stated.num_rows)
 
 
+def stated_source(data: bytes) -> str:
+    """Return what a file that :func:`first_rows` read states of its source; empty where that is nothing."""
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(io.BytesIO(data))
+    return (schema.metadata or {}).get(b"source", b"").decode("utf-8", errors="replace")
+
+
 def _is_as_it_is(data: bytes, position: int, size: int) -> bool:
     """Tell whether all values of a column stand in its pages as they are: none is larger than the file.
 

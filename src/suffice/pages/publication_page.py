@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.data_files.first_rows import MOST_COLUMNS, first_rows
+from suffice.data_files.first_rows import MOST_COLUMNS, first_rows, stated_source
 from suffice.data_files.tables import METADATA_SUFFIX
 from suffice.errors import PublicationCorruptError
 from suffice.pages.drawing import DrawnInterval, common_scale, fitted, number, row, row_axis
@@ -30,6 +30,7 @@ LARGEST_JSON = 8 * 2**20
 MOST_TABLES = 16
 MOST_PICTURE_ROWS = 60
 _LONGEST_TEXT = 200
+_LONGEST_NOTE, _MOST_NOTES = 600, 4
 _MIDDLES, _ENDS, _SD = ("mean", "median"), ("lower", "upper"), "sd"
 _PART = re.compile(r"(.+-summaries)-([0-9]{5})\.parquet", re.ASCII)
 _RANK = {"parquet": 0, "json": 1}
@@ -74,6 +75,8 @@ class PublishedTable:
         Empty where its rows are no intervals.
     note : str
         Why no rows are shown; else empty.
+    conflicts : tuple of str
+        What contradicts its intervals, as the file states it.
     """
 
     name: str
@@ -81,6 +84,7 @@ class PublishedTable:
     n_rows: int
     forests: tuple[Forest, ...] = ()
     note: str = ""
+    conflicts: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -131,9 +135,10 @@ def _table(publication: Publication, name: str, entries: Sequence[PublishedEntry
         )
     data = publication.read(first.name)
     if first.format == "json":
-        rows = _json_rows(data)[:MOST_TABLE_ROWS]
+        rows, stated = _json_rows(data)[:MOST_TABLE_ROWS], json.loads(data).get("source")
     else:
         rows, _ = first_rows(data, MOST_TABLE_ROWS, rows=first.rows)
+        stated = _parsed(stated_source(data))
     shown = [{_cut(column): _cut(value) for column, value in row.items()} for row in rows]
     return PublishedTable(
         name=name,
@@ -141,7 +146,23 @@ def _table(publication: Publication, name: str, entries: Sequence[PublishedEntry
         n_rows=n_rows,
         forests=tuple(_forests(shown, n_rows)),
         note="" if shown else "This table has no rows.",
+        conflicts=_conflicts(stated),
     )
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _conflicts(source: Any) -> tuple[str, ...]:
+    """Return what a source notes of conflicts, cut: others may have written it."""
+    notes = source.get("notes") if isinstance(source, dict) else None
+    said = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+    conflicts = [fitted(note, _LONGEST_NOTE) for note in said if note.startswith("conflict")]
+    return tuple(f"{note[0].upper()}{note[1:]}." for note in conflicts[:_MOST_NOTES])
 
 
 def _json_rows(data: bytes) -> list[dict[str, Any]]:

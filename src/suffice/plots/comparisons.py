@@ -11,7 +11,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.curves import in_words
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
-from suffice.plots.posteriors import intervals_of
+from suffice.plots.posteriors import conflicts_of, intervals_of
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
 from suffice.plots.style import (
     COLOURS,
@@ -158,7 +158,7 @@ def plot_comparison(
             "Dashed: the change of the estimates as they stand, and 2 standard deviations of what noise "
             "alone gives to it"
         )
-        finish(figure, title, subtitle, footer)
+        finish(figure, title, subtitle, footer, conflicts_of([comparison.before, comparison.after]))
         save(figure, path)
 
 
@@ -214,6 +214,7 @@ def plot_pool(
             f"Each release's own posterior, and the pooled one: medians, middle halves and {100 * mass:g} % "
             f"{pooled.interval_kind(interval)} intervals",
             footer,
+            conflicts_of([pooled, *(part for _, part in parts)]),
         )
         save(figure, path)
 

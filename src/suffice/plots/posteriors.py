@@ -17,6 +17,7 @@ from suffice.pipeline.ask.posterior.curves import (
     smoothing_of,
     spans_decades,
 )
+from suffice.pipeline.ask.posterior.notes import conflict_lines
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.rows import (
     HEIGHT,
@@ -31,7 +32,7 @@ from suffice.plots.rows import (
 from suffice.plots.style import BESIDE, POSTERIOR, PRIOR, check_plot, finish, new_figure, save, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -149,8 +150,16 @@ def plot_posterior(
                     axis, parameter, some_names, posterior, beside, part[0], rows, draws, rng, in_logs=in_logs
                 )
         about = f"{100 * mass:g} % {posterior.interval_kind(interval)} interval"
-        finish(figure, title, _subtitle(posterior, chosen, about, is_ranked, from_draws), footer)
+        subtitle = _subtitle(posterior, chosen, about, is_ranked, from_draws)
+        shown_beside = [] if beside is None else [beside]
+        finish(figure, title, subtitle, footer, conflicts_of([posterior, *shown_beside]))
         save(figure, path)
+
+
+def conflicts_of(posteriors: Iterable[Posterior]) -> list[str]:
+    """Return what contradicts the intervals of posteriors, each sentence once."""
+    known = (posterior for posterior in posteriors if posterior.observed)
+    return list(dict.fromkeys(line for posterior in known for line in conflict_lines(posterior)))
 
 
 def intervals_of(

@@ -40,7 +40,7 @@ POSTERIOR, BESIDE, PRIOR, NOISE, CONFLICT = map(
 QUIET, TEXT, GRID = map(ROLES.__getitem__, ("muted", "ink", "grid"))
 COLOURS = (POSTERIOR, BESIDE, "#0b7a5c", ROLES["second"], PRIOR, NOISE)
 """Of series in their order."""
-SIZES = {"title": 12.5, "subtitle": 9.0, "label": 9.0, "tick": 8.5, "footer": 7.0}
+SIZES = {"title": 12.5, "subtitle": 9.0, "conflict": 9.0, "label": 9.0, "tick": 8.5, "footer": 7.0}
 ENDINGS = (".png", ".svg")
 _RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -122,15 +122,17 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def finish(figure: Figure, title: str, subtitle: str, footer: str) -> None:
-    """Put a title over a figure and its sources below, in room that is added for them."""
+def finish(figure: Figure, title: str, subtitle: str, footer: str, conflicts: Iterable[str] = ()) -> None:
+    """Put a title over a figure and its sources below, in room that is added for them.
+
+    What contradicts the intervals of the figure stands over it, in the colour of a conflict.
+    """
     width, height = figure.get_size_inches()
-    wrapped = {
-        name: _wrapped(text, width, SIZES[name])
-        for name, text in (("title", title), ("subtitle", subtitle), ("footer", footer))
-    }
+    said = {"title": title, "subtitle": subtitle, "conflict": "\n".join(conflicts), "footer": footer}
+    wrapped = {name: _wrapped(text, width, SIZES[name]) for name, text in said.items()}
     rows = {name: text.count("\n") + 1 if text else 0 for name, text in wrapped.items()}
-    head = 0.14 + sum(rows[name] * 1.35 * SIZES[name] / _INCH for name in ("title", "subtitle")) + 0.1
+    tall = {name: rows[name] * 1.35 * SIZES[name] / _INCH for name in rows}
+    head = 0.14 + tall["title"] + tall["subtitle"] + tall["conflict"] + 0.1
     foot = 0.12 + rows["footer"] * 1.35 * SIZES["footer"] / _INCH
     whole = height + head + foot
     figure.set_size_inches(width, whole)
@@ -138,11 +140,14 @@ def finish(figure: Figure, title: str, subtitle: str, footer: str) -> None:
     side = 0.08 / width
     layout.set(rect=(side, foot / whole, 1.0 - 2.0 * side, height / whole), w_pad=0.06, h_pad=0.06)
     left = 0.12 / width
-    below = 1.0 - (0.14 + rows["title"] * 1.35 * SIZES["title"] / _INCH) / whole
+    below = 1.0 - (0.14 + tall["title"]) / whole
     figure.text(
         left, 1.0 - 0.14 / whole, wrapped["title"], va="top", fontsize=SIZES["title"], fontweight="bold"
     )
     figure.text(left, below, wrapped["subtitle"], va="top", fontsize=SIZES["subtitle"], color=QUIET)
+    if wrapped["conflict"]:
+        lower = below - tall["subtitle"] / whole
+        figure.text(left, lower, wrapped["conflict"], va="top", fontsize=SIZES["conflict"], color=CONFLICT)
     figure.text(left, 0.08 / whole, wrapped["footer"], va="bottom", fontsize=SIZES["footer"], color=QUIET)
 
 
