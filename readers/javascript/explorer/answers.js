@@ -28,6 +28,8 @@ export function answers(page) {
   const lines = element("div", { class: "explorer-lines" });
   const files = element("p", { class: "explorer-files" });
   const node = element("div", { class: "explorer-answers" }, conflict, ofAll, headline, figure, numbers, notes, behind, lines, files);
+  // A picture of nothing has no name yet.
+  node.hidden = true;
   let shown = null;
   let range = null;
   let about = "";

@@ -397,12 +397,15 @@ def row_axis(x: Scale, title: str) -> Markup:
     minor = ' class="minor"'  # left out on narrow screens
     anchors = ["start", *["middle"] * (len(shown) - 2), "end"]
     parts = [
-        f'<text{"" if anchor != "middle" else minor} x="{100 * x.at(tick):.2f}%" y="30" '
+        f'<text{"" if anchor != "middle" else minor} x="{100 * x.at(tick):.2f}%" y="12" '
         f'text-anchor="{anchor}">{label}</text>'
         for tick, label, anchor in zip(x.ticks, shown, anchors, strict=True)
     ]
-    parts.append(f'<text class="title" x="0" y="11">{escape(fitted(visible(title), 40))}</text>')
-    return markup(f'<svg class="chart" height="36" aria-hidden="true">{"".join(parts)}</svg>')
+    # A narrow screen breaks the title, as it does no text of a picture.
+    return markup(
+        f'<span class="axis-title">{escape(title)}</span>'
+        f'<svg class="chart" height="18" aria-hidden="true">{"".join(parts)}</svg>'
+    )
 
 
 def steps(

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 2b24e1b6a7242507ab878971ba72f60307b6a981e0d75078f1681a3313053ae9
+// sha256: f2470c37ef5bd4b5e5947143dffc1fcdd14e711714a0e2dfb332cb03e5264c54
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -5096,6 +5096,7 @@
     const lines = element("div", { class: "explorer-lines" });
     const files = element("p", { class: "explorer-files" });
     const node = element("div", { class: "explorer-answers" }, conflict, ofAll, headline, figure, numbers, notes, behind, lines, files);
+    node.hidden = true;
     let shown2 = null;
     let range = null;
     let about = "";
