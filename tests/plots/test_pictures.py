@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import suffice
 from suffice.data_files.source import SUMMARIES, posterior_source, table_source
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.comparison import compare, compare_priors
+from suffice.pipeline.ask.posterior.curves import on_shared_axes
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.plots import comparisons, posteriors, rows, style, tables
 from suffice.plots.comparisons import plot_comparison, plot_pool, plot_prior_comparison
@@ -21,13 +23,12 @@ from support import releases
 from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.figure import Figure
 
     from suffice.pipeline.ask.pooling.release import Release
 
 HOSTILE = ["$\\alpha$", "<b>x</b>", "plain"]
+VECTORS = Path(__file__).parents[1] / "vectors"
 TERMS: dict[str, Any] = {"title": "title\u202e", "footer": "Source: here.", "draws": 200}
 
 
@@ -264,3 +265,19 @@ def test_a_rate_over_decades_is_drawn_in_logarithms(kind: str, tmp_path: Path, f
     assert upper[0] > 100 * lower[0]
     shown = axis.get_xlim()
     assert shown[0] < lower.min() < upper.max() < shown[1]
+
+
+@pytest.mark.parametrize(("sizes", "panels"), [((1.0, 30.0), 2), ((1.0, 3.0), 1)])
+def test_components_of_very_different_size_have_an_axis_each(
+    sizes: tuple[float, float], panels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = suffice.open_release(VECTORS / "valid" / "moments" / "release")
+    posterior = release.posterior("size", method="plug-in")
+    monkeypatch.setattr(type(posterior), "mean", lambda *_: np.zeros((posterior.n_groups, 2)))
+    monkeypatch.setattr(type(posterior), "sd", lambda *_: np.tile(sizes, (posterior.n_groups, 1)))
+    shared = on_shared_axes(posterior, "mean")
+    assert [name for name, _ in shared] == (["weight", "delay"] if panels == 2 else [""])
+    names = posterior.entry_names("mean")
+    assert sorted(names[row] for _, rows in shared for row in rows) == sorted(names)
+    for name, rows in shared:
+        assert all(names[row].endswith(name) for row in rows)
