@@ -278,6 +278,6 @@ def test_components_of_very_different_size_have_an_axis_each(
     shared = on_shared_axes(posterior, "mean")
     assert [name for name, _ in shared] == (["weight", "delay"] if panels == 2 else [""])
     names = posterior.entry_names("mean")
-    assert sorted(names[row] for _, rows in shared for row in rows) == sorted(names)
-    for name, rows in shared:
-        assert all(names[row].endswith(name) for row in rows)
+    assert sorted(names[row] for _, places in shared for row in places) == sorted(names)
+    for name, places in shared:
+        assert all(names[row].endswith(name) for row in places)

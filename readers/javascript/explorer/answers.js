@@ -127,7 +127,9 @@ export function answers(page) {
       replace(ofAll, shown.posterior.parameters.length === 1 ? element("p", { class: "hint" }, JUDGING) : null);
       return;
     }
-    replace(ofAll, found.lines.map((line) => banner(line)));
+    // As in Python: a cell that contradicts the prior by itself says enough.
+    const isSaid = conflictsOf(page, shown).length > 0;
+    replace(ofAll, isSaid ? null : found.lines.map((line) => banner(line)));
   }
 
   return {

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: f2470c37ef5bd4b5e5947143dffc1fcdd14e711714a0e2dfb332cb03e5264c54
+// sha256: fb4fddd8aed5398eaa6f8220aa6c1313527d4756d147cb1845a37df3a25ed7e1
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -5184,7 +5184,8 @@
         replace(ofAll, shown2.posterior.parameters.length === 1 ? element("p", { class: "hint" }, JUDGING) : null);
         return;
       }
-      replace(ofAll, found.lines.map((line2) => banner(line2)));
+      const isSaid = conflictsOf(page, shown2).length > 0;
+      replace(ofAll, isSaid ? null : found.lines.map((line2) => banner(line2)));
     }
     return {
       node,
