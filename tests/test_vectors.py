@@ -135,9 +135,16 @@ def test_every_family_has_a_vector() -> None:
 
 
 @pytest.mark.slow
-def test_conflicts_are_judged_as_the_vector_says() -> None:
-    stated = json.loads((VECTORS / "conflicts.json").read_text())
+@pytest.mark.filterwarnings("ignore::suffice.errors.ConflictWarning")
+@pytest.mark.parametrize("document", ["conflicts.json", "conflicts-of-sums.json"])
+def test_conflicts_are_judged_as_the_vector_says(document: str) -> None:
+    stated = json.loads((VECTORS / document).read_text())
     release = open_release(VECTORS / stated["release"])
+    for case in stated["together"]:
+        found = release.posterior(case["statistic"], prior=case["prior"], clipping="ignored").conflict
+        assert found.alternative == case["alternative"]
+        assert found.log_bayes_factors.sum() == pytest.approx(case["log_bayes_factor"], abs=0.01)
+        assert found.is_against_all == case["is_against_all"]
     for case in stated["cases"]:
         posterior = release.posterior(
             case["statistic"], prior=case["prior"], where=case["where"], clipping="ignored"

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from scripts.vectors.conflicts import RELEASE, conflicts_document
+from scripts.vectors.conflicts import FILES, conflicts_document
 from scripts.vectors.expected import expected_document
 from scripts.vectors.hostile import write_hostile
 from scripts.vectors.releases import known_document, make_all, vectors_signer, written
@@ -41,8 +41,8 @@ def main() -> int:
             spec = VALID[vector]
             (directory / "known.json").write_bytes(written(known_document(release)))
             (directory / "expected.json").write_bytes(written(expected_document(opened, spec.asked)))
-            if vector == RELEASE:
-                (VECTORS / "conflicts.json").write_bytes(written(conflicts_document(opened)))
+            if vector in FILES:
+                (VECTORS / FILES[vector]).write_bytes(written(conflicts_document(opened, vector)))
             index.append({"name": vector, "about": spec.about, "signed": spec.signed})
             sys.stdout.write(f"{vector}\n")
         (VECTORS / "index.json").write_bytes(written({"valid": index}))

@@ -32,7 +32,10 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 OPTIONS = {"runOnly": {"type": "tag", "values": RULES}, "resultTypes": ["violations"]}
 SCREENS: dict[str, Any] = {
     "desktop": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
+    "desktop, dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
     "telephone": {"viewport": {"width": 320, "height": 700}, "color_scheme": "dark"},
+    "telephone, light": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
+    "telephone, dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"},
 }
 
 
@@ -104,9 +107,9 @@ def artefacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("desktop", ["start", "search", "reading", "dataset", "series", "release", "publication"]),
         ("telephone", ["start", "release"]),
-        pytest.param("telephone", None, marks=pytest.mark.audit),
+        ("telephone, light", ["release", "publication"]),
+        *(pytest.param(screen, None, marks=pytest.mark.audit) for screen in SCREENS),
     ],
-    ids=["desktop", "telephone", "telephone, all"],
 )
 def test_every_kind_of_page_is_accessible_and_fits_its_screen(
     browser: Browser,

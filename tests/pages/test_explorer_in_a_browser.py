@@ -235,6 +235,23 @@ def test_a_page_answers_while_counts_are_worked_out(site: Path, browser: Browser
     context.close()
 
 
+def test_the_explorer_lies_within_four_screens_of_a_telephone(site: Path, browser: Browser) -> None:
+    """What is asked and what is answered, in every field and number: nothing of it is far down the page."""
+    page = next((site / "releases" / "flights").rglob("index.html"))
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    visit = Visit(context.new_page())
+    visit.open(page.as_uri())
+    bottom = "node => node.getBoundingClientRect().bottom + scrollY"
+    screens = {
+        part: visit.page.locator(f"#explorer {part}").first.evaluate(bottom) / 844
+        for part in (".explorer-picture", ".explorer-form", ".explorer-tables")
+    }
+    assert screens[".explorer-picture"] < 2, screens
+    assert max(screens.values()) < 4, screens
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
+
+
 def test_a_page_whose_data_were_changed_shows_no_number(site: Path, browser: Browser) -> None:
     page = next((site / "releases" / "many").rglob("index.html"))
     manifest = json.loads((page.parent / "manifest.json").read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,23 +12,23 @@ import suffice
 from suffice.data_files.source import SUMMARIES, posterior_source, table_source
 from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.comparison import compare, compare_priors
+from suffice.pipeline.ask.posterior.curves import on_shared_axes
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.plots import comparisons, posteriors, rows, style, tables
 from suffice.plots.comparisons import plot_comparison, plot_pool, plot_prior_comparison
 from suffice.plots.posteriors import plot_posterior
-from suffice.plots.style import COLOURS, POSTERIOR, QUIET, check_plot, footer_of
+from suffice.plots.style import COLOURS, NOISE, POSTERIOR, QUIET, check_plot, footer_of
 from suffice.plots.tables import plot_table
 from support import releases
 from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.figure import Figure
 
     from suffice.pipeline.ask.pooling.release import Release
 
 HOSTILE = ["$\\alpha$", "<b>x</b>", "plain"]
+VECTORS = Path(__file__).parents[1] / "vectors"
 TERMS: dict[str, Any] = {"title": "title\u202e", "footer": "Source: here.", "draws": 200}
 
 
@@ -183,8 +184,8 @@ def test_comparisons_and_pools(
     left, right = figures[0].axes
     said = [note.get_text() for note in left.texts]
     assert said == [f"P {chance:.2f}" for chance in found.differences["probability"].probability()]
-    diamonds = next(line for line in left.lines if line.get_color() == QUIET and line.get_marker() == "D")
-    np.testing.assert_allclose(np.asarray(diamonds.get_xdata()), found.apparent["probability"])
+    apparent = next(line for line in left.lines if line.get_color() == NOISE and line.get_marker() == "|")
+    np.testing.assert_allclose(np.asarray(apparent.get_xdata()), found.apparent["probability"])
     assert (left.get_xlabel()[:10], right.get_xlabel()[:5]) == ("difference", "ratio")
     parts = [("first", found.before), ("second", found.after)]
     plot_pool(found.after, parts, tmp_path / "p.svg", title="t", footer="f", draws=200, rng=generator())
@@ -264,3 +265,19 @@ def test_a_rate_over_decades_is_drawn_in_logarithms(kind: str, tmp_path: Path, f
     assert upper[0] > 100 * lower[0]
     shown = axis.get_xlim()
     assert shown[0] < lower.min() < upper.max() < shown[1]
+
+
+@pytest.mark.parametrize(("sizes", "panels"), [((1.0, 30.0), 2), ((1.0, 3.0), 1)])
+def test_components_of_very_different_size_have_an_axis_each(
+    sizes: tuple[float, float], panels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = suffice.open_release(VECTORS / "valid" / "moments" / "release")
+    posterior = release.posterior("size", method="plug-in")
+    monkeypatch.setattr(type(posterior), "mean", lambda *_: np.zeros((posterior.n_groups, 2)))
+    monkeypatch.setattr(type(posterior), "sd", lambda *_: np.tile(sizes, (posterior.n_groups, 1)))
+    shared = on_shared_axes(posterior, "mean")
+    assert [name for name, _ in shared] == (["weight", "delay"] if panels == 2 else [""])
+    names = posterior.entry_names("mean")
+    assert sorted(names[row] for _, places in shared for row in places) == sorted(names)
+    for name, places in shared:
+        assert all(names[row].endswith(name) for row in places)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 _UNITS = {"mean": "in its unit", "scale": "in its unit", "variance": "in its unit squared"}
 _LEVELS = (0.001, 0.01, 0.025, 0.975, 0.99, 0.999)
@@ -23,6 +23,7 @@ _FAR = 2.0
 _BEYOND = 0.06
 _SHOWN = 0.35
 """Lengths of the 95 % interval that pictures show on either side of it, at most."""
+_APART = 20.0
 _DECADES = 100.0
 """The least ratio of an interval's ends for which it is drawn on a logarithmic axis."""
 
@@ -107,6 +108,28 @@ def spans_decades(posterior: Posterior, parameter: str, intervals: ArrayLike) ->
     known = np.isfinite(lower) & np.isfinite(upper)
     is_positive = _support(posterior, parameter) is Support.POSITIVE and np.all(lower[known] > 0.0)
     return bool(is_positive and np.any(upper[known] >= _DECADES * lower[known]))
+
+
+def on_shared_axes(posterior: Posterior, parameter: str) -> list[tuple[str, Cells]]:
+    """Return which entries of a parameter share an axis, and what these are in words where they are not all.
+
+    Components, such as the slopes of a regression, have an axis each where one reaches over `_APART` times as
+    much as another, whose intervals the shared axis would make points. Categories share theirs.
+
+    Returns
+    -------
+    list of (str, ndarray of shape (n_rows,), int64)
+        Words, and places among ``entry_names``.
+    """
+    kind, names = posterior.labels(parameter)
+    places = np.arange(posterior.n_groups * max(len(names), 1))
+    if kind != "component" or len(names) < 2:
+        return [("", places)]
+    mean, sd = (of(parameter).reshape(-1, len(names)) for of in (posterior.mean, posterior.sd))
+    reach = np.max(mean + 2.0 * sd, axis=0) - np.min(mean - 2.0 * sd, axis=0)
+    if not np.all(np.isfinite(reach)) or np.max(reach) < _APART * np.min(reach):
+        return [("", places)]
+    return [(name, places[number :: len(names)]) for number, name in enumerate(names)]
 
 
 def in_words(posterior: Posterior, parameter: str) -> str:

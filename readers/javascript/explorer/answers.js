@@ -17,6 +17,7 @@ const FLAT = 0.015;
 /** The part of the explorer that answers. */
 export function answers(page) {
   const conflict = element("div", { class: "explorer-conflict", role: "status" });
+  const ofAll = element("div", { class: "explorer-conflict", role: "status" });
   const headline = element("p", { class: "explorer-answer" });
   const picture = svg("svg", { class: "explorer-picture", role: "img" });
   const keys = element("ul", { class: "legend" });
@@ -26,10 +27,13 @@ export function answers(page) {
   const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
   const lines = element("div", { class: "explorer-lines" });
   const files = element("p", { class: "explorer-files" });
-  const node = element("div", { class: "explorer-answers" }, conflict, headline, figure, numbers, notes, behind, lines, files);
+  const node = element("div", { class: "explorer-answers" }, conflict, ofAll, headline, figure, numbers, notes, behind, lines, files);
+  // A picture of nothing has no name yet.
+  node.hidden = true;
   let shown = null;
   let range = null;
   let about = "";
+  let judged = "";
 
   behind.addEventListener("toggle", () => shown && fillBehind());
   if (typeof ResizeObserver === "function") new ResizeObserver(() => shown && paint()).observe(figure);
@@ -41,6 +45,8 @@ export function answers(page) {
     shown = answer;
     node.classList.toggle("is-working", isPart);
     replace(conflict, conflictsOf(page, answer));
+    if (priorOf(answer) !== judged) replace(ofAll);
+    judged = priorOf(answer);
     replace(headline, ...sentence(page, answer));
     paint();
     replace(numbers, lawTable(page, answer), comparisonTable(page, answer, DIGITS));
@@ -51,7 +57,7 @@ export function answers(page) {
       lines,
       copied("The same in Python", pythonLines(page, answer.question, parameter)),
       copied("The same on the command line", commandLine(page, answer.question), commandCode(page, answer.question)),
-      element("p", { class: "hint" }, agreementOf(answer)),
+      element("p", { class: "hint" }, agreementOf(page, answer)),
     );
     replace(
       files,
@@ -115,9 +121,21 @@ export function answers(page) {
     return [densityTable(shown.curves, (kind) => nameOf(page, shown, kind)), releasedTable(shown.released)];
   }
 
+  /** What all cells together say of the prior; null while that is worked out. */
+  function together(found) {
+    if (found === null) {
+      replace(ofAll, shown.posterior.parameters.length === 1 ? element("p", { class: "hint" }, JUDGING) : null);
+      return;
+    }
+    // As in Python: a cell that contradicts the prior by itself says enough.
+    const isSaid = conflictsOf(page, shown).length > 0;
+    replace(ofAll, isSaid ? null : found.lines.map((line) => banner(line)));
+  }
+
   return {
     node,
     show,
+    together,
     working: () => node.classList.add("is-working"),
     hide: (isHidden) => (node.hidden = isHidden),
     spoken: () => spoken(page, shown),
@@ -145,13 +163,23 @@ const CATEGORIES =
   "of categories are from 4,000 draws, and differ a little at every call: an end that should leave out 2.5 % leaves out " +
   "between 2.0 and 3.0 %, nineteen times of twenty. The ends shown here are of the law itself.";
 
+const JUDGING = "Whether all cells together contradict this prior is being worked out.";
+
+const UNJUDGED =
+  "Whether the prior and what was released contradict each other is not judged here where clipping is modelled; Python does.";
+
+const TABLED =
+  "This page carries a table of the likelihood, which Python worked out. Python and the command line agree with these " +
+  "means to 0.006 of the standard deviation, and with the ends of their intervals to 0.03 of it.";
+
 const DRAWN =
   "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command " +
   "line. Their interval and probability are of draws, and agree up to sampling.";
 
 /** How the lines of code agree with what is shown. */
-function agreementOf({ statistic, question }) {
+function agreementOf(page, { statistic, question }) {
   if (question.versus !== null) return DRAWN;
+  if (page.likelihoods[statistic.name]) return TABLED;
   return statistic.family === "categorical" ? CATEGORIES : MERGED;
 }
 
@@ -219,10 +247,16 @@ function conflictsOf(page, { question, sides, posterior, other }) {
   return judged.flatMap(([keys, one]) =>
     (one?.conflict?.lines ?? []).map((line) => {
       const of = question.versus === null ? "" : `${inWords(page, keys)}: `;
-      return element("div", { class: "banner" }, element("p", {}, `${of}${line[0].toUpperCase()}${line.slice(1)}.`));
+      return banner(line, of);
     }),
   );
 }
+
+function banner(line, of = "") {
+  return element("div", { class: "banner" }, element("p", {}, `${of}${line[0].toUpperCase()}${line.slice(1)}.`));
+}
+
+const priorOf = ({ statistic, question }) => JSON.stringify([statistic.name, question.prior, question.nPrior]);
 
 /** A probability in words that never say certain. */
 export function chance(probability) {
@@ -255,6 +289,7 @@ function notesOf({ prior, nPrior, posterior }) {
   ];
   return [
     element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
+    posterior.conflict === null ? element("p", { class: "hint" }, UNJUDGED) : null,
     CLIPPING[posterior.clipping] ? element("p", { class: "hint" }, CLIPPING[posterior.clipping]) : null,
   ];
 }

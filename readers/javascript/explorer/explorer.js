@@ -1,6 +1,6 @@
 // The explorer: one question, one answer, and the order in which they follow each other.
 
-import { answer, Overtaken } from "./answering.js";
+import { answer, nextTask, Overtaken } from "./answering.js";
 import { answers, commandCode } from "./answers.js";
 import { element, replace } from "./dom.js";
 import { form } from "./form.js";
@@ -71,13 +71,25 @@ export function start(section, text) {
         },
       );
       if (mine === turn) quiet = setTimeout(() => (voice.textContent = answered.spoken()), QUIET);
-      prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+      await judge(statistic, asked, mine);
+      await prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
         // Nobody asked for it: what is wrong with it is said when somebody does.
       });
     } catch (error) {
       if (error instanceof Overtaken || mine !== turn) return;
       await refused(error, statistic, asked);
     }
+  }
+
+  /** Judge a prior that somebody stated by all cells, while nobody waits. */
+  async function judge(statistic, asked, mine) {
+    if (mine !== turn || asked.prior === "" || asked.prior === usual.get(statistic.name)) return;
+    const pause = async () => {
+      await nextTask();
+      if (mine !== turn) throw new Overtaken();
+    };
+    answered.together(null);
+    answered.together((await reader.together(statistic.name, asked, pause)) ?? { lines: [] });
   }
 
   /** Learn a statistic's default prior and entries, which the form needs. */

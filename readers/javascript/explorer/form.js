@@ -13,7 +13,7 @@ export function form(page, ask) {
   const statistic = choice(
     "Statistic",
     page.statistics.map(({ name }) => ({ value: name, text: page.words.statistic(name) })),
-    (name) => ask({ statistic: name, prior: "", shown: "" }),
+    (name) => ask({ statistic: name, prior: "", nPrior: "", shown: "" }),
   );
   const first = cellFields(page, (cell) => ask({ cell }));
   const second = cellFields(page, (versus) => ask({ versus }));
@@ -63,6 +63,8 @@ export function form(page, ask) {
       entry.show(question.shown);
       entry.node.hidden = entries.length < 2;
       [prior.node, count?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
+      // A table of likelihoods is of one prior of the number of records.
+      if (count !== null && page.likelihoods[declared.name]) count.node.hidden = true;
       if (isAnswered) {
         const index = Math.max(
           0,

@@ -16,11 +16,11 @@ import { wordsOf } from "./words.js";
  *
  * @param {string} text - of the script element `suffice-release`
  * @returns {{label: string, uri: string, words: Object, name: string, epsilon: string, releaseId: string, nIsPublic: boolean,
- *   mostRows: number, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
+ *   mostRows: number, publicN: number|null, likelihoods: Object, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
  *   pathOf: function(string): string, file: function(string): Uint8Array}}
  */
 export function readPage(text) {
-  const { label, uri, manifest, about, files } = JSON.parse(text);
+  const { label, uri, manifest, about, files, likelihoods = {} } = JSON.parse(text);
   const declared = JSON.parse(manifest);
   const words = wordsOf(about);
   return {
@@ -32,6 +32,8 @@ export function readPage(text) {
     releaseId: declared.release_id,
     nIsPublic: declared.n !== null,
     mostRows: declared.max_total_rows,
+    publicN: declared.n,
+    likelihoods,
     groups: declared.groups.map((one) => ({
       ...group(one),
       label: words.column(one.column),

@@ -6,7 +6,7 @@ import { ticks } from "./numbers.js";
 
 /** A curve may leave the picture upwards: the noise-aware posterior is never made flat by what is narrower. */
 const [HIGHEST, BEYOND] = [1.8, 3];
-const MARGIN = { top: 14, right: 14, bottom: 46, left: 14 };
+const MARGIN = { top: 26, right: 14, bottom: 46, left: 14 };
 
 /**
  * Draw curves over one axis.
@@ -28,6 +28,7 @@ export function draw(node, { points, range, axis, title, description, width, cur
     svg("title", {}, title),
     svg("desc", {}, description),
     axisOf(range, x, bottom, axis, width),
+    svg("text", { class: "axis-name", x: MARGIN.left, y: 12, "aria-hidden": "true" }, "density"),
     curves.map((curve) => shade(curve, points, x, y, bottom)),
     curves.map((curve) => svg("path", { class: `curve curve-${curve.kind}`, d: line(points, curve.densities, x, y) })),
     curves.filter(({ interval }) => interval !== null).map((curve, row) => bar(curve, range, x, bottom - 5 - row * 9)),
@@ -74,14 +75,14 @@ function shade({ kind, densities, interval }, points, x, y, bottom) {
   });
 }
 
-/** The interval as a bar on the axis, with a dot at the mean. */
+/** The interval as a bar on the axis, with a tick at the mean, which hides nothing of it. */
 function bar({ kind, interval, mean }, range, x, at) {
   const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
   return svg(
     "g",
     { class: `bar bar-${kind}`, "aria-hidden": "true" },
     svg("line", { x1: low, x2: high, y1: at, y2: at }),
-    mean !== null && mean >= range[0] && mean <= range[1] ? svg("circle", { cx: x(mean), cy: at, r: 4 }) : null,
+    mean !== null && mean >= range[0] && mean <= range[1] ? svg("line", { x1: x(mean), x2: x(mean), y1: at - 5, y2: at + 5 }) : null,
   );
 }
 

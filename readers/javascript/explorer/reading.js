@@ -1,9 +1,12 @@
 // Questions to the reader: one cell, one method at a time, kept while they are likely to be asked again.
 
-import { readRelease } from "../src/index.js";
+import { ReleaseError, readRelease } from "../src/index.js";
+import { momentsPosterior } from "./moments.js";
 import { whereOf } from "./state.js";
 
 const MOST_KEPT = 60;
+/** Cells that are judged together: likelihoods of some seconds, once a page. */
+const MOST_TOGETHER = 36;
 
 /**
  * One law of one number: what pictures and tables show.
@@ -42,7 +45,12 @@ export function reading(page) {
         if (prior) asked.prior = prior;
         if (parameters) asked.parameters = parameters;
         if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
-        const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
+        const opened = await release(statistic);
+        const table = page.likelihoods[statistic];
+        const found =
+          table === undefined
+            ? await opened.posteriorInSlices(statistic, asked, pause)
+            : ofMoments(opened, statistic, table, asked);
         if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
         kept.set(key, found);
       }
@@ -51,11 +59,36 @@ export function reading(page) {
 
     entries: (posterior, statistic) => entriesOf(posterior, statistic, page.words),
 
+    /** Whether all cells together contradict a prior; null where that is not judged. */
+    async together(statistic, { prior, nPrior }, pause) {
+      if (page.likelihoods[statistic] !== undefined) return null;
+      const asked = { most: MOST_TOGETHER, prior };
+      if (nPrior) asked.nPrior = nPrior;
+      return (await release(statistic)).conflictInSlices(statistic, asked, pause);
+    },
+
     /** What was released of one cell: quantities with the standard deviations of their noise. */
     async table(statistic, cell) {
       return (await release(statistic)).table(statistic, whereOf(page, cell));
     },
   };
+}
+
+/** The posterior of a mean and a variance, by the page's table of its likelihood. */
+function ofMoments(release, statistic, table, asked) {
+  if (table.reason) throw new ReleaseError("statistic", table.reason);
+  const entry = release.noisy(statistic);
+  const [index] = release.selected(asked.where);
+  const width = entry.components.length;
+  const estimates = Object.fromEntries(release.table(statistic, asked.where).map(({ quantity, estimate }) => [quantity, estimate]));
+  const released = {
+    statistic: entry,
+    values: [...release.values.get(statistic).slice(index * width, (index + 1) * width)],
+    publicN: entry.design === "minimal" ? release.manifest.n : null,
+    names: entry.family === "lognormal" ? ["log_mean", "log_variance"] : ["mean", "variance"],
+    estimates: { n: estimates.n, total: estimates.total, squares: estimates.total_of_squares },
+  };
+  return momentsPosterior(table, index, released, asked);
 }
 
 /** The entries of a posterior, in order: its parameters, those of categories by the category alone. */

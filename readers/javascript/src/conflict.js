@@ -11,11 +11,15 @@ import { parseRational, toNumber } from "./exact.js";
 
 /** A tail below this, times the number of quantities, is a conflict. */
 export const THRESHOLD = 1e-4;
+/** Cells that are compared; of more, so many evenly spaced ones: fewer where priors are moved, which are several. */
+export const [MOST, MOST_MOVED] = [1024, 128];
 /** Logits of the prior's distribution function; beyond them a line distribution holds nothing. */
 const [DEEPEST, STEP] = [26, 0.5];
 const [LOGITS, HALVINGS, BEND] = [[-45, 33], 24, 0.5];
 const STEPS = Array.from({ length: 37 }, (_, i) => 0.15 + 0.3 * i);
 const LONGEST_NAME = 160;
+/** So many worlds are all worked out; of more, what may be left out of a tail, and above what none is worked out. */
+const [FEW, NEGLIGIBLE, PLAIN] = [200, 0.01, 0.01];
 
 /** Parameters of the prior, each with the probability that it stands for. */
 export function worldsOf(distribution) {
@@ -49,15 +53,43 @@ export function tailOf(worlds, components, scale, estimate, n) {
     if (estimate - mean * n <= 0) above += weight;
     if (estimate - mean * n >= 0) below += weight;
   }
+  // Where a world expects as much as was released, its chance of that much is half or about that.
+  if (worlds.length > FEW && Math.min(above, below) >= PLAIN) return Math.min(above, below);
   const sign = above <= below ? 1 : -1;
-  let tail = 0;
-  for (const { mean, variance, third, weight } of worlds) {
+  const asked = worlds.map(({ mean, variance, third, weight }) => {
     const coefficients = noisy.map(({ own, ofN }) => Math.abs(own - mean * ofN));
     // Laplace noise half a lattice step nearer makes tails of the discrete noise no smaller.
     const gap = sign * (estimate - mean * n) - coefficients.reduce((sum, one) => sum + one, 0) / 2;
-    tail += weight * upperTail(gap, coefficients.map((one) => one * scale), records * variance, sign * records * third);
+    const scales = coefficients.map((one) => one * scale);
+    return { weight, gap, scales, variance: records * variance, third: sign * records * third };
+  });
+  let tail = 0;
+  if (asked.length <= FEW) {
+    for (const { weight, gap, scales, variance, third } of asked) tail += weight * upperTail(gap, scales, variance, third);
+    return Math.min(1, 2 * tail);
+  }
+  // Of many worlds, those that matter by an exponential bound of their tails.
+  const bounded = asked.map((one) => ({ ...one, bound: one.weight * bound(one) })).sort((a, b) => b.bound - a.bound);
+  let left = bounded.reduce((sum, one) => sum + one.bound, 0);
+  for (const one of bounded) {
+    if (left <= NEGLIGIBLE * tail) break;
+    tail += one.weight * upperTail(one.gap, one.scales, one.variance, one.third);
+    left -= one.bound;
   }
   return Math.min(1, 2 * tail);
+}
+
+/** Chernoff's bound of a tail, the least of three. */
+function bound({ gap, scales, variance }) {
+  const last = 0.95 / Math.max(...scales, 1e-300);
+  const noise = 2 * scales.reduce((sum, one) => sum + one * one, 0);
+  const saddle = Math.min(Math.max(gap / (variance + noise), 0), last);
+  return Math.min(
+    ...[last / 2, last, saddle].map((s) => {
+      const moments = scales.reduce((sum, one) => sum - Math.log1p(-((one * s) ** 2)), (variance * s * s) / 2);
+      return Math.exp(Math.min(moments - s * gap, 0));
+    }),
+  );
 }
 
 /** The chance that Laplace numbers of these scales, and records of this variance and third moment, add to x or more. */
@@ -167,4 +199,34 @@ function linesOf(quantities, tails, isSaid, prior) {
     `conflict: the prior of the parameters, ${told}, and the released ${shown} disagree: under that prior the ` +
       `chance of values as far out is ${chance} where it is least; the intervals rest on both, and one of the two is wrong`,
   ];
+}
+
+/** Places of at most so many cells, evenly spaced. */
+export function evenly(nCells, most) {
+  const count = Math.min(nCells, most);
+  const places = Array.from({ length: count }, (_, i) => (count === 1 ? 0 : Math.floor((i * (nCells - 1)) / (count - 1))));
+  return [...new Set(places)];
+}
+
+/**
+ * What all cells together say of a prior.
+ *
+ * @param {{alternative: string, logBayesFactor: number}[]} named Of each other prior, over the number of these.
+ * @param {string} prior
+ * @param {number} compared Cells.
+ * @param {number} nCells
+ * @returns {{alternative: string, logBayesFactor: number, compared: number, isAgainst: boolean, lines: string[]}}
+ */
+export function together(named, prior, compared, nCells) {
+  const first = { alternative: "", logBayesFactor: 0 };
+  const best = named.reduce((most, one) => (one.logBayesFactor > most.logBayesFactor ? one : most), named[0] ?? first);
+  const isAgainst = best.logBayesFactor > Math.log(1 / THRESHOLD);
+  const cells = compared < nCells ? `${compared} of ${nCells}` : `${compared}`;
+  const times = `1e${(best.logBayesFactor / Math.LN10).toFixed(0)}`;
+  const told = prior.length > LONGEST_NAME ? `${prior.slice(0, LONGEST_NAME)}...` : prior;
+  const line =
+    `conflict: the prior of the parameters, ${told}, and ${cells} cells together disagree: what was released is about ` +
+    `${times} times as probable under ${best.alternative} as under this one, though no cell alone may tell; the ` +
+    "intervals rest on it where noise hides cells";
+  return { ...best, compared, isAgainst, lines: isAgainst ? [line] : [] };
 }

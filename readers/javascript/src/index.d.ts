@@ -128,6 +128,13 @@ export interface Release {
   /** The draws of a posterior sample; `table` and `posterior` refuse one, as there are no statistics in it. */
   samples(statistic: string, where?: Keys): SampleRow[];
   posterior(statistic: string, options?: PosteriorOptions): Posterior;
+  /** Whether all cells together contradict a prior that no cell alone may contradict; null where that is not judged. */
+  conflict(statistic: string, options?: { prior?: string; nPrior?: string | number; most?: number }): {
+    alternative: string; logBayesFactor: number; compared: number; isAgainst: boolean; lines: string[];
+  } | null;
+  conflictInSlices(
+    statistic: string, options?: { prior?: string; nPrior?: string | number; most?: number }, pause?: () => Promise<void>,
+  ): Promise<ReturnType<Release["conflict"]>>;
   /**
    * The same in slices of some milliseconds; `pause` is awaited between them, and what it throws ends the work.
    * `parameters` are worked out, all by default; others are when they are asked for, in one go.

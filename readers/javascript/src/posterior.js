@@ -4,12 +4,12 @@ import { ClippedLikelihood, LARGEST_BOUND } from "./clipped.js";
 import { NEGLIGIBLE } from "./clipping.js";
 import { ReleaseError, shown } from "./errors.js";
 import { ONE_SUM, knownOf, noisySums } from "./families.js";
-import { judged, worldsOf } from "./conflict.js";
+import { MOST, MOST_MOVED, evenly, judged, together, worldsOf } from "./conflict.js";
 import { CENTRAL, intervalOf } from "./intervals.js";
 import { Likelihood } from "./likelihood.js";
 import { LINES, LineDistribution } from "./line.js";
-import { conjugate, fixed, parseNPrior, parsePrior, reciprocal } from "./priors.js";
-import { TabulatedLikelihood } from "./tabulated.js";
+import { conjugate, fixed, movedPriors, parseNPrior, parsePrior, reciprocal } from "./priors.js";
+import { TabulatedLikelihood, mayPause, stepDone } from "./tabulated.js";
 
 export const NOISE_AWARE = "noise-aware";
 export const PLUG_IN = "plug-in";
@@ -30,14 +30,7 @@ export function oneSumPosterior(statistic, values, release, options) {
   const prior = parsePrior(options.prior ?? family.defaultPrior(known), family.prior);
   const line = LINES[prior.line];
   const nPrior = nPriorOf(statistic, release, options);
-  const noisy = noisySums(statistic, values, release.n);
-  const exact = projected(statistic, noisy, known, release.n);
-  const updated = prior.components.map(({ numbers }) =>
-    conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
-  const starts = updated.map((one) => one.start);
-  const likelihoodOf = (ofN) =>
-    options.kept.of(`${ofN.low} ${ofN.text}`, () =>
-      new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
+  const { noisy, exact, updated, starts, likelihoodOf } = termsOf(statistic, values, release, prior, options.kept);
   const plain = options.method === PLUG_IN
     ? plugIn(line, prior, updated, starts)
     : noiseAware(line, prior, starts, nPrior, likelihoodOf);
@@ -59,15 +52,105 @@ export function oneSumPosterior(statistic, values, release, options) {
   });
 }
 
+/** What a cell's posterior is worked out from. */
+function termsOf(statistic, values, release, prior, kept) {
+  const family = ONE_SUM[statistic.family];
+  const known = knownOf(statistic);
+  const noisy = noisySums(statistic, values, release.n);
+  const exact = projected(statistic, noisy, known, release.n);
+  const updated = prior.components.map(({ numbers }) =>
+    conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
+  const starts = updated.map((one) => one.start);
+  const likelihoodOf = (ofN) =>
+    kept.of(`${ofN.low} ${ofN.text}`, () =>
+      new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
+  return { noisy, exact, updated, starts, likelihoodOf };
+}
+
+/** Logs of how probable a cell's values are under priors, up to what no prior changes. */
+function evidenceOf(statistic, values, release, priors, nPrior, kept) {
+  // What was worked out is kept: slices begin again, and go on from there.
+  return priors.map((prior) =>
+    kept.of(`evidence ${nPrior.text} ${prior.text}`, () => {
+      mayPause();
+      const { starts, likelihoodOf } = termsOf(statistic, values, release, prior, kept);
+      const { logMass } = noiseAware(LINES[prior.line], prior, starts, nPrior, likelihoodOf);
+      // Another prior of the same cell is asked at once, and its likelihood is worth interpolating.
+      kept.finish();
+      stepDone();
+      return { logMass };
+    }).logMass,
+  );
+}
+
+/**
+ * Judge all cells together, as Python's `log_bayes_factors`: the family's default prior, and the stated one moved as
+ * a whole, beside the stated one.
+ *
+ * @param {object} statistic Its entry in the manifest.
+ * @param {function(number): bigint[]} valuesOf A cell's released values.
+ * @param {number} nCells
+ * @param {{n: number | null, maxTotalRows: number}} release
+ * @param {{prior?: string, nPrior?: string | number, most?: number}} options
+ * @param {function(number): object} keptOf Likelihoods of a cell.
+ */
+export function oneSumTogether(statistic, valuesOf, nCells, release, options, keptOf) {
+  const family = ONE_SUM[statistic.family];
+  const known = knownOf(statistic);
+  const usual = parsePrior(family.defaultPrior(known), family.prior);
+  const stated = options.prior === undefined ? usual : parsePrior(options.prior, family.prior);
+  if (stated.text === usual.text) return together([], stated.text, 0, nCells);
+  const moved = movedPriors(stated, family.prior);
+  const others = [usual, ...moved];
+  const nPrior = nPriorOf(statistic, release, { ...options, method: NOISE_AWARE });
+  const cells = evenly(nCells, options.most ?? (moved.length === 0 ? MOST : MOST_MOVED));
+  const sums = others.map(() => 0);
+  for (const cell of cells) {
+    const [first, ...further] = evidenceOf(statistic, valuesOf(cell), release, [stated, ...others], nPrior, keptOf(cell));
+    further.forEach((log, i) => (sums[i] += log - first));
+  }
+  // Posteriors are of records within the bounds, and the stated prior is one of such.
+  let within = 0;
+  if (family.limits) {
+    const starts = stated.components.map(({ start }) => start);
+    const prior = LineDistribution.of(LINES[stated.line], stated.log, starts, stated.farthest);
+    const [low, high] = family.limits(known);
+    within = Math.log(Math.max(prior.below(high) - prior.below(low), Number.MIN_VALUE));
+  }
+  const named = others.map(({ text }, i) => ({
+    alternative: i === 0 ? `the default prior, ${text},` : text,
+    logBayesFactor: sums[i] + cells.length * within - Math.log(others.length),
+  }));
+  return together(named, stated.text, cells.length, nCells);
+}
+
 /** Moments of one record's part in the total, of families whose conflicts are judged here. */
+const of = (mean, variance, third) => ({ mean, variance, third });
+const trials = (count) => (p) => of(count * p, count * p * (1 - p), count * p * (1 - p) * (1 - 2 * p));
+const failures = (successes) => (p) => {
+  const mean = (successes * (1 - p)) / p;
+  return of(mean, mean / p, (mean * (2 - p)) / p ** 2);
+};
+const gamma = (shape) => (scale) => of(shape * scale, shape * scale ** 2, 2 * shape * scale ** 3);
+const waiting = (shape) => (rate) => gamma(shape)(1 / rate);
 const RECORDS = {
-  bernoulli: (p) => ({ mean: p, variance: p * (1 - p), third: p * (1 - p) * (1 - 2 * p) }),
-  poisson: (rate) => ({ mean: rate, variance: rate, third: rate }),
+  bernoulli: () => trials(1),
+  binomial: (known) => trials(known.upper),
+  poisson: () => (rate) => of(rate, rate, rate),
+  geometric: () => failures(1),
+  negative_binomial: (known) => failures(known.constants.successes),
+  exponential: () => waiting(1),
+  gamma: (known) => waiting(known.constants.shape),
+  weibull: () => waiting(1),
+  pareto: () => waiting(1),
+  laplace: () => gamma(1),
+  normal_known_mean: () => (variance) => gamma(0.5)(2 * variance),
+  normal_known_variance: (known) => (mean) => of(mean, known.constants.variance, 0),
 };
 
 function conflictOf(statistic, values, release, { line, prior, clipping }) {
-  const record = RECORDS[statistic.family];
-  if (!record || clipping === "modelled") return null;
+  if (clipping === "modelled") return null;
+  const record = RECORDS[statistic.family](knownOf(statistic));
   const starts = prior.components.map(({ start }) => start);
   const worlds = worldsOf(LineDistribution.of(line, prior.log, starts));
   const parts = worlds.map(({ value, weight }) => ({ ...record(value), weight }));

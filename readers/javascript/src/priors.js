@@ -52,6 +52,11 @@ const KINDS = {
       };
     },
   },
+  NormalInverseGamma: {
+    names: ["loc", "precision", "concentration", "scale"],
+    ofAnySign: ["loc"],
+    of: () => ({}),
+  },
 };
 
 /** log(1 + e^t), without overflow. */
@@ -63,6 +68,7 @@ const LIMITS = {
   concentration: [1e-3, 1e9],
   concentration1: [1e-3, 1e9],
   concentration0: [1e-3, 1e9],
+  precision: [1e-40, 1e40],
   rate: [1e-40, 1e40],
   scale: [1e-40, 1e40],
 };
@@ -91,6 +97,7 @@ export function parsePrior(text, kind) {
     return mixture(components);
   }
   if (SPREAD[kind] === call.name) return spread(call, kind, text);
+  if (kind === "NormalInverseGamma" && call.name === "ScaleMixture") return scales(call, text);
   return mixture([{ weight: 1, ...component(call, kind, text) }]);
 }
 
@@ -114,6 +121,26 @@ function spread(call, kind, text) {
   // Of rates: a component's density falls as e^-(b r), of the smallest b last.
   const farthest = line === "positive" && kind === "Gamma" ? Math.log(60 / components[0].numbers[1]) : -Infinity;
   return { ...mixture(components), text: `${call.name}(${upper})`, farthest };
+}
+
+/** The mixture of 14 priors of a mean and a variance of any scale within public bounds, as Python has it. */
+function scales(call, text) {
+  const names = ["lower", "upper"];
+  const given = new Map([...call.args.map((value, i) => [names[i], value]), ...call.keywords]);
+  const [lower, upper] = names.map((name) => given.get(name));
+  const isNumber = [lower, upper].every((value) => typeof value === "number" && Math.abs(value) <= 1e150);
+  if (given.size !== 2 || call.args.length + call.keywords.length !== 2 || !isNumber || !(lower < upper)) {
+    throw refused(text, "ScaleMixture takes exactly (lower, upper), two numbers in order");
+  }
+  const half = upper / 2 - lower / 2;
+  const variances = Array.from({ length: 14 }, (_, index) => 10 ** (-0.6 * (13 - index)));
+  const roots = variances.reduce((all, variance) => all + Math.sqrt(variance), 0);
+  const components = variances.map((variance) => ({
+    weight: 0.25 / 14 + (0.75 * Math.sqrt(variance)) / roots,
+    text: "",
+    numbers: [lower / 2 + upper / 2, variance / 4, 3, 2 * variance * half * half],
+  }));
+  return { ...mixture(components), text: `ScaleMixture(${lower}, ${upper})` };
 }
 
 function mixture(components) {
@@ -152,6 +179,26 @@ function component(call, kind, text) {
     return value;
   });
   return { text: `${kind}(${numbers.map(String).join(", ")})`, numbers, line, ...of(...numbers) };
+}
+
+/** A plain conjugate prior moved as a whole, by factors or by standard deviations, as in Python; nothing of others. */
+export function movedPriors({ components }, kind) {
+  if (components.length > 1) return [];
+  const [first, second] = components[0].numbers;
+  const factors = [0.25, 0.5, 2, 4];
+  const pairs = {
+    Gamma: () => factors.map((factor) => [first, second * factor]),
+    InverseGamma: () => factors.map((factor) => [first, second * factor]),
+    Normal: () => [-2, -1, 1, 2].map((sds) => [first + sds * second, second]),
+    Beta: () =>
+      factors.map((factor) => {
+        const odds = (first / second) * factor;
+        return [odds / (1 + odds), 1 / (1 + odds)].map((share) => Number(((first + second) * share).toPrecision(4)));
+      }),
+  }[kind];
+  const [low, high] = LIMITS.concentration;
+  const isKept = (numbers) => kind !== "Beta" || numbers.every((value) => value >= low && value <= high);
+  return (pairs?.() ?? []).filter(isKept).map((numbers) => parsePrior(`${kind}(${numbers.join(", ")})`, kind));
 }
 
 /** Log density along the line, and where to start, of a conjugate distribution by its numbers. */

@@ -8,7 +8,8 @@ import { readValues } from "./parquet.js";
 import { isComputedAgain } from "./plan.js";
 import { gridPoint, isSampled, noStatistics } from "./samples.js";
 import { KeptWork, inSlices } from "./tabulated.js";
-import { NOISE_AWARE, PLUG_IN, oneSumPosterior } from "./posterior.js";
+import { MOST_MOVED } from "./conflict.js";
+import { NOISE_AWARE, PLUG_IN, oneSumPosterior, oneSumTogether } from "./posterior.js";
 
 /** A checked release; made by `readRelease`. */
 export class Release {
@@ -21,6 +22,7 @@ export class Release {
     this.nCells = manifest.cells;
     this.values = new Map();
     this.kept = new KeptWork();
+    this.keptOfAll = new KeptWork(12 * MOST_MOVED);
     manifest.statistics.forEach((statistic, i) => {
       if (!wanted.has(statistic.name)) return;
       this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
@@ -153,6 +155,31 @@ export class Release {
       for (const parameter of parameters ?? found.parameters) found.marginal(parameter);
       return found;
     }, pause);
+  }
+
+  /**
+   * Whether all cells together contradict a prior that no cell alone may contradict, as Python judges it; null where
+   * this reader does not judge. The default prior is what others are compared with, and is never contradicted.
+   *
+   * @param {string} statistic
+   * @param {{prior?: string, nPrior?: string | number, most?: number}} [options] `most`: cells that are compared.
+   */
+  conflict(statistic, options = {}) {
+    const entry = this.noisy(statistic);
+    if (!hasPosterior(entry) || !Object.hasOwn(ONE_SUM, entry.family)) return null;
+    const width = entry.components.length;
+    const valuesOf = (cell) => [...this.values.get(statistic).slice(cell * width, (cell + 1) * width)];
+    const keptOf = (cell) => ({
+      of: (key, make) => this.keptOfAll.of(`${cell} ${key} ${statistic}`, make),
+      finish: () => this.keptOfAll.finish(),
+    });
+    const { n, max_total_rows: maxTotalRows } = this.manifest;
+    return oneSumTogether(entry, valuesOf, this.nCells, { n, maxTotalRows }, options, keptOf);
+  }
+
+  /** The same in slices, as `posteriorInSlices`. */
+  conflictInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+    return inSlices(() => this.conflict(statistic, options), pause);
   }
 
   /**

@@ -4,7 +4,7 @@
  * It is worked out in slices where a deadline is set: what was found is kept, and asking again goes on from there.
  */
 
-/** So many likelihoods are kept, the latest. */
+/** So many likelihoods are kept, the latest, unless more are asked for. */
 const MOST_KEPT = 8;
 /** Milliseconds of a slice. */
 const SLICE = 12;
@@ -78,7 +78,8 @@ export class Resumed {
 
 /** Likelihoods, and other work that slices go on with, by what they are of: the latest few. */
 export class KeptWork {
-  constructor() {
+  constructor(most = MOST_KEPT) {
+    this.most = most;
     this.kept = new Map();
     this.asked = new Set();
   }
@@ -88,7 +89,7 @@ export class KeptWork {
     const found = this.kept.get(key) ?? make();
     this.kept.delete(key);
     this.kept.set(key, found);
-    if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+    if (this.kept.size > this.most) this.kept.delete(this.kept.keys().next().value);
     this.asked.add(found);
     return found;
   }

@@ -117,19 +117,36 @@ test("reads what was withdrawn where it is asked for, and says why", async () =>
   assert.ok(release.table("cancelled").length > 0);
 });
 
-test("judges conflicts as Python does", async () => {
-  const { release, relative_tolerance: tolerance, cases } = json("conflicts.json");
-  const opened = await read(release);
-  for (const { statistic, prior, where, quantities, tails, is_said: isSaid } of cases) {
-    const { conflict } = opened.posterior(statistic, { prior, where, clipping: "ignored" });
-    const about = `${statistic} ${prior} ${JSON.stringify(where)}`;
-    assert.deepEqual(conflict.quantities, quantities, about);
-    assert.deepEqual(conflict.isSaid, isSaid, about);
-    assert.equal(conflict.lines.length > 0, isSaid.includes(true), about);
-    tails.forEach((tail, i) => {
-      if (tail === null) assert.ok(conflict.tails[i] > 0.0099, about);
-      else assert.ok(Math.abs(conflict.tails[i] / tail - 1) <= tolerance, `${about}: ${conflict.tails[i]} ${tail}`);
-    });
-  }
-  assert.ok(cases.some((one) => one.is_said.includes(true)));
-});
+for (const document of ["conflicts.json", "conflicts-of-sums.json"]) {
+  const { release, relative_tolerance: tolerance, cases, together } = json(document);
+
+  test(`judges conflicts as Python does: ${document}`, async () => {
+    const opened = await read(release);
+    for (const { statistic, prior, where, quantities, tails, is_said: isSaid } of cases) {
+      const { conflict } = opened.posterior(statistic, { prior, where, clipping: "ignored" });
+      const about = `${statistic} ${prior} ${JSON.stringify(where)}`;
+      assert.deepEqual(conflict.quantities, quantities, about);
+      assert.deepEqual(conflict.isSaid, isSaid, about);
+      assert.equal(conflict.lines.length > 0, isSaid.includes(true), about);
+      tails.forEach((tail, i) => {
+        if (tail === null) assert.ok(conflict.tails[i] > 0.0099, about);
+        else assert.ok(Math.abs(conflict.tails[i] / tail - 1) <= tolerance, `${about}: ${conflict.tails[i]} ${tail}`);
+      });
+    }
+    assert.ok(cases.some((one) => one.is_said.includes(true)));
+  });
+
+  test(`judges all cells together as Python does: ${document}`, async () => {
+    const opened = await read(release);
+    for (const { statistic, prior, alternative, log_bayes_factor: nats, is_against_all: isAgainst } of together) {
+      const found = opened.conflict(statistic, { prior });
+      const about = `${statistic} ${prior} ${JSON.stringify(found)}`;
+      assert.equal(found.alternative, alternative, about);
+      assert.ok(Math.abs(found.logBayesFactor - nats) <= 0.01, about);
+      assert.equal(found.isAgainst, isAgainst, about);
+      assert.equal(found.lines.length, Number(isAgainst), about);
+      assert.deepEqual(await opened.conflictInSlices(statistic, { prior }), found);
+    }
+    assert.ok(together.some((one) => one.is_against_all));
+  });
+}

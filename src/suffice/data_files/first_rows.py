@@ -73,6 +73,14 @@ def first_rows(data: bytes, most: int, *, rows: int | None = None) -> tuple[list
     return first, int(stated.num_rows)
 
 
+def stated_source(data: bytes) -> str:
+    """Return what a file that :func:`first_rows` read states of its source; empty where that is nothing."""
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(io.BytesIO(data))
+    return (schema.metadata or {}).get(b"source", b"").decode("utf-8", errors="replace")
+
+
 def _places(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Return each column of the first row group: its codec, where its pages begin, and their bytes.
 

@@ -264,6 +264,8 @@ def numbers_beside(scale: Scale, left: float, right: float, label: str) -> str:
 
 
 _LEFT, _RIGHT, _LEFT_OF_WIDE = 13.0, 98.0, 5.0
+_TOP = 24.0
+"""Of the numbers of a chart, below what they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,8 +301,9 @@ def series(
     *,
     title: str,
     description: str,
+    axes: tuple[str, str],
     y: Scale | None = None,
-    height: int = 150,
+    height: int = 186,
 ) -> Markup:
     """Return intervals over an ordered axis, joined by a thin line through their middles.
 
@@ -312,16 +315,18 @@ def series(
         One a place; None leaves a gap.
     title, description : str
         For those who do not see the picture.
+    axes : tuple of str
+        What stands along the axis, and what the numbers are.
     y : Scale, optional
         Where several charts share one.
     height : int
         In pixels, with the labels of the axis.
     """
     y = common_scale(intervals, 3.0) if y is None else y
-    bottom = height - 18.0
+    bottom, low = height - 36.0, height - 21
 
     def up(value: float) -> float:
-        return 6.0 + (1.0 - y.at(value)) * (bottom - 6.0)
+        return _TOP + (1.0 - y.at(value)) * (bottom - _TOP)
 
     def across(place: int) -> float:
         return _LEFT + (place + 0.5) / max(len(labels), 1) * (_RIGHT - _LEFT)
@@ -341,11 +346,13 @@ def series(
             x = across(place)
             parts.append(_line("interval", x, up(interval.low), x, up(interval.high)))
             parts.append(_line("interval-half", x, up(interval.lower_half), x, up(interval.upper_half)))
-            parts.append(f'<circle class="point" cx="{x:.2f}%" cy="{up(interval.middle):.1f}" r="2.4"/>')
+            # A tick, that no interval be hidden: a line as short as it is to be thin.
+            parts.append(_line("level", x, up(interval.middle) - 0.9, x, up(interval.middle) + 0.9))
     parts += [
-        f'<text x="{across(place):.2f}%" y="{height - 3}" text-anchor="middle">{escape(labels[place])}</text>'
+        f'<text x="{across(place):.2f}%" y="{low}" text-anchor="middle">{escape(labels[place])}</text>'
         for place in _labelled(labels)
     ]
+    parts += _axis_titles(*axes, height)
     return _chart(parts, height, title, description)
 
 
@@ -373,7 +380,7 @@ def row(interval: DrawnInterval, x: Scale) -> Markup:
         parts += [
             _line("interval", low, 12, high, 12),
             _line("interval-half", lower, 12, upper, 12),
-            f'<circle class="point" cx="{middle:.2f}%" cy="12" r="4"/>',
+            _line("middle", middle, 5, middle, 19),
         ]
     return markup(f'<svg class="chart" height="24" aria-hidden="true">{"".join(parts)}</svg>')
 
@@ -385,8 +392,8 @@ def points(values: Sequence[float], x: Scale) -> Markup:
     return markup(f'<svg class="chart" height="24" aria-hidden="true">{"".join(parts)}</svg>')
 
 
-def row_axis(x: Scale) -> Markup:
-    """Return the axis above such rows."""
+def row_axis(x: Scale, title: str) -> Markup:
+    """Return the axis above such rows, and over it what its numbers are."""
     shown = x.labels()
     minor = ' class="minor"'  # left out on narrow screens
     anchors = ["start", *["middle"] * (len(shown) - 2), "end"]
@@ -395,7 +402,11 @@ def row_axis(x: Scale) -> Markup:
         f'text-anchor="{anchor}">{label}</text>'
         for tick, label, anchor in zip(x.ticks, shown, anchors, strict=True)
     ]
-    return markup(f'<svg class="chart" height="18" aria-hidden="true">{"".join(parts)}</svg>')
+    # A narrow screen breaks the title, as it does no text of a picture.
+    return markup(
+        f'<span class="axis-title">{escape(title)}</span>'
+        f'<svg class="chart" height="18" aria-hidden="true">{"".join(parts)}</svg>'
+    )
 
 
 def steps(
@@ -406,7 +417,7 @@ def steps(
     title: str,
     description: str,
     limits: Sequence[float] = (),
-    height: int = 150,
+    height: int = 186,
     is_wide: bool = False,
 ) -> Markup:
     """Return a running total over time, as steps.
@@ -427,10 +438,10 @@ def steps(
         Whether the chart has the width of a page.
     """
     y = Scale.enclosing(0.0, max([*totals, *limits, 1e-9]), about=3.0)
-    bottom = height - 18.0
+    bottom = height - 36.0
 
     def up(value: float) -> float:
-        return 6.0 + (1.0 - y.at(value)) * (bottom - 6.0)
+        return _TOP + (1.0 - y.at(value)) * (bottom - _TOP)
 
     left = _LEFT_OF_WIDE if is_wide else _LEFT
 
@@ -453,9 +464,10 @@ def steps(
     for place, (x, limit) in enumerate(granted):
         end = granted[place + 1][0] if place + 1 < len(granted) else _RIGHT
         parts.append(_line("granted", x, up(limit), end, up(limit)))
-    parts.append(f'<text x="{left}%" y="{height - 3}">{escape(labels[0])}</text>')
+    parts.append(f'<text x="{left}%" y="{height - 21}">{escape(labels[0])}</text>')
     if labels[1] not in {"", labels[0]}:
-        parts.append(f'<text x="{_RIGHT}%" y="{height - 3}" text-anchor="end">{escape(labels[1])}</text>')
+        parts.append(f'<text x="{_RIGHT}%" y="{height - 21}" text-anchor="end">{escape(labels[1])}</text>')
+    parts += _axis_titles("date of charge", "epsilon in all", height)
     return _chart(parts, height, title, description)
 
 
@@ -466,6 +478,18 @@ def _levels(y: Scale, up: Callable[[float], float], left: float = _LEFT) -> list
         parts.append(_line("grid", left, up(tick), _RIGHT, up(tick)))
         parts.append(f'<text x="{left - 1.2:.2f}%" y="{up(tick) + 4:.1f}" text-anchor="end">{label}</text>')
     return parts
+
+
+def _axis_titles(across: str, up: str, height: int) -> list[str]:
+    """Return what stands along the axis, below it, and what the numbers are, above them."""
+    middle = (_LEFT + _RIGHT) / 2.0
+    return [
+        f'<text class="title" x="0" y="11">{escape(fitted(visible(up), 40))}</text>',
+        (
+            f'<text class="title" x="{middle:.1f}%" y="{height - 4}" text-anchor="middle">'
+            f"{escape(fitted(visible(across), 40))}</text>"
+        ),
+    ]
 
 
 def _labelled(labels: Sequence[str]) -> range:
@@ -490,7 +514,7 @@ def _chart(parts: Sequence[str], height: int, title: str, description: str) -> M
 def panels_of(
     by_label: Mapping[str, Sequence[DrawnInterval | None]],
     places: Sequence[str],
-    axis: str,
+    axes: tuple[str, str],
     *,
     in_logs: bool = False,
 ) -> tuple[tuple[str, Markup], ...]:
@@ -501,8 +525,8 @@ def panels_of(
     by_label : mapping of str to sequence
         The intervals of each panel, one a place; None leaves a gap.
     places : sequence of str
-    axis : str
-        What the places are of.
+    axes : tuple of str
+        What the places are of, and what the numbers are.
     in_logs : bool
         Whether the numbers stand on a logarithmic scale.
     """
@@ -514,7 +538,8 @@ def panels_of(
             series(
                 places,
                 intervals,
-                title=f"{label} along {axis}",
+                title=f"{label} along {axes[0]}",
+                axes=axes,
                 description=_span([interval for interval in intervals if interval is not None]),
                 y=y,
             ),

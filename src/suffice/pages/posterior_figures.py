@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from suffice.pages import drawing
 from suffice.pipeline.ask.posterior.curves import (
     curve_points,
     in_words,
+    on_shared_axes,
     prior_points,
     smoothing_of,
     spans_decades,
@@ -40,7 +41,7 @@ def interval(quantiles: Sequence[float], scale: drawing.Scale, y: float, kind: s
     return (
         drawing.element("line", x1=lower, x2=upper, y1=y, y2=y, class_=f"interval {kind}")
         + drawing.element("line", x1=first, x2=third, y1=y, y2=y, class_=f"half {kind}")
-        + drawing.element("circle", cx=middle, cy=y, r=3.6, class_=f"median {kind}")
+        + drawing.element("line", x1=middle, x2=middle, y1=y - 6.5, y2=y + 6.5, class_=f"median {kind}")
     )
 
 
@@ -388,12 +389,20 @@ def parameter_figure(
         if len(labels) <= MOST_DENSITIES
         else None
     )
+    terms: dict[str, Any] = {"title": about, "mass": mass, "heading": heading, "in_logs": in_logs}
+    parts = [
+        (": ".join(filter(None, (axis, of))), places.tolist())
+        for of, places in on_shared_axes(posterior, parameter)
+    ]
     if curves is None:
         rows = [
             Row(label=label, quantiles=_five(quantiles))
             for label, quantiles in zip(labels, flat, strict=True)
         ]
-        svg = forest(rows, title=about, axis=axis, mass=mass, kind=kind, heading=heading, in_logs=in_logs)
+        svg = "".join(
+            forest([rows[place] for place in places], axis=words, kind=kind, **terms)
+            for words, places in parts
+        )
         return ParameterFigure(
             heading=about, svg=svg, caption=f"Medians, middle halves (thick) and {ends_text}s (thin)."
         )
@@ -402,7 +411,9 @@ def parameter_figure(
         for label, quantiles, entry_curves in zip(labels, flat, curves, strict=True)
     ]
     smoothed = f", {said}" if (said := smoothing_of(posterior)) else ""
-    svg = densities(rows, title=about, axis=axis, mass=mass, heading=heading, in_logs=in_logs)
+    svg = "".join(
+        densities([rows[place] for place in places], axis=words, **terms) for words, places in parts
+    )
     densities_of = "Densities of the logarithm" if in_logs else "Densities"
     return ParameterFigure(
         heading=about,

@@ -9,13 +9,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from suffice.data_files.first_rows import MOST_COLUMNS, first_rows
+from suffice.data_files.first_rows import MOST_COLUMNS, first_rows, stated_source
 from suffice.data_files.tables import METADATA_SUFFIX
 from suffice.errors import PublicationCorruptError
 from suffice.pages.drawing import DrawnInterval, common_scale, fitted, interval_text, row, row_axis
 from suffice.pages.release_page import MOST_TABLE_ROWS, Link, Site, size_text, table_rows
 from suffice.pages.rendering import asset, is_inert_policy, render
-from suffice.pages.statistic_view import ForestRow
+from suffice.pages.statistic_picture import ForestRow
 from suffice.pipeline.spec.about import NOTHING
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ LARGEST_JSON = 8 * 2**20
 MOST_TABLES = 16
 MOST_PICTURE_ROWS = 60
 _LONGEST_TEXT = 200
+_LONGEST_NOTE, _MOST_NOTES = 600, 4
 _MIDDLES, _ENDS, _SD = ("mean", "median"), ("lower", "upper"), "sd"
 _PART = re.compile(r"(.+-summaries)-([0-9]{5})\.parquet", re.ASCII)
 _RANK = {"parquet": 0, "json": 1}
@@ -46,7 +47,7 @@ class Forest:
     name : str
         Of the parameter; empty where the table has no such column.
     middle : str
-        What the circles are: ``mean`` or ``median``.
+        What the ticks are: ``mean`` or ``median``.
     axis : Markup
     rows : tuple of ForestRow
     n_rows : int
@@ -76,6 +77,8 @@ class PublishedTable:
         Empty where its rows are no intervals.
     note : str
         Why no rows are shown; else empty.
+    conflicts : tuple of str
+        What contradicts its intervals, as the file states it.
     """
 
     name: str
@@ -84,6 +87,7 @@ class PublishedTable:
     forests: tuple[Forest, ...] = ()
     note: str = ""
     title: str = ""
+    conflicts: tuple[str, ...] = ()
 
 
 def published_tables(publication: Publication, about: About = NOTHING) -> list[PublishedTable]:
@@ -137,9 +141,10 @@ def _table(
         )
     data = publication.read(first.name)
     if first.format == "json":
-        rows = _json_rows(data)[:MOST_TABLE_ROWS]
+        rows, stated = _json_rows(data)[:MOST_TABLE_ROWS], json.loads(data).get("source")
     else:
         rows, _ = first_rows(data, MOST_TABLE_ROWS, rows=first.rows)
+        stated = _parsed(stated_source(data))
     shown = [{_cut(column): _cut(value) for column, value in row.items()} for row in rows]
     shown = about.rows(statistic, shown, [column for column in about.keys if shown and column in shown[0]])
     return PublishedTable(
@@ -149,7 +154,23 @@ def _table(
         n_rows=n_rows,
         forests=tuple(_forests(shown, n_rows)),
         note="" if shown else "This table has no rows.",
+        conflicts=_conflicts(stated),
     )
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _conflicts(source: Any) -> tuple[str, ...]:
+    """Return what a source notes of conflicts, cut: others may have written it."""
+    notes = source.get("notes") if isinstance(source, dict) else None
+    said = [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+    conflicts = [fitted(note, _LONGEST_NOTE) for note in said if note.startswith("conflict")]
+    return tuple(f"{note[0].upper()}{note[1:]}." for note in conflicts[:_MOST_NOTES])
 
 
 def _json_rows(data: bytes) -> list[dict[str, Any]]:
@@ -211,7 +232,7 @@ def _forests(rows: Sequence[Mapping[str, Any]], n_rows: int) -> Iterator[Forest]
         yield Forest(
             name=name,
             middle=middle,
-            axis=row_axis(x),
+            axis=row_axis(x, name.replace("_", " ")),
             rows=tuple(
                 ForestRow(
                     label=_label(record) or name,

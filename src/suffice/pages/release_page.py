@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.drawing import number
+from suffice.pages.likelihood_tables import likelihood_tables
 from suffice.pages.rendering import render
-from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE, picture
+from suffice.pages.statistic_picture import picture
+from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import is_address
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
@@ -454,6 +456,11 @@ def _explorer(release: Release, files: Mapping[str, bytes], uri: str) -> dict[st
             name: base64.b64encode(data).decode("ascii")
             for name, data in files.items()
             if name != "manifest.json"
+        },
+        "likelihoods": {
+            name: table
+            for name in release.statistics
+            if (table := likelihood_tables(release.statistic(name))) is not None
         },
     }
 

@@ -106,7 +106,7 @@ def start_page(
                 "name": name,
                 "path": dataset_path(name),
                 "text": budget.guarantee,
-                "chart": budget.chart(name, height=110),
+                "chart": budget.chart(name, height=146),
                 "spent": budget.sentence,
             }
             for name, budget in budgets.items()
@@ -343,7 +343,7 @@ def _followed(entries: Sequence[SiteEntry], name: str) -> dict[str, Any] | None:
     return {
         "name": label or name,
         "kind": kind,
-        "panels": panels_of(by_label, windows, "window"),
+        "panels": panels_of(by_label, windows, ("window", shown_of.replace("_", " "))),
         "caption": f"{called} over the windows: {what}, each window from its own release.{more}",
         "rows": table_rows(rows),
     }

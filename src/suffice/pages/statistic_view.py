@@ -14,21 +14,13 @@ import numpy as np
 from suffice.errors import SufficeError
 from suffice.pages.drawing import (
     DrawnInterval,
-    Scale,
-    common_scale,
     interval_text,
-    number,
-    panels_of,
-    points,
-    row,
-    row_axis,
 )
-from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure, ranked
-from suffice.pages.rendering import markup
+from suffice.pages.posterior_figures import MOST_DENSITIES, parameter_figure
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.curves import spans_decades
+from suffice.pipeline.ask.posterior.curves import on_shared_axes, spans_decades
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
@@ -37,9 +29,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from markupsafe import Markup
+    from collections.abc import Iterable
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -93,6 +83,8 @@ class StatisticView:
         Smooth densities as SVG, where few are shown and their law is known; else empty.
     in_logs : bool
         Whether the picture's axis is logarithmic.
+    has_axes_apart : bool
+        Whether every entry has an axis of its own, as their sizes are too different for one.
     about : About
         What the release's owner calls things.
     selection : str
@@ -116,6 +108,7 @@ class StatisticView:
     is_tempered: bool = False
     densities: str = field(default="", repr=False)
     in_logs: bool = False
+    has_axes_apart: bool = False
     about: About = NOTHING
 
     def cell_label(self, cell: int) -> str:
@@ -214,6 +207,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int, about: About) -> Stati
         selection=selection,
         densities=_densities(posterior, rng) if marks.shape[0] * marks.shape[1] <= MOST_DENSITIES else "",
         in_logs=spans_decades(posterior, parameter, marks),
+        has_axes_apart=len(on_shared_axes(posterior, parameter)) > 1,
         about=about,
     )
 
@@ -373,173 +367,3 @@ def sample_view(sample: ReleasedSample, about: About = NOTHING) -> StatisticView
         selection=", ".join(said),
         about=about,
     )
-
-
-MOST_PANELS = 24
-FEWEST_PLACES = 4
-"""Along the axis of a panel."""
-MOST_FOREST_ROWS = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForestRow:
-    """One line of a forest: what it is of, its picture, and its numbers."""
-
-    label: str
-    chart: Markup
-    middle: str
-    interval: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
-    """A statistic's picture; exactly one of its parts is there.
-
-    Attributes
-    ----------
-    panels : tuple of (str, Markup)
-        A label and a chart each, which share their axes.
-    axis : Markup or None
-        Above the rows of a forest.
-    forest : tuple of ForestRow
-    band : Markup or None
-        Of ranked cells.
-    densities : Markup or None
-        Smooth densities, over a forest or over panels.
-    caption : str
-    """
-
-    panels: tuple[tuple[str, Markup], ...] = ()
-    axis: Markup | None = None
-    forest: tuple[ForestRow, ...] = ()
-    band: Markup | None = None
-    densities: Markup | None = None
-    caption: str
-
-
-def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
-    """Return the picture of a statistic.
-
-    Parameters
-    ----------
-    view : StatisticView
-    ordered : sequence of str
-        The groups whose keys have an order: numbers and periods.
-    """
-    if view.kind == SAMPLE:
-        return _points(view)
-    labelled = [
-        (cell, entry, interval)
-        for cell, entries in enumerate(view.intervals)
-        for entry, interval in zip(view.entries, entries, strict=True)
-    ]
-    axis = _axis(view, ordered)
-    if axis is not None:
-        panels = _panels(view, axis)
-        if panels is not None:
-            return Picture(panels=panels, caption=_caption(view, f" along {view.about.column(axis)}"))
-    if len(labelled) <= MOST_FOREST_ROWS:
-        x = common_scale([interval for _, _, interval in labelled], in_logs=view.in_logs)
-        rows = tuple(
-            ForestRow(
-                label=_label(view, view.cell_label(cell), entry),
-                chart=row(interval, x),
-                middle=view.text(interval.middle, interval),
-                interval=f"{view.text(interval.low, interval)} to {view.text(interval.high, interval)}",
-            )
-            for cell, entry, interval in labelled
-        )
-        smooth = markup(view.densities) if view.densities else None
-        return Picture(axis=row_axis(x), forest=rows, densities=smooth, caption=_caption(view, ""))
-    intervals = [interval for _, _, interval in labelled]
-    ends = np.array([[interval.low, interval.middle, interval.high] for interval in intervals])
-    band = ranked(
-        *ends.T,
-        title=f"{view.label}: {len(intervals)} intervals of {view.shown_in_words}, ranked",
-        axis=view.shown_in_words.replace("_", " ") + (" (logarithmic axis)" if view.in_logs else ""),
-        mass=MASS,
-        in_logs=view.in_logs,
-        cells="cells" if len(view.entries) == 1 else "entries",
-        middles="medians" if view.kind == POSTERIOR else "estimates",
-    )
-    return Picture(
-        band=markup(band), caption=_caption(view, ", from the lowest to the highest", is_band=True)
-    )
-
-
-def _points(view: StatisticView) -> Picture:
-    """Return the draws of a sample, a row for each cell.
-
-    Over the whole grid, which is public: pictures of releases that ask alike have the same axis.
-    """
-    x = Scale.enclosing(*view.within, about=5.0)
-    rows = tuple(
-        ForestRow(
-            label=view.cell_label(cell) or view.shown_in_words,
-            chart=points(draws, x),
-            middle=number(sum(draws) / len(draws)),
-            interval=f"{number(min(draws))} to {number(max(draws))}",
-        )
-        for cell, draws in enumerate(view.draws)
-    )
-    return Picture(axis=row_axis(x), forest=rows, caption=_caption(view, ""))
-
-
-def _axis(view: StatisticView, ordered: Sequence[str]) -> str | None:
-    """Return the ordered group with most keys, where all cells are shown and it has keys enough."""
-    if view.selection or not view.keys:
-        return None
-    counts = {
-        column: len({keys[column] for keys in view.keys}) for column in ordered if column in view.keys[0]
-    }
-    axis = max(counts, key=lambda column: counts[column], default=None)
-    return axis if axis is not None and counts[axis] >= FEWEST_PLACES else None
-
-
-def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | None:
-    places = list(dict.fromkeys(keys[axis] for keys in view.keys))
-    by_label: dict[str, dict[Any, DrawnInterval]] = {}
-    for position, entry in enumerate(view.entries):
-        for cell, keys in enumerate(view.keys):
-            others = ", ".join(view.about.key(column, key) for column, key in keys.items() if column != axis)
-            label = _label(view, others, entry)
-            by_label.setdefault(label, {})[keys[axis]] = view.intervals[cell][position]
-    if len(by_label) > MOST_PANELS:
-        return None
-    panels = {label: [by_place.get(place) for place in places] for label, by_place in by_label.items()}
-    named = [view.about.key(axis, place) for place in places]
-    return panels_of(panels, named, view.about.column(axis), in_logs=view.in_logs)
-
-
-def _label(view: StatisticView, cell: str, entry: str) -> str:
-    return ", ".join(filter(None, (cell, view.entry_label(entry)))) or view.shown_in_words
-
-
-def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
-    if view.kind == SAMPLE:
-        shown = f" Shown: {view.selection}." if view.selection else ""
-        law = (
-            "a flatter law than the data's posterior, and their spread is no interval of it"
-            if view.is_tempered
-            else "the data's own posterior, under the prior named below"
-        )
-        return (
-            f"Draws of the {view.shown_of.replace('_', ' ')} of {view.label}, a circle each, over the "
-            f"whole grid. They are of {law}.{shown}"
-        )
-    noise = "as at least 95 % of the noise that was added for privacy."
-    caution = "They are no posterior intervals: sampling variation is not in them."
-    if view.kind == POSTERIOR and is_band:
-        what = "The line joins medians; the band holds 95 % of the posterior probability of each."
-    elif view.kind == POSTERIOR:
-        what = (
-            "Light bars hold 95 % of the posterior probability, dark ones the middle half; circles are "
-            "medians."
-        )
-    elif is_band:
-        what = f"The line joins unbiased estimates; the band reaches as far {noise} {caution}"
-    else:
-        what = f"Circles are unbiased estimates; bars reach as far {noise} {caution}"
-    shown = f" Shown: {view.selection}." if view.selection else ""
-    along = f"{along}, on a logarithmic scale" if view.in_logs else along
-    return f"{view.number_label}{along}. {what}{shown}"

@@ -11,9 +11,19 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.curves import in_words
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
-from suffice.plots.posteriors import intervals_of
+from suffice.plots.posteriors import conflicts_of, intervals_of
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
-from suffice.plots.style import COLOURS, QUIET, check_plot, finish, new_figure, only_across, save, styled
+from suffice.plots.style import (
+    COLOURS,
+    NOISE,
+    QUIET,
+    check_plot,
+    finish,
+    new_figure,
+    only_across,
+    save,
+    styled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,10 +155,10 @@ def plot_comparison(
         kind = comparison.before.interval_kind(interval)
         subtitle = (
             f"Medians, middle halves and {100 * mass:g} % {kind} intervals; P: probability of a rise. "
-            "Diamonds: the change of the estimates as they stand, and 2 standard deviations of what noise "
+            "Dashed: the change of the estimates as they stand, and 2 standard deviations of what noise "
             "alone gives to it"
         )
-        finish(figure, title, subtitle, footer)
+        finish(figure, title, subtitle, footer, conflicts_of([comparison.before, comparison.after]))
         save(figure, path)
 
 
@@ -204,6 +214,7 @@ def plot_pool(
             f"Each release's own posterior, and the pooled one: medians, middle halves and {100 * mass:g} % "
             f"{pooled.interval_kind(interval)} intervals",
             footer,
+            conflicts_of([pooled, *(part for _, part in parts)]),
         )
         save(figure, path)
 
@@ -234,9 +245,9 @@ def _apparent(comparison: ReleaseComparison, parameter: str) -> Intervals:
         lower=change - reach,
         middle=change,
         upper=change + reach,
-        colour=QUIET,
+        colour=NOISE,
         label="as it stands",
-        marker="D",
+        is_dashed=True,
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.ask.posterior.notes import conflict_lines
 from suffice.plots.posteriors import plot_posterior
 from suffice.plots.style import check_plot
 
@@ -88,10 +87,8 @@ def _title(posterior: Posterior) -> str:
 
 
 def _footer(posterior: Posterior) -> str:
-    """Return the sources, after what contradicts the intervals."""
-    lines = conflict_lines(posterior) if posterior.observed else []
     terms = [f"statistic {posterior.statistic}", f"method {posterior.method}", f"prior {posterior.prior}"]
     if posterior.n_prior is not None:
         terms.append(f"prior of N {posterior.n_prior}")
     of = f"Source: {', '.join(posterior.releases)}, " if posterior.releases else ""
-    return "\n".join([*lines, f"{of}{'; '.join(terms)}."])
+    return f"{of}{'; '.join(terms)}."

@@ -12,10 +12,12 @@ from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.curves import (
     curve_points,
     in_words,
+    on_shared_axes,
     prior_points,
     smoothing_of,
     spans_decades,
 )
+from suffice.pipeline.ask.posterior.notes import conflict_lines
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.rows import (
     HEIGHT,
@@ -27,16 +29,16 @@ from suffice.plots.rows import (
     draw_ranked,
     put_in_logs,
 )
-from suffice.plots.style import BESIDE, POSTERIOR, QUIET, check_plot, finish, new_figure, save, styled
+from suffice.plots.style import BESIDE, POSTERIOR, PRIOR, check_plot, finish, new_figure, save, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 DENSITY = "density"
 FOREST = "forest"
@@ -115,9 +117,11 @@ def plot_posterior(
     height = 3.6 if is_ranked else 0.75 + most * (TALL if chosen == DENSITY else HEIGHT) + (most == 1) * 1.4
     from_draws = False
     with styled():
-        figure = new_figure(6.8 * len(labels) if is_ranked else max(6.8, 5.6 * len(labels)), height)
-        axes = figure.subplots(1, len(labels), squeeze=False)[0]
-        for axis, parameter, names in zip(axes, posterior.parameters, labels, strict=True):
+        shared = [on_shared_axes(posterior, parameter) for parameter in posterior.parameters]
+        across = sum(map(len, shared))
+        figure = new_figure(6.8 * across if is_ranked else max(6.8, 5.6 * across), height)
+        axes = iter(figure.subplots(1, across, squeeze=False)[0])
+        for parameter, names, parts in zip(posterior.parameters, labels, shared, strict=True):
             shown = intervals_of(posterior, parameter, mass, draws, rng, interval=interval)
             other = (
                 None
@@ -127,22 +131,35 @@ def plot_posterior(
             kinds = [shown] if other is None else [shown, other]
             marks = [np.stack([each.lower, each.upper], axis=-1) for each in kinds]
             in_logs = spans_decades(posterior, parameter, np.concatenate(marks))
-            if in_logs:
-                put_in_logs(axis, upwards=is_ranked)
-            axis_label = in_words(posterior, parameter) + (" (logarithmic axis)" if in_logs else "")
-            if is_ranked:
-                draw_ranked(axis, kinds, axis_label)
-                continue
-            axis.set_xlabel(axis_label)
-            if chosen == FOREST:
-                draw_intervals(axis, names, kinds)
-                continue
-            from_draws |= _draw_densities(
-                axis, parameter, names, posterior, beside, shown, draws, rng, in_logs=in_logs
-            )
+            for of, rows in parts:
+                axis = next(axes)
+                if in_logs:
+                    put_in_logs(axis, upwards=is_ranked)
+                words = ": ".join(filter(None, (in_words(posterior, parameter), of)))
+                axis_label = words + (" (logarithmic axis)" if in_logs else "")
+                part = [each.take(rows) for each in kinds]
+                if is_ranked:
+                    draw_ranked(axis, part, axis_label)
+                    continue
+                axis.set_xlabel(axis_label)
+                some_names = [names[row] for row in rows]
+                if chosen == FOREST:
+                    draw_intervals(axis, some_names, part)
+                    continue
+                from_draws |= _draw_densities(
+                    axis, parameter, some_names, posterior, beside, part[0], rows, draws, rng, in_logs=in_logs
+                )
         about = f"{100 * mass:g} % {posterior.interval_kind(interval)} interval"
-        finish(figure, title, _subtitle(posterior, chosen, about, is_ranked, from_draws), footer)
+        subtitle = _subtitle(posterior, chosen, about, is_ranked, from_draws)
+        shown_beside = [] if beside is None else [beside]
+        finish(figure, title, subtitle, footer, conflicts_of([posterior, *shown_beside]))
         save(figure, path)
+
+
+def conflicts_of(posteriors: Iterable[Posterior]) -> list[str]:
+    """Return what contradicts the intervals of posteriors, each sentence once."""
+    known = (posterior for posterior in posteriors if posterior.observed)
+    return list(dict.fromkeys(line for posterior in known for line in conflict_lines(posterior)))
 
 
 def intervals_of(
@@ -166,7 +183,7 @@ def intervals_of(
         upper=upper,
         colour=colour_of(posterior),
         label=label or posterior.method,
-        marker="o" if posterior.method == NOISE_AWARE else "D",
+        is_dashed=posterior.method == PLUG_IN,
     )
 
 
@@ -209,6 +226,7 @@ def _draw_densities(
     posterior: Posterior,
     beside: Posterior | None,
     shown: Intervals,
+    rows: Cells,
     draws: int,
     rng: np.random.Generator,
     *,
@@ -227,8 +245,8 @@ def _draw_densities(
         each = prior.reshape(-1, len(everywhere))
         density = each[np.arange(len(curves.points)) % len(each)] * (everywhere if in_logs else 1.0)
         points = np.broadcast_to(everywhere, density.shape)
-        kinds.append(Curves(points=points, density=density, colour=QUIET, line=":", label="prior"))
-    draw_curves(axis, names, kinds, shown)
+        kinds.append(Curves(points=points, density=density, colour=PRIOR, line=":", label="prior"))
+    draw_curves(axis, names, [kind.take(rows) for kind in kinds], shown)
     return from_draws
 
 

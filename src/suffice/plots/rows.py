@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 HEIGHT = 0.27
 """Inches of an interval's row."""
@@ -24,7 +25,10 @@ _HIGHEST = 1.15
 """Times the highest posterior density up to which a prior is drawn."""
 _ROOM = 0.03
 """Share of a logarithmic axis beyond what is drawn: few of its marks stand in the middle."""
-_MARK: dict[str, Any] = {"markersize": 4.6, "markerfacecolor": "white", "markeredgewidth": 1.3}
+_RING: dict[str, Any] = {"markersize": 4.6, "markerfacecolor": "white", "markeredgewidth": 1.3}
+TICK, _LEVEL = "|", "_"
+_TICK: dict[str, Any] = {"markersize": 9.0, "markeredgewidth": 1.7}
+"""Across an interval, of which it hides nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +44,9 @@ class Intervals:
     label : str
         What they are, in a legend; none where it is empty.
     marker : str
-        Matplotlib's, of the middle.
+        Matplotlib's, of the middle: a tick, or of points without intervals another.
+    is_dashed : bool
+        Whether the line of an interval is dashed: what takes the noise for data.
     """
 
     lower: Floats
@@ -50,7 +56,12 @@ class Intervals:
     third: Floats | None = None
     colour: str = POSTERIOR
     label: str = ""
-    marker: str = "o"
+    marker: str = TICK
+    is_dashed: bool = False
+
+    def take(self, rows: Cells) -> Self:
+        """Return some of the rows."""
+        return _taken(self, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +84,17 @@ class Curves:
     is_filled: bool = False
     label: str = ""
 
+    def take(self, rows: Cells) -> Self:
+        """Return some of the rows."""
+        return _taken(self, rows)
+
+
+def _taken(kind: Any, rows: Cells) -> Any:
+    values = {field.name: getattr(kind, field.name) for field in dataclasses.fields(kind)}
+    return dataclasses.replace(
+        kind, **{name: value[rows] for name, value in values.items() if isinstance(value, np.ndarray)}
+    )
+
 
 def draw_intervals(axis: Axes, labels: Sequence[str], kinds: Sequence[Intervals]) -> None:
     """Draw kinds of intervals in rows, the first row on top, kinds one below the other within a row."""
@@ -81,7 +103,8 @@ def draw_intervals(axis: Axes, labels: Sequence[str], kinds: Sequence[Intervals]
     for number, kind in enumerate(kinds):
         at = middle + apart * (number - (len(kinds) - 1) / 2.0)
         known = np.isfinite(kind.lower) & np.isfinite(kind.upper)
-        axis.hlines(at[known], kind.lower[known], kind.upper[known], color=kind.colour, linewidth=1.3)
+        style: dict[str, Any] = {"color": kind.colour, "linestyle": "--" if kind.is_dashed else "-"}
+        axis.hlines(at[known], kind.lower[known], kind.upper[known], linewidth=1.3, **style)
         if kind.first is not None and kind.third is not None:
             axis.hlines(at[known], kind.first[known], kind.third[known], color=kind.colour, linewidth=3.6)
         axis.plot(
@@ -89,7 +112,7 @@ def draw_intervals(axis: Axes, labels: Sequence[str], kinds: Sequence[Intervals]
             at[known],
             kind.marker,
             color=kind.colour,
-            **_MARK,
+            **(_TICK if kind.marker == TICK else _RING),
             label=kind.label or None,
         )
     _name_rows(axis, labels)
@@ -100,7 +123,7 @@ def draw_intervals(axis: Axes, labels: Sequence[str], kinds: Sequence[Intervals]
 def draw_points(axis: Axes, labels: Sequence[str], values: Floats) -> None:
     """Draw points in rows, (n_rows, n_points), the first row on top."""
     at = np.repeat(np.arange(float(len(labels))), values.shape[1])
-    axis.plot(values.ravel(), at, "o", color=POSTERIOR, **_MARK)
+    axis.plot(values.ravel(), at, "o", color=POSTERIOR, **_RING)
     _name_rows(axis, labels)
     axis.set_ylim(len(labels) - 0.4, -0.6)
 
@@ -137,7 +160,7 @@ def draw_curves(axis: Axes, labels: Sequence[str], kinds: Sequence[Curves], belo
     axis.hlines(at, below.lower, below.upper, color=below.colour, linewidth=1.3)
     if below.first is not None and below.third is not None:
         axis.hlines(at, below.first, below.third, color=below.colour, linewidth=3.6)
-    axis.plot(below.middle, at, "o", color=below.colour, **_MARK)
+    axis.plot(below.middle, at, TICK, color=below.colour, **_TICK)
     _name_rows(axis, labels)
     axis.set_ylim(len(labels) - 0.72, -0.95)
     low, high = _seen(kinds, below, in_logs=axis.get_xscale() == "log")
@@ -153,7 +176,7 @@ def put_in_logs(axes: Axes, *, upwards: bool) -> None:
     axis = axes.yaxis if upwards else axes.xaxis
     axis.set_major_locator(LogLocator(numticks=8))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:,.6g}"))
+    axis.set_major_formatter(FuncFormatter(_grouped))
 
 
 def draw_ranked(axis: Axes, kinds: Sequence[Intervals], label: str) -> None:
@@ -167,8 +190,10 @@ def draw_ranked(axis: Axes, kinds: Sequence[Intervals], label: str) -> None:
     for kind in kinds[1:]:
         style: dict[str, Any] = {"color": kind.colour, "label": kind.label or None}
         axis.plot(rank, kind.middle[order], ".", markersize=1.6, zorder=1, **style)
-    axis.set_xlabel("rank")
+    axis.set_xlabel("cells, in the order of their middles")
     axis.set_ylabel(label)
+    if axis.get_yscale() != "log":
+        axis.yaxis.set_major_formatter(_grouped)
     axis.set_xlim(1, max(len(order), 2))
     _legend(axis, [kind.label for kind in kinds])
 
@@ -178,20 +203,26 @@ def draw_series(axis: Axes, keys: Sequence[str], kinds: Sequence[Intervals]) -> 
     places = np.arange(float(len(keys)))
     for number, kind in enumerate(kinds):
         at = places + 0.07 * (number - (len(kinds) - 1) / 2.0)
-        axis.vlines(at, kind.lower, kind.upper, color=kind.colour, linewidth=1.3)
+        axis.vlines(at, kind.lower, kind.upper, color=kind.colour, linewidth=1.6)
         axis.plot(
             at,
             kind.middle,
-            "o-",
+            f"{_LEVEL}-",
             color=kind.colour,
-            linewidth=1.3,
-            **_MARK | {"markersize": 4.0},
+            linewidth=0.9,
+            **_TICK | {"markersize": 7.0},
             label=kind.label or None,
         )
+    axis.yaxis.set_major_formatter(_grouped)
     every = -(-len(keys) // 12)
     axis.set_xticks(places[::every], [shortened_label(key, 14) for key in keys[::every]])
     axis.grid(visible=False, axis="x")
     _legend(axis, [kind.label for kind in kinds])
+
+
+def _grouped(tick: float, _: int) -> str:
+    """Write a number of an axis with its thousands set apart."""
+    return f"{tick:,.10g}"
 
 
 def _seen(kinds: Sequence[Curves], below: Intervals, *, in_logs: bool) -> tuple[float, float]:

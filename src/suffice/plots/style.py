@@ -1,6 +1,7 @@
 """The one style of all pictures: colours, sizes, a title that says what is seen, and a footer on its sources.
 
-Colours are those of Okabe and Ito, darkened to 4.5 : 1 on white; what they tell is told by shape as well.
+Colours and marks are those of pages: the roles of their style sheet are read here, in which a comment says
+what each stands for. What colours tell is told by shape as well, and all are 4.5 : 1 or more on white.
 The same input makes the same bytes: no dates, no random identifiers.
 """
 
@@ -10,6 +11,7 @@ import importlib.metadata
 import re
 import textwrap
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import MissingExtraError, UsageError
@@ -18,7 +20,6 @@ from suffice.pipeline.terms.declaration.wording import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -26,10 +27,20 @@ if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
 
-COLOURS = ("#1f6aa5", "#b8540a", "#0b7a5c", "#8a3f86", "#75651a", "#4a5560")
+ROLES: dict[str, str] = dict(
+    re.findall(
+        r"--([\w-]+): (#[0-9a-f]{6});",
+        (Path(__file__).parents[1] / "pages/assets/style.css").read_text(encoding="utf-8").partition("}")[0],
+    )
+)
+"""The colours of pages in light, by what they stand for."""
+POSTERIOR, BESIDE, PRIOR, NOISE, CONFLICT = map(
+    ROLES.__getitem__, ("accent", "plug-in", "prior", "noise", "warn")
+)
+QUIET, TEXT, GRID = map(ROLES.__getitem__, ("muted", "ink", "grid"))
+COLOURS = (POSTERIOR, BESIDE, "#0b7a5c", ROLES["second"], PRIOR, NOISE)
 """Of series in their order."""
-POSTERIOR, BESIDE, QUIET, TEXT, GRID = COLOURS[0], COLOURS[1], "#5d6874", "#1d2630", "#e3e7ec"
-SIZES = {"title": 12.5, "subtitle": 9.0, "label": 9.0, "tick": 8.5, "footer": 7.0}
+SIZES = {"title": 12.5, "subtitle": 9.0, "conflict": 9.0, "label": 9.0, "tick": 8.5, "footer": 7.0}
 ENDINGS = (".png", ".svg")
 _RC: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -111,15 +122,17 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def finish(figure: Figure, title: str, subtitle: str, footer: str) -> None:
-    """Put a title over a figure and its sources below, in room that is added for them."""
+def finish(figure: Figure, title: str, subtitle: str, footer: str, conflicts: Iterable[str] = ()) -> None:
+    """Put a title over a figure and its sources below, in room that is added for them.
+
+    What contradicts the intervals of the figure stands over it, in the colour of a conflict.
+    """
     width, height = figure.get_size_inches()
-    wrapped = {
-        name: _wrapped(text, width, SIZES[name])
-        for name, text in (("title", title), ("subtitle", subtitle), ("footer", footer))
-    }
+    said = {"title": title, "subtitle": subtitle, "conflict": "\n".join(conflicts), "footer": footer}
+    wrapped = {name: _wrapped(text, width, SIZES[name]) for name, text in said.items()}
     rows = {name: text.count("\n") + 1 if text else 0 for name, text in wrapped.items()}
-    head = 0.14 + sum(rows[name] * 1.35 * SIZES[name] / _INCH for name in ("title", "subtitle")) + 0.1
+    tall = {name: rows[name] * 1.35 * SIZES[name] / _INCH for name in rows}
+    head = 0.14 + tall["title"] + tall["subtitle"] + tall["conflict"] + 0.1
     foot = 0.12 + rows["footer"] * 1.35 * SIZES["footer"] / _INCH
     whole = height + head + foot
     figure.set_size_inches(width, whole)
@@ -127,11 +140,14 @@ def finish(figure: Figure, title: str, subtitle: str, footer: str) -> None:
     side = 0.08 / width
     layout.set(rect=(side, foot / whole, 1.0 - 2.0 * side, height / whole), w_pad=0.06, h_pad=0.06)
     left = 0.12 / width
-    below = 1.0 - (0.14 + rows["title"] * 1.35 * SIZES["title"] / _INCH) / whole
+    below = 1.0 - (0.14 + tall["title"]) / whole
     figure.text(
         left, 1.0 - 0.14 / whole, wrapped["title"], va="top", fontsize=SIZES["title"], fontweight="bold"
     )
     figure.text(left, below, wrapped["subtitle"], va="top", fontsize=SIZES["subtitle"], color=QUIET)
+    if wrapped["conflict"]:
+        lower = below - tall["subtitle"] / whole
+        figure.text(left, lower, wrapped["conflict"], va="top", fontsize=SIZES["conflict"], color=CONFLICT)
     figure.text(left, 0.08 / whole, wrapped["footer"], va="bottom", fontsize=SIZES["footer"], color=QUIET)
 
 

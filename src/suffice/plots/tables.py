@@ -14,7 +14,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, draw_points, draw_ranked, draw_series
-from suffice.plots.style import COLOURS, check_plot, finish, new_figure, save, styled
+from suffice.plots.style import COLOURS, NOISE, QUIET, check_plot, finish, new_figure, save, styled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,10 +103,14 @@ def plot_table(
         axes = figure.subplots(down, across, squeeze=False).ravel()
         for axis, panel in zip(axes, panels, strict=False):
             estimates, reach = panel.estimates, panel.reach
-            noise = Intervals(lower=estimates - reach, middle=estimates, upper=estimates + reach)
+            noise = Intervals(
+                lower=estimates - reach, middle=estimates, upper=estimates + reach, colour=NOISE
+            )
             if ordered is not None:
-                draw_series(axis, *_lines(panel, ordered))
-                axis.set_ylabel(panel.name)
+                keys, lines = _lines(panel, ordered)
+                draw_series(axis, keys, lines)
+                # Over the panel: beside it, a long name would run into its neighbours'.
+                axis.set_title(panel.name, color=QUIET, pad=22.0 if len(lines) > 1 else 6.0)
                 axis.set_xlabel(about.column(ordered))
             elif is_ranked:
                 draw_ranked(axis, [noise], panel.name)

@@ -365,13 +365,23 @@ class LatentRows:
     clipped: list[ClippedSlice] | None = None
 
     @classmethod
-    def of(cls, noisy: NoisyMoments, depth: float, room: float = math.inf, *, clips: bool = False) -> Self:
+    def of(
+        cls,
+        noisy: NoisyMoments,
+        depth: float,
+        room: float = math.inf,
+        *,
+        clips: bool = False,
+        fineness: Fineness | None = None,
+    ) -> Self:
         """Lay out the grids of the one cell of some noisy moments, with room for so many densities.
 
         Parameters
         ----------
         clips : bool
             Whether records are taken for clipped to -1..1.
+        fineness : Fineness, optional
+            Of the grids; else ``FINE``, and ``COARSE`` for clipped records.
 
         Raises
         ------
@@ -379,7 +389,7 @@ class LatentRows:
             Where there would be more.
         """
         grids: list[LatentGrid] = []
-        fineness = COARSE if clips else FINE
+        fineness = fineness or (COARSE if clips else FINE)
         for low, high in numbers_of_rows(noisy, depth, fineness):
             grids.append(LatentGrid.of(noisy, low, high, depth, room, fineness))
             room -= grids[-1].taken

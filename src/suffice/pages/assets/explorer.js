@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 8790f18c55356aad92e16d6aebb0ed23a11c67fa92601b482097ee85d5a8db49
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 9c0e662a2fc37376a66422c924d792e8a67372d6fbfa3ec7e6e7f9c6c77fd683
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -73,9 +73,9 @@
         const index = Math.min(Math.floor(at), size - 1);
         return hermite(cumulated, slopes, index, at - index, step) / mass;
       },
-      average(of) {
-        let sum = (slopes[0] * of(nodes[0]) + slopes[size] * of(nodes[size])) / 2;
-        for (let index = 1; index < size; index += 1) sum += slopes[index] * of(nodes[index]);
+      average(of2) {
+        let sum = (slopes[0] * of2(nodes[0]) + slopes[size] * of2(nodes[size])) / 2;
+        for (let index = 1; index < size; index += 1) sum += slopes[index] * of2(nodes[index]);
         return sum * step / mass;
       }
     };
@@ -1136,13 +1136,13 @@
       const factor = divide(rational(steps), weight);
       if (weight.n <= 0n || factor.d !== 1n) throw refused2("moment_weight", "it does not fit the lattice");
       const inner = add(divide(ONE, weight), rational(2n));
-      const bound = multiply(rational(steps * steps, 4n), multiply(inner, inner));
+      const bound2 = multiply(rational(steps * steps, 4n), multiply(inner, inner));
       const shift = bitLength(factor.n) - bitLength(steps);
       const exponent = shift ? `(m${shift > 0 ? "+" : ""}${shift})` : "m";
       return {
         components: [`2^${exponent} sum(X)`, "sum(X^2)"],
         largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
-        minimalL1: bound.n / bound.d,
+        minimalL1: bound2.n / bound2.d,
         betweenEnds: 2n * steps * factor.n,
         weight,
         parameters,
@@ -1174,7 +1174,7 @@
     const [low, high] = [lower ?? ZERO, upper ?? rational(steps)];
     const lowest = lower === void 0 ? 0n : -steps;
     const width2 = steps - lowest;
-    const [value, bound] = isCount2 ? ["x", "C"] : ["X", "M"];
+    const [value, bound2] = isCount2 ? ["x", "C"] : ["X", "M"];
     const known = constants && Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, format(number(text, name))]));
     const parameters = parametersOf({ lower: low, upper: high, bits: bits2, constants: known });
     if (mayBeMinimal && entry.nulls !== "drop") {
@@ -1192,7 +1192,7 @@
       };
     }
     return {
-      components: [lowest ? `sum(${bound} + ${value})` : `sum(${value})`, `sum(${bound} - ${value})`],
+      components: [lowest ? `sum(${bound2} + ${value})` : `sum(${value})`, `sum(${bound2} - ${value})`],
       largest: width2,
       recordL1: width2,
       parameters,
@@ -1217,11 +1217,11 @@
     return bits2;
   }
   function nearly(stated, end, value, off, place) {
-    const bound = number(stated.parameters?.[end], `${place}.parameters.${end}`);
-    if (!(Math.abs(toNumber(bound) - value) <= off * Math.max(Math.abs(value), 1))) {
+    const bound2 = number(stated.parameters?.[end], `${place}.parameters.${end}`);
+    if (!(Math.abs(toNumber(bound2) - value) <= off * Math.max(Math.abs(value), 1))) {
       throw refused2(`${place}.parameters.${end}`, "it contradicts the plan that was charged");
     }
-    return bound;
+    return bound2;
   }
   function bitLength(size) {
     return size.toString(2).length;
@@ -1302,9 +1302,9 @@
   // src/totals.js
   var LOG_TWO_PI = Math.log(2 * Math.PI);
   var BinomialTotal = class {
-    constructor(trials) {
+    constructor(trials2) {
       this.support = "integers";
-      this.trials = trials;
+      this.trials = trials2;
     }
     given(logit) {
       this.logit = logit;
@@ -1651,7 +1651,8 @@
     }
   };
   var KeptWork = class {
-    constructor() {
+    constructor(most = MOST_KEPT) {
+      this.most = most;
       this.kept = /* @__PURE__ */ new Map();
       this.asked = /* @__PURE__ */ new Set();
     }
@@ -1660,7 +1661,7 @@
       const found = this.kept.get(key) ?? make();
       this.kept.delete(key);
       this.kept.set(key, found);
-      if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value);
+      if (this.kept.size > this.most) this.kept.delete(this.kept.keys().next().value);
       this.asked.add(found);
       return found;
     }
@@ -2322,13 +2323,13 @@
       super.given(Math.log(this.shape) - logScale);
     }
   };
-  var successes = (trials) => ({
+  var successes = (trials2) => ({
     parameter: "probability",
     prior: "Beta",
     defaultPrior: () => beta(1, 1),
-    total: (known) => new BinomialTotal(trials(known)),
+    total: (known) => new BinomialTotal(trials2(known)),
     isBounded: true,
-    update: ([a, b], n, total, known) => [a + total, b + trials(known) * n - total]
+    update: ([a, b], n, total, known) => [a + total, b + trials2(known) * n - total]
   });
   var ONE_SUM = {
     bernoulli: { ...successes(() => 1), interval: HIGHEST_DENSITY },
@@ -2567,10 +2568,12 @@
 
   // src/conflict.js
   var THRESHOLD = 1e-4;
+  var [MOST2, MOST_MOVED] = [1024, 128];
   var [DEEPEST3, STEP] = [26, 0.5];
   var [LOGITS, HALVINGS, BEND] = [[-45, 33], 24, 0.5];
   var STEPS = Array.from({ length: 37 }, (_, i) => 0.15 + 0.3 * i);
   var LONGEST_NAME = 160;
+  var [FEW, NEGLIGIBLE2, PLAIN2] = [200, 0.01, 0.01];
   function worldsOf(distribution) {
     const share3 = (logit) => 1 / (1 + Math.exp(-logit));
     const worlds = [];
@@ -2592,19 +2595,43 @@
       if (estimate2 - mean * n <= 0) above += weight;
       if (estimate2 - mean * n >= 0) below += weight;
     }
+    if (worlds.length > FEW && Math.min(above, below) >= PLAIN2) return Math.min(above, below);
     const sign = above <= below ? 1 : -1;
-    let tail = 0;
-    for (const { mean, variance, third, weight } of worlds) {
+    const asked = worlds.map(({ mean, variance, third, weight }) => {
       const coefficients = noisy.map(({ own, ofN }) => Math.abs(own - mean * ofN));
       const gap = sign * (estimate2 - mean * n) - coefficients.reduce((sum, one) => sum + one, 0) / 2;
-      tail += weight * upperTail(gap, coefficients.map((one) => one * scale2), records2 * variance, sign * records2 * third);
+      const scales2 = coefficients.map((one) => one * scale2);
+      return { weight, gap, scales: scales2, variance: records2 * variance, third: sign * records2 * third };
+    });
+    let tail = 0;
+    if (asked.length <= FEW) {
+      for (const { weight, gap, scales: scales2, variance, third } of asked) tail += weight * upperTail(gap, scales2, variance, third);
+      return Math.min(1, 2 * tail);
+    }
+    const bounded = asked.map((one) => ({ ...one, bound: one.weight * bound(one) })).sort((a, b) => b.bound - a.bound);
+    let left = bounded.reduce((sum, one) => sum + one.bound, 0);
+    for (const one of bounded) {
+      if (left <= NEGLIGIBLE2 * tail) break;
+      tail += one.weight * upperTail(one.gap, one.scales, one.variance, one.third);
+      left -= one.bound;
     }
     return Math.min(1, 2 * tail);
   }
-  function upperTail(x, scales, variance, third) {
-    if (x < 0) return 1 - upperTail(-x, scales, variance, -third);
-    const unit = Math.max(...scales, 1e-300);
-    const sum = { scales: scales.map((one) => one / unit), variance: variance / unit ** 2, step: 0 };
+  function bound({ gap, scales: scales2, variance }) {
+    const last = 0.95 / Math.max(...scales2, 1e-300);
+    const noise = 2 * scales2.reduce((sum, one) => sum + one * one, 0);
+    const saddle = Math.min(Math.max(gap / (variance + noise), 0), last);
+    return Math.min(
+      ...[last / 2, last, saddle].map((s) => {
+        const moments2 = scales2.reduce((sum, one) => sum - Math.log1p(-((one * s) ** 2)), variance * s * s / 2);
+        return Math.exp(Math.min(moments2 - s * gap, 0));
+      })
+    );
+  }
+  function upperTail(x, scales2, variance, third) {
+    if (x < 0) return 1 - upperTail(-x, scales2, variance, -third);
+    const unit = Math.max(...scales2, 1e-300);
+    const sum = { scales: scales2.map((one) => one / unit), variance: variance / unit ** 2, step: 0 };
     if (variance > 0) sum.step = Math.max(third, 0) / variance / unit / 2;
     const last = 1 / Math.max(sum.step, 1);
     const at = x / unit;
@@ -2629,13 +2656,13 @@
     }
     return Math.min(Math.max(integral * 0.3 / Math.PI, 0), 1);
   }
-  function slope({ scales, variance, step }, s) {
-    const noise = scales.reduce((sum, one) => sum + 2 * one * one * s / (1 - (one * s) ** 2), 0);
+  function slope({ scales: scales2, variance, step }, s) {
+    const noise = scales2.reduce((sum, one) => sum + 2 * one * one * s / (1 - (one * s) ** 2), 0);
     return noise + variance * s / (1 - step * s);
   }
-  function curvature({ scales, variance, step }, s) {
-    const of = (one) => 2 * one * one * (1 + (one * s) ** 2) / (1 - (one * s) ** 2) ** 2;
-    return scales.reduce((sum, one) => sum + of(one), 0) + variance / (1 - step * s) ** 2;
+  function curvature({ scales: scales2, variance, step }, s) {
+    const of2 = (one) => 2 * one * one * (1 + (one * s) ** 2) / (1 - (one * s) ** 2) ** 2;
+    return scales2.reduce((sum, one) => sum + of2(one), 0) + variance / (1 - step * s) ** 2;
   }
   function logNormal({ variance, step }, s) {
     const half = times([variance / 2, 0], times(s, s));
@@ -2686,13 +2713,28 @@
       `conflict: the prior of the parameters, ${told}, and the released ${shown2} disagree: under that prior the chance of values as far out is ${chance2} where it is least; the intervals rest on both, and one of the two is wrong`
     ];
   }
+  function evenly(nCells, most) {
+    const count2 = Math.min(nCells, most);
+    const places = Array.from({ length: count2 }, (_, i) => count2 === 1 ? 0 : Math.floor(i * (nCells - 1) / (count2 - 1)));
+    return [...new Set(places)];
+  }
+  function together(named, prior, compared, nCells) {
+    const first = { alternative: "", logBayesFactor: 0 };
+    const best = named.reduce((most, one) => one.logBayesFactor > most.logBayesFactor ? one : most, named[0] ?? first);
+    const isAgainst = best.logBayesFactor > Math.log(1 / THRESHOLD);
+    const cells = compared < nCells ? `${compared} of ${nCells}` : `${compared}`;
+    const times2 = `1e${(best.logBayesFactor / Math.LN10).toFixed(0)}`;
+    const told = prior.length > LONGEST_NAME ? `${prior.slice(0, LONGEST_NAME)}...` : prior;
+    const line2 = `conflict: the prior of the parameters, ${told}, and ${cells} cells together disagree: what was released is about ${times2} times as probable under ${best.alternative} as under this one, though no cell alone may tell; the intervals rest on it where noise hides cells`;
+    return { ...best, compared, isAgainst, lines: isAgainst ? [line2] : [] };
+  }
 
   // src/line.js
   var NODES3 = 16;
   var LEFT_OUT3 = 28;
   var TOLERANCE3 = 1e-8;
   var MOST_PANELS = 3e3;
-  var NEGLIGIBLE2 = 1e-4;
+  var NEGLIGIBLE3 = 1e-4;
   var LEAST_WITHIN = 1e-6;
   var LONGEST_OF_TAIL = 2;
   var LINES2 = {
@@ -2768,7 +2810,7 @@
     within([low, high]) {
       const { line: line2, log, panels } = this;
       const inside2 = this.below(high) - this.below(low);
-      if (this.below(low) <= NEGLIGIBLE2 && 1 - this.below(high) <= NEGLIGIBLE2) return this;
+      if (this.below(low) <= NEGLIGIBLE3 && 1 - this.below(high) <= NEGLIGIBLE3) return this;
       if (!(inside2 > LEAST_WITHIN)) {
         throw new ReleaseError("resolution", "prior and released values contradict what records within the bounds can have");
       }
@@ -2795,14 +2837,14 @@
       return found;
     }
     /** The average of a function of the parameter. */
-    average(of) {
+    average(of2) {
       let sum = 0;
       const { nodes, weights } = gauss(NODES3);
       for (const { start: start2, length, values } of this.panels) {
         for (let i = 0; i < NODES3; i += 1) {
           if (values[i] > 0) {
             const value = this.line.value(start2 + length * (nodes[i] + 1) / 2);
-            sum += length * weights[i] * values[i] / this.total * of(value);
+            sum += length * weights[i] * values[i] / this.total * of2(value);
           }
         }
       }
@@ -2986,6 +3028,11 @@
           start: { at: loc, width: scale2 }
         };
       }
+    },
+    NormalInverseGamma: {
+      names: ["loc", "precision", "concentration", "scale"],
+      ofAnySign: ["loc"],
+      of: () => ({})
     }
   };
   function softplus(t) {
@@ -2995,6 +3042,7 @@
     concentration: [1e-3, 1e9],
     concentration1: [1e-3, 1e9],
     concentration0: [1e-3, 1e9],
+    precision: [1e-40, 1e40],
     rate: [1e-40, 1e40],
     scale: [1e-40, 1e40]
   };
@@ -3016,6 +3064,7 @@
       return mixture(components);
     }
     if (SPREAD[kind] === call.name) return spread(call, kind, text);
+    if (kind === "NormalInverseGamma" && call.name === "ScaleMixture") return scales(call, text);
     return mixture([{ weight: 1, ...component(call, kind, text) }]);
   }
   var SPREAD = { Gamma: "SpreadGamma", InverseGamma: "SpreadInverseGamma" };
@@ -3027,13 +3076,31 @@
     }
     const variances = Array.from({ length: 10 }, (_, index) => 10 ** (-0.6 * (9 - index)));
     const roots = variances.reduce((all, variance) => all + Math.sqrt(variance), 0);
-    const { line: line2, of } = KINDS[kind];
+    const { line: line2, of: of2 } = KINDS[kind];
     const components = variances.map((variance) => {
       const numbers = [3, 2 * variance * upper];
-      return { weight: 0.25 / 10 + 0.75 * Math.sqrt(variance) / roots, text: "", numbers, line: line2, ...of(...numbers) };
+      return { weight: 0.25 / 10 + 0.75 * Math.sqrt(variance) / roots, text: "", numbers, line: line2, ...of2(...numbers) };
     });
     const farthest = line2 === "positive" && kind === "Gamma" ? Math.log(60 / components[0].numbers[1]) : -Infinity;
     return { ...mixture(components), text: `${call.name}(${upper})`, farthest };
+  }
+  function scales(call, text) {
+    const names = ["lower", "upper"];
+    const given = new Map([...call.args.map((value, i) => [names[i], value]), ...call.keywords]);
+    const [lower, upper] = names.map((name) => given.get(name));
+    const isNumber2 = [lower, upper].every((value) => typeof value === "number" && Math.abs(value) <= 1e150);
+    if (given.size !== 2 || call.args.length + call.keywords.length !== 2 || !isNumber2 || !(lower < upper)) {
+      throw refused3(text, "ScaleMixture takes exactly (lower, upper), two numbers in order");
+    }
+    const half = upper / 2 - lower / 2;
+    const variances = Array.from({ length: 14 }, (_, index) => 10 ** (-0.6 * (13 - index)));
+    const roots = variances.reduce((all, variance) => all + Math.sqrt(variance), 0);
+    const components = variances.map((variance) => ({
+      weight: 0.25 / 14 + 0.75 * Math.sqrt(variance) / roots,
+      text: "",
+      numbers: [lower / 2 + upper / 2, variance / 4, 3, 2 * variance * half * half]
+    }));
+    return { ...mixture(components), text: `ScaleMixture(${lower}, ${upper})` };
   }
   function mixture(components) {
     const sum = components.reduce((all, { weight }) => all + weight, 0);
@@ -3049,7 +3116,7 @@
   }
   function component(call, kind, text) {
     if (call.name !== kind) throw refused3(text, `this family takes ${kind}, or a Mixture of such`);
-    const { names, ofAnySign = [], line: line2, of } = KINDS[kind];
+    const { names, ofAnySign = [], line: line2, of: of2 } = KINDS[kind];
     const given = new Map(call.args.map((value, i) => [names[i], value]));
     for (const [name, value] of call.keywords) {
       if (given.has(name)) throw refused3(text, "every number is given once");
@@ -3067,7 +3134,24 @@
       }
       return value;
     });
-    return { text: `${kind}(${numbers.map(String).join(", ")})`, numbers, line: line2, ...of(...numbers) };
+    return { text: `${kind}(${numbers.map(String).join(", ")})`, numbers, line: line2, ...of2(...numbers) };
+  }
+  function movedPriors({ components }, kind) {
+    if (components.length > 1) return [];
+    const [first, second] = components[0].numbers;
+    const factors = [0.25, 0.5, 2, 4];
+    const pairs = {
+      Gamma: () => factors.map((factor) => [first, second * factor]),
+      InverseGamma: () => factors.map((factor) => [first, second * factor]),
+      Normal: () => [-2, -1, 1, 2].map((sds) => [first + sds * second, second]),
+      Beta: () => factors.map((factor) => {
+        const odds = first / second * factor;
+        return [odds / (1 + odds), 1 / (1 + odds)].map((share3) => Number(((first + second) * share3).toPrecision(4)));
+      })
+    }[kind];
+    const [low, high] = LIMITS2.concentration;
+    const isKept = (numbers) => kind !== "Beta" || numbers.every((value) => value >= low && value <= high);
+    return (pairs?.() ?? []).filter(isKept).map((numbers) => parsePrior(`${kind}(${numbers.join(", ")})`, kind));
   }
   function conjugate(kind, numbers) {
     return KINDS[kind].of(...numbers);
@@ -3165,11 +3249,7 @@
     const prior = parsePrior(options.prior ?? family.defaultPrior(known), family.prior);
     const line2 = LINES2[prior.line];
     const nPrior = nPriorOf(statistic, release, options);
-    const noisy = noisySums(statistic, values, release.n);
-    const exact = projected(statistic, noisy, known, release.n);
-    const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
-    const starts = updated.map((one) => one.start);
-    const likelihoodOf2 = (ofN) => options.kept.of(`${ofN.low} ${ofN.text}`, () => new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
+    const { noisy, exact, updated, starts, likelihoodOf: likelihoodOf2 } = termsOf(statistic, values, release, prior, options.kept);
     const plain = options.method === PLUG_IN ? plugIn(line2, prior, updated, starts) : noiseAware(line2, prior, starts, nPrior, likelihoodOf2);
     const clipping = clippingOf(family, known, plain, options, shown(statistic.name));
     const distribution = clipping === "modelled" ? withClipping(line2, prior, { exact, starts }, known.upper, shown(statistic.name), () => options.kept.of(`clipped ${nPrior.text}`, () => new TabulatedLikelihood(new ClippedLikelihood(family.clippedRecord(known), noisy, nPrior), starts[0].width))) : restricted(family, known, plain, { method: options.method, clipping });
@@ -3184,13 +3264,81 @@
       judge: () => conflictOf(statistic, values, release, { line: line2, prior, clipping })
     });
   }
+  function termsOf(statistic, values, release, prior, kept2) {
+    const family = ONE_SUM[statistic.family];
+    const known = knownOf(statistic);
+    const noisy = noisySums(statistic, values, release.n);
+    const exact = projected(statistic, noisy, known, release.n);
+    const updated = prior.components.map(({ numbers }) => conjugate(family.prior, family.update(numbers, exact.n, exact.total, known)));
+    const starts = updated.map((one) => one.start);
+    const likelihoodOf2 = (ofN) => kept2.of(`${ofN.low} ${ofN.text}`, () => new TabulatedLikelihood(new Likelihood(family.total(known, noisy.step), noisy, ofN), starts[0].width));
+    return { noisy, exact, updated, starts, likelihoodOf: likelihoodOf2 };
+  }
+  function evidenceOf(statistic, values, release, priors, nPrior, kept2) {
+    return priors.map(
+      (prior) => kept2.of(`evidence ${nPrior.text} ${prior.text}`, () => {
+        mayPause();
+        const { starts, likelihoodOf: likelihoodOf2 } = termsOf(statistic, values, release, prior, kept2);
+        const { logMass } = noiseAware(LINES2[prior.line], prior, starts, nPrior, likelihoodOf2);
+        kept2.finish();
+        stepDone();
+        return { logMass };
+      }).logMass
+    );
+  }
+  function oneSumTogether(statistic, valuesOf, nCells, release, options, keptOf) {
+    const family = ONE_SUM[statistic.family];
+    const known = knownOf(statistic);
+    const usual = parsePrior(family.defaultPrior(known), family.prior);
+    const stated = options.prior === void 0 ? usual : parsePrior(options.prior, family.prior);
+    if (stated.text === usual.text) return together([], stated.text, 0, nCells);
+    const moved = movedPriors(stated, family.prior);
+    const others2 = [usual, ...moved];
+    const nPrior = nPriorOf(statistic, release, { ...options, method: NOISE_AWARE });
+    const cells = evenly(nCells, options.most ?? (moved.length === 0 ? MOST2 : MOST_MOVED));
+    const sums = others2.map(() => 0);
+    for (const cell of cells) {
+      const [first, ...further] = evidenceOf(statistic, valuesOf(cell), release, [stated, ...others2], nPrior, keptOf(cell));
+      further.forEach((log, i) => sums[i] += log - first);
+    }
+    let within2 = 0;
+    if (family.limits) {
+      const starts = stated.components.map(({ start: start2 }) => start2);
+      const prior = LineDistribution.of(LINES2[stated.line], stated.log, starts, stated.farthest);
+      const [low, high] = family.limits(known);
+      within2 = Math.log(Math.max(prior.below(high) - prior.below(low), Number.MIN_VALUE));
+    }
+    const named = others2.map(({ text }, i) => ({
+      alternative: i === 0 ? `the default prior, ${text},` : text,
+      logBayesFactor: sums[i] + cells.length * within2 - Math.log(others2.length)
+    }));
+    return together(named, stated.text, cells.length, nCells);
+  }
+  var of = (mean, variance, third) => ({ mean, variance, third });
+  var trials = (count2) => (p) => of(count2 * p, count2 * p * (1 - p), count2 * p * (1 - p) * (1 - 2 * p));
+  var failures2 = (successes2) => (p) => {
+    const mean = successes2 * (1 - p) / p;
+    return of(mean, mean / p, mean * (2 - p) / p ** 2);
+  };
+  var gamma = (shape) => (scale2) => of(shape * scale2, shape * scale2 ** 2, 2 * shape * scale2 ** 3);
+  var waiting = (shape) => (rate2) => gamma(shape)(1 / rate2);
   var RECORDS = {
-    bernoulli: (p) => ({ mean: p, variance: p * (1 - p), third: p * (1 - p) * (1 - 2 * p) }),
-    poisson: (rate2) => ({ mean: rate2, variance: rate2, third: rate2 })
+    bernoulli: () => trials(1),
+    binomial: (known) => trials(known.upper),
+    poisson: () => (rate2) => of(rate2, rate2, rate2),
+    geometric: () => failures2(1),
+    negative_binomial: (known) => failures2(known.constants.successes),
+    exponential: () => waiting(1),
+    gamma: (known) => waiting(known.constants.shape),
+    weibull: () => waiting(1),
+    pareto: () => waiting(1),
+    laplace: () => gamma(1),
+    normal_known_mean: () => (variance) => gamma(0.5)(2 * variance),
+    normal_known_variance: (known) => (mean) => of(mean, known.constants.variance, 0)
   };
   function conflictOf(statistic, values, release, { line: line2, prior, clipping }) {
-    const record = RECORDS[statistic.family];
-    if (!record || clipping === "modelled") return null;
+    if (clipping === "modelled") return null;
+    const record = RECORDS[statistic.family](knownOf(statistic));
     const starts = prior.components.map(({ start: start2 }) => start2);
     const worlds = worldsOf(LineDistribution.of(line2, prior.log, starts));
     const parts = worlds.map(({ value, weight }) => ({ ...record(value), weight }));
@@ -3233,12 +3381,12 @@
     return distribution;
   }
   function noiseAware(line2, prior, starts, nPrior, likelihoodOf2) {
-    const of = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts, prior.farthest);
+    const of2 = (likelihood2) => LineDistribution.of(line2, (t) => prior.log(t) + likelihood2.at(t), starts, prior.farthest);
     const likelihood = likelihoodOf2(nPrior);
-    const distribution = of(likelihood);
+    const distribution = of2(likelihood);
     const ofNone = likelihood.ofNone - distribution.logMass;
     if (Number.isFinite(distribution.sd) || ofNone === -Infinity || ofNone > Math.log(LEAST_SHARE)) return distribution;
-    return of(likelihoodOf2({ ...nPrior, low: 1 }));
+    return of2(likelihoodOf2({ ...nPrior, low: 1 }));
   }
   function projected({ family, design }, { values: [first, second], reach: reach2, step }, { lower }, publicN) {
     if (family === "bernoulli" && design !== "minimal") {
@@ -3472,11 +3620,11 @@
   function* convolved(a, b) {
     const [long, short] = a.values.length > b.values.length ? [a, b] : [b, a];
     const values = new Float64Array(long.values.length + short.values.length - 1);
-    const together = Math.ceil(PRODUCTS_TOGETHER / long.values.length);
+    const together2 = Math.ceil(PRODUCTS_TOGETHER / long.values.length);
     for (let i = 0; i < short.values.length; i += 1) {
       const weight = short.values[i];
       if (weight > 0) for (let j = 0; j < long.values.length; j += 1) values[i + j] += weight * long.values[j];
-      if (i % together === together - 1) yield;
+      if (i % together2 === together2 - 1) yield;
     }
     let top = 0;
     for (const value of values) top = Math.max(top, value);
@@ -3559,6 +3707,7 @@
       this.nCells = manifest.cells;
       this.values = /* @__PURE__ */ new Map();
       this.kept = new KeptWork();
+      this.keptOfAll = new KeptWork(12 * MOST_MOVED);
       manifest.statistics.forEach((statistic, i) => {
         if (!wanted.has(statistic.name)) return;
         this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
@@ -3683,6 +3832,29 @@
         for (const parameter of parameters ?? found.parameters) found.marginal(parameter);
         return found;
       }, pause);
+    }
+    /**
+     * Whether all cells together contradict a prior that no cell alone may contradict, as Python judges it; null where
+     * this reader does not judge. The default prior is what others are compared with, and is never contradicted.
+     *
+     * @param {string} statistic
+     * @param {{prior?: string, nPrior?: string | number, most?: number}} [options] `most`: cells that are compared.
+     */
+    conflict(statistic, options = {}) {
+      const entry = this.noisy(statistic);
+      if (!hasPosterior(entry) || !Object.hasOwn(ONE_SUM, entry.family)) return null;
+      const width2 = entry.components.length;
+      const valuesOf = (cell) => [...this.values.get(statistic).slice(cell * width2, (cell + 1) * width2)];
+      const keptOf = (cell) => ({
+        of: (key, make) => this.keptOfAll.of(`${cell} ${key} ${statistic}`, make),
+        finish: () => this.keptOfAll.finish()
+      });
+      const { n, max_total_rows: maxTotalRows } = this.manifest;
+      return oneSumTogether(entry, valuesOf, this.nCells, { n, maxTotalRows }, options, keptOf);
+    }
+    /** The same in slices, as `posteriorInSlices`. */
+    conflictInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+      return inSlices(() => this.conflict(statistic, options), pause);
     }
     /**
      * The draws of a posterior sample, in the parameter's unit: one row for each cell and draw.
@@ -3950,6 +4122,328 @@
     return { reason: found.reason, created: found.created };
   }
 
+  // explorer/moments.js
+  var KIND = "NormalInverseGamma";
+  var [PLACES, STEPS_OF_SD, MOST_ROUNDS] = [201, 6, 40];
+  var LEAST2 = 1e-6;
+  var [FALLEN, OPEN] = [23, 1e-5];
+  var ORDER = 6;
+  function momentsPosterior(table2, index, released, { method, prior: text, nPrior }) {
+    const { centre, half_range: half } = table2;
+    const prior = parsePrior(text ?? `ScaleMixture(${centre - half}, ${centre + half})`, KIND);
+    const parts = prior.components.map(({ logShare, numbers: [loc, precision, concentration, scale2] }) => ({
+      logShare,
+      loc: (loc - centre) / half,
+      precision,
+      concentration,
+      scale: scale2 / half ** 2
+    }));
+    if (nPrior !== void 0) {
+      throw new ReleaseError("usage", "this page's table of likelihoods is of the default prior of the number of records");
+    }
+    const cell = method === PLUG_IN ? null : table2.cells[index];
+    if (cell === null && method !== PLUG_IN) {
+      throw new ReleaseError("resolution", "the noise leaves too much open in this cell for a table that a page can carry");
+    }
+    const likelihood = cell === null ? exactly(released.estimates, centre, half) : tabulated2(cell);
+    const grid = resolved(likelihood, parts);
+    return new MomentsPosterior({
+      prior,
+      parts,
+      grid,
+      unit: { centre, half },
+      names: released.names,
+      method,
+      nPrior: method === NOISE_AWARE ? table2.n_prior : null,
+      judge: () => conflictOf2(released, prior)
+    });
+  }
+  function exactly({ n: records2, total, squares }, centre, half) {
+    const n = Math.max(records2, 0);
+    const t = Math.min(Math.max((total - centre * records2) / half, -n), n);
+    const least = n > 0 ? t * t / n : 0;
+    const q = Math.min(Math.max((squares - 2 * centre * total + centre ** 2 * records2) / half ** 2, least), Math.max(n, least));
+    const mean = n > 0 ? t / n : 0;
+    const sd = Math.max(Math.sqrt(n > 0 ? q / n - mean * mean : 0), 1e-3);
+    const wide = sd / Math.sqrt(n + 1);
+    return {
+      window: [
+        [mean - 9 * wide, mean + 9 * wide],
+        [Math.log(sd) - 9 * wide / sd, Math.log(sd) + 9 * wide / sd].map((end) => Math.min(Math.max(end, Math.log(LEAST2)), 7))
+      ],
+      limits: [
+        [-1e3, 1e3],
+        [Math.log(LEAST2), 7]
+      ],
+      isBounded: false,
+      at: (means, logs) => logs.map((log) => {
+        const v = Math.exp(2 * log);
+        return Float64Array.from(means, (m) => -(n * Math.log(v) + (q - 2 * m * t + n * m * m) / v) / 2);
+      })
+    };
+  }
+  function tabulated2({ mean, sd, size, values }) {
+    const bytes = Uint8Array.from(atob(values), (sign) => sign.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    const nats = Array.from(
+      { length: size },
+      (_, row3) => Float64Array.from({ length: size }, (_2, column) => view.getInt16(2 * (row3 * size + column), true) / 1e3)
+    );
+    const across = ([low, high], place) => (place - low) / (high - low) * (size - 1);
+    const ends2 = [mean, sd.map((end) => Math.log(Math.max(end, LEAST2)))];
+    return {
+      window: ends2,
+      limits: ends2,
+      isBounded: true,
+      at(means, logs) {
+        const rows = means.map((place) => nearest(across(mean, place), size));
+        const columns = logs.map((log) => nearest(across(sd, Math.exp(log)), size));
+        const between = rows.map(
+          ({ first, weights }) => Float64Array.from({ length: size }, (_, column) => weights.reduce((sum, weight, k) => sum + weight * nats[first + k][column], 0))
+        );
+        return columns.map(
+          ({ first, weights }) => Float64Array.from(between, (row3) => weights.reduce((sum, weight, k) => sum + weight * row3[first + k], 0))
+        );
+      }
+    };
+  }
+  function nearest(position, size) {
+    const first = Math.min(Math.max(Math.floor(position) - 2, 0), size - ORDER);
+    const weights = Array.from({ length: ORDER }, (_, k) => {
+      let weight = 1;
+      for (let other = 0; other < ORDER; other += 1) {
+        if (other !== k) weight *= (position - first - other) / (k - other);
+      }
+      return weight;
+    });
+    return { first, weights };
+  }
+  function priorAt(parts, log) {
+    const v = Math.exp(2 * log);
+    const terms = parts.map(({ logShare, loc, precision, concentration: a, scale: scale2 }) => ({
+      loc,
+      bend: precision / v / 2,
+      top: logShare + a * Math.log(scale2) - logGamma(a) - a * Math.log(v) - scale2 / v + 0.5 * Math.log(precision / (2 * Math.PI * v)) + Math.LN2
+    }));
+    const highest3 = Math.max(...terms.map(({ top }) => top));
+    return (mean) => {
+      let sum = 0;
+      for (const { loc, bend, top } of terms) sum += Math.exp(top - highest3 - bend * (mean - loc) ** 2);
+      if (sum > 0) return highest3 + Math.log(sum);
+      return Math.max(...terms.map(({ loc, bend, top }) => top - bend * (mean - loc) ** 2));
+    };
+  }
+  var even = ([low, high]) => Array.from({ length: PLACES }, (_, i) => low + (high - low) * i / (PLACES - 1));
+  function resolved(likelihood, parts) {
+    let window = likelihood.window.map((ends2) => [...ends2]);
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      const grid = weighed(likelihood, parts, window);
+      const next = window.map((ends2, side) => fitting(ends2, likelihood.limits[side], grid.sides[side]));
+      if (next.every((ends2, side) => ends2 === window[side])) {
+        require2(grid, likelihood);
+        return grid;
+      }
+      window = next;
+    }
+    throw tooFar();
+  }
+  function fitting(ends2, [least, most], { density, sd, places }) {
+    const top = density.reduce((high2, value) => Math.max(high2, value), 0);
+    const level = top * Math.exp(-FALLEN);
+    const width2 = ends2[1] - ends2[0];
+    const low = density[0] > level && ends2[0] > least ? Math.max(ends2[0] - width2 / 2, least) : ends2[0];
+    const high = density.at(-1) > level && ends2[1] < most ? Math.min(ends2[1] + width2 / 2, most) : ends2[1];
+    if (low !== ends2[0] || high !== ends2[1]) return [low, high];
+    const step = width2 / (PLACES - 1);
+    if (sd > STEPS_OF_SD * step) return ends2;
+    const first = density.findIndex((value) => value > level);
+    const last = density.findLastIndex((value) => value > level);
+    const nearer = [places[Math.max(first - 1, 0)], places[Math.min(last + 1, PLACES - 1)]];
+    return nearer[1] - nearer[0] > 0.8 * width2 ? ends2 : nearer;
+  }
+  function weighed(likelihood, parts, window) {
+    const [means, logs] = window.map(even);
+    const nats = likelihood.at(means, logs);
+    const step = logs[1] - logs[0];
+    let top = -Infinity;
+    nats.forEach((row3, j) => {
+      const prior = priorAt(parts, logs[j]);
+      for (let i = 0; i < PLACES; i += 1) {
+        row3[i] += prior(means[i]);
+        if (row3[i] > top) top = row3[i];
+      }
+    });
+    const [ofMean, ofSd] = [new Float64Array(PLACES), new Float64Array(PLACES)];
+    nats.forEach((row3, j) => {
+      for (let i = 0; i < PLACES; i += 1) {
+        let weight = Math.exp(row3[i] - top);
+        if (likelihood.isBounded) {
+          const most = Math.log(1 - means[i] ** 2) / 2;
+          weight *= Math.min(Math.max((most - logs[j]) / step + 0.5, 0), 1);
+        }
+        ofMean[i] += weight;
+        ofSd[j] += weight;
+      }
+    });
+    return { sides: [new Side(means, ofMean), new Side(logs, ofSd)] };
+  }
+  function require2({ sides }, { limits, isBounded }) {
+    const natural = [
+      [-1, 1],
+      [Math.log(LEAST2), 0]
+    ];
+    sides.forEach(({ places, density }, side) => {
+      const total = density.reduce((sum, value) => sum + value, 0);
+      [0, 1].forEach((end) => {
+        const at = end === 0 ? 0 : PLACES - 1;
+        const isOpen = places[at] === limits[side][end] && !(isBounded && limits[side][end] === natural[side][end]);
+        if (isOpen && density[at] > OPEN * total) throw tooFar();
+      });
+      if (!(total > 0)) throw tooFar();
+    });
+  }
+  function tooFar() {
+    return new ReleaseError(
+      "resolution",
+      "this prior and what was released are too far apart for the table of likelihoods that the page carries"
+    );
+  }
+  var Side = class {
+    constructor(places, density) {
+      this.places = places;
+      this.density = density;
+      this.step = places[1] - places[0];
+      const at = (i) => density[Math.min(Math.max(i, 0), density.length - 1)];
+      this.below = new Float64Array(places.length);
+      for (let i = 0; i + 1 < places.length; i += 1) {
+        const area = (13 * (at(i) + at(i + 1)) - at(i - 1) - at(i + 2)) / 24;
+        this.below[i + 1] = this.below[i] + Math.max(area, 0);
+      }
+      this.total = this.below.at(-1);
+      this.mean = this.average((value) => value);
+      this.sd = Math.sqrt(this.average((value) => (value - this.mean) ** 2));
+    }
+    average(of2) {
+      const sum = this.density.reduce((all, value) => all + value, 0);
+      return this.density.reduce((all, value, i) => all + value * of2(this.places[i]), 0) / sum;
+    }
+    quantile(share3) {
+      const wanted = share3 * this.total;
+      let [low, high] = [0, this.below.length - 1];
+      while (high - low > 1) {
+        const middle = low + high >> 1;
+        if (this.below[middle] <= wanted) low = middle;
+        else high = middle;
+      }
+      const [a, b] = [this.density[low], this.density[low + 1]];
+      const part = (wanted - this.below[low]) / (this.below[low + 1] - this.below[low] || 1);
+      const area = part * (a + b) / 2;
+      const away = area / (a / 2 + Math.sqrt(Math.max(a * a / 4 + (b - a) * area / 2, 0)) || 1);
+      return this.places[low] + Math.min(Math.max(away, 0), 1) * this.step;
+    }
+    /** The density at a place, by the cubic through the four nearest. */
+    at(place) {
+      const position = (place - this.places[0]) / this.step;
+      const first = Math.floor(position);
+      if (first < 0 || first >= this.places.length - 1) return 0;
+      const t = position - first;
+      const [before, left, right, after] = [-1, 0, 1, 2].map(
+        (k) => this.density[Math.min(Math.max(first + k, 0), this.density.length - 1)]
+      );
+      const value = left + t / 2 * (right - before + t * (2 * before - 5 * left + 4 * right - after + t * (3 * (left - right) + after - before)));
+      return Math.max(value, 0) / (this.total * this.step);
+    }
+  };
+  var MomentsPosterior = class {
+    constructor({ prior, parts, grid, unit, names, method, nPrior, judge }) {
+      Object.assign(this, { parts, unit, method, nPrior, judge });
+      this.parameters = names;
+      this.prior = prior.text;
+      this.clipping = "ignored";
+      this.defaultInterval = CENTRAL;
+      [this.ofMean, this.ofLog] = grid.sides;
+    }
+    get conflict() {
+      this.found ??= { conflict: this.judge() };
+      return this.found.conflict;
+    }
+    isMean(parameter) {
+      return this.parameters.indexOf(parameter) === 0;
+    }
+    mean(parameter) {
+      const { centre, half } = this.unit;
+      return this.isMean(parameter) ? centre + half * this.ofMean.mean : half ** 2 * this.ofLog.average((log) => Math.exp(2 * log));
+    }
+    sd(parameter) {
+      const { half } = this.unit;
+      if (this.isMean(parameter)) return half * this.ofMean.sd;
+      const mean = this.ofLog.average((log) => Math.exp(2 * log));
+      return half ** 2 * Math.sqrt(this.ofLog.average((log) => (Math.exp(2 * log) - mean) ** 2));
+    }
+    quantile(share3, parameter) {
+      const { centre, half } = this.unit;
+      return this.isMean(parameter) ? centre + half * this.ofMean.quantile(share3) : half ** 2 * Math.exp(2 * this.ofLog.quantile(share3));
+    }
+    interval(mass, parameter, kind = this.defaultInterval) {
+      return intervalOf((share3) => this.quantile(share3, parameter), mass, kind, this.isMean(parameter) ? [-Infinity, Infinity] : [0, Infinity]);
+    }
+    density(parameter, values) {
+      const { centre, half } = this.unit;
+      if (this.isMean(parameter)) return Float64Array.from(values, (value) => this.ofMean.at((value - centre) / half) / half);
+      return Float64Array.from(values, (value) => value > 0 ? this.ofLog.at(Math.log(value / half ** 2) / 2) / (2 * value) : 0);
+    }
+    priorDensity(parameter, values) {
+      const { centre, half } = this.unit;
+      const of2 = this.isMean(parameter) ? meanOfPrior : varianceOfPrior;
+      const unit = this.isMean(parameter) ? half : half ** 2;
+      return Float64Array.from(values, (value) => {
+        const place = this.isMean(parameter) ? (value - centre) / half : value / half ** 2;
+        return this.parts.reduce((sum, part) => sum + Math.exp(part.logShare + of2(part, place)), 0) / unit;
+      });
+    }
+  };
+  function meanOfPrior({ loc, precision, concentration: a, scale: scale2 }, mean) {
+    const width2 = scale2 / (a * precision);
+    const constant = logGamma(a + 0.5) - logGamma(a) - 0.5 * Math.log(2 * a * Math.PI * width2);
+    return constant - (a + 0.5) * Math.log1p((mean - loc) ** 2 / (2 * a * width2));
+  }
+  function varianceOfPrior({ concentration: a, scale: scale2 }, variance) {
+    if (!(variance > 0)) return -Infinity;
+    return a * Math.log(scale2) - logGamma(a) - (a + 1) * Math.log(variance) - scale2 / variance;
+  }
+  function conflictOf2({ statistic, values, publicN }, { components, text }) {
+    const pairs = components.flatMap(({ logShare, numbers: [loc, precision, concentration, scale2] }) => {
+      const { log, start: start2 } = conjugate("InverseGamma", [concentration, scale2]);
+      const variances = LineDistribution.of(LINES2.positive, log, [start2]);
+      return LEVELS3.flatMap(({ share: share3, weight }) => {
+        const variance = variances.quantile(share3);
+        return NORMALS.map(({ away, chance: chance2 }) => ({
+          weight: Math.exp(logShare) * weight * chance2,
+          mean: loc + Math.sqrt(variance / precision) * away,
+          variance
+        }));
+      });
+    }).filter(({ weight }) => weight > 1e-17);
+    const parts = {
+      total: ({ weight, mean, variance }) => ({ weight, mean, variance, third: 0 }),
+      total_of_squares: ({ weight, mean, variance: v }) => ({
+        weight,
+        mean: v + mean ** 2,
+        variance: 2 * v * (v + 2 * mean ** 2),
+        third: 8 * v ** 2 * (v + 3 * mean ** 2)
+      })
+    };
+    const names = statistic.quantities.map(({ name }) => name).filter((name) => name !== "n");
+    return judged(statistic, values, publicN, (place) => pairs.map(parts[names[place]]), text);
+  }
+  var LEVELS3 = Array.from({ length: 52 }, (_, i) => {
+    const share3 = (logit) => 1 / (1 + Math.exp(-logit));
+    return { share: share3(i - 25.5), weight: share3(i - 25) - share3(i - 26) };
+  });
+  var NORMALS = Array.from({ length: 33 }, (_, i) => ({ away: (i - 16) / 2, chance: Math.exp(-0.5 * ((i - 16) / 2) ** 2) }));
+  var ALL = NORMALS.reduce((sum, { chance: chance2 }) => sum + chance2, 0);
+  for (const one of NORMALS) one.chance /= ALL;
+
   // explorer/state.js
   var MARK = "#explorer&";
   var MASS = 0.95;
@@ -4009,6 +4503,7 @@
 
   // explorer/reading.js
   var MOST_KEPT2 = 60;
+  var MOST_TOGETHER = 36;
   function reading(page) {
     const opened = /* @__PURE__ */ new Map();
     const kept2 = /* @__PURE__ */ new Map();
@@ -4028,18 +4523,42 @@
           if (prior) asked.prior = prior;
           if (parameters) asked.parameters = parameters;
           if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
-          const found = await (await release(statistic)).posteriorInSlices(statistic, asked, pause);
+          const opened2 = await release(statistic);
+          const table2 = page.likelihoods[statistic];
+          const found = table2 === void 0 ? await opened2.posteriorInSlices(statistic, asked, pause) : ofMoments(opened2, statistic, table2, asked);
           if (kept2.size >= MOST_KEPT2) kept2.delete(kept2.keys().next().value);
           kept2.set(key, found);
         }
         return kept2.get(key);
       },
       entries: (posterior, statistic) => entriesOf(posterior, statistic, page.words),
+      /** Whether all cells together contradict a prior; null where that is not judged. */
+      async together(statistic, { prior, nPrior }, pause) {
+        if (page.likelihoods[statistic] !== void 0) return null;
+        const asked = { most: MOST_TOGETHER, prior };
+        if (nPrior) asked.nPrior = nPrior;
+        return (await release(statistic)).conflictInSlices(statistic, asked, pause);
+      },
       /** What was released of one cell: quantities with the standard deviations of their noise. */
       async table(statistic, cell) {
         return (await release(statistic)).table(statistic, whereOf(page, cell));
       }
     };
+  }
+  function ofMoments(release, statistic, table2, asked) {
+    if (table2.reason) throw new ReleaseError("statistic", table2.reason);
+    const entry = release.noisy(statistic);
+    const [index] = release.selected(asked.where);
+    const width2 = entry.components.length;
+    const estimates = Object.fromEntries(release.table(statistic, asked.where).map(({ quantity: quantity2, estimate: estimate2 }) => [quantity2, estimate2]));
+    const released = {
+      statistic: entry,
+      values: [...release.values.get(statistic).slice(index * width2, (index + 1) * width2)],
+      publicN: entry.design === "minimal" ? release.manifest.n : null,
+      names: entry.family === "lognormal" ? ["log_mean", "log_variance"] : ["mean", "variance"],
+      estimates: { n: estimates.n, total: estimates.total, squares: estimates.total_of_squares }
+    };
+    return momentsPosterior(table2, index, released, asked);
   }
   function entriesOf(posterior, statistic, words) {
     return posterior.parameters.map((key, index) => {
@@ -4096,8 +4615,8 @@
     await pause();
     const entries = reader.entries(plugIn2, statistic);
     const entry = entries.find(({ key }) => key === question.shown) ?? entries[0];
-    const side = (kind, of) => {
-      const law = lawOf(of, entry);
+    const side = (kind, of2) => {
+      const law = lawOf(of2, entry);
       return { kind, law, interval: law.interval(mass) };
     };
     const known = { question, statistic, entries, entry, contrast: void 0 };
@@ -4397,7 +4916,7 @@
 
   // explorer/picture.js
   var [HIGHEST, BEYOND] = [1.8, 3];
-  var MARGIN = { top: 14, right: 14, bottom: 46, left: 14 };
+  var MARGIN = { top: 26, right: 14, bottom: 46, left: 14 };
   function draw(node, { points, range, axis, title, description, width: width2, curves }) {
     const height = width2 < 480 ? 250 : 330;
     const inner = { width: width2 - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
@@ -4411,16 +4930,17 @@
       svg("title", {}, title),
       svg("desc", {}, description),
       axisOf(range, x, bottom, axis, width2),
+      svg("text", { class: "axis-name", x: MARGIN.left, y: 12, "aria-hidden": "true" }, "density"),
       curves.map((curve) => shade(curve, points, x, y, bottom)),
       curves.map((curve) => svg("path", { class: `curve curve-${curve.kind}`, d: line(points, curve.densities, x, y) })),
       curves.filter(({ interval }) => interval !== null).map((curve, row3) => bar(curve, range, x, bottom - 5 - row3 * 9))
     );
   }
   function highest2(curves) {
-    const of = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
-    const aware = of(curves.filter(({ interval }) => interval !== null));
-    const posterior = of(curves.filter(({ kind }) => kind !== "prior"));
-    return aware > 0 ? Math.min(posterior, HIGHEST * aware) : posterior || of(curves) || 1;
+    const of2 = (some) => Math.max(0, ...some.flatMap(({ densities }) => [...densities].filter(Number.isFinite)));
+    const aware = of2(curves.filter(({ interval }) => interval !== null));
+    const posterior = of2(curves.filter(({ kind }) => kind !== "prior"));
+    return aware > 0 ? Math.min(posterior, HIGHEST * aware) : posterior || of2(curves) || 1;
   }
   function axisOf(range, x, bottom, name, width2) {
     const { values, write } = ticks(...range, width2 < 480 ? 4 : 7);
@@ -4458,7 +4978,7 @@
       "g",
       { class: `bar bar-${kind}`, "aria-hidden": "true" },
       svg("line", { x1: low, x2: high, y1: at, y2: at }),
-      mean !== null && mean >= range[0] && mean <= range[1] ? svg("circle", { cx: x(mean), cy: at, r: 4 }) : null
+      mean !== null && mean >= range[0] && mean <= range[1] ? svg("line", { x1: x(mean), x2: x(mean), y1: at - 5, y2: at + 5 }) : null
     );
   }
   function line(points, densities, x, y) {
@@ -4509,13 +5029,13 @@
     );
   }
   function row({ quantity: quantity2, category, component: component2, labels: labels2, estimate: estimate2, noiseSd }) {
-    const of = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter(
+    const of2 = [category, component2, ...labels2.map(([variable, key]) => `${variable}=${key}`)].filter(
       (part) => part !== null && part !== ""
     );
     return element(
       "tr",
       {},
-      element("th", { scope: "row" }, of.length === 0 ? quantity2 : `${quantity2} of ${of.join(", ")}`),
+      element("th", { scope: "row" }, of2.length === 0 ? quantity2 : `${quantity2} of ${of2.join(", ")}`),
       element("td", {}, written(estimate2, 6)),
       element("td", {}, written(noiseSd, 4))
     );
@@ -4629,6 +5149,7 @@
   var FLAT = 0.015;
   function answers(page) {
     const conflict = element("div", { class: "explorer-conflict", role: "status" });
+    const ofAll = element("div", { class: "explorer-conflict", role: "status" });
     const headline = element("p", { class: "explorer-answer" });
     const picture = svg("svg", { class: "explorer-picture", role: "img" });
     const keys = element("ul", { class: "legend" });
@@ -4638,10 +5159,12 @@
     const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
     const lines = element("div", { class: "explorer-lines" });
     const files = element("p", { class: "explorer-files" });
-    const node = element("div", { class: "explorer-answers" }, conflict, headline, figure, numbers, notes, behind, lines, files);
+    const node = element("div", { class: "explorer-answers" }, conflict, ofAll, headline, figure, numbers, notes, behind, lines, files);
+    node.hidden = true;
     let shown2 = null;
     let range = null;
     let about = "";
+    let judged2 = "";
     behind.addEventListener("toggle", () => shown2 && fillBehind());
     if (typeof ResizeObserver === "function") new ResizeObserver(() => shown2 && paint()).observe(figure);
     function show(answer2) {
@@ -4650,6 +5173,8 @@
       shown2 = answer2;
       node.classList.toggle("is-working", isPart);
       replace(conflict, conflictsOf(page, answer2));
+      if (priorOf(answer2) !== judged2) replace(ofAll);
+      judged2 = priorOf(answer2);
       replace(headline, ...sentence2(page, answer2));
       paint();
       replace(numbers, lawTable(page, answer2), comparisonTable(page, answer2, DIGITS2));
@@ -4660,7 +5185,7 @@
         lines,
         copied("The same in Python", pythonLines(page, answer2.question, parameter)),
         copied("The same on the command line", commandLine(page, answer2.question), commandCode(page, answer2.question)),
-        element("p", { class: "hint" }, agreementOf(answer2))
+        element("p", { class: "hint" }, agreementOf(page, answer2))
       );
       replace(
         files,
@@ -4718,9 +5243,18 @@
     function fillings() {
       return [densityTable(shown2.curves, (kind) => nameOf(page, shown2, kind)), releasedTable(shown2.released)];
     }
+    function together2(found) {
+      if (found === null) {
+        replace(ofAll, shown2.posterior.parameters.length === 1 ? element("p", { class: "hint" }, JUDGING) : null);
+        return;
+      }
+      const isSaid = conflictsOf(page, shown2).length > 0;
+      replace(ofAll, isSaid ? null : found.lines.map((line2) => banner(line2)));
+    }
     return {
       node,
       show,
+      together: together2,
       working: () => node.classList.add("is-working"),
       hide: (isHidden) => node.hidden = isHidden,
       spoken: () => spoken(page, shown2)
@@ -4733,9 +5267,13 @@
   var MODELLED = "Counts beyond the public bound were clipped to it before anything was summed. This posterior takes that into account, as Python's does.";
   var MERGED = "Python and the command line agree with these means to a ten-thousandth of the standard deviation; the ends of their intervals hold the stated probability to about a thousandth, which in a long tail may be a fiftieth of the standard deviation.";
   var CATEGORIES = "Python and the command line agree with these means to a ten-thousandth of the standard deviation. Their interval ends of categories are from 4,000 draws, and differ a little at every call: an end that should leave out 2.5 % leaves out between 2.0 and 3.0 %, nineteen times of twenty. The ends shown here are of the law itself.";
+  var JUDGING = "Whether all cells together contradict this prior is being worked out.";
+  var UNJUDGED = "Whether the prior and what was released contradict each other is not judged here where clipping is modelled; Python does.";
+  var TABLED = "This page carries a table of the likelihood, which Python worked out. Python and the command line agree with these means to 0.006 of the standard deviation, and with the ends of their intervals to 0.03 of it.";
   var DRAWN = "Here a difference is worked out by quadrature, as its mean and standard deviation are in Python and on the command line. Their interval and probability are of draws, and agree up to sampling.";
-  function agreementOf({ statistic, question }) {
+  function agreementOf(page, { statistic, question }) {
     if (question.versus !== null) return DRAWN;
+    if (page.likelihoods[statistic.name]) return TABLED;
     return statistic.family === "categorical" ? CATEGORIES : MERGED;
   }
   function nameOf(page, { question }, kind) {
@@ -4766,9 +5304,9 @@
           `${entry.unit ? ` ${entry.unit}` : ""}, with ${percent} % probability.`
         ];
       }
-      const of = cell === "" ? "" : ` for ${cell}`;
+      const of2 = cell === "" ? "" : ` for ${cell}`;
       return [
-        `With ${percent} % probability, the ${entry.title}${of} lies between `,
+        `With ${percent} % probability, the ${entry.title}${of2} lies between `,
         element("strong", {}, low),
         " and ",
         element("strong", {}, high),
@@ -4793,11 +5331,15 @@
     ];
     return judged2.flatMap(
       ([keys, one]) => (one?.conflict?.lines ?? []).map((line2) => {
-        const of = question.versus === null ? "" : `${inWords(page, keys)}: `;
-        return element("div", { class: "banner" }, element("p", {}, `${of}${line2[0].toUpperCase()}${line2.slice(1)}.`));
+        const of2 = question.versus === null ? "" : `${inWords(page, keys)}: `;
+        return banner(line2, of2);
       })
     );
   }
+  function banner(line2, of2 = "") {
+    return element("div", { class: "banner" }, element("p", {}, `${of2}${line2[0].toUpperCase()}${line2.slice(1)}.`));
+  }
+  var priorOf = ({ statistic, question }) => JSON.stringify([statistic.name, question.prior, question.nPrior]);
   function chance(probability) {
     if (probability < 1e-4) return "below 0.0001";
     return probability > 0.9999 ? "above 0.9999" : brief(probability, 4);
@@ -4822,6 +5364,7 @@
     ];
     return [
       element("p", { class: "hint" }, said.filter(Boolean).join(" ")),
+      posterior.conflict === null ? element("p", { class: "hint" }, UNJUDGED) : null,
       CLIPPING[posterior.clipping] ? element("p", { class: "hint" }, CLIPPING[posterior.clipping]) : null
     ];
   }
@@ -4887,7 +5430,7 @@
 
   // explorer/page-data.js
   function readPage(text) {
-    const { label: label2, uri, manifest, about, files } = JSON.parse(text);
+    const { label: label2, uri, manifest, about, files, likelihoods = {} } = JSON.parse(text);
     const declared = JSON.parse(manifest);
     const words = wordsOf(about);
     return {
@@ -4899,6 +5442,8 @@
       releaseId: declared.release_id,
       nIsPublic: declared.n !== null,
       mostRows: declared.max_total_rows,
+      publicN: declared.n,
+      likelihoods,
       groups: declared.groups.map((one) => ({
         ...group2(one),
         label: words.column(one.column),
@@ -5462,7 +6007,7 @@
       const prior = readPrior(written3);
       const made = prior === null ? "" : `${statistic.name} ${prior.name} ${entry}`;
       if (made !== shown2.made) shown2 = { made, fields: build(prior, statistic, usual, entry) };
-      shown2.fields.forEach(({ field, of }) => field.show(of.value(prior.numbers)));
+      shown2.fields.forEach(({ field, of: of2 }) => field.show(of2.value(prior.numbers)));
       instead.hidden = prior !== null;
     }
     function build(prior, statistic, usual, entry) {
@@ -5473,14 +6018,14 @@
       );
       return fields;
     }
-    function fieldOf(of) {
-      const field = slider(of, (value) => {
+    function fieldOf(of2) {
+      const field = slider(of2, (value) => {
         const prior = current();
-        const next = writePrior({ name: prior.name, numbers: of.change(prior.numbers, value) });
+        const next = writePrior({ name: prior.name, numbers: of2.change(prior.numbers, value) });
         text.put(next);
         change(next);
       });
-      return { field, of };
+      return { field, of: of2 };
     }
     function current() {
       return readPrior(text.value());
@@ -5501,7 +6046,7 @@
     const statistic = choice(
       "Statistic",
       page.statistics.map(({ name }) => ({ value: name, text: page.words.statistic(name) })),
-      (name) => ask({ statistic: name, prior: "", shown: "" })
+      (name) => ask({ statistic: name, prior: "", nPrior: "", shown: "" })
     );
     const first = cellFields(page, (cell) => ask({ cell }));
     const second = cellFields(page, (versus2) => ask({ versus: versus2 }));
@@ -5552,6 +6097,7 @@
         entry.show(question.shown);
         entry.node.hidden = entries.length < 2;
         [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
+        if (count2 !== null && page.likelihoods[declared.name]) count2.node.hidden = true;
         if (isAnswered) {
           const index = Math.max(
             0,
@@ -5667,12 +6213,22 @@
           }
         );
         if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET);
-        prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
+        await judge(statistic, asked, mine);
+        await prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
         });
       } catch (error) {
         if (error instanceof Overtaken || mine !== turn) return;
         await refused4(error, statistic, asked);
       }
+    }
+    async function judge(statistic, asked, mine) {
+      if (mine !== turn || asked.prior === "" || asked.prior === usual.get(statistic.name)) return;
+      const pause = async () => {
+        await nextTask();
+        if (mine !== turn) throw new Overtaken();
+      };
+      answered.together(null);
+      answered.together(await reader.together(statistic.name, asked, pause) ?? { lines: [] });
     }
     async function learn(statistic, cell) {
       const posterior = await reader.posterior(statistic.name, cell, { prior: "", nPrior: "", method: "plug-in", parameters: [] });
