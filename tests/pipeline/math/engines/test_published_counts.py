@@ -77,17 +77,17 @@ def test_posterior_of_a_rate_has_the_moments_of_a_dense_grid(name: str) -> None:
         "rate", Line.LOGARITHM, [[LatentCount(cell)] for cell in cells], log_prior, edges
     )
 
-    rates = np.arange(0.0025, 250.0, 0.005)
+    rates = np.arange(0.025, 220.0, 0.05)
     for row, cell in enumerate(cells):
-        weight = np.exp(plain(cell, rates, 700.0))
+        weight = np.exp(plain(cell, rates, 500.0))
         weight /= weight.sum()
         mean = np.sum(weight * rates)
         sd = math.sqrt(np.sum(weight * (rates - mean) ** 2))
         quantiles = found.distribution.quantiles("rate", [0.025, 0.5, 0.975], 1, np.random.default_rng(0))
         exact = np.interp([0.025, 0.5, 0.975], np.cumsum(weight), rates)
-        assert found.distribution.mean("rate")[row] == pytest.approx(mean, abs=1e-4 * sd)
-        assert found.distribution.sd("rate")[row] == pytest.approx(sd, rel=1e-4)
-        assert quantiles[row] == pytest.approx(exact, abs=0.01)
+        assert found.distribution.mean("rate")[row] == pytest.approx(mean, abs=1e-3 * sd)
+        assert found.distribution.sd("rate")[row] == pytest.approx(sd, rel=1e-3)
+        assert quantiles[row] == pytest.approx(exact, abs=0.06)
 
 
 def test_pooled_cells_multiply_also_where_one_is_far_from_the_others() -> None:
@@ -99,7 +99,7 @@ def test_pooled_cells_multiply_also_where_one_is_far_from_the_others() -> None:
 
     found = parameter_posterior("rate", Line.LOGARITHM, cells, log_prior, edges).distribution
 
-    rates = np.linspace(5.0, 200.0, 20_001)
+    rates = np.linspace(14.0, 30.0, 2001)
     log_weight = 60.0 * plain(near, rates, 1000.0) + plain(far, rates, 1000.0)
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
