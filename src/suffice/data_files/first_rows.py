@@ -77,8 +77,8 @@ def stated_source(data: bytes) -> str:
     """Return what a file that :func:`first_rows` read states of its source; empty where that is nothing."""
     import pyarrow.parquet as pq
 
-    schema = pq.read_schema(io.BytesIO(data))
-    return (schema.metadata or {}).get(b"source", b"").decode("utf-8", errors="replace")
+    stated: dict[bytes, bytes] = pq.read_schema(io.BytesIO(data)).metadata or {}
+    return stated.get(b"source", b"").decode("utf-8", errors="replace")
 
 
 def _places(data: bytes) -> Iterator[tuple[int, int, int]]:

@@ -19,7 +19,7 @@ from suffice.pages.rendering import escape, markup, visible
 from suffice.pipeline.terms.released.table import number_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from markupsafe import Markup
 
@@ -508,56 +508,6 @@ def _chart(parts: Sequence[str], height: int, title: str, description: str) -> M
     return markup(
         f'<svg class="chart" role="img" height="{height}" aria-label="{label}">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{''.join(parts)}</svg>"
-    )
-
-
-def panels_of(
-    by_label: Mapping[str, Sequence[DrawnInterval | None]],
-    places: Sequence[str],
-    axes: tuple[str, str],
-    *,
-    in_logs: bool = False,
-) -> tuple[tuple[str, Markup], ...]:
-    """Return small panels that share their axes, one for each label.
-
-    Parameters
-    ----------
-    by_label : mapping of str to sequence
-        The intervals of each panel, one a place; None leaves a gap.
-    places : sequence of str
-    axes : tuple of str
-        What the places are of, and what the numbers are.
-    in_logs : bool
-        Whether the numbers stand on a logarithmic scale.
-    """
-    shown = [interval for intervals in by_label.values() for interval in intervals]
-    y = common_scale(shown, 3.0, in_logs=in_logs)
-    return tuple(
-        (
-            label,
-            series(
-                places,
-                intervals,
-                title=f"{label} along {axes[0]}",
-                axes=axes,
-                description=_span([interval for interval in intervals if interval is not None]),
-                y=y,
-            ),
-        )
-        for label, intervals in by_label.items()
-    )
-
-
-def _span(intervals: Sequence[DrawnInterval]) -> str:
-    """Say in words what a chart shows; the numbers stand in the table beside it."""
-    shown = [interval for interval in intervals if interval.is_finite]
-    if not shown:
-        return "There is no finite interval."
-    middles = [interval.middle for interval in shown]
-    low, high = min(interval.low for interval in shown), max(interval.high for interval in shown)
-    return (
-        f"{len(shown)} intervals; middles from {number(min(middles))} to {number(max(middles))}, ends from "
-        f"{number(low)} to {number(high)}."
     )
 
 

@@ -88,7 +88,7 @@ def _table(rows: LatentRows) -> dict[str, Any] | None:
     """Return the table of one cell; None where none of these sizes resolves it."""
     ends = _window(rows)
     for size in SIZES:
-        axes = [np.linspace(*end, size) for end in ends]
+        axes = [np.linspace(end[0], end[1], size) for end in ends]
         values = _log_likelihood(rows, *axes)
         if _is_resolved(rows, axes, values):
             steps = np.round((values - np.max(values)) / _UNIT)
@@ -107,11 +107,11 @@ def _window(rows: LatentRows) -> list[Floats]:
     limits = np.array([[-1.0, 1.0], [0.0, 1.0]])
     first, second = rows.ladders
     ladders = first, [np.exp(np.minimum(ladder, 0.0) / 2.0) for ladder in second]
-    edges = tuple(thinned(ladder, *limit) for ladder, limit in zip(ladders, limits, strict=True))
+    edges = thinned(ladders[0], *limits[0]), thinned(ladders[1], *limits[1])
     peak, scale = highest(lambda *places: _log_likelihood(rows, *(place[0] for place in places))[None], edges)
     ends = np.clip(peak[:, None] + scale[:, None] * np.array([-8.0, 8.0]), limits[:, :1], limits[:, 1:])
     for _ in range(_MOST_ROUNDS):
-        axes = [np.linspace(*end, _COARSE) for end in ends]
+        axes = [np.linspace(end[0], end[1], _COARSE) for end in ends]
         fallen = _log_likelihood(rows, *axes)
         fallen = fallen - np.max(fallen)
         profiles = np.max(fallen, axis=1), np.max(fallen, axis=0)
@@ -132,7 +132,8 @@ def _window(rows: LatentRows) -> list[Floats]:
 
 def _log_likelihood(rows: LatentRows, mean: Floats, sd: Floats) -> Floats:
     """Return log L at means and standard deviations, in half ranges: (n_means, n_sds)."""
-    return rows.log_likelihood(mean[None], 2.0 * np.log(np.maximum(sd, _LEAST))[None])[0]
+    values: Floats = rows.log_likelihood(mean[None], 2.0 * np.log(np.maximum(sd, _LEAST))[None])[0]
+    return values
 
 
 def _is_resolved(rows: LatentRows, axes: list[Floats], values: Floats) -> bool:

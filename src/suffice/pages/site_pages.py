@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
-from suffice.pages.drawing import DrawnInterval, panels_of
+from suffice.pages.drawing import DrawnInterval
 from suffice.pages.release_page import Link, Site, table_rows
 from suffice.pages.rendering import render, visible
+from suffice.pages.statistic_picture import panels_of
 from suffice.pages.statistic_view import SAMPLE
 from suffice.pipeline.spec.about import read_about
 from suffice.pipeline.terms.declaration.wording import counted

@@ -12,17 +12,17 @@ from suffice.pages.drawing import (
     Scale,
     common_scale,
     number,
-    panels_of,
     points,
     row,
     row_axis,
+    series,
 )
 from suffice.pages.posterior_figures import ranked
 from suffice.pages.rendering import markup
 from suffice.pages.statistic_view import MASS, POSTERIOR, SAMPLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -176,6 +176,56 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | 
     ]
     return tuple(
         panel for several in together for panel in panels_of(several, named, axes, in_logs=view.in_logs)
+    )
+
+
+def panels_of(
+    by_label: Mapping[str, Sequence[DrawnInterval | None]],
+    places: Sequence[str],
+    axes: tuple[str, str],
+    *,
+    in_logs: bool = False,
+) -> tuple[tuple[str, Markup], ...]:
+    """Return small panels that share their axes, one for each label.
+
+    Parameters
+    ----------
+    by_label : mapping of str to sequence
+        The intervals of each panel, one a place; None leaves a gap.
+    places : sequence of str
+    axes : tuple of str
+        What the places are of, and what the numbers are.
+    in_logs : bool
+        Whether the numbers stand on a logarithmic scale.
+    """
+    shown = [interval for intervals in by_label.values() for interval in intervals]
+    y = common_scale(shown, 3.0, in_logs=in_logs)
+    return tuple(
+        (
+            label,
+            series(
+                places,
+                intervals,
+                title=f"{label} along {axes[0]}",
+                axes=axes,
+                description=_span([interval for interval in intervals if interval is not None]),
+                y=y,
+            ),
+        )
+        for label, intervals in by_label.items()
+    )
+
+
+def _span(intervals: Sequence[DrawnInterval]) -> str:
+    """Say in words what a chart shows; the numbers stand in the table beside it."""
+    shown = [interval for interval in intervals if interval.is_finite]
+    if not shown:
+        return "There is no finite interval."
+    middles = [interval.middle for interval in shown]
+    low, high = min(interval.low for interval in shown), max(interval.high for interval in shown)
+    return (
+        f"{len(shown)} intervals; middles from {number(min(middles))} to {number(max(middles))}, ends from "
+        f"{number(low)} to {number(high)}."
     )
 
 

@@ -61,7 +61,7 @@ class Intervals:
 
     def take(self, rows: Cells) -> Self:
         """Return some of the rows."""
-        return _taken(self, rows)
+        return dataclasses.replace(self, **_taken(self, rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +86,12 @@ class Curves:
 
     def take(self, rows: Cells) -> Self:
         """Return some of the rows."""
-        return _taken(self, rows)
+        return dataclasses.replace(self, **_taken(self, rows))
 
 
-def _taken(kind: Any, rows: Cells) -> Any:
+def _taken(kind: Intervals | Curves, rows: Cells) -> dict[str, Any]:
     values = {field.name: getattr(kind, field.name) for field in dataclasses.fields(kind)}
-    return dataclasses.replace(
-        kind, **{name: value[rows] for name, value in values.items() if isinstance(value, np.ndarray)}
-    )
+    return {name: value[rows] for name, value in values.items() if isinstance(value, np.ndarray)}
 
 
 def draw_intervals(axis: Axes, labels: Sequence[str], kinds: Sequence[Intervals]) -> None:
@@ -220,7 +218,7 @@ def draw_series(axis: Axes, keys: Sequence[str], kinds: Sequence[Intervals]) -> 
     _legend(axis, [kind.label for kind in kinds])
 
 
-def _grouped(tick: float, _: int) -> str:
+def _grouped(tick: float, _: float) -> str:
     """Write a number of an axis with its thousands set apart."""
     return f"{tick:,.10g}"
 
