@@ -3,8 +3,8 @@
 PYTHONPATH=tests python benchmarks/soak.py [--specs 8] [--every 60] [--minutes 30] [--processes 4]
 
 A real server of Prefect, and ``python -m suffice.flows.serve`` with several specs. Their windows of three
-days were all missed, and so were amendments: the first run of each catches up on them. The next window and
-the next amendment fall due while all this runs. The other runs find nothing to do.
+days were all missed: the first run of each catches up on them. The next window, and an amendment of the last
+that was missed, fall due while all this runs. The other runs find nothing to do.
 Printed are processes and memory of `serve` and all its children by minute, and what is verified at the end.
 """
 
@@ -61,7 +61,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print(versions())
     with TemporaryDirectory(prefix="soak-") as name:
-        directory = Path(name)
+        directory, began = Path(name), datetime.now(UTC)
         specs = write_specs(directory, arguments.specs)
         (directory / "prefect").mkdir()
         with running_server(directory / "prefect") as server:
@@ -96,7 +96,7 @@ def main() -> None:
             )
             print(f"suffice {' '.join(words[:2])}: exit {verified.returncode}")
             broken = broken or verified.returncode != 0
-        due = editions(specs[0], datetime.now(UTC))
+        due = editions(specs[0], began, datetime.now(UTC))
         with open_ledger(url) as ledger:
             charges = [list(ledger.charges(f"account-{number}")) for number in range(arguments.specs)]
         seen = [Counter(edition(each.window, each.amendment) for each in of_spec) for of_spec in charges]
@@ -136,7 +136,8 @@ def write_specs(directory: Path, number: int) -> list[Path]:
 def due_soon(now: datetime) -> dict[str, Any]:
     """Return windows by day, of which three are complete, and the next is soon: zone and lag see to that.
 
-    Amendments fall due a day after their windows: two of them are, and the third is when the next window is.
+    Amendments fall due a day after their windows. Two would have been due before their windows were released,
+    which need none; the third is when the next window is.
     """
     soon = now.replace(minute=now.minute // 15 * 15, second=0, microsecond=0)
     while soon < now + SOONEST or soon.minute not in MIDNIGHTS:
@@ -151,15 +152,15 @@ def due_soon(now: datetime) -> dict[str, Any]:
     return window
 
 
-def editions(path: Path, now: datetime) -> list[str]:
-    """Return the windows and amendments of a spec that are due."""
+def editions(path: Path, began: datetime, now: datetime) -> list[str]:
+    """Return the windows of a spec that are due, and amendments that have become due."""
     spec = load_spec(path)
     window = cast("Window", spec.window)
     due = []
     for label in windows_between(spec, first_window(spec), LATEST_COMPLETE, as_of=now):
         due.append(label)
         times = enumerate(window_times(window, label).amendments, 1)
-        due += [edition(label, number) for number, moment in times if moment <= now]
+        due += [edition(label, number) for number, moment in times if began < moment <= now]
     return due
 
 
