@@ -25,7 +25,7 @@ from suffice.pipeline.terms.declaration.documents import document, printed
 from suffice.pipeline.terms.declaration.wording import escaped, shortened_name, text_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -251,14 +251,22 @@ def print_model(posterior: Posterior) -> None:
 
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
     """Say where released quantities and priors disagree, after the name of its release if one is given."""
-    for line in notes.conflict_lines(posterior):
+    for line in _in_time("comparing with the prior", notes.conflict_lines, posterior):
         say(f"\n{name}: {line}" if name else f"\n{line}")
 
 
 def print_default(posterior: Posterior, name: str = "") -> None:
     """Say which intervals a default prior decides, after the name of its release if one is given."""
-    for line in notes.default_lines(posterior):
+    for line in _in_time("comparing priors", notes.default_lines, posterior):
         say(f"\n{name}: {line}" if name else f"\n{line}")
+
+
+def _in_time(doing: str, work: Callable[[Posterior], Sequence[str]], posterior: Posterior) -> Sequence[str]:
+    """Work out what may take minutes, and show the time meanwhile."""
+    progress = Progress(doing, "answers", only_parts=True)
+    lines = work(posterior)
+    progress(1, 1)
+    return lines
 
 
 def print_diagnostics(posterior: Posterior, name: str = "") -> None:
@@ -397,6 +405,7 @@ class Progress:
     def say_time(self) -> bool:
         """Show how long all this has taken, while nothing else is known; tell whether it goes on."""
         if not self._is_over:
+            self._is_one_go = False  # what was begun on the terminal is ended there
             text = f"{self._said} {time.monotonic() - self._started:.0f} s so far"
             say_progress(f"{text:<{_WIDTH}}", done=False)
         return not self._is_over
