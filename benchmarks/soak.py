@@ -2,8 +2,9 @@
 
 PYTHONPATH=tests python benchmarks/soak.py [--specs 8] [--every 60] [--minutes 30] [--processes 4]
 
-A real server of Prefect, and ``python -m suffice.flows.serve`` with several specs. Their windows of some
-years were all missed: the first run of each catches up on them, and the later ones find nothing to do.
+A real server of Prefect, and ``python -m suffice.flows.serve`` with several specs. Their windows of three
+days were all missed: the first run of each catches up on them. The next window, and an amendment of the last
+that was missed, fall due while all this runs. The other runs find nothing to do.
 Printed are processes and memory of `serve` and all its children by minute, and what is verified at the end.
 """
 
@@ -16,19 +17,34 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 from measuring import versions
 
+from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.spec.windows_and_amendments import (
+    LATEST_COMPLETE,
+    Window,
+    edition,
+    first_window,
+    window_times,
+    windows_between,
+)
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.making import flights, mapping, write_parts
 from support.prefect_server import PrefectServer, running_server
 
-FIRST = 2022
+MISSED = 3
+"""Windows that were complete before."""
+SOONEST = timedelta(minutes=6)
+"""How long after the begin the next window and the next amendment fall due, at least."""
+MIDNIGHTS = {0: "UTC", 15: "Asia/Kathmandu", 30: "Asia/Kolkata"}
+"""Zones without summer time, by the minute of an hour of UTC at which their days begin."""
 EPSILON = Fraction(1, 100)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LOOK_EVERY = 2.0
@@ -45,7 +61,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print(versions())
     with TemporaryDirectory(prefix="soak-") as name:
-        directory = Path(name)
+        directory, began = Path(name), datetime.now(UTC)
         specs = write_specs(directory, arguments.specs)
         (directory / "prefect").mkdir()
         with running_server(directory / "prefect") as server:
@@ -73,13 +89,22 @@ def main() -> None:
         said = audited.stdout.splitlines()[-1:] or audited.stderr.splitlines()[-1:]
         print(f"the audit flow: exit {audited.returncode}: {said}")
         broken = audited.returncode != 0 or "all is well" not in "".join(said)
-        windows = datetime.now(UTC).year - FIRST
-        with open_ledger(f"sqlite:///{directory}/ledger.db") as ledger:
+        url = f"sqlite:///{directory}/ledger.db"
+        for words in (["ledger", "verify", "--full"], ["store", "verify", f"{directory}/releases"]):
+            verified = subprocess.run(
+                [sys.executable, "-m", "suffice", *words, "--ledger", url], check=False, capture_output=True
+            )
+            print(f"suffice {' '.join(words[:2])}: exit {verified.returncode}")
+            broken = broken or verified.returncode != 0
+        due = editions(specs[0], began, datetime.now(UTC))
+        with open_ledger(url) as ledger:
             charges = [list(ledger.charges(f"account-{number}")) for number in range(arguments.specs)]
-        published = [sum(charge.state == "published" for charge in of_spec) for of_spec in charges]
-        print(f"runs: {dict(states)}; windows published: {published}, charges: {[*map(len, charges)]}")
-        broken = broken or published != [windows] * arguments.specs
-        broken = broken or any(len(of_spec) != windows for of_spec in charges)
+        seen = [Counter(edition(each.window, each.amendment) for each in of_spec) for of_spec in charges]
+        states_of_charges = Counter(each.state.value for of_spec in charges for each in of_spec)
+        print(f"runs: {dict(states)}; editions due of each: {due}; charges: {dict(states_of_charges)}")
+        broken = (
+            broken or states_of_charges.keys() != {"published"} or seen != [Counter(due)] * arguments.specs
+        )
         broken = broken or most > arguments.processes
         print(f"broken: {broken}")
     sys.exit(broken)
@@ -88,22 +113,55 @@ def main() -> None:
 def write_specs(directory: Path, number: int) -> list[Path]:
     """Write specs of as many accounts over the same data, and grant them."""
     data = write_parts(flights(600), directory / "data", 1)
+    window = due_soon(datetime.now(UTC))
     paths = []
     with create_ledger(f"sqlite:///{directory}/ledger.db") as ledger:
         for index in range(number):
             account, source = f"account-{index}", [str(data)]
-            terms: dict[str, Any] = {"per_window": "day:year:UTC", "sources": source, "reason": "a soak"}
+            grid = f"day:day:{window['time_zone']}"
+            terms: dict[str, Any] = {"per_window": grid, "sources": source, "reason": "a soak"}
             ledger.grant(account, epsilon=Fraction(1), **terms)
             spec = mapping(
                 data,
                 name=f"flights-{index}",
                 dataset=account,
                 privacy={"epsilon": str(float(EPSILON)), "neighboring": "add_or_remove_one", "unit": "row"},
-                window={"column": "day", "every": "year", "first": str(FIRST)},
+                window=window,
             )
             paths.append(directory / f"flights-{index}.json")
             paths[-1].write_text(json.dumps(spec), encoding="utf-8")
     return paths
+
+
+def due_soon(now: datetime) -> dict[str, Any]:
+    """Return windows by day, of which three are complete, and the next is soon: zone and lag see to that.
+
+    Amendments fall due a day after their windows. Two would have been due before their windows were released,
+    which need none; the third is when the next window is.
+    """
+    soon = now.replace(minute=now.minute // 15 * 15, second=0, microsecond=0)
+    while soon < now + SOONEST or soon.minute not in MIDNIGHTS:
+        soon += timedelta(minutes=15)
+    zone = MIDNIGHTS[soon.minute]
+    here = soon.astimezone(ZoneInfo(zone))  # as many hours after a midnight there
+    window = {"column": "day", "every": "day", "time_zone": zone, "amend": ["1 day"]}
+    window["first"] = str(here.date() - timedelta(days=MISSED + 1))
+    if here.hour:
+        window["lag"] = f"{here.hour} hours"
+    print(f"the next window and amendment fall due at {soon:%H:%M} UTC; now it is {now:%H:%M}")
+    return window
+
+
+def editions(path: Path, began: datetime, now: datetime) -> list[str]:
+    """Return the windows of a spec that are due, and amendments that have become due."""
+    spec = load_spec(path)
+    window = cast("Window", spec.window)
+    due = []
+    for label in windows_between(spec, first_window(spec), LATEST_COMPLETE, as_of=now):
+        due.append(label)
+        times = enumerate(window_times(window, label).amendments, 1)
+        due += [edition(label, number) for number, moment in times if began < moment <= now]
+    return due
 
 
 def watch(serve: subprocess.Popen[bytes], minutes: float) -> int:

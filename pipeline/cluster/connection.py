@@ -13,13 +13,14 @@ import os
 import tempfile
 import time
 import uuid
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
+
+Result = TypeVar("Result")
 
 THREADS, LOCAL = "threads", "local"
 
@@ -61,6 +64,10 @@ _STALLED = (
     "machines, network and disks, then run again; where its tasks are slow by nature, raise "
     "SUFFICE_STALL_SECONDS"
 )
+_HANGS = (
+    "a thread of this process did not end its task within the deadline, as where a disk or a mount does not "
+    "answer: look at that, then run again; where tasks are slow by nature, raise SUFFICE_STALL_SECONDS"
+)
 _REPLACED = "the worker {} does not go on: it is replaced or left out, and others get its tasks"
 _MOST_GATHERINGS = 3
 
@@ -87,14 +94,20 @@ rows took 2.7 s of processor time instead of 1.9 (threads: 1.3)."""
 class ThreadCluster:
     """Dask's threaded scheduler in this process: no socket, nothing to start."""
 
-    pool: ThreadPoolExecutor
+    pool: workers.ThreadsThatMayHang
     n_threads: int
     is_distributed: ClassVar[bool] = False
 
     def compute(
         self, graph: Mapping[str, Any], keys: Sequence[str], watched: Watched | None = None
     ) -> list[Any]:
-        """Return the results of some keys of a Dask graph, in their order."""
+        """Return the results of some keys of a Dask graph, in their order.
+
+        Raises
+        ------
+        ClusterError
+            Where a task takes too long, as in a read that hangs; its thread goes on until the process ends.
+        """
         import dask.threaded  # takes half a second
 
         def finished(key: str, *_: object) -> None:
@@ -102,7 +115,9 @@ class ThreadCluster:
                 watched.finished(key)
 
         callbacks = [(None, None, None, finished, None)]
-        return list(dask.threaded.get(graph, list(keys), pool=self.pool, callbacks=callbacks))
+        with suppress(workers.Stalled), self.pool.watched():
+            return list(dask.threaded.get(graph, list(keys), pool=self.pool, callbacks=callbacks))
+        raise ClusterError(_HANGS)  # with no frame of Dask's, which holds partial sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +254,23 @@ class DistributedCluster:
 Cluster = ThreadCluster | DistributedCluster
 
 
+def within_deadline(work: Callable[[], Result], stall_seconds: float) -> Result:
+    """Do what may hang, but wait no longer than for a task.
+
+    Raises
+    ------
+    ClusterError
+        Where it takes longer.
+    """
+    with (
+        suppress(workers.Stalled),
+        workers.ThreadsThatMayHang(1, stall_seconds) as pool,
+        pool.watched(),
+    ):
+        return pool.submit(copy_context().run, work).result()
+    raise ClusterError(_HANGS)
+
+
 class Watched:
     """Some keys of a running graph, and whom to tell when one is done; a task that runs twice counts once.
 
@@ -294,7 +326,8 @@ def open_cluster(
         Called on every worker of a distributed cluster before it hears of a task, those that join later too:
         a function that can be imported there.
     stall_seconds : float
-        How long a worker of a distributed cluster may end no task before others get what it has.
+        How long a worker of a distributed cluster may end no task before others get what it has; and how
+        long a thread may take for one before the run ends.
     notice : callable
         Called with a sentence about every worker that is replaced or left out.
 
@@ -310,7 +343,7 @@ def open_cluster(
     """
     if cluster == THREADS:
         n_threads = _n_processors()
-        with ThreadPoolExecutor(n_threads, thread_name_prefix="suffice") as pool:
+        with workers.ThreadsThatMayHang(n_threads, stall_seconds) as pool:
             yield ThreadCluster(pool, n_threads)
     elif cluster == LOCAL:
         require_dask("a cluster of processes")

@@ -11,14 +11,23 @@ from __future__ import annotations
 import ipaddress
 import time
 import uuid
+from concurrent.futures import Executor, Future, InvalidStateError
+from concurrent.futures import wait as _wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 class Objection(StrEnum):
@@ -74,6 +83,9 @@ _SILENT_SECONDS = 120.0
 """A worker sends heartbeats while it works, every few seconds: without any it is given up sooner."""
 
 _REPLACING_SECONDS = 30.0
+
+_LEAVING_SECONDS = 30.0
+"""How long threads get to end what they do, where a run is broken off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,3 +227,90 @@ async def _replace(dask_scheduler: Any, addresses: list[str]) -> None:
     for address in addresses:
         if address in dask_scheduler.workers:
             await dask_scheduler.remove_worker(address, stimulus_id=cause)
+
+
+class Stalled(Exception):  # noqa: N818 - no error by itself: whoever waits says what it means
+    """A thread of this process did not come to the end of its task within the deadline."""
+
+
+class ThreadsThatMayHang(Executor):
+    """Threads of this process, whose tasks have a deadline, and for which nobody waits at the end.
+
+    A thread that hangs in a read cannot be ended. So these are daemons: the process ends without them.
+
+    Parameters
+    ----------
+    n_threads : int
+    stall_seconds : float
+        How long a task may take, or `TIMES_THE_LONGEST` times the longest of those that ended.
+    """
+
+    def __init__(self, n_threads: int, stall_seconds: float) -> None:
+        self._max_workers = n_threads  # Dask reads it
+        self._stall_seconds = stall_seconds
+        self._waiting: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._taken: dict[Future[Any], float] = {}
+        self._lock = Lock()
+        self._longest = 0.0
+        self._has_stalled = False
+        for number in range(n_threads):
+            Thread(target=self._serve, name=f"suffice_{number}", daemon=True).start()
+
+    def submit(
+        self, work: Callable[Arguments, Result], /, *words: Arguments.args, **named: Arguments.kwargs
+    ) -> Future[Result]:
+        """Have a thread do some work."""
+        future: Future[Result] = Future()
+        self._waiting.put((future, partial(work, *words, **named)))
+        return future
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """End tasks that take too long, by `Stalled`, while the block runs."""
+        is_over = Event()
+        Thread(target=self._watch, args=(is_over,), name="suffice_watch", daemon=True).start()
+        try:
+            yield
+        finally:
+            is_over.set()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
+        """Let the threads end; wait for what they do, but not where one of them has stalled."""
+        for _ in range(self._max_workers):
+            self._waiting.put(None)
+        if wait and not self._has_stalled:
+            _wait(list(self._taken), timeout=_LEAVING_SECONDS)
+
+    def _serve(self) -> None:
+        while (given := self._waiting.get()) is not None:
+            future, work = given
+            if not future.set_running_or_notify_cancel():
+                continue
+            with self._lock:
+                self._taken[future] = 0.0
+            with suppress(InvalidStateError):  # it was given up meanwhile
+                try:
+                    result = work()
+                except BaseException as error:  # noqa: BLE001 - as in every executor
+                    future.set_exception(error)
+                else:
+                    future.set_result(result)
+                    del result
+            with self._lock:
+                self._longest = max(self._longest, self._taken.pop(future))
+            del given, future, work  # what it read is nobody's while the thread waits
+
+    def _watch(self, is_over: Event) -> None:
+        pause = min(5.0, self._stall_seconds / 4)
+        looked = time.monotonic()
+        while not is_over.wait(pause):
+            now = time.monotonic()
+            passed, looked = min(now - looked, 2 * pause), now  # not while this process was stopped
+            limit = max(self._stall_seconds, TIMES_THE_LONGEST * self._longest)
+            with self._lock:
+                self._taken = {future: taken + passed for future, taken in self._taken.items()}
+                stalled = [future for future, taken in self._taken.items() if taken > limit]
+            for future in stalled:
+                self._has_stalled = True
+                with suppress(InvalidStateError):
+                    future.set_exception(Stalled())

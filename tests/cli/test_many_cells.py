@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from suffice.cli import output
 from suffice.pipeline.ask.posterior import choice_of_engine
 from suffice.storage.releases import location
 from suffice.storage.releases.release_store import open_release
@@ -136,3 +137,23 @@ def test_a_million_cells_answer_for_one_key_in_seconds(tmp_path: Path, suffice: 
             started = time.process_time()
             suffice.text(*words, *chosen)
             assert time.process_time() - started < 3.0
+
+
+def test_what_takes_long_shows_its_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where nothing of it has ended: one block of cells may take minutes."""
+    monkeypatch.setattr(output, "_WORTH_SAYING", 0.01)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    progress = output.Progress("posterior", "cells", only_parts=True)
+    time.sleep(0.1)
+    progress(256, 256)
+    lines = capsys.readouterr().err.split("\r")
+    assert {line.strip() for line in lines[1:-1]} == {"posterior: 0 s so far"}
+    assert lines[-1].strip() == "posterior: 256 of 256 cells"
+    assert lines[-1].endswith("\n")
+    time.sleep(0.1)
+    assert capsys.readouterr().err == "", "it is over"
+    monkeypatch.setattr(output, "_WORTH_SAYING", 60)
+    output.Progress("posterior", "cells", only_parts=True)(256, 256)
+    assert capsys.readouterr().err == "", "it took no time"

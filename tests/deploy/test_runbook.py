@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -46,6 +49,8 @@ FOLLOWED = {
     ("A killed run", "", 0),
     ("A host that does not come back", "", 0),
     ("Leftovers of killed runs", "", 0),
+    ("Runs that pile up", "", 0),
+    ("Runs that end before they begin", "", 0),
     ("A stuck worker", "", 0),
     ("A server of Prefect that was gone", "", 0),
     ("Missed windows", "", 0),
@@ -230,6 +235,31 @@ def test_a_killed_run(page: Page) -> None:
     assert spent() == 1
 
 
+KILLED = """
+import os, signal, sys
+from suffice.cli.app import main
+from suffice.releasing import run
+
+run.spool_files = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+main(sys.argv[1:])
+"""
+"""A release that dies while noise meets totals."""
+
+
+def test_a_run_that_was_killed_in_its_draw(page: Page) -> None:
+    write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"})
+    with books(page):
+        pass
+    words = ("release", f"{page.places['/srv/suffice']}/spec.json")
+    killed = subprocess.run([sys.executable, "-c", KILLED, *words], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    with open_ledger(os.environ["SUFFICE_LEDGER"]) as ledger:
+        assert [charge.state for charge in ledger.charges("passengers")] == [ChargeState.DRAWING]
+    settled, _ = page.follow("A killed run")
+    assert "nobody saw what was drawn: epsilon 1 is returned" in settled
+    assert spent() == 1
+
+
 def test_a_host_that_does_not_come_back(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a run of another machine leaves its charge in its draw; benchmarks/crashes.py kills real ones."""
     witness = f"{tmp_path}/backup/ledger.witness"
@@ -280,6 +310,32 @@ def test_missed_windows(page: Page) -> None:
     (said,) = page.follow("Missed windows")
     assert said.count("2013-0") >= 4
     assert spent() == 4
+
+
+def test_runs_that_pile_up(page: Page) -> None:
+    """As a schedule makes them that starts a run while others of the same spec still go on."""
+    window = {"column": "day", "every": "month", "first": "2013-01"}
+    write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"}, window=window)
+    with books(page):
+        pass
+    spec = f"{page.places['/srv/suffice']}/spec.json"
+    words = ["backfill", spec, "--from", "2013-01", "--to", "2013-02", "--wait"]
+    piled = [subprocess.Popen([sys.executable, "-m", "suffice", *words]) for _ in range(3)]
+    assert [run.wait(timeout=200) for run in piled] == [0, 0, 0]
+    verified, said = page.follow("Runs that pile up")
+    assert verified.startswith("ok")
+    assert said.count("already") >= 2
+    assert spent() == 2
+
+
+def test_runs_that_end_before_they_begin(page: Page) -> None:
+    write_spec(page)
+    with books(page):
+        pass
+    verified, rehearsed = page.follow("Runs that end before they begin")
+    assert verified.startswith("ok")
+    assert rehearsed
+    assert spent() == 0
 
 
 def test_a_stuck_worker(page: Page) -> None:

@@ -13,7 +13,9 @@ import time
 import warnings
 from contextvars import ContextVar
 from dataclasses import dataclass
+from threading import Thread
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from suffice.cli.files import check_file, check_local, new_file
 from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
@@ -24,7 +26,7 @@ from suffice.pipeline.terms.declaration.wording import escaped, shortened_name, 
 from suffice.pipeline.terms.released.table import Table, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -250,14 +252,22 @@ def print_model(posterior: Posterior) -> None:
 
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
     """Say where released quantities and priors disagree, after the name of its release if one is given."""
-    for line in notes.conflict_lines(posterior):
+    for line in _in_time("comparing with the prior", notes.conflict_lines, posterior):
         say(f"\n{name}: {line}" if name else f"\n{line}")
 
 
 def print_default(posterior: Posterior, name: str = "") -> None:
     """Say which intervals a default prior decides, after the name of its release if one is given."""
-    for line in notes.default_lines(posterior):
+    for line in _in_time("comparing priors", notes.default_lines, posterior):
         say(f"\n{name}: {line}" if name else f"\n{line}")
+
+
+def _in_time(doing: str, work: Callable[[Posterior], Sequence[str]], posterior: Posterior) -> Sequence[str]:
+    """Work out what may take minutes, and show the time meanwhile."""
+    progress = Progress(doing, "answers", only_parts=True)
+    lines = work(posterior)
+    progress(1, 1)
+    return lines
 
 
 def print_diagnostics(posterior: Posterior, name: str = "") -> None:
@@ -385,7 +395,7 @@ _WIDTH = 60
 
 
 class Progress:
-    """Progress on standard error, on a terminal only.
+    """Progress on standard error, on a terminal only; of what takes long, also the seconds so far.
 
     Parameters
     ----------
@@ -400,15 +410,39 @@ class Progress:
         self._is_one_go = only_parts
         self._doing, self._unit = doing, unit
         self._started = time.monotonic()
+        self._said = f"{doing}:"
+        self._is_over = False
+        if self._shown:
+            Thread(target=_show_time, args=(ref(self),), daemon=True).start()
+
+    def say_time(self) -> bool:
+        """Show how long all this has taken, while nothing else is known; tell whether it goes on."""
+        if not self._is_over:
+            self._is_one_go = False  # what was begun on the terminal is ended there
+            text = f"{self._said} {time.monotonic() - self._started:.0f} s so far"
+            say_progress(f"{text:<{_WIDTH}}", done=False)
+        return not self._is_over
 
     def __call__(self, done: int, total: int) -> None:
         """Show that `done` of `total` have ended."""
+        self._is_over = done == total
+        self._said = f"{self._doing}: {done} of {total} {self._unit},"
         self._is_one_go = self._is_one_go and done == total
         if self._shown and not self._is_one_go:
             seconds = (time.monotonic() - self._started) / max(done, 1) * (total - done)
             left = f", about {seconds:.0f} s left" if seconds >= _WORTH_SAYING else ""
             text = f"{self._doing}: {done} of {total} {self._unit}{left}"
             say_progress(f"{text:<{_WIDTH}}", done=done == total)
+
+
+def _show_time(shown: ref[Progress]) -> None:
+    """Let progress show the time every few seconds: one block of cells may take minutes."""
+    goes_on = True
+    while goes_on:
+        time.sleep(_WORTH_SAYING)
+        progress = shown()
+        goes_on = progress is not None and progress.say_time()
+        del progress  # it ends with the command that has it
 
 
 _MOST_COLUMNS = 20

@@ -318,10 +318,11 @@ class ReleaseRun:
         int or None
             The number of records, where it is public.
         """
+        from suffice.pipeline.cluster.connection import within_deadline
         from suffice.pipeline.rows import sources
 
         public_n = sources.row_count(pin, splits) if self.plan.n_is_public else None
-        sources.check(pin)
+        within_deadline(partial(sources.check, pin), stall_seconds())
         sources.close(pin)
         return public_n
 

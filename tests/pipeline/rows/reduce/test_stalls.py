@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
+from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,14 +17,17 @@ import pytest
 
 from suffice.errors import ClusterError
 from suffice.pipeline.cluster import connection
-from suffice.pipeline.cluster.workers import Stalls, WorkerStanding
+from suffice.pipeline.cluster.connection import within_deadline
+from suffice.pipeline.cluster.workers import Stalled, Stalls, ThreadsThatMayHang, WorkerStanding
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
+from suffice.storage.ledger.charge import ChargeState
 from support.black_hole import black_hole
 from support.dask_clusters import in_processes
 from support.hostile import make_spec, normal
+from support.making import make_workspace
 from support.splits import splits_of
 from support.workers import FragileJob
 
@@ -109,6 +116,75 @@ def test_a_run_whose_workers_are_all_stopped_ends(
             exact_sums(job, partitions, cluster)
     assert str(caught.value) == connection._STALLED
     assert time.monotonic() - began < ENDED_WITHIN
+
+
+HANGING = """
+import os, sys
+from suffice.cli.app import main
+from suffice.pipeline.rows.sources import parquet_files
+from suffice.storage.ledger.sql.sql_ledger import SqlLedger
+
+pipe, reserve = sys.argv.pop(1), SqlLedger.reserve
+
+def reserved(*arguments, **options):
+    parquet_files.opened = lambda _: open(pipe, "rb")
+    return reserve(*arguments, **options)
+
+SqlLedger.reserve = reserved
+main(sys.argv[1:])
+"""
+"""A release whose rows are behind a pipe that nobody writes into: to open it hangs, in the kernel."""
+
+
+def test_a_read_that_hangs_ends_the_run_and_costs_nothing(tmp_path: Path) -> None:
+    """Threads cannot be ended: the charge is settled, and the process ends without them."""
+    work = make_workspace(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    words = ["release", str(work.write_spec()), "--store", work.store, "--ledger", work.ledger]
+    began = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-c", HANGING, str(tmp_path / "pipe"), *words],
+        env={**os.environ, "SUFFICE_STALL_SECONDS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert time.monotonic() - began < ENDED_WITHIN
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert connection._HANGS in ended.stderr
+    assert "its epsilon was returned" in ended.stderr
+    assert work.account().remaining == work.account().granted
+    charge = work.charge()
+    assert charge is not None
+    assert charge.state is ChargeState.ABANDONED
+
+
+def test_threads_wait_for_what_is_slow() -> None:
+    """Ten times the longest that a task took; none is given up because another thread's ended late."""
+    pool = ThreadsThatMayHang(2, 0.1)
+    with pool, pool.watched():
+        assert pool.submit(time.sleep, 0.09).result() is None
+        assert list(pool.map(lambda number: number + 1, range(100))) == list(range(1, 101))
+    hung = Event()
+    pool = ThreadsThatMayHang(2, 0.1)
+    began = time.monotonic()
+    with pool, pool.watched():
+        stuck, fine = pool.submit(hung.wait), pool.submit(int, "1")
+        with pytest.raises(Stalled):
+            stuck.result()
+        assert fine.result() == 1
+    assert time.monotonic() - began < 20, "nobody waits for the thread that hangs"
+    hung.set()
+
+
+def test_what_is_done_around_the_reading_has_the_same_deadline() -> None:
+    hung = Event()
+    with pytest.raises(ClusterError) as caught:
+        within_deadline(hung.wait, 0.1)
+    hung.set()
+    assert str(caught.value) == connection._HANGS
+    assert within_deadline(lambda: 7, 10.0) == 7
 
 
 def standing(*tasks: str, silent: float = 0.0) -> WorkerStanding:
