@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import subprocess
 import sys
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 import pytest
+
+from support.making import make_workspace
+from support.prefect_server import running_server
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +63,44 @@ def test_a_flow_without_its_module_knows_its_parameters() -> None:
     assert done.stdout.decode().splitlines() == [
         " ".join([module, *sorted(parameters)]) for module, (_, parameters) in FLOWS.items()
     ]
+
+
+SCRIPT = """
+import sys
+from suffice.flows.release import release_statistics
+
+if __name__ == "__main__":
+    release_statistics.serve(name="nightly", interval=15, parameters={"release": {"spec": sys.argv[1]}})
+"""
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(300)
+def test_a_script_that_serves_a_flow_makes_releases(tmp_path: Path, repository: Path) -> None:
+    """On a real server; the package is a copy beside the script, as where it is installed."""
+    work = make_workspace(tmp_path)
+    shutil.copytree(repository / "src/suffice", tmp_path / "site/suffice")
+    script = tmp_path / "serve_it.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    (tmp_path / "prefect").mkdir()
+    with running_server(tmp_path / "prefect") as server:
+        places = {"SUFFICE_LEDGER": work.ledger, "SUFFICE_STORE": work.store}
+        served = subprocess.Popen(
+            [sys.executable, str(script), str(work.write_spec())],
+            env=server.environment(PYTHONPATH=str(tmp_path / "site"), **places),
+            cwd=tmp_path,
+        )
+        try:
+            names: set[str] = set()
+            while "Already published" not in names and served.poll() is None:
+                time.sleep(2)
+                names = {run["state_name"] for run in server.post("/flow_runs/filter", {"limit": 200})}
+                assert names.isdisjoint({"Failed", "Crashed"})
+        finally:
+            served.terminate()
+            served.wait(timeout=60)
+    assert "Published" in names
+    assert work.account().spent == 1
 
 
 def test_every_flow_is_in_the_table(repository: Path) -> None:

@@ -20,6 +20,7 @@ from weakref import ref
 from suffice.cli.files import check_file, check_local, new_file
 from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
 from suffice.errors import SufficeWarning, UsageError
+from suffice.monitoring import records
 from suffice.pipeline.ask.posterior import notes
 from suffice.pipeline.terms.declaration.documents import document, printed
 from suffice.pipeline.terms.declaration.wording import escaped, shortened_name, text_table
@@ -406,7 +407,7 @@ class Progress:
     """
 
     def __init__(self, doing: str = "reading", unit: str = "tasks", *, only_parts: bool = False) -> None:
-        self._shown = sys.stderr.isatty()
+        self._shown = sys.stderr.isatty() and not records.wants_lines()
         self._is_one_go = only_parts
         self._doing, self._unit = doing, unit
         self._started = time.monotonic()

@@ -43,8 +43,9 @@ def reserve(rules: Rules, view: View) -> State | None:
     ended = last is None or last.state == "abandoned"
     if view.who == RECOVERY or not _may_start(rules, view) or not ended or held(view.ledger) >= rules.granted:
         return None
-    charge = Charge((len(view.ledger.charges) + 1, view.ledger.branch))
-    view = view.commits(charge).goes("reserved", id=charge.id, epoch=1)
+    claim = (1, view.ledger.branch)
+    charge = Charge((len(view.ledger.charges) + 1, view.ledger.branch), holder=claim)
+    view = view.commits(charge).goes("reserved", id=charge.id, epoch=1, holder=claim)
     return _begun(view)
 
 
@@ -56,8 +57,9 @@ def continue_reserved(rules: Rules, view: View) -> State | None:
     place = view.place(charge.id)
     if place.marker or place.files or place.manifest:
         return None
-    charge = charge._replace(epoch=charge.epoch + 1)
-    view = view.commits(charge).goes("reserved", id=charge.id, epoch=charge.epoch)
+    claim = (charge.epoch + 1, view.ledger.branch)
+    charge = charge._replace(epoch=charge.epoch + 1, holder=claim)
+    view = view.commits(charge).goes("reserved", id=charge.id, epoch=charge.epoch, holder=claim)
     return _begun(view)
 
 
@@ -346,8 +348,8 @@ def _may_return(rules: Rules, view: View, charge: Charge) -> bool:
 def _taken(rules: Rules, view: View, charge: Charge, at: str) -> State:
     """Raise a charge's epoch and begin a recovery of it."""
     if rules.mutant != "without take-over":
-        charge = charge._replace(epoch=charge.epoch + 1)
-    return _started(view.commits(charge).goes(at, id=charge.id, epoch=charge.epoch))
+        charge = charge._replace(epoch=charge.epoch + 1, holder=(charge.epoch + 1, view.ledger.branch))
+    return _started(view.commits(charge).goes(at, id=charge.id, epoch=charge.epoch, holder=charge.holder))
 
 
 def _begun(view: View) -> State:

@@ -38,6 +38,8 @@ class Charge(NamedTuple):
     machine: int = -1
     """Whose spool it named when it entered ``drawing``; -1 where recovery did that."""
     returned: bool = False
+    holder: Run = NOTHING
+    """The run or recovery that has it."""
 
 
 class Ledger(NamedTuple):
@@ -90,6 +92,8 @@ class Process(NamedTuple):
     at: str = "idle"
     host: int = 0
     id: Id = (0, 0)
+    holder: Run = NOTHING
+    """Its random token: the epoch and the branch of its claim, in whichever copy it acts later."""
     epoch: int = 0
     draw: Draw = NOTHING
 
@@ -207,13 +211,14 @@ class View:
     def holds(self, *states: str) -> Charge | None:
         """Return its charge if that has its epoch and one of these states, as ``moves.move`` asks."""
         charge = self.charge
-        fits = charge is not None and charge.epoch == self.me.epoch and charge.state in states
+        mine = charge is not None and (charge.epoch, charge.holder) == (self.me.epoch, self.me.holder)
+        fits = mine and charge is not None and charge.state in states
         return charge if fits else None
 
     @property
     def run(self) -> Run:
         """What tells it from every other holder of its charge, in any copy."""
-        return (self.me.epoch, self.ledger.branch)
+        return self.me.holder
 
     @property
     def places(self) -> tuple[Place, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 
 from suffice.errors import StageFailedError
 from suffice.pipeline.cluster.connection import Cluster, ThreadCluster
+from suffice.pipeline.cluster.workers import STALL_SECONDS, ThreadsThatMayHang
 from suffice.pipeline.rows.chunk.exact_sums import Sums, combine, to_python
 from suffice.pipeline.rows.chunk.partition import ChunkJob, chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree
@@ -112,7 +112,7 @@ def test_large_tables_are_few_whatever_the_number_of_partitions(
     )
     monkeypatch.setattr(tree, "PARTIAL_BYTES", room * sums_bytes(job))
     calls: list[tuple[int, int]] = []
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadsThatMayHang(n_threads, STALL_SECONDS) as pool:
         cluster = ThreadCluster(pool, n_threads)
         sums = exact_sums(
             job, splits, cluster, progress=lambda done, total: calls.append((done, total))
