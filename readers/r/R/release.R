@@ -29,7 +29,7 @@ read_release <- function(directory, public_keys = NULL, allow_withdrawn = FALSE)
   keys <- .cell_keys(manifest$groups)
   values <- Map(function(statistic, file) .values(directory, manifest, statistic, file, keys), manifest$statistics, manifest$files)
   names(values) <- vapply(manifest$statistics, `[[`, "", "name")
-  list(manifest = manifest, keys = keys, withdrawn = withdrawn, values = values)
+  structure(list(manifest = manifest, keys = keys, withdrawn = withdrawn, values = values), class = "suffice_release")
 }
 
 #' Unbiased estimates of a statistic's quantities, with the standard deviation of their noise.
