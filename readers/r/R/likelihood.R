@@ -158,7 +158,7 @@
   second <- ifelse(rest > 0, values[2] / rest, -Inf)
   list(
     at = list(rep(sum(values) / noisy$reach, length(t)), values[1] / per_row, second),
-    width = list(0, width(values[1], per_row), ifelse(rest > 0, width(values[2], rest), Inf))
+    width = list(numeric(length(t)), width(values[1], per_row), ifelse(rest > 0, width(values[2], rest), Inf))
   )
 }
 
