@@ -55,7 +55,19 @@ def test_the_reader_in_r_passes_the_test_vectors(repository: Path) -> None:
     assert "200 draws of probability" in printed
     # Signatures need openssl, which is not everywhere.
     assert any(f"; {count} hostile ones refused" in printed for count in (hostile, hostile - by_signature))
-    assert "106 posteriors" in printed
+    posteriors = 0
+    for name in VALID:
+        folder = VECTORS / "valid" / name
+        manifest = json.loads((folder / "release" / "manifest.json").read_text())
+        answered = {
+            entry["name"]
+            for entry in manifest["statistics"]
+            if entry["family"] in {"bernoulli", "poisson", "categorical"}
+            and not {"within_unit", "count_clipped"} & entry.keys()
+        }
+        stated = json.loads((folder / "expected.json").read_text())["posteriors"]
+        posteriors += sum(len(one["cells"]) for one in stated if one["statistic"] in answered)
+    assert f"\n{posteriors} posteriors" in printed
 
 
 def test_r_reads_draws_of_the_statistic_that_is_named_with_keys_as_they_are(
@@ -110,6 +122,51 @@ def test_the_reader_in_r_refuses_what_is_of_another_type(repository: Path, tmp_p
     found = {f"{place} {other}": outcomes[str(at)] for at, (place, other) in enumerate(written)}
     assert set(found.values()) == {"refused", "read"}, found
     assert sum(outcome == "refused" for outcome in found.values()) >= 24, found
+
+
+def test_posteriors_in_r_are_pythons_on_releases_of_any_noise(repository: Path, tmp_path: Path) -> None:
+    """Python's sums are within some 1e-5 of dense ones, the reader's within 1e-8.
+
+    Of means and deviations cut off at a bound Python loses up to some 2e-4 where noise is large.
+    """
+    rng = np.random.default_rng(12)
+    folder = tmp_path / "releases"
+    expected: list[tuple[str, str, str, Any, Any]] = []
+    for name, epsilon in (("a", "0.05"), ("b", "1"), ("c", "8")):
+        statistics = {
+            "event": {"family": "bernoulli", "column": "c", "nulls": "drop"},
+            "count": {"family": "poisson", "column": "d", "upper": 7, "nulls": "drop"},
+            "kind": {"family": "categorical", "column": "k", "categories": ["x", "y", "z"]},
+        }
+        if epsilon == "0.05":
+            del statistics["kind"]
+        plan = make_plan(
+            groups=None,
+            privacy={"epsilon": epsilon, "neighboring": "add_or_remove_one"},
+            statistics=statistics,
+        )
+        totals = {"event": (55, 20), "count": (110, 415), "kind": (30, 5, 40)}
+        values = {
+            each.name: np.round(
+                np.array([totals[each.name]]) + rng.laplace(size=(1, each.n_values)) * each.scale
+            )
+            .astype(int)
+            .astype(object)
+            for each in plan.statistics
+        }
+        release = suffice.open_release(publish(tmp_path / name, plan, values))
+        shutil.copytree(release.uri, folder / name)
+        for each in plan.statistics:
+            posterior = release.posterior(each.name)
+            (parameter,) = posterior.parameters
+            pairs = zip(np.ravel(posterior.mean(parameter)), np.ravel(posterior.sd(parameter)), strict=True)
+            expected += [(name, each.name, str(posterior.prior), mean, sd) for mean, sd in pairs]
+    printed = run_in_r(repository, repository / "readers" / "r" / "tests" / "posteriors.R", str(folder))
+    answers = [line.split("|") for line in printed.splitlines()]
+    assert [answer[:3] for answer in answers] == [list(stated[:3]) for stated in expected]
+    for (*about, mean, sd), (*_, python_mean, python_sd) in zip(answers, expected, strict=True):
+        assert abs(float(mean) - python_mean) < 5e-4 * python_sd, about
+        assert abs(float(sd) / python_sd - 1) < 5e-4, about
 
 
 @pytest.fixture(scope="module")
