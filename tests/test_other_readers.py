@@ -92,6 +92,7 @@ def test_r_reads_draws_of_the_statistic_that_is_named_with_keys_as_they_are(
     assert keys == ["007", "NA", "T", "FALSE", "TRUE", "FALSE", "integer"]
 
 
+@pytest.mark.slow
 def test_the_reader_in_r_refuses_what_is_of_another_type(repository: Path, tmp_path: Path) -> None:
     release = VECTORS / "valid" / "units" / "release"
     content = json.loads((release / "manifest.json").read_text())

@@ -19,9 +19,9 @@ read_canonical <- function(bytes, most) {
   if (!length(bytes) || any(bytes == as.raw(0))) refuse("canonical JSON", "it is empty, or holds a zero byte")
   text <- rawToChar(bytes)
   if (!validUTF8(text)) refuse("canonical JSON", "it is not UTF-8")
-  found <- gregexpr(.token, text, perl = TRUE, useBytes = TRUE)[[1]]
-  sizes <- attr(found, "match.length")
-  starts <- as.integer(found)
+  matches <- gregexpr(.token, text, perl = TRUE, useBytes = TRUE)[[1]]
+  sizes <- attr(matches, "match.length")
+  starts <- as.integer(matches)
   if (starts[1] != 1 || !identical(starts[-1], (starts + sizes)[-length(starts)]) ||
     sum(sizes) != length(bytes)) {
     refuse("canonical JSON", "it holds spaces, floats, escapes or other bytes that are not canonical")

@@ -78,11 +78,11 @@
   panels <- .resolve(log_density, breaks, top)
   panels$total <- sum(panels$mass)
   shares <- panels$values * outer(.GAUSS$weights, panels$length) / panels$total
-  found_at <- line$value(outer((.GAUSS$nodes + 1) / 2, panels$length) + rep(panels$start, each = .NODES))
-  mean <- sum(shares * found_at)
+  positions <- line$value(outer((.GAUSS$nodes + 1) / 2, panels$length) + rep(panels$start, each = .NODES))
+  mean <- sum(shares * positions)
   list(
     line = line, log_density = log_density, top = top, panels = panels, ends = ends, mean = mean,
-    sd = sqrt(sum(shares * (found_at - mean)^2)), average = function(of) sum(shares * of(found_at)),
+    sd = sqrt(sum(shares * (positions - mean)^2)), average = function(of) sum(shares * of(positions)),
     cumulative = c(0, cumsum(panels$mass)) / panels$total
   )
 }

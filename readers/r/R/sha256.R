@@ -29,13 +29,13 @@ sha256_plain <- function(bytes) {
 .rotate <- function(a, by) (a %/% 2^by) + (a %% 2^by) * 2^(32 - by)
 
 .primes <- function(count) {
-  found <- integer(0)
+  primes <- integer(0)
   candidate <- 2L
-  while (length(found) < count) {
-    if (all(candidate %% found[found <= sqrt(candidate)] != 0)) found <- c(found, candidate)
+  while (length(primes) < count) {
+    if (all(candidate %% primes[primes <= sqrt(candidate)] != 0)) primes <- c(primes, candidate)
     candidate <- candidate + 1L
   }
-  found
+  primes
 }
 .sha256_start <- floor((sqrt(.primes(8)) %% 1) * 2^32)
 # The first 32 binary digits of the fractions of the cube roots of the first 64 primes.
