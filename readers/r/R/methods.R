@@ -136,6 +136,8 @@ print.suffice_release <- function(x, ...) {
   if (!is.null(x$withdrawn)) cat("withdrawn: ", .shown(x$withdrawn), "\n", sep = "")
   table <- summary(x)
   table$statistic <- .shown(table$statistic)
+  is_noisy <- nzchar(table$scale)
+  table$scale[is_noisy] <- vapply(table$scale[is_noisy], function(scale) format(as_double(scale), digits = 6), "")
   print(table, row.names = FALSE)
   invisible(x)
 }
