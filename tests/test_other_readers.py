@@ -43,6 +43,7 @@ def run_in_r(repository: Path, script: Path, *words: str, timeout: float = 300) 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_reader_in_r_passes_the_test_vectors(repository: Path) -> None:
     script = repository / "readers" / "r" / "tests" / "vectors.R"
     printed = run_in_r(repository, script, str(VECTORS), "fast", str(VECTORS / "publication"), timeout=550)
