@@ -15,12 +15,11 @@ import time
 import uuid
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
-
-Result = TypeVar("Result")
 
 THREADS, LOCAL = "threads", "local"
 
@@ -63,10 +60,6 @@ _STALLED = (
     "no worker of the cluster ended a task within the deadline, and none is left to take over: look at its "
     "machines, network and disks, then run again; where its tasks are slow by nature, raise "
     "SUFFICE_STALL_SECONDS"
-)
-_HANGS = (
-    "a thread of this process did not end its task within the deadline, as where a disk or a mount does not "
-    "answer: look at that, then run again; where tasks are slow by nature, raise SUFFICE_STALL_SECONDS"
 )
 _REPLACED = "the worker {} does not go on: it is replaced or left out, and others get its tasks"
 _MOST_GATHERINGS = 3
@@ -117,7 +110,7 @@ class ThreadCluster:
         callbacks = [(None, None, None, finished, None)]
         with suppress(workers.Stalled), self.pool.watched():
             return list(dask.threaded.get(graph, list(keys), pool=self.pool, callbacks=callbacks))
-        raise ClusterError(_HANGS)  # with no frame of Dask's, which holds partial sums
+        raise ClusterError(workers.HANGS)  # with no frame of Dask's, which holds partial sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,23 +245,6 @@ class DistributedCluster:
 
 
 Cluster = ThreadCluster | DistributedCluster
-
-
-def within_deadline(work: Callable[[], Result], stall_seconds: float) -> Result:
-    """Do what may hang, but wait no longer than for a task.
-
-    Raises
-    ------
-    ClusterError
-        Where it takes longer.
-    """
-    with (
-        suppress(workers.Stalled),
-        workers.ThreadsThatMayHang(1, stall_seconds) as pool,
-        pool.watched(),
-    ):
-        return pool.submit(copy_context().run, work).result()
-    raise ClusterError(_HANGS)
 
 
 class Watched:

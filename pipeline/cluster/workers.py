@@ -14,6 +14,7 @@ import uuid
 from concurrent.futures import Executor, Future, InvalidStateError
 from concurrent.futures import wait as _wait
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -22,6 +23,8 @@ from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
+
+from suffice.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -83,6 +86,11 @@ _SILENT_SECONDS = 120.0
 """A worker sends heartbeats while it works, every few seconds: without any it is given up sooner."""
 
 _REPLACING_SECONDS = 30.0
+
+HANGS = (
+    "a thread of this process did not end its task within the deadline, as where a disk or a mount does not "
+    "answer: look at that, then run again; where tasks are slow by nature, raise SUFFICE_STALL_SECONDS"
+)
 
 _LEAVING_SECONDS = 30.0
 """How long threads get to end what they do, where a run is broken off."""
@@ -314,3 +322,20 @@ class ThreadsThatMayHang(Executor):
                 self._has_stalled = True
                 with suppress(InvalidStateError):
                     future.set_exception(Stalled())
+
+
+def within_deadline(work: Callable[[], Result], stall_seconds: float) -> Result:
+    """Do what may hang, but wait no longer than for a task.
+
+    Raises
+    ------
+    ClusterError
+        Where it takes longer.
+    """
+    with (
+        suppress(Stalled),
+        ThreadsThatMayHang(1, stall_seconds) as pool,
+        pool.watched(),
+    ):
+        return pool.submit(copy_context().run, work).result()
+    raise ClusterError(HANGS)

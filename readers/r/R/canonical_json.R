@@ -19,9 +19,9 @@ read_canonical <- function(bytes, most) {
   if (!length(bytes) || any(bytes == as.raw(0))) refuse("canonical JSON", "it is empty, or holds a zero byte")
   text <- rawToChar(bytes)
   if (!validUTF8(text)) refuse("canonical JSON", "it is not UTF-8")
-  found <- gregexpr(.token, text, perl = TRUE, useBytes = TRUE)[[1]]
-  sizes <- attr(found, "match.length")
-  starts <- as.integer(found)
+  matches <- gregexpr(.token, text, perl = TRUE, useBytes = TRUE)[[1]]
+  sizes <- attr(matches, "match.length")
+  starts <- as.integer(matches)
   if (starts[1] != 1 || !identical(starts[-1], (starts + sizes)[-length(starts)]) ||
     sum(sizes) != length(bytes)) {
     refuse("canonical JSON", "it holds spaces, floats, escapes or other bytes that are not canonical")
@@ -29,6 +29,9 @@ read_canonical <- function(bytes, most) {
   Encoding(text) <- "bytes" # so that positions are those of bytes, whatever the locale is
   tokens <- substring(text, starts, starts + sizes - 1)
   Encoding(tokens) <- "UTF-8"
+  # Before anything recurses: R does not do so deeply.
+  is_opening <- tokens %in% c("{", "[")
+  if (any(cumsum(is_opening - tokens %in% c("}", "]")) - is_opening > .DEEPEST)) refuse("canonical JSON", "it is nested too deeply")
   state <- new.env()
   state$tokens <- tokens
   state$at <- 1L
@@ -49,7 +52,6 @@ read_canonical <- function(bytes, most) {
 }
 
 .value <- function(state, depth) {
-  if (depth > .DEEPEST) refuse("canonical JSON", "it is nested too deeply")
   token <- .take(state)
   first <- substr(token, 1, 1)
   if (first == "{") return(.object(state, depth))

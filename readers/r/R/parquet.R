@@ -68,14 +68,14 @@
   .malformed()
 }
 
-.is <- function(found, ...) {
+.is <- function(value, ...) {
   expected <- c(...)
-  is.numeric(found) && length(found) == 1 && found == expected
+  is.numeric(value) && length(value) == 1 && value == expected
 }
 .only <- function(fields, needed, allowed = character(0)) {
   all(needed %in% names(fields)) && all(names(fields) %in% c(needed, allowed))
 }
-.named <- function(found, name) is.list(found) && length(found) == 1 && identical(enc2utf8(.utf8(found[[1]])), enc2utf8(name))
+.named <- function(value, name) is.list(value) && length(value) == 1 && identical(enc2utf8(.utf8(value[[1]])), enc2utf8(name))
 .utf8 <- function(text) {
   Encoding(text) <- "UTF-8"
   text
@@ -111,7 +111,7 @@ parquet_columns <- function(data, columns, n_rows) {
   groups <- meta[["4"]]
   sizes <- pmin(ROW_GROUP, n_rows - ROW_GROUP * (seq_len(ceiling(n_rows / ROW_GROUP)) - 1))
   if (!.is(meta[["3"]], n_rows) || length(groups) != length(sizes)) bad("its rows or row groups are others")
-  found <- lapply(columns, function(.) list())
+  contents <- lapply(columns, function(.) list())
   position <- 5
   for (group in seq_along(groups)) {
     of_group <- groups[[group]]
@@ -127,12 +127,12 @@ parquet_columns <- function(data, columns, n_rows) {
         !.named(column[["3"]][[1]], columns[[at]]$name)) bad("a column is compressed, encoded, or out of place")
       end <- position + column[["7"]]
       if (column[["7"]] < 1 || end > begin) bad("a column is out of place")
-      found[[at]] <- c(found[[at]], .pages(data, position, end, sizes[group]))
+      contents[[at]] <- c(contents[[at]], .pages(data, position, end, sizes[group]))
       position <- end
     }
   }
   if (position != begin) bad("it holds bytes of no column")
-  lapply(found, function(parts) do.call(c, parts))
+  lapply(contents, function(parts) do.call(c, parts))
 }
 
 .pages <- function(data, position, end, rows) {

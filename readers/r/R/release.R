@@ -29,7 +29,7 @@ read_release <- function(directory, public_keys = NULL, allow_withdrawn = FALSE)
   keys <- .cell_keys(manifest$groups)
   values <- Map(function(statistic, file) .values(directory, manifest, statistic, file, keys), manifest$statistics, manifest$files)
   names(values) <- vapply(manifest$statistics, `[[`, "", "name")
-  list(manifest = manifest, keys = keys, withdrawn = withdrawn, values = values)
+  structure(list(manifest = manifest, keys = keys, withdrawn = withdrawn, values = values), class = "suffice_release")
 }
 
 #' Unbiased estimates of a statistic's quantities, with the standard deviation of their noise.
@@ -198,8 +198,8 @@ release_samples <- function(release, statistic) {
 }
 
 .check_quantity <- function(quantity) {
-  is_text <- function(found) is.character(found) && length(found) == 1
-  is_label <- function(found) is.list(found) && length(found) == 2 && is_text(found[[1]]) && is_text(found[[2]])
+  is_text <- function(value) is.character(value) && length(value) == 1
+  is_label <- function(value) is.list(value) && length(value) == 2 && is_text(value[[1]]) && is_text(value[[2]])
   weights <- quantity$coefficients
   right <- is.list(weights) && length(names(weights)) == length(weights) &&
     all(vapply(c(weights, list(quantity$public_n_coefficient)), function(weight) .matches(.EXACT, weight), TRUE)) &&
@@ -251,9 +251,9 @@ release_samples <- function(release, statistic) {
 }
 
 .withdrawal <- function(directory, manifest, bytes) {
-  found <- .file(directory, "withdrawn.json", 8192)
-  if (is.null(found)) return(NULL)
-  stated <- tryCatch(read_canonical(found, 8192)$value, suffice_refused = function(.) NULL)
+  contents <- .file(directory, "withdrawn.json", 8192)
+  if (is.null(contents)) return(NULL)
+  stated <- tryCatch(read_canonical(contents, 8192)$value, suffice_refused = function(.) NULL)
   fields <- c("created", "format_version", "manifest_sha256", "reason", "release_id", "signature")
   if (is.null(stated) || !setequal(names(stated), fields) || !identical(stated$release_id, manifest$release_id) ||
     !identical(stated$manifest_sha256, sha256(bytes))) refuse("withdrawal", "what stands beside it is no withdrawal of it")
@@ -289,21 +289,21 @@ release_samples <- function(release, statistic) {
     list(name = "component", kind = "text"), list(name = "value", kind = if (is_int) "int64" else "decimal"),
     list(name = "estimate", kind = "double")
   ))
-  found <- parquet_columns(data, columns, file$rows)
+  contents <- parquet_columns(data, columns, file$rows)
   n_components <- length(components)
   cells <- rep(seq_len(manifest$cells), each = n_components)
   for (at in seq_along(groups)) {
     expected <- keys[[at]][cells]
     wanted <- if (groups[[at]]$kind == "int64") int64_bytes(expected) else text_bytes(expected)
-    if (!identical(found[[at]], wanted)) refuse("data file", "its keys are others")
+    if (!identical(contents[[at]], wanted)) refuse("data file", "its keys are others")
   }
   at <- length(groups)
-  if (!identical(found[[at + 1]], text_bytes(rep(components, manifest$cells)))) refuse("data file", "its components are others")
+  if (!identical(contents[[at + 1]], text_bytes(rep(components, manifest$cells)))) refuse("data file", "its components are others")
   width <- if (is_int) 8 else 16
-  if (length(found[[at + 2]]) != width * file$rows || length(found[[at + 3]]) != 8 * file$rows) refuse("data file", "it lacks values")
-  if (!is_int && !decimals_fit(found[[at + 2]])) refuse("data file", "a value lies beyond the end of its type")
-  values <- if (is_int) int64_numbers(found[[at + 2]]) else decimal_numbers(found[[at + 2]])
-  estimates <- readBin(found[[at + 3]], "double", file$rows, size = 8, endian = "little")
+  if (length(contents[[at + 2]]) != width * file$rows || length(contents[[at + 3]]) != 8 * file$rows) refuse("data file", "it lacks values")
+  if (!is_int && !decimals_fit(contents[[at + 2]])) refuse("data file", "a value lies beyond the end of its type")
+  values <- if (is_int) int64_numbers(contents[[at + 2]]) else decimal_numbers(contents[[at + 2]])
+  estimates <- readBin(contents[[at + 3]], "double", file$rows, size = 8, endian = "little")
   unit <- if (is.null(statistic$partition_total)) 1 else as.numeric(statistic$partition_total)
   wanted <- values / unit
   # Of what a double holds exactly, exactly; beyond, to its last digits.
@@ -317,18 +317,18 @@ release_samples <- function(release, statistic) {
     list(name = group$column, kind = if (identical(group$kind, "range")) "int64" else "text")
   })
   columns <- c(groups, list(list(name = "draw", kind = "int64"), list(name = "value", kind = "int64")))
-  found <- parquet_columns(data, columns, file$rows)
+  contents <- parquet_columns(data, columns, file$rows)
   cells <- rep(seq_len(manifest$cells), each = statistic$draws)
   for (at in seq_along(groups)) {
     expected <- keys[[at]][cells]
     wanted <- if (groups[[at]]$kind == "int64") int64_bytes(expected) else text_bytes(expected)
-    if (!identical(found[[at]], wanted)) refuse("data file", "its keys are others")
+    if (!identical(contents[[at]], wanted)) refuse("data file", "its keys are others")
   }
   at <- length(groups)
   draws <- int64_bytes(rep(seq_len(statistic$draws) - 1, manifest$cells))
-  if (!identical(found[[at + 1]], draws)) refuse("data file", "its draws are counted otherwise")
-  if (length(found[[at + 2]]) != 8 * file$rows) refuse("data file", "it lacks values")
-  points <- int64_numbers(found[[at + 2]])
+  if (!identical(contents[[at + 1]], draws)) refuse("data file", "its draws are counted otherwise")
+  if (length(contents[[at + 2]]) != 8 * file$rows) refuse("data file", "it lacks values")
+  points <- int64_numbers(contents[[at + 2]])
   if (anyNA(points) || any(points < 0 | points >= statistic$grid)) refuse("data file", "a value is no point of its grid")
   matrix(points, ncol = statistic$draws, byrow = TRUE)
 }

@@ -1,9 +1,7 @@
 # Read every release of a folder, and its tables: Rscript tests/refusals.R FOLDER. A line for each says how it went.
 
-library(jsonlite)
-arguments <- commandArgs(trailingOnly = TRUE)
-here <- dirname(sub("--file=", "", grep("--file=", commandArgs(), value = TRUE)))
-for (file in sort(list.files(file.path(here, "..", "R"), full.names = TRUE))) source(file, encoding = "UTF-8")
+here <- dirname(sub("--file=", "", grep("^--file=", commandArgs(), value = TRUE)))
+source(file.path(here, "support.R"))
 
 for (name in list.files(arguments[1])) {
   outcome <- tryCatch(

@@ -1,10 +1,8 @@
 # Hold the reader against the test vectors: Rscript tests/vectors.R VECTORS. The exit status is 1 where it fails.
 
-library(jsonlite)
-arguments <- commandArgs(trailingOnly = TRUE)
+here <- dirname(sub("--file=", "", grep("^--file=", commandArgs(), value = TRUE)))
+source(file.path(here, "support.R"))
 vectors <- arguments[1]
-here <- dirname(sub("--file=", "", grep("--file=", commandArgs(), value = TRUE)))
-for (file in sort(list.files(file.path(here, "..", "R"), full.names = TRUE))) source(file, encoding = "UTF-8")
 
 wrong <- character(0)
 complain <- function(...) wrong <<- c(wrong, paste0(...))
@@ -21,6 +19,7 @@ for (at in 1:3) {
 if (arguments[2] %in% "plain") sha256 <- sha256_plain
 
 index <- read_json(file.path(vectors, "index.json"))$valid
+releases <- list()
 n_rows <- 0
 for (vector in index) {
   folder <- file.path(vectors, "valid", vector$name)
@@ -30,6 +29,7 @@ for (vector in index) {
     complain(vector$name, ": ", conditionMessage(release))
     next
   }
+  releases[[vector$name]] <- release
   expected <- read_json(file.path(folder, "expected.json"))
   for (statistic in names(expected$tables)) {
     stated <- expected$tables[[statistic]]
@@ -57,18 +57,76 @@ for (vector in index) {
 for (vector in index) {
   folder <- file.path(vectors, "valid", vector$name)
   expected <- read_json(file.path(folder, "expected.json"))
-  release <- read_release(file.path(folder, "release"))
+  release <- releases[[vector$name]]
   for (statistic in names(expected$samples)) {
     stated <- expected$samples[[statistic]]
-    found <- release_samples(release, statistic)
+    draws <- release_samples(release, statistic)
     wanted <- vapply(stated, function(row) as.numeric(row$value), 0)
-    if (nrow(found) != length(stated) || any(abs(found$value - wanted) > 1e-12 * abs(wanted))) complain(vector$name, " ", statistic, ": draws")
-    if (!identical(as.numeric(found$draw), vapply(stated, function(row) as.numeric(row$draw), 0))) complain(vector$name, " ", statistic, ": numbers of draws")
+    if (nrow(draws) != length(stated) || any(abs(draws$value - wanted) > 1e-12 * abs(wanted))) complain(vector$name, " ", statistic, ": draws")
+    if (!identical(as.numeric(draws$draw), vapply(stated, function(row) as.numeric(row$draw), 0))) complain(vector$name, " ", statistic, ": numbers of draws")
     for (column in names(release$keys)) {
-      if (!identical(as.character(found[[column]]), vapply(stated, function(row) as.character(row[[column]]), ""))) complain(vector$name, ": keys of draws")
+      if (!identical(as.character(draws[[column]]), vapply(stated, function(row) as.character(row[[column]]), ""))) complain(vector$name, ": keys of draws")
     }
     refused <- tryCatch({ release_table(release, statistic); FALSE }, error = function(error) grepl("posterior sample", conditionMessage(error)))
     if (!refused) complain(vector$name, " ", statistic, ": a table of a sample")
+  }
+}
+
+# Posteriors: each to the tolerance that it states; of families that this reader cannot do, a refusal by name.
+n_posteriors <- 0
+slowest <- 0
+refusal_of <- function(expression) tryCatch({ force(expression); "" }, suffice_usage = conditionMessage)
+for (vector in index) {
+  folder <- file.path(vectors, "valid", vector$name)
+  release <- releases[[vector$name]]
+  can_do <- summary(release)
+  for (stated in read_json(file.path(folder, "expected.json"))$posteriors) {
+    for (at in seq_along(stated$cells)) {
+      cell <- stated$cells[[at]]
+      where <- as.list(release$keys[at, , drop = FALSE])
+      options <- stated$arguments[names(stated$arguments) != "within_unit"]
+      ask <- function() do.call(release_posterior, c(list(release, stated$statistic, where), options))
+      about <- paste(vector$name, stated$statistic, paste(names(options), options, collapse = " "), "cell", at)
+      if (!can_do$posterior[match(stated$statistic, can_do$statistic)]) {
+        if (!grepl("no posterior of it", refusal_of(ask()))) complain(about, ": is not refused by name")
+        break
+      }
+      begin <- proc.time()[["elapsed"]]
+      posterior <- ask()
+      if (posterior$prior != stated$prior || !identical(posterior$n_prior, stated$n_prior)) complain(about, ": priors")
+      levels <- unlist(stated$levels)
+      ours <- rbind(mean(posterior), posterior_sd(posterior), quantile(posterior, levels))
+      slowest <- max(slowest, (proc.time()[["elapsed"]] - begin) / length(posterior$parameters))
+      numbers <- cell$parameters[[1]]
+      if (!is.null(names(numbers))) numbers <- list(numbers)
+      if (is.null(numbers[[1]]$quantiles)) ours <- ours[1:2, , drop = FALSE]
+      theirs <- vapply(numbers, function(one) c(one$mean, one$sd, unlist(one$quantiles)), ours[, 1])
+      room <- if (is.null(stated$tolerance$relative)) stated$tolerance$sds * rep(theirs[2, ], each = nrow(theirs)) else stated$tolerance$relative * abs(theirs)
+      if (!identical(dim(ours), dim(theirs)) || !all(abs(ours - theirs) <= room)) complain(about, ": ", max(abs(ours / theirs - 1)))
+      n_posteriors <- n_posteriors + 1
+    }
+  }
+}
+
+# Conflicts, and that nothing shows the interval without its conflict.
+conflicts <- read_json(file.path(vectors, "conflicts.json"))
+release <- releases[[basename(dirname(conflicts$release))]]
+n_conflicts <- 0
+for (case in conflicts$cases) {
+  posterior <- release_posterior(release, case$statistic, case$where, prior = case$prior, clipping = "ignored")
+  conflict <- posterior_conflict(posterior)
+  about <- paste(case$statistic, case$prior, unlist(case$where))
+  if (!identical(conflict$is_said, unlist(case$is_said)) || !identical(conflict$quantities, unlist(case$quantities))) complain(about, ": conflict")
+  for (at in seq_along(conflict$tails)) {
+    tail <- case$tails[[at]]
+    is_right <- if (is.null(tail)) conflict$tails[at] > 0.0099 else abs(conflict$tails[at] / tail - 1) <= conflicts$relative_tolerance
+    if (!is_right) complain(about, ": the tail is ", conflict$tails[at])
+  }
+  if (any(conflict$is_said)) {
+    n_conflicts <- n_conflicts + 1
+    printed <- paste(utils::capture.output(print(posterior)), collapse = " ")
+    shown <- c(printed, posterior_interval(posterior)$conflict, as.data.frame(posterior)$conflict)
+    if (!all(grepl("^conflict:|conflict: the prior", shown))) complain(about, ": an interval without its conflict")
   }
 }
 
@@ -87,13 +145,14 @@ for (vector in hostile) {
     error = function(error) paste("ended in an error:", conditionMessage(error))
   )
   expected <- if (demands) "signature" else vector$check
-  if (!identical(outcome, expected)) complain(vector$name, ": expected ", expected, ", found ", outcome) else refused <- refused + 1
+  if (!identical(outcome, expected)) complain(vector$name, ": expected ", expected, ", not ", outcome) else refused <- refused + 1
 }
 if (length(arguments) > 2) {
   draws <- published_draws(arguments[3])
   cat(sprintf("%d draws of %s\n", nrow(draws), paste(unique(draws$parameter), collapse = ", ")))
 }
 cat(sprintf("%d valid vectors, %d rows of tables; %d hostile ones refused\n", length(index), n_rows, refused))
+cat(sprintf("%d posteriors, %d conflicts; the slowest parameter took %.2f s\n", n_posteriors, n_conflicts, slowest))
 if (length(wrong)) {
   cat(unique(wrong), sep = "\n")
   quit(status = 1)

@@ -318,7 +318,7 @@ class ReleaseRun:
         int or None
             The number of records, where it is public.
         """
-        from suffice.pipeline.cluster.connection import within_deadline
+        from suffice.pipeline.cluster.workers import within_deadline
         from suffice.pipeline.rows import sources
 
         public_n = sources.row_count(pin, splits) if self.plan.n_is_public else None

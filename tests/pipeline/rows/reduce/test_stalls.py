@@ -17,8 +17,14 @@ import pytest
 
 from suffice.errors import ClusterError
 from suffice.pipeline.cluster import connection
-from suffice.pipeline.cluster.connection import within_deadline
-from suffice.pipeline.cluster.workers import Stalled, Stalls, ThreadsThatMayHang, WorkerStanding
+from suffice.pipeline.cluster.workers import (
+    HANGS,
+    Stalled,
+    Stalls,
+    ThreadsThatMayHang,
+    WorkerStanding,
+    within_deadline,
+)
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.rows.reduce import tree
@@ -152,7 +158,7 @@ def test_a_read_that_hangs_ends_the_run_and_costs_nothing(tmp_path: Path) -> Non
     )
     assert time.monotonic() - began < ENDED_WITHIN
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert connection._HANGS in ended.stderr
+    assert HANGS in ended.stderr
     assert "its epsilon was returned" in ended.stderr
     assert work.account().remaining == work.account().granted
     charge = work.charge()
@@ -183,7 +189,7 @@ def test_what_is_done_around_the_reading_has_the_same_deadline() -> None:
     with pytest.raises(ClusterError) as caught:
         within_deadline(hung.wait, 0.1)
     hung.set()
-    assert str(caught.value) == connection._HANGS
+    assert str(caught.value) == HANGS
     assert within_deadline(lambda: 7, 10.0) == 7
 
 
