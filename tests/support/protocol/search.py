@@ -167,8 +167,8 @@ class Result:
 def search(rules: Rules, *, depth: int = MOST_STEPS, invariants: Iterable[str] = INVARIANTS) -> Result:
     """Visit every state within some actions of the first, until one breaks an invariant.
 
-    What was visited is known by its hash of 64 bits: of ten million states two share one, and a state is taken
-    for visited, with a chance of 3 in a million.
+    What was visited is known by its hash of 64 bits: of ten million states two share one, and a state is
+    taken for visited, with a chance of 3 in a million.
     """
     start = first_state(rules)
     checks = [(name, INVARIANTS[name]) for name in invariants]
