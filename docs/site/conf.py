@@ -95,7 +95,7 @@ html_theme_options = {
         "color-background-hover": "#e9e6de",
         "color-foreground-primary": "#1c2127",
         "color-foreground-secondary": "#59626d",
-        "color-foreground-muted": "#68717c",
+        "color-foreground-muted": "#5f6873",
         "color-foreground-border": "#8c949c",
         "color-code-background": "#ffffff",
         "color-code-foreground": "#1c2127",

@@ -218,6 +218,11 @@ def test_over_http_colours_are_kept_and_no_request_leaves(
         for path in pages.values():
             page.goto(root + path)
             assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+            if page.locator("[data-uri]").count():
+                address = (root + path).removesuffix("/index.html")
+                assert f"suffice show {address}\n" in (page.text_content("#use-cli") or "")
+                assert f"open_release('{address}')" in (page.text_content("#use-python") or "")
+                page.locator("#explorer:not(:empty)").wait_for()  # nobody scrolled
         assert watched.wrong == []
         watched.context.close()
         server.shutdown()

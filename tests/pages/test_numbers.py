@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.pages.drawing import Scale, number
+from suffice.pages.drawing import Scale, number, series
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
@@ -85,3 +86,19 @@ def test_a_logarithmic_scale_puts_equal_ratios_equally_far_apart(low: float, rat
     assert 1 <= len(scale.ticks) <= 8
     assert all(low * (1.0 - 1e-6) <= tick <= low * ratio * (1.0 + 1e-6) for tick in scale.ticks)
     assert len(set(scale.labels())) == len(scale.ticks)
+
+
+@pytest.mark.parametrize(
+    ("labels", "written"),
+    [
+        ("January February March April May June July", "Jan Feb Mar Apr May Jun Jul"),
+        ("alpha1 alpha2 alpha3 alpha4 alpha5 alpha6", "alpha1 alpha3 alpha5"),
+        ("spring summer autumn", "spring summer autumn"),
+    ],
+)
+def test_months_are_shortened_where_an_axis_would_leave_them_out(labels: str, written: str) -> None:
+    names = labels.split()
+    chart = series(names, [None] * len(names), title="t", description="d", axes=("month", "share"))
+    along = re.findall(r'y="165" text-anchor="middle">([^<]+)<', str(chart))
+    assert along[: len(written.split())] == written.split()[: len(along)]
+    assert len(along) >= 3

@@ -4,6 +4,7 @@ import { answer, nextTask, Overtaken } from "./answering.js";
 import { answers, commandCode } from "./answers.js";
 import { element, replace } from "./dom.js";
 import { form } from "./form.js";
+import { placeOf } from "./lines.js";
 import { readPage } from "./page-data.js";
 import { prepare } from "./preparing.js";
 import { reading } from "./reading.js";
@@ -19,7 +20,8 @@ const QUIET = 900;
  * @param {string} text - the page's data
  */
 export function start(section, text) {
-  const page = readPage(text);
+  const written = readPage(text);
+  const page = { ...written, uri: placeOf(written.uri, location.href) };
   const reader = reading(page);
   const usual = new Map();
   const entries = new Map();

@@ -15,6 +15,12 @@ export function pythonText(text) {
   return `"${written}"`;
 }
 
+/** Return where a release is opened from a page at an address: by that on the web, as the page says elsewhere. */
+export function placeOf(uri, address) {
+  const isRead = /^https:|^http:\/\/(localhost|127\.0\.0\.1)(:|\/)/.test(address);
+  return isRead && uri.startsWith("./") ? new URL(".", address).href.replace(/\/$/, "") : uri;
+}
+
 /** Return text as one word of a POSIX shell. */
 export function shellWord(text) {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;

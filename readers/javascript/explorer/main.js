@@ -1,9 +1,10 @@
-// Starts the explorer on a release's page: when its section comes near, so that the page itself opens at once.
+// Starts the explorer on a release's page: when its section comes near, or else once the page has been shown.
 
 import { start } from "./explorer.js";
 import { MARK } from "./state.js";
 
 const NEAR = "400px";
+const LATER = 500;
 
 function begin() {
   const data = document.getElementById("suffice-release");
@@ -30,6 +31,8 @@ function begin() {
     { rootMargin: NEAR },
   );
   watch.observe(section);
+  // A print, or a picture of the whole page, scrolls nowhere.
+  addEventListener("load", () => setTimeout(once, LATER));
 }
 
 if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);

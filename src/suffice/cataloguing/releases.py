@@ -208,7 +208,7 @@ def keyed_files(release: Release, name: str) -> list[tuple[str, str, bytes]]:
         columns[label] = statistic.estimates(quantity)
         columns[f"{label} noise_sd"] = [statistic.plan.quantity_noise_sd(quantity)] * len(statistic.values)
     source = Provenance(what=ESTIMATES, releases=(ReleaseSource.of(release),), statistic=name)
-    return _files(name, columns, source, "unbiased estimates, one row a cell: to join with maps")
+    return _files(name, columns, source, "unbiased estimates for spreadsheets and maps, one row a cell")
 
 
 def _sample_files(release: Release, sample: ReleasedSample) -> list[tuple[str, str, bytes]]:
@@ -222,7 +222,7 @@ def _sample_files(release: Release, sample: ReleasedSample) -> list[tuple[str, s
         while label in columns:  # a group column may be called so
             label = f"{label} "
         columns[label] = sample.values[:, draw]
-    what = "draws of the posterior, one row a cell: to join with maps"
+    what = "draws of the posterior for spreadsheets and maps, one row a cell"
     return _files(sample.plan.name, columns, sample_source(release, sample), what)
 
 

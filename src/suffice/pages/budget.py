@@ -229,7 +229,7 @@ class Budget:
             totals.append(float(total))
         ends = (f"{hours[0]:%Y-%m-%d}", f"{hours[-1]:%Y-%m-%d}") if hours else ("", "")
         if hours and not span:
-            ends = (f"in order, all within an hour of {ends[0]}", "")
+            ends = (f"in order, all within an hour of {ends[0]}" if len(hours) > 1 else ends[0], "")
         return steps(
             times,
             totals,

@@ -323,7 +323,7 @@ def series(
         In pixels, with the labels of the axis.
     """
     y = common_scale(intervals, 3.0) if y is None else y
-    bottom, low = height - 36.0, height - 21
+    bottom, low, short = height - 36.0, height - 21, _shortened(labels)
 
     def up(value: float) -> float:
         return _TOP + (1.0 - y.at(value)) * (bottom - _TOP)
@@ -349,8 +349,8 @@ def series(
             # A tick, that no interval be hidden: a line as short as it is to be thin.
             parts.append(_line("level", x, up(interval.middle) - 0.9, x, up(interval.middle) + 0.9))
     parts += [
-        f'<text x="{across(place):.2f}%" y="{low}" text-anchor="middle">{escape(labels[place])}</text>'
-        for place in _labelled(labels)
+        f'<text x="{across(place):.2f}%" y="{low}" text-anchor="middle">{escape(short[place])}</text>'
+        for place in _labelled(short)
     ]
     parts += _axis_titles(*axes, height)
     return _chart(parts, height, title, description)
@@ -490,6 +490,13 @@ def _axis_titles(across: str, up: str, height: int) -> list[str]:
             f"{escape(fitted(visible(across), 40))}</text>"
         ),
     ]
+
+
+def _shortened(labels: Sequence[str]) -> Sequence[str]:
+    """Return names by their first three letters, as of months, where these tell them apart."""
+    firsts = [label[:3] for label in labels]
+    is_needed = len(_labelled(labels)) < len(labels) and all(map(str.isalpha, labels))
+    return firsts if is_needed and len(set(firsts)) == len(firsts) else labels
 
 
 def _labelled(labels: Sequence[str]) -> range:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 import shlex
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.about import StatisticWords
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
+MOST_READABLE = 10.0
 _SPECIAL = re.compile(r"([&%$#_{}])")
 
 
@@ -110,7 +112,7 @@ def _in_words(plan: StatisticPlan, words: StatisticWords, view: StatisticView) -
     if plan.columns and None not in bounds:
         lower, upper = (number(float(bound), 9) for bound in bounds if bound is not None)
         unit = f" {words.unit}" if words.unit else ""
-        yield f"Values count from {lower} to {upper}{unit}, and what lies beyond as these."
+        yield f"Values below {lower}{unit} count as {lower}, and values above {upper} as {upper}."
     drawn = {SAMPLE: "draws", NOISE: "estimates"}.get(view.kind, "")
     what = ", ".join(filter(None, (view.number_label, drawn)))
     yield f"Shown{_of_each(view)}: {what}."
@@ -161,13 +163,18 @@ def _of_the_account(facts: Mapping[str, Any]) -> Iterator[str]:
     """Say what the account demanded of nobody."""
     if facts["contract"] is None:
         yield (
-            "The account had no contract of its data: how files were typed, and which there were, could "
-            "decide whether the release was made."
+            "No contract said beforehand which files and columns the data have: a file that did not fit "
+            "could have stopped the release, and that it was made would tell so."
         )
     if facts["audit"] is None:
         yield "The account's grant named no audit of this plan: its setup was not tried beforehand."
     if not facts["input_verified"]:
         yield "The input files were not compared with checksums by their owner before the release."
+
+
+def _factor(epsilon: float) -> str:
+    """Return e to the epsilon; empty where nobody can read anything from it."""
+    return number(math.exp(epsilon), 3) if epsilon <= MOST_READABLE else ""
 
 
 def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator[str]:
@@ -200,8 +207,8 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
         yield "Noise intervals show what privacy added, and nothing of sampling or of missing data."
     if kinds != {SAMPLE}:
         yield (
-            "Each interval stands alone: with many cells, some intervals miss. Differences need draws of "
-            "both."
+            "Each interval stands alone: with many cells, some intervals miss. Whether two cells differ is a "
+            "question of its own, which the explorer and the readers answer."
         )
     clipped = [view.label for view in views if FAMILIES[view.family].outside is not None]
     if clipped:
@@ -220,6 +227,8 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
 
 
 MOST_TABLE_ROWS = 720
+MOST_OPEN_PANELS = 6
+"""Of a statistic's small charts; the others are folded away."""
 LARGEST_EMBEDDED = 18 * 2**20
 """Bytes of data files that a page carries; a page stays below 30 MB."""
 
@@ -350,6 +359,7 @@ def release_page(
     signature_note : str
         What is known of the signature.
     """
+    _, _, further = facts["one_unit"].partition("; ")
     about, data_size = release.about, sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED
     ordered = _ordered_groups(release)
@@ -373,6 +383,9 @@ def release_page(
         lead=lead(facts, views),
         protects=protects(facts),
         protected=facts["unit"].removeprefix("column:"),
+        factor=_factor(float(release.epsilon)),
+        further=further[:1].upper() + further[1:],
+        most_panels=MOST_OPEN_PANELS,
         banners=banners,
         neighbours=neighbours,
         signature_note=signature_note,
@@ -386,8 +399,9 @@ def release_page(
             if release.statistics
             else "A posterior sample is not explored: there are no statistics in it to start from."
         ),
-        downloads=list(_downloads(facts, files, extra_files)),
+        downloads=list(_downloads(facts, views, files, extra_files)),
         lines=lines(views, uri),
+        uri=uri,
         publications=publications,
         limits=list(limits(facts, views)),
         citation=citation(facts, url),
@@ -425,8 +439,8 @@ def _statistic(
             "epsilon of this statistic": format_epsilon(plan.epsilon),
             **(
                 {
-                    "noise": f"discrete Laplace of scale {number(plan.scale)} lattice units on each of "
-                    f"{len(plan.components)} components"
+                    "noise": f"discrete Laplace of scale {number(plan.scale)} on each of "
+                    f"{counted(len(plan.components), 'released integer')} of a cell"
                 }
                 if plan.sample is None
                 else {}
@@ -440,10 +454,11 @@ def _asked_as(view: StatisticView, plan: StatisticPlan) -> dict[str, str]:
     if not view.has_label:
         return {}
     columns = {"columns read": ", ".join(plan.columns)} if plan.columns else {}
-    return {"name in the release": view.name, **columns, "model": view.family.replace("_", " ")}
+    return {"name in the release": view.name, **columns, "family": view.family.replace("_", " ")}
 
 
 _TABLES = {POSTERIOR: "posterior", NOISE: "unbiased estimates", SAMPLE: "draws"}
+_HELD = {POSTERIOR: "noisy numbers of", NOISE: "noisy numbers of", SAMPLE: "draws of"}
 
 
 def _explorer(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str, Any]:
@@ -466,14 +481,19 @@ def _explorer(release: Release, files: Mapping[str, bytes], uri: str) -> dict[st
 
 
 def _downloads(
-    facts: Mapping[str, Any], files: Mapping[str, bytes], extra_files: Sequence[tuple[str, str, bytes]]
+    facts: Mapping[str, Any],
+    views: Sequence[StatisticView],
+    files: Mapping[str, bytes],
+    extra_files: Sequence[tuple[str, str, bytes]],
 ) -> Iterator[dict[str, str]]:
-    rows = {file["path"]: file["rows"] for file in facts["files"]}
+    listed = {file["path"]: file for file in facts["files"]}
+    shown = {view.name: view for view in views}
     for name, data in files.items():
         what = (
             "the manifest: what was released, at what price, with which noise"
             if name == "manifest.json"
-            else f"noisy components or draws, {rows[name]:,} {'row' if rows[name] == 1 else 'rows'}"
+            else f"{_HELD[shown[listed[name]['statistic']].kind]} {shown[listed[name]['statistic']].label}, "
+            f"{counted(listed[name]['rows'], 'row')}"
         )
         yield {
             "path": name,

@@ -148,6 +148,7 @@ def series_page(site: Site, name: str, entries: Sequence[SiteEntry]) -> str:
         statistics = [_followed(followed, statistic["name"]) for statistic in newest["statistics"]]
     every = newest["window_of"]["every"] if newest["window_of"] else None
     windows = f"one release for each {every} of {newest['window_of']['column']}" if every else "one release"
+    so_far = f", {counted(len(entries), 'release')} so far" if every or len(entries) > 1 else ""
     return _render(
         "series.html",
         site,
@@ -156,7 +157,7 @@ def series_page(site: Site, name: str, entries: Sequence[SiteEntry]) -> str:
         crumbs=[("Data", "index.html"), (newest["dataset"], dataset_path(newest["dataset"]))],
         name=newest["title"] or name,
         dataset=newest["dataset"],
-        lead=f"{windows[0].upper()}{windows[1:]}, {counted(len(entries), 'release')} so far, epsilon "
+        lead=f"{windows[0].upper()}{windows[1:]}{so_far}, epsilon "
         f"{newest['epsilon']}{_each(entries)}. {_cells_text(entries[-1])}",
         statistics=[statistic for statistic in statistics if statistic is not None],
         entries=list(reversed(entries)),

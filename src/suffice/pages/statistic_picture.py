@@ -88,7 +88,9 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
     if axis is not None:
         panels = _panels(view, axis)
         if panels is not None:
-            return Picture(panels=panels, caption=_caption(view, f" along {view.about.column(axis)}"))
+            apart = " Each category has an axis of its own." if len(view.entries) > 1 else ""
+            along = f" along {view.about.column(axis)}"
+            return Picture(panels=panels, caption=_caption(view, along) + apart)
     if len(labelled) <= MOST_FOREST_ROWS:
         together = view.entries if view.has_axes_apart else ("",)
         forests = tuple(
@@ -161,19 +163,19 @@ def _axis(view: StatisticView, ordered: Sequence[str]) -> str | None:
 def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | None:
     places = list(dict.fromkeys(keys[axis] for keys in view.keys))
     by_label: dict[str, dict[Any, DrawnInterval]] = {}
+    entry_of: dict[str, str] = {}
     for position, entry in enumerate(view.entries):
         for cell, keys in enumerate(view.keys):
             others = ", ".join(view.about.key(column, key) for column, key in keys.items() if column != axis)
             label = _label(view, others, entry)
+            entry_of[label] = entry
             by_label.setdefault(label, {})[keys[axis]] = view.intervals[cell][position]
     if len(by_label) > MOST_PANELS:
         return None
     panels = {label: [by_place.get(place) for place in places] for label, by_place in by_label.items()}
     axes, named = (view.about.column(axis), _numbers(view)), [view.about.key(axis, place) for place in places]
-    together = [
-        {label: panels[label] for label in panels if not of or label.split(", ")[-1] == view.entry_label(of)}
-        for of in (view.entries if view.has_axes_apart else ("",))
-    ]
+    # Rare and frequent categories share no axis: the intervals of both would be dots.
+    together = [{label: panels[label] for label in panels if entry_of[label] == of} for of in view.entries]
     return tuple(
         panel for several in together for panel in panels_of(several, named, axes, in_logs=view.in_logs)
     )

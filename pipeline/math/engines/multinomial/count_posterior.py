@@ -42,7 +42,7 @@ A       ``total``           their sum                      scalar               
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,9 +58,11 @@ from suffice.pipeline.math.engines.multinomial.sampling import count_sampler
 from suffice.pipeline.math.priors.record_count import Fixed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from suffice.typing import Cells, Floats
+
+    _Update = Callable[[Floats, Floats], dirichlet.BetaDistribution]
 
 _BATCH_NUMBERS = 2**20
 PAIR_BLOCKS = 2**13
@@ -367,14 +369,21 @@ def marginal_densities(counts: noisy_counts.NoisyCounts, points: Floats) -> Floa
     None where a cell's posterior of N needs more pieces than is sensible.
     """
     values = np.empty(points.shape)
-    concentration, total = counts.concentration, counts.total_concentration
-    for cell in range(len(points)):
+    try:
+        for cell, category, update, merged in _marginals(counts):
+            values[cell, category] = merged.density(update, points[cell, category][None])[0]
+    except PriorError:
+        return None
+    return values
+
+
+def _marginals(counts: noisy_counts.NoisyCounts) -> Iterator[tuple[int, int, _Update, Components]]:
+    """Every cell and category, with the Betas of (4) and how they are made."""
+    total = counts.total_concentration
+    for cell in range(counts.totals.n_cells):
         of_cell = counts.take(np.array([cell]))
-        try:
-            parts = list(_pair(of_cell) if of_cell.is_pair else _pieces(of_cell))
-        except PriorError:
-            return None
-        for category, prior in enumerate(concentration.tolist()):
+        parts = list(_pair(of_cell) if of_cell.is_pair else _pieces(of_cell))
+        for category, prior in enumerate(counts.concentration.tolist()):
 
             def update(n: Floats, count: Floats, prior: float = prior) -> dirichlet.BetaDistribution:
                 return dirichlet.BetaDistribution(
@@ -391,9 +400,7 @@ def marginal_densities(counts: noisy_counts.NoisyCounts, points: Floats) -> Floa
                 weight=weight / np.sum(weight),
                 scatter=np.zeros(len(n)),
             )
-            merged = Components.of(pairs, update, 1, fineness=FINE)
-            values[cell, category] = merged.density(update, points[cell, category][None])[0]
-    return values
+            yield cell, category, update, Components.of(pairs, update, 1, fineness=FINE)
 
 
 def _pair(counts: noisy_counts.NoisyCounts) -> Iterator[list[tuple[Floats, Floats, Floats]]]:
@@ -492,3 +499,31 @@ class CountsDistribution(Probabilities):
         # (2).
         concentration = self.posterior.prior_concentration + counts.reshape(-1, counts.shape[-1])
         return dirichlet.DirichletDistribution(concentration=concentration)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactCountsDistribution(CountsDistribution):
+    """The same with quantiles by (4), which take about a twentieth of a second each cell and category.
+
+    Raises
+    ------
+    PriorError
+        From ``quantiles``: where a cell's posterior of N needs more pieces than is sensible.
+    """
+
+    _known: dict[tuple[float, ...], Floats] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles are those of draws."""
+        return False
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles (n_cells, n_categories, n_q), which rest on no draws."""
+        levels = tuple(q)
+        if levels not in self._known:
+            values = np.empty((*self.posterior.counts.shape, len(levels)))
+            for cell, category, update, merged in _marginals(self.posterior.counts):
+                values[cell, category] = merged.quantiles(update, levels, 1)[0]
+            self._known[levels] = values
+        return self._known[levels].copy()

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-import { commandLine, pythonLines, shellWord } from "../../explorer/lines.js";
+import { commandLine, placeOf, pythonLines, shellWord } from "../../explorer/lines.js";
 import { fromHash, toHash } from "../../explorer/state.js";
 import { written, brief, ticks } from "../../explorer/numbers.js";
 
@@ -95,4 +95,16 @@ test("numbers are written as they are", () => {
   assert.equal(brief(0.5), "0.5");
   assert.equal(brief(200, 4), "200");
   assert.deepEqual(ticks(0, 1, 5).values.map(ticks(0, 1, 5).write), ["0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+});
+
+test("a page on the web names its own address, and any other page what is written on it", () => {
+  const uri = "./releases/flights/all/0123";
+  const path = "releases/flights/all/0123";
+  const page = `${path}/index.html?q=1#ask`;
+  assert.equal(placeOf(uri, `https://example.org/data/${page}`), `https://example.org/data/${path}`);
+  assert.equal(placeOf(uri, `http://localhost:8000/${path}/`), `http://localhost:8000/${path}`);
+  assert.equal(placeOf(uri, `http://example.org/${page}`), uri, "readers open no plain http of others");
+  assert.equal(placeOf(uri, `http://localhost.example.org/${page}`), uri);
+  assert.equal(placeOf(uri, `file:///home/${page}`), uri);
+  assert.equal(placeOf("https://mirror.org/0123", `https://example.org/${page}`), "https://mirror.org/0123");
 });

@@ -70,6 +70,18 @@
     });
   }
 
+  // On the web a release is opened by its address; a file's is of this machine, and stays as it is written.
+  function places(note) {
+    var address = new URL(".", location.href).href.replace(/\/$/, "");
+    var isRead = /^https:|^http:\/\/(localhost|127\.0\.0\.1)(:|\/)/.test(address);
+    if (!isRead || !/^[A-Za-z0-9:/._~%+@=-]+$/.test(address)) return;
+    ["use-cli", "use-python"].forEach(function (id) {
+      var code = document.getElementById(id);
+      code.textContent = code.textContent.split(note.dataset.uri).join(address);
+    });
+    note.hidden = true;
+  }
+
   function scored(entry, words) {
     var total = 0;
     for (var i = 0; i < words.length; i += 1) {
@@ -138,6 +150,7 @@
 
   document.querySelectorAll("[data-theme-button]").forEach(themes);
   document.querySelectorAll("[data-copy]").forEach(copies);
+  document.querySelectorAll("[data-uri]").forEach(places);
   document.querySelectorAll("[data-filter]").forEach(filters);
   document.querySelectorAll("[data-search]").forEach(searches);
   window.addEventListener("beforeprint", function () {

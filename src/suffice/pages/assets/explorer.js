@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 9c0e662a2fc37376a66422c924d792e8a67372d6fbfa3ec7e6e7f9c6c77fd683
+// sha256: c1c33cbc8c517805573b18bdda702d2bd2e07352e635c2926c7fcc9a7c9d3330
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -4743,6 +4743,10 @@
     }
     return `"${written3}"`;
   }
+  function placeOf(uri, address) {
+    const isRead = /^https:|^http:\/\/(localhost|127\.0\.0\.1)(:|\/)/.test(address);
+    return isRead && uri.startsWith("./") ? new URL(".", address).href.replace(/\/$/, "") : uri;
+  }
   function shellWord(text) {
     return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
   }
@@ -6165,7 +6169,8 @@
   // explorer/explorer.js
   var QUIET = 900;
   function start(section, text) {
-    const page = readPage(text);
+    const written3 = readPage(text);
+    const page = { ...written3, uri: placeOf(written3.uri, location.href) };
     const reader = reading(page);
     const usual = /* @__PURE__ */ new Map();
     const entries = /* @__PURE__ */ new Map();
@@ -6297,6 +6302,7 @@
 
   // explorer/main.js
   var NEAR = "400px";
+  var LATER = 500;
   function begin() {
     const data = document.getElementById("suffice-release");
     const section = document.getElementById("explorer");
@@ -6322,6 +6328,7 @@
       { rootMargin: NEAR }
     );
     watch.observe(section);
+    addEventListener("load", () => setTimeout(once, LATER));
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
