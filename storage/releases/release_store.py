@@ -407,7 +407,11 @@ def locate(reference: str, store: str | None = None) -> Location:
         if named is None:
             message = f"{reference!r} is neither NAME[@WINDOW] nor a path: write a relative path as ./..."
             raise UsageError(message)
-        opened = open_store(store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE)
+        store = store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE
+        place = read_address(store)
+        if not place.is_listed:
+            raise _not_by_name(place, named[1])
+        opened = open_store(store)
         reference = opened.find(*named.groups()).uri
     address = read_address(reference)
     if address.path.name == MANIFEST:
@@ -419,6 +423,16 @@ def locate(reference: str, store: str | None = None) -> Location:
         uri=address.uri,
         key=(name, window, release_id) if owner else None,
         store=owner,
+    )
+
+
+def _not_by_name(place: Address, name: str) -> StoreError:
+    """Say how to open what stands on a website, where nothing can be looked up by its name."""
+    if place.objects().get(MANIFEST, at_most=LARGEST_MANIFEST) is not None:
+        return StoreError(f'{place.uri} is a release: pass it as the first argument, without "store"')
+    return StoreError(
+        f"a website lists nothing: give the URL of one release, as open_release("
+        f'"{place.uri}/{name}/WINDOW/RELEASE_ID")'
     )
 
 

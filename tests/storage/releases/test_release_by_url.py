@@ -308,3 +308,13 @@ def test_over_https_a_stranger_is_refused_and_no_redirect_leaves_encryption(
             with pytest.raises(StoreError, match="a place that is not https"):
                 open_release(f"{secure.url}/release")
         assert server.asked == []
+
+
+def test_a_name_on_a_website_is_answered_with_the_call_that_works(site: tuple[WebServer, str]) -> None:
+    server, release = site
+    with pytest.raises(StoreError, match=r"a website lists nothing") as caught:
+        open_release("flights", store=f"{server.url}/absent")
+    assert f'open_release("{server.url}/absent/flights/WINDOW/RELEASE_ID")' in str(caught.value)
+    assert "adopt" not in str(caught.value)
+    with pytest.raises(StoreError, match=r"is a release: pass it as the first argument"):
+        open_release("flights", store=f"{server.url}{release}")
