@@ -192,7 +192,7 @@ class VaryingLikelihood(SharedLikelihood):
         bounds = np.array([np.log(ENDS), [edges[0], edges[-1]]])
         box = np.array([bounds[0], np.clip(self.around[[0, -1]], *bounds[1])])
         for _ in range(_ROUNDS):
-            axes = [np.linspace(*ends, size) for ends, size in zip(box, _GRID, strict=True)]
+            axes = [np.linspace(ends[0], ends[1], size) for ends, size in zip(box, _GRID, strict=True)]
             value = self._at(axes[1], axes[0]) + log_spread_prior(axes[0])[:, None] + log_prior(axes[1])
             likely = np.argwhere(value > np.max(value) - LEFT_OUT)
             if not len(likely):  # nothing is possible here: all that is asked is refused
@@ -207,7 +207,7 @@ class VaryingLikelihood(SharedLikelihood):
                 box[axis] = np.clip([low, high], *bounds[axis])
             if np.all(np.abs(box - before) < 0.1 * (before[:, 1] - before[:, 0])[:, None]):
                 break
-        return np.linspace(*box[0], SPREADS), box[1], float(np.max(value))
+        return np.linspace(box[0, 0], box[0, 1], SPREADS), box[1], float(np.max(value))
 
     def _regular(
         self, log_prior: Callable[[Floats], Floats], edges: Floats, box: Floats, top: float
@@ -217,7 +217,7 @@ class VaryingLikelihood(SharedLikelihood):
         for every in REGULAR:
             ends, best = box.copy(), -math.inf
             for _ in range(_ROUNDS):
-                points = np.linspace(*ends, 2 * _GRID[1])
+                points = np.linspace(ends[0], ends[1], 2 * _GRID[1])
                 value = self._at(points, _NONE, (every,))[0] + log_prior(points)
                 place, before = int(np.argmax(value)), best
                 best, width = float(value[place]), ends[1] - ends[0]

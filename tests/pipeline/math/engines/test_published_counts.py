@@ -210,7 +210,7 @@ def test_log_factorials_are_those_of_gammaln() -> None:
     assert found[0] == pytest.approx(3.0 * math.log(2.0) - 2.0 - gammaln(4.0), abs=1e-12)
 
 
-def varied(rates: np.ndarray, v: float, counts: np.ndarray) -> np.ndarray:
+def varied(rates: Any, v: float, counts: np.ndarray) -> np.ndarray:
     """Return probabilities of counts whose rates have the relative standard deviation v."""
     k = v**-2.0
     probability: np.ndarray = nbinom.pmf(counts, k, k / (k + rates[:, None]))
@@ -245,11 +245,11 @@ def test_a_mean_rate_is_the_plain_sum_over_counts_and_spreads(counts: tuple[int 
     every_count = np.arange(400.0)
     weights = np.exp([cell.published.log_likelihood(every_count) for cell in cells])
 
-    def plain_mean(probability: np.ndarray) -> np.ndarray:
+    def plain_mean(probability: Any) -> np.ndarray:
         product: np.ndarray = np.prod(probability @ weights.T, axis=1)
         return product
 
-    log_v = np.linspace(*np.log(ENDS), 161)
+    log_v = np.linspace(math.log(ENDS[0]), math.log(ENDS[1]), 161)
     prior_v = halfnorm.pdf(np.exp(log_v), scale=SCALE) * np.exp(log_v) * (log_v[1] - log_v[0])
     exact = 0.5 * sum(
         prior * plain_mean(varied(2.0 * rates, math.exp(v), every_count))
