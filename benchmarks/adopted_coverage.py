@@ -23,8 +23,8 @@ def main() -> None:
     options = parser.parse_args()
     rng = np.random.default_rng(options.seed)
     started = time.process_time()
-    print("| days | rates of items | law | suppressed | censored | zeros | minima |")
-    print("|---|---|---|---|---|---|---|")
+    print("| days | rates of items | law | suppressed | censored | width | zeros | minima |")
+    print("|---|---|---|---|---|---|---|---|")
     for days_as, kinds in (
         ("poisson", ("flights", "lognormal", "prior")),
         ("twice the variance", ("flights",)),
@@ -38,6 +38,8 @@ def main() -> None:
                     covered = pooled_coverage(made)
                     print(row(days_as, kind, law, covered), flush=True)
                     of_share += covered
+                    if law == "geometric":
+                        print(row(days_as, kind, "alike", pooled_coverage(made, cells="alike")), flush=True)
             print(row(days_as, "all", "all", of_share), flush=True)
     print()
     print("| statistic | rates of items | law | suppressed | published: held | suppressed: held | all |")
@@ -61,7 +63,8 @@ def main() -> None:
 
 def row(days_as: str, kind: str, law: str, covered: Covered) -> str:
     """Return a row of the first table."""
-    held = (f"{each / covered.intervals:.1%}" for each in (covered.censored, covered.zeros, covered.minima))
+    shares = (covered.censored, covered.width, covered.zeros, covered.minima)
+    held = (f"{each / covered.intervals:.1%}" for each in shares)
     return (
         f"| {days_as} | {kind} | {law} | {covered.suppressed / covered.intervals:.0%} | {' | '.join(held)} |"
     )

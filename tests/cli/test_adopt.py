@@ -109,11 +109,12 @@ def test_every_command_says_that_it_was_adopted(
 
 
 def test_posteriors_take_suppressed_days_as_censored(folder: Path, run: Run) -> None:
-    rows = validated("posterior", run("posterior", folder, "views", "--pooled", "day", "--json").stdout)[
-        "rows"
-    ]
+    arguments = ("views", "--pooled", "day", "--cells", "alike", "--json")
+    answer = validated("posterior", run("posterior", folder, *arguments).stdout)
+    rows = answer["rows"]
     of_page = {row["page"]: row for row in rows}
 
+    assert answer["cells"] == "alike"
     assert of_page["A"]["upper"] < 120.0
     assert 60.0 < of_page["A"]["mean"] < 110.0
     said = run("posterior", folder, "views", "--where", "page=A", "--where", "day=2024-01-02").stdout

@@ -61,6 +61,18 @@ def test_a_law_that_is_declared_wrong_fails_the_same_count() -> None:
     assert wrong.censored < least
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_days_that_vary_are_held_and_days_taken_to_be_alike_are_not() -> None:
+    """Twice the variance of a Poisson count, 60 % suppressed: of 300 right intervals 260 hold the truth."""
+    rng = np.random.default_rng()
+    made = world("flights", "geometric", 0.6, items=300, days=DAYS, rng=rng, days_as="twice the variance")
+    least = 260
+
+    assert pooled_coverage(made).censored >= least
+    assert pooled_coverage(made, cells="alike").censored < least
+
+
 @pytest.mark.audit
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("share", [0.2, 0.6])

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.stats import norm
@@ -188,6 +188,7 @@ class Covered:
     """How many of the intervals of a setting held the truth."""
 
     censored: int = 0
+    width: float = 0.0
     zeros: int = 0
     minima: int = 0
     intervals: int = 0
@@ -198,9 +199,9 @@ class Covered:
         return Covered(**dict(zip((f.name for f in dataclasses.fields(self)), map(sum, pairs), strict=True)))
 
 
-def pooled_coverage(made: World, **law: Any) -> Covered:
+def pooled_coverage(made: World, *, cells: Literal["vary", "alike"] = "vary", **law: Any) -> Covered:
     """Count the 95 % intervals of rates over days that hold the truth, and those of tables filled in."""
-    posterior = made.adopted(**law).posterior("rate", pooled="day")
+    posterior = made.adopted(**law).posterior("rate", pooled="day", cells=cells)
     lower, upper = posterior.interval(0.95)
     items = len(made.truth)
     held = np.count_nonzero((lower[:items] <= made.truth) & (made.truth <= upper[:items]))
@@ -210,7 +211,10 @@ def pooled_coverage(made: World, **law: Any) -> Covered:
         table = np.where(hidden, value[:, None], made.published)
         half = norm.ppf(0.975) * table.std(axis=1, ddof=1) / math.sqrt(table.shape[1])
         filled[name] = int(np.count_nonzero(np.abs(table.mean(axis=1) - made.truth) <= half))
-    return Covered(censored=int(held), intervals=items, suppressed=float(hidden.mean()) * items, **filled)
+    width = float(np.sum((upper - lower)[:items] / made.truth))
+    return Covered(
+        censored=int(held), width=width, intervals=items, suppressed=float(hidden.mean()) * items, **filled
+    )
 
 
 def cell_coverage(made: World, statistic: str) -> tuple[int, int, int, int]:

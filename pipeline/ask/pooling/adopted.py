@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import UnknownNameError
 from suffice.pipeline.ask.pooling.published_table import fitted, read_published, read_table, table_bytes
@@ -153,9 +153,10 @@ class AdoptedRelease(Mapping[str, "AdoptedStatistic"]):
         where: Mapping[str, object] | None = None,
         pooled: Sequence[str] | str = (),
         n_prior: NPrior | int | str | None = None,
+        cells: Literal["vary", "alike"] | None = None,
     ) -> AdoptedPosterior:
         """Return the posterior of a statistic's parameter; see :meth:`AdoptedStatistic.posterior`."""
-        return self[statistic].posterior(prior, where=where, pooled=pooled, n_prior=n_prior)
+        return self[statistic].posterior(prior, where=where, pooled=pooled, n_prior=n_prior, cells=cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -288,6 +289,7 @@ class AdoptedStatistic:
         where: Mapping[str, object] | None = None,
         pooled: Sequence[str] | str = (),
         n_prior: NPrior | int | str | None = None,
+        cells: Literal["vary", "alike"] | None = None,
     ) -> AdoptedPosterior:
         """Return the posterior of the parameter in every cell; suppressed cells enter as censored.
 
@@ -299,9 +301,12 @@ class AdoptedStatistic:
         where : mapping, optional
             Keep the cells with these keys.
         pooled : str or sequence of str, optional
-            Keys, as a date, over which cells share one rate or probability.
+            Keys, as a date, over which cells have one mean rate, or share one probability.
         n_prior : optional
             Of a noisy total: ``"Reciprocal(1000000)"``, ``"Uniform(0, 500)"`` or a number.
+        cells : {"vary", "alike"}, optional
+            Whether pooled cells vary about their mean rate, by a spread that is estimated, or share it. Rates
+            vary where it is left out; probabilities are alike.
 
         Raises
         ------
@@ -312,7 +317,7 @@ class AdoptedStatistic:
             adopted_posterior,  # scipy is slow to import
         )
 
-        return adopted_posterior(self, prior, where=where, pooled=pooled, n_prior=n_prior)
+        return adopted_posterior(self, prior, where=where, pooled=pooled, n_prior=n_prior, cells=cells)
 
 
 def finite(value: float) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from suffice.pipeline.math.engines.published_counts import (
     prior_on_line,
 )
 from suffice.pipeline.math.engines.tabled_counts import count_posterior, shares_posterior
+from suffice.pipeline.math.engines.varying_counts import VaryingLikelihood
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform, parse_n_prior
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats, Mask
 
+CELLS = ("vary", "alike")
+"""What pooled cells do: vary about a mean rate, or share it."""
 LARGEST_TOTAL = 10**12
 """Of a noisy total, under the default prior: what a spec's ``max_total_rows`` is where it is not stated."""
 
@@ -61,12 +64,15 @@ class AdoptedPosterior(Posterior):
         Cells of which nothing was published but that they were suppressed or clamped.
     tails : ndarray of shape (n_groups,), float64, or None
         As ``JudgedCells`` has them.
+    cells : {"vary", "alike"} or None
+        What pooled cells do; None where none are pooled.
     """
 
     ends: tuple[float, float]
     is_default: bool
     censored: Mask = field(repr=False)
     tails: Floats | None = field(repr=False)
+    cells: Literal["vary", "alike"] | None = None
 
     @property
     def estimand(self) -> str:
@@ -138,6 +144,7 @@ def adopted_posterior(
     where: Mapping[str, object] | None,
     pooled: Sequence[str] | str,
     n_prior: NPrior | int | str | None,
+    cells: str | None,
 ) -> AdoptedPosterior:
     """Return the posterior of a statistic's parameter; see ``AdoptedStatistic.posterior``.
 
@@ -152,19 +159,21 @@ def adopted_posterior(
         raise UsageError(message)
     rows = statistic.rows(where)
     of = {"count": _counts, "poisson": _rates, "bernoulli": _shares, "categorical": _categories}
-    return of[statistic.family](statistic, prior, _Cells.of(statistic, rows, over), n_prior)
+    chosen = _Cells.of(statistic, rows, over, _how_cells_are(statistic, over, cells))
+    return of[statistic.family](statistic, prior, chosen, n_prior)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Which rows share a parameter, and the keys of those that do."""
+    """Which rows are pooled, the keys of those that are, and whether they vary or share a parameter."""
 
     groups: dict[str, list[str | int]]
     rows: tuple[tuple[int, ...], ...]
     over: tuple[str, ...]
+    vary: bool
 
     @classmethod
-    def of(cls, statistic: Any, rows: Sequence[int], over: tuple[str, ...]) -> _Cells:
+    def of(cls, statistic: Any, rows: Sequence[int], over: tuple[str, ...], how: str) -> _Cells:
         columns = statistic.release.columns
         category = getattr(statistic.entry, "category", None)
         kept = [key for key in statistic.release.key_columns if key not in {*over, category}]
@@ -174,7 +183,7 @@ class _Cells:
         groups: dict[str, list[str | int]] = {
             column: [key[place] for key in shared] for place, column in enumerate(kept)
         }
-        return cls(groups, tuple(map(tuple, shared.values())), over)
+        return cls(groups, tuple(map(tuple, shared.values())), over, how == "vary")
 
     def published(self, statistic: Any, column: str) -> list[list[Published]]:
         """Return what was published in every cell."""
@@ -198,6 +207,23 @@ def _check_pooled(statistic: Any, over: tuple[str, ...]) -> None:
             "probability: declare it as poisson or bernoulli"
         )
         raise UsageError(message)
+
+
+def _how_cells_are(statistic: Any, over: tuple[str, ...], cells: str | None) -> str:
+    """Return whether pooled cells vary or are alike; of rates they vary unless it is said otherwise."""
+    if cells not in {None, *CELLS}:
+        message = f"cells is {' or '.join(CELLS)}, not {cells!r}"
+        raise UsageError(message)
+    if cells is not None and not over:
+        message = f"{statistic.name}: cells is of cells that are pooled: leave it out, or give pooled"
+        raise UsageError(message)
+    if cells == "vary" and statistic.family != "poisson":
+        message = (
+            f"{statistic.name} is {statistic.family}: only rates may vary over cells; pooled probabilities "
+            "are alike"
+        )
+        raise UsageError(message)
+    return (cells or "vary") if over and statistic.family == "poisson" else "alike"
 
 
 def _counts(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
@@ -238,7 +264,14 @@ def _rates(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> 
         for cell in zip(published, sizes, strict=True)
     ]
     log_prior = _log_prior(statistic, chosen, Gamma, Line.LOGARITHM)
-    judged = parameter_posterior("rate", Line.LOGARITHM, latent, *log_prior, is_judged=prior is not None)
+    judged = parameter_posterior(
+        "rate",
+        Line.LOGARITHM,
+        latent,
+        *log_prior,
+        is_judged=prior is not None,
+        likelihood_of=VaryingLikelihood if cells.vary else None,
+    )
     return _made(
         statistic,
         cells,
@@ -373,6 +406,16 @@ def _log_conjugate(prior: Any, parameter: Floats) -> Floats:
     return np.asarray(density, dtype=np.float64)
 
 
+def _pooled_in_words(cells: _Cells, parameter: str) -> str:
+    over, most = ", ".join(cells.over), max(map(len, cells.rows))
+    if cells.vary:
+        return (
+            f"pooled over {over}: the mean {parameter} of up to {most} cells, which may vary about it; their "
+            "spread is estimated"
+        )
+    return f"pooled over {over}: up to {most} cells are taken to share a {parameter}, and not to vary"
+
+
 def _made(
     statistic: Any,
     cells: _Cells,
@@ -394,10 +437,17 @@ def _made(
             f"{hidden} of {counted(len(every), 'published number')} suppressed, and taken as censored"
         )
     if cells.over:
-        most = max(map(len, cells.rows))
-        said.append(
-            f"pooled over {', '.join(cells.over)}: up to {most} cells share a {distribution.parameters[0]}"
+        said.append(_pooled_in_words(cells, distribution.parameters[0]))
+        rests = sum(
+            3 * sum(one.status == "suppressed" for one in cell) > len(cell)
+            for column in published
+            for cell in column
         )
+        if rests:
+            said.append(
+                f"in {rests} of {counted(sum(map(len, published)), 'pool')} more than a third is suppressed: "
+                "what is there follows from the shape of the counts' law, which nothing published can check"
+            )
     censored = np.array(
         [
             all(one.count.low == -math.inf for column in cell for one in column)
@@ -420,4 +470,5 @@ def _made(
         is_default=is_default,
         censored=censored if not categories else np.zeros(len(cells.rows), dtype=bool),
         tails=tails,
+        cells=None if not cells.over else "vary" if cells.vary else "alike",
     )

@@ -67,7 +67,7 @@ MOST_NATS = NATS * 4.0**5
 _NEGATIVE = 19
 """The only length of a block whose rule at whole numbers has weights below 0."""
 _LARGEST_PAIRS = 1 << 21
-_BATCH = 1 << 22
+BATCH = 1 << 22
 """Terms of (3) that are in memory at a time: 32 MB."""
 _RISE = 6.0
 _FLOOR = -1e9
@@ -253,7 +253,7 @@ class SharedLikelihood:
             # log p and log(1 - p) of a logit.
             first, second = -np.logaddexp(0.0, -flat), -np.logaddexp(0.0, flat)
         value = np.empty(flat.shape)
-        step = max(1, _BATCH // len(counts))
+        step = max(1, BATCH // len(counts))
         for start in range(0, len(flat), step):
             part = slice(start, start + step)
             log_term = np.multiply.outer(first[part], counts)
@@ -278,6 +278,10 @@ class SharedLikelihood:
                 centres.append(math.log((counts[best] + 0.5) / (others[best] + 0.5)))
         ends = np.array([min(centres), max(centres), float(np.mean(centres))])
         return np.unique(np.add.outer(ends, np.array([-3.0, -1.0, -0.3, -0.1, 0.0, 0.1, 0.3, 1.0, 3.0])))
+
+
+LikelihoodOf: TypeAlias = "Callable[[Shared, float, Callable[[Floats], Floats], Floats], SharedLikelihood]"
+"""Makes the likelihood of cells, of nats that are looked at, and the prior with its edges."""
 
 
 def _highest(counts: Floats) -> Floats:
@@ -309,6 +313,7 @@ def parameter_posterior(
     edges: Floats,
     *,
     is_judged: bool = True,
+    likelihood_of: LikelihoodOf | None = None,
 ) -> JudgedCells:
     """Return the posterior of one parameter in every cell, each given what its published counts share.
 
@@ -324,15 +329,21 @@ def parameter_posterior(
         Positions between which the prior is smooth, ascending; its support.
     is_judged : bool
         Whether to work out the tails; they are 1 otherwise.
+    likelihood_of : callable, optional
+        Makes the likelihood of cells, nats, prior and edges; a ``SharedLikelihood`` otherwise.
 
     Raises
     ------
     PriorError
         Where prior and published counts disagree so much that the posterior cannot be resolved.
     """
+
+    def alike(shared: Shared, nats: float, *_: object) -> SharedLikelihood:
+        return SharedLikelihood(shared, line, nats)
+
     panels, tails = [], np.ones(len(cells))
     for row, shared in enumerate(cells):
-        panel, likelihood = _panels(shared, line, log_prior, edges)
+        panel, likelihood = _panels(shared, likelihood_of or alike, log_prior, edges)
         panels.append(panel)
         if is_judged:
             tails[row] = _tail(likelihood, log_prior, edges)
@@ -341,12 +352,12 @@ def parameter_posterior(
 
 
 def _panels(
-    shared: Shared, line: Line, log_prior: Callable[[Floats], Floats], edges: Floats
+    shared: Shared, likelihood_of: LikelihoodOf, log_prior: Callable[[Floats], Floats], edges: Floats
 ) -> tuple[Cell, SharedLikelihood]:
     """Return the panels of one posterior and its log density; and the likelihood in it."""
     nats = NATS
     while nats <= MOST_NATS:
-        likelihood = SharedLikelihood(shared, line, nats)
+        likelihood = likelihood_of(shared, nats, log_prior, edges)
 
         def log_density(position: Floats, likelihood: SharedLikelihood = likelihood) -> Floats:
             return np.maximum(likelihood(position) + log_prior(position), _FLOOR)

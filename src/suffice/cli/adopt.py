@@ -81,6 +81,7 @@ class AdoptedAnswer:
     family: str
     rows_of: str
     pooled: list[str]
+    cells: Literal["vary", "alike"] | None
     prior: str
     n_prior: str | None
     mass: float
@@ -253,6 +254,7 @@ def posterior(
     terms: Mapping[str, Any],
     *,
     pooled: list[str],
+    cells: str | None,
     mass: float,
     interval: str | None,
     draws: int,
@@ -271,8 +273,8 @@ def posterior(
     }
     _refuse(
         {**refused, **others},
-        "--where, --pooled, --prior, --n-prior, --mass, --interval, --draws, --seed and --plot; in Python, "
-        "suffice.open_adopted gives frames and draws",
+        "--where, --pooled, --cells, --prior, --n-prior, --mass, --interval, --draws, --seed and --plot; "
+        "in Python, suffice.open_adopted gives frames and draws",
     )
     import numpy as np
 
@@ -281,7 +283,12 @@ def posterior(
     from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
     answered = adopted.posterior(
-        statistic, terms["prior"], where=terms["where"], pooled=pooled, n_prior=terms["n_prior"]
+        statistic,
+        terms["prior"],
+        where=terms["where"],
+        pooled=pooled,
+        n_prior=terms["n_prior"],
+        cells=cells,  # type: ignore[arg-type] - checked there
     )
     rng = np.random.default_rng(seed)
     kind = answered.interval_kind(interval)
@@ -295,6 +302,7 @@ def posterior(
             family=answered.family,
             rows_of=str(answered.rows_of),
             pooled=pooled,
+            cells=answered.cells,
             prior=str(answered.prior),
             n_prior=None if answered.n_prior is None else str(answered.n_prior),
             mass=mass,

@@ -83,7 +83,15 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
         typer.Option(
             "--pooled",
             metavar="KEY",
-            help="Of an adopted release: a key over which cells share the parameter. May repeat.",
+            help="Of an adopted release: a key over which cells have one parameter. May repeat.",
+        ),
+    ] = None,
+    cells: Annotated[
+        str | None,
+        typer.Option(
+            "--cells",
+            metavar="vary|alike",
+            help="What pooled cells do: vary about their mean rate (default), or share it.",
         ),
     ] = None,
     out: options.DrawsOption = None,
@@ -110,6 +118,7 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
             statistic,
             terms,
             pooled=pooled or [],
+            cells=cells,
             mass=mass,
             interval=interval,
             draws=draws,
@@ -127,9 +136,10 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
             as_json=as_json,
         )
         return
-    if pooled:
+    if pooled or cells:
         message = (
-            "--pooled is of releases that were adopted; cells of a release are rolled up by suffice.roll_up"
+            "--pooled and --cells are of releases that were adopted; cells of a release are rolled up by "
+            "suffice.roll_up"
         )
         raise UsageError(message)
     import numpy as np

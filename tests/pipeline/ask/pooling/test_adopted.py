@@ -282,11 +282,11 @@ def test_the_scale_may_go_by_level_or_by_column() -> None:
 def test_suppressed_cells_are_censored_and_pooled_rates_use_them() -> None:
     adopted = suffice.adopt(TABLE, LAW)
     cells = adopted.posterior("rate", where={"page": "A"})
-    pooled = adopted.posterior("rate", pooled="day", where={"page": "A"})
+    pooled = adopted.posterior("rate", pooled="day", where={"page": "A"}, cells="alike")
     dropped = suffice.adopt(
         {"page": ["A", "A"], "day": ["1", "3"], "views": [25, 31]},
         changed(keys={"page": "as_published", "day": "as_published"}),
-    ).posterior("rate", pooled="day")
+    ).posterior("rate", pooled="day", cells="alike")
 
     assert cells.mean()[1] < 20.0 < cells.mean()[0]
     assert cells.decided_by_default["rate"].tolist() == [False, True, False, True]
@@ -295,13 +295,32 @@ def test_suppressed_cells_are_censored_and_pooled_rates_use_them() -> None:
     assert "default prior decides" not in str(pooled)
 
 
+def test_whether_pooled_cells_vary_is_said_and_can_be_chosen() -> None:
+    adopted = suffice.adopt(TABLE, LAW)
+    vary, alike = (
+        adopted.posterior("rate", "Gamma(1, 0.01)", pooled="day", cells=cells) for cells in (None, "alike")
+    )
+
+    assert "the mean rate of up to 4 cells, which may vary" in str(vary)
+    assert "are taken to share a rate, and not to vary" in str(alike)
+    assert "in 1 of 2 pools more than a third is suppressed" in str(vary)
+    assert (vary.cells, alike.cells, adopted.posterior("rate").cells) == ("vary", "alike", None)
+    assert np.all(vary.sd() > 1.2 * alike.sd())
+    with pytest.raises(UsageError, match="cells is vary or alike"):
+        adopted.posterior("rate", pooled="day", cells="same")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="of cells that are pooled"):
+        adopted.posterior("rate", cells="alike")
+
+
 def test_a_prior_that_the_table_contradicts_is_said() -> None:
     adopted = suffice.adopt(TABLE, LAW)
 
     with pytest.warns(suffice.errors.ConflictWarning, match="disagree in 1 of 2 cells"):
-        adopted.posterior("rate", "Gamma(100, 4)", pooled="day").interval()
+        adopted.posterior("rate", "Gamma(100, 4)", pooled="day", cells="alike").interval()
     assert (
-        adopted.posterior("rate", "Gamma(100, 4)", where={"page": "A"}, pooled="day").summary()[0]["conflict"]
+        adopted.posterior(
+            "rate", "Gamma(100, 4)", where={"page": "A"}, pooled="day", cells="alike"
+        ).summary()[0]["conflict"]
         is False
     )
 

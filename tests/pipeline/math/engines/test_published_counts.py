@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import gammaln
-from scipy.stats import betabinom, binom, poisson
+from scipy.stats import betabinom, binom, halfnorm, nbinom, poisson
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Line
@@ -21,6 +21,7 @@ from suffice.pipeline.math.engines.published_counts import (
     prior_on_line,
 )
 from suffice.pipeline.math.engines.tabled_counts import count_posterior, shares_posterior
+from suffice.pipeline.math.engines.varying_counts import ENDS, REGULAR, SCALE, VaryingLikelihood
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
 
@@ -207,3 +208,63 @@ def test_log_factorials_are_those_of_gammaln() -> None:
     found = SharedLikelihood([LatentCount(published)], Line.LOGARITHM)(np.log([2.0]))
 
     assert found[0] == pytest.approx(3.0 * math.log(2.0) - 2.0 - gammaln(4.0), abs=1e-12)
+
+
+def varied(rates: Any, v: float, counts: np.ndarray) -> np.ndarray:
+    """Return probabilities of counts whose rates have the relative standard deviation v."""
+    k = v**-2.0
+    probability: np.ndarray = nbinom.pmf(counts, k, k / (k + rates[:, None]))
+    return probability
+
+
+def regular(rates: np.ndarray, every: int, counts: np.ndarray) -> np.ndarray:
+    """Return probabilities of every so-manieth event, by where the first one is: each is as likely."""
+    probability = np.zeros((len(rates), len(counts)))
+    for first in range(every):
+        low, high = every * counts - first - 1.0, every * (counts + 1.0) - first - 1.0
+        mean = every * rates[:, None]
+        probability += (poisson.cdf(high, mean) - poisson.cdf(low, mean)) / every
+    return probability
+
+
+@pytest.mark.parametrize(
+    "counts", [(9, 22, None, 41, 30, None), (20, 21, None, 22, 21, 20, 22, 21, None, 21)]
+)
+def test_a_mean_rate_is_the_plain_sum_over_counts_and_spreads(counts: tuple[int | None, ...]) -> None:
+    """Of days that vary, and of days more regular than a Poisson count."""
+    law = LAWS["geometric"](1.5)
+    cells = [
+        LatentCount(
+            PublishedCount(law, -math.inf if n is None else float(n), 19.0 if n is None else float(n)), 2.0
+        )
+        for n in counts
+    ]
+    log_prior, edges = even_prior(200.0)
+    likelihood = VaryingLikelihood(cells, 36.0, log_prior, edges)
+    rates = np.linspace(6.0, 30.0, 49)
+    every_count = np.arange(400.0)
+    weights = np.exp([cell.published.log_likelihood(every_count) for cell in cells])
+
+    def plain_mean(probability: Any) -> np.ndarray:
+        product: np.ndarray = np.prod(probability @ weights.T, axis=1)
+        return product
+
+    log_v = np.linspace(math.log(ENDS[0]), math.log(ENDS[1]), 161)
+    prior_v = halfnorm.pdf(np.exp(log_v), scale=SCALE) * np.exp(log_v) * (log_v[1] - log_v[0])
+    exact = 0.5 * sum(
+        prior * plain_mean(varied(2.0 * rates, math.exp(v), every_count))
+        for v, prior in zip(log_v, prior_v, strict=True)
+        if v > -6.0
+    )
+    exact += (
+        0.5
+        * halfnorm.cdf(math.exp(-6.0), scale=SCALE)
+        * plain_mean(poisson.pmf(every_count, 2.0 * rates[:, None]))
+    )
+    for each in REGULAR:
+        exact += 0.5 / len(REGULAR) * plain_mean(regular(2.0 * rates, each, every_count))
+    found = likelihood(np.log(rates))
+
+    likely = exact > exact.max() * 1e-4
+    assert np.count_nonzero(likely) > 5
+    assert found[likely] == pytest.approx(np.log(exact[likely]), abs=5e-3)
