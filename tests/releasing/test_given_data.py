@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import suffice
-from suffice.errors import DataChangedError, SufficeWarning
+from suffice.errors import DataChangedError, SchemaError, SufficeWarning
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.sources import given_rows
 from suffice.pipeline.rows.sources.contract import spec_columns
@@ -130,6 +130,16 @@ def test_what_does_not_fit_charges_nothing_and_the_owner_decides_first(workspace
     with pytest.raises(suffice.SufficeError, match="does not allow this source"):
         run(limited, flights())
     assert run(make_workspace(workspace.directory / "open", sources=["data:"]), flights()).epsilon == 1
+
+
+def test_an_absent_column_does_not_print_the_names_of_others(workspace: Workspace) -> None:
+    pivoted = flights().to_pandas().assign(**{SECRET: 1})  # pivots make values names
+    statistics = {"late": {"family": "bernoulli", "column": "absent"}}
+    for rows in (pivoted, pivoted.to_dict("list")):
+        with pytest.raises(SchemaError, match=r"no column 'absent'; its columns are not listed") as caught:
+            run(workspace, rows, groups={}, statistics=statistics)
+        assert SECRET not in str(caught.value)
+    assert workspace.charge() is None
 
 
 def test_nothing_of_the_rows_is_on_disk(workspace: Workspace, tmp_path: Path) -> None:
