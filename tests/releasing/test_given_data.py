@@ -265,6 +265,15 @@ def test_a_grant_is_that_of_the_command_line(tmp_path: Path) -> None:
         ({"epsilon": 1, "witness": "w", "unwitnessed": True}, "witness and unwitnessed exclude"),
         ({"epsilon": 1, "contract": {"x": "number"}}, "contract: columns.x"),
         ({"epsilon": 1, "contract": "nothing.json"}, "contract: nothing.json"),
+        *(
+            ({"epsilon": 1, "unit": unit}, "unit is 'row', or .* 'column:patient_id'")
+            for unit in (5, ["patient_id"], ("column", "patient_id"), "patient_id", {"max_rows": 5})
+        ),
+        ({"epsilon": 1, "neighboring": {"a": 1}}, "neighboring is a text, as 'add_or_remove_one'"),
+        ({"epsilon": 1, "per_window": {"a": 1}}, "per_window is a text, as 'visit_date:month'"),
+        ({"epsilon": 1, "sources": "data:"}, r"sources is a list of texts, as \['data:'\]"),
+        ({"epsilon": 1, "stores": "releases"}, "stores is a list of texts"),
+        ({"epsilon": 1, "sources": [5]}, "sources is a list of texts"),
     ):
         with pytest.raises(suffice.SufficeError, match=rule):
             suffice.grant("visits", reason="tests", ledger=ledger, **terms)
@@ -294,3 +303,12 @@ def test_no_flow_and_no_command_takes_rows(repository: Path) -> None:
                 assert not taken & {str(keyword.arg) for keyword in node.keywords}
     assert {"window", "spec"} <= parameters
     assert not parameters & taken
+
+
+@pytest.mark.parametrize("unit", [{"column": "patient_id", "max_rows": 5}, "column:patient_id"])
+def test_a_grant_takes_the_unit_of_a_spec(tmp_path: Path, unit: Any) -> None:
+    ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
+    account = suffice.grant(
+        "hospital", epsilon=3, reason="tests", ledger=ledger, unit=unit, create=True, unwitnessed=True
+    )
+    assert account.unit == "column:patient_id"
