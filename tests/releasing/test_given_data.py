@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import suffice
-from suffice.errors import DataChangedError, SufficeWarning
+from suffice.errors import DataChangedError, SchemaError, SufficeWarning
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.sources import given_rows
 from suffice.pipeline.rows.sources.contract import spec_columns
@@ -130,6 +130,16 @@ def test_what_does_not_fit_charges_nothing_and_the_owner_decides_first(workspace
     with pytest.raises(suffice.SufficeError, match="does not allow this source"):
         run(limited, flights())
     assert run(make_workspace(workspace.directory / "open", sources=["data:"]), flights()).epsilon == 1
+
+
+def test_an_absent_column_does_not_print_the_names_of_others(workspace: Workspace) -> None:
+    pivoted = flights().to_pandas().assign(**{SECRET: 1})  # pivots make values names
+    statistics = {"late": {"family": "bernoulli", "column": "absent"}}
+    for rows in (pivoted, pivoted.to_dict("list")):
+        with pytest.raises(SchemaError, match=r"no column 'absent'; its columns are not listed") as caught:
+            run(workspace, rows, groups={}, statistics=statistics)
+        assert SECRET not in str(caught.value)
+    assert workspace.charge() is None
 
 
 def test_nothing_of_the_rows_is_on_disk(workspace: Workspace, tmp_path: Path) -> None:
@@ -255,6 +265,15 @@ def test_a_grant_is_that_of_the_command_line(tmp_path: Path) -> None:
         ({"epsilon": 1, "witness": "w", "unwitnessed": True}, "witness and unwitnessed exclude"),
         ({"epsilon": 1, "contract": {"x": "number"}}, "contract: columns.x"),
         ({"epsilon": 1, "contract": "nothing.json"}, "contract: nothing.json"),
+        *(
+            ({"epsilon": 1, "unit": unit}, "unit is 'row', or .* 'column:patient_id'")
+            for unit in (5, ["patient_id"], ("column", "patient_id"), "patient_id", {"max_rows": 5})
+        ),
+        ({"epsilon": 1, "neighboring": {"a": 1}}, "neighboring is a text, as 'add_or_remove_one'"),
+        ({"epsilon": 1, "per_window": {"a": 1}}, "per_window is a text, as 'visit_date:month'"),
+        ({"epsilon": 1, "sources": "data:"}, r"sources is a list of texts, as \['data:'\]"),
+        ({"epsilon": 1, "stores": "releases"}, "stores is a list of texts"),
+        ({"epsilon": 1, "sources": [5]}, "sources is a list of texts"),
     ):
         with pytest.raises(suffice.SufficeError, match=rule):
             suffice.grant("visits", reason="tests", ledger=ledger, **terms)
@@ -284,3 +303,12 @@ def test_no_flow_and_no_command_takes_rows(repository: Path) -> None:
                 assert not taken & {str(keyword.arg) for keyword in node.keywords}
     assert {"window", "spec"} <= parameters
     assert not parameters & taken
+
+
+@pytest.mark.parametrize("unit", [{"column": "patient_id", "max_rows": 5}, "column:patient_id"])
+def test_a_grant_takes_the_unit_of_a_spec(tmp_path: Path, unit: Any) -> None:
+    ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
+    account = suffice.grant(
+        "hospital", epsilon=3, reason="tests", ledger=ledger, unit=unit, create=True, unwitnessed=True
+    )
+    assert account.unit == "column:patient_id"

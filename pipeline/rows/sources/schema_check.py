@@ -13,6 +13,7 @@ from suffice.pipeline.spec.contract_fit import LOOSE_KINDS, column_uses
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.fields import UnitNulls, UnitType
+from suffice.pipeline.terms.declaration.source_specs import GivenSpec
 from suffice.pipeline.terms.declaration.wording import shortened_name
 from suffice.pipeline.terms.statistics.measure import orders_of
 
@@ -64,14 +65,14 @@ def check_schema(spec: Spec, schemas: Sequence[PartSchema]) -> None:
         if of.column in spec.derived:
             _check_use(f"{position}: the derived column", of, spec.derived[of.column].family)
         else:
-            _check_physical(position, of, schemas)
+            _check_physical(spec, position, of, schemas)
 
 
-def _check_physical(position: str, of: Input, schemas: Sequence[PartSchema]) -> None:
+def _check_physical(spec: Spec, position: str, of: Input, schemas: Sequence[PartSchema]) -> None:
     """Check one use of a column of the source in all parts."""
     first: tuple[TypeFamily, str] | None = None
     for schema in schemas:
-        family = _column_family(schema.columns, of.column, f"{position}: {schema.part}")
+        family = _column_family(spec, schema.columns, of.column, f"{position}: {schema.part}")
         if family is TypeFamily.NULL:
             continue
         kind = schema.columns.field(of.column).type
@@ -146,7 +147,7 @@ def _check_catalogue(spec: Spec, schemas: Sequence[PartSchema], contract: DataCo
         family = contract.columns[name]
         for schema in schemas:
             where = f"{shortened_name(schema.part)}: the account's contract"
-            _column_family(schema.columns, name, where)
+            _column_family(spec, schema.columns, name, where)
             stored = stored_family(schema.columns.field(name).type)
             is_alike = stored in NUMERIC and family in NUMERIC and name != unit
             if stored is not family and not is_alike:
@@ -188,7 +189,7 @@ def _check_unit(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     fractions = {}
     for schema in schemas:
         where = f"privacy.unit.column: {schema.part}"
-        _column_family(schema.columns, unit.column, where)
+        _column_family(spec, schema.columns, unit.column, where)
         kind = _stored(schema.columns.field(unit.column).type)
         if not _is_of_type(kind, unit.type):
             message = f"{where}: the column {unit.column!r} is not of the declared type {unit.type}"
@@ -249,7 +250,7 @@ def _check_orders(spec: Spec, schemas: Sequence[PartSchema]) -> None:
         for column in orders_of([measure]):
             kinds: dict[str, str] = {}
             for schema in schemas:
-                _column_family(schema.columns, column, f"statistics.{name}.order: {schema.part}")
+                _column_family(spec, schema.columns, column, f"statistics.{name}.order: {schema.part}")
                 kind = _stored(schema.columns.field(column).type)
                 if pa.types.is_decimal(kind) or pa.types.is_integer(kind):
                     kinds["decimals" if pa.types.is_decimal(kind) else "integers"] = schema.part
@@ -261,12 +262,13 @@ def _check_orders(spec: Spec, schemas: Sequence[PartSchema]) -> None:
                 raise SchemaError(message)
 
 
-def _column_family(schema: pa.Schema, column: str, where: str) -> TypeFamily | None:
+def _column_family(spec: Spec, schema: pa.Schema, column: str, where: str) -> TypeFamily | None:
     positions = schema.get_all_field_indices(column)
     if not positions:
-        names = schema.names[:_MOST_NAMES]
-        more = ", ..." if len(schema.names) > _MOST_NAMES else ""
-        message = f"{where}: no column {column!r}; its columns are {', '.join(names)}{more}"
+        shown = ", ".join(schema.names[:_MOST_NAMES]) + ", ..." * (len(schema.names) > _MOST_NAMES)
+        if spec.source.kind == GivenSpec.kind:  # a pivoted frame's names, and how many, are of its values
+            shown = "not listed, for names may be values of rows: look at them in the data"
+        message = f"{where}: no column {column!r}; its columns are {shown}"
         raise SchemaError(message)
     if len(positions) > 1:
         message = f"{where}: the column {column!r} occurs {len(positions)} times: rename all but one"

@@ -43,7 +43,7 @@ def grant(
     create: bool = False,
     contract: DataContract | Mapping[str, Any] | AnyPath | None = None,
     neighboring: str | None = None,
-    unit: str | None = None,
+    unit: str | Mapping[str, Any] | None = None,
     sources: Sequence[str] | None = None,
     stores: Sequence[str] | None = None,
     per_window: str | None = None,
@@ -137,7 +137,7 @@ def carry_out_grant(
     per_year: AnyEpsilon | None,
     max_windows: int | None,
     neighboring: str | None,
-    unit: str | None,
+    unit: str | Mapping[str, Any] | None,
     sources: Sequence[str] | None,
     stores: Sequence[str] | None,
     per_window: str | None,
@@ -168,7 +168,12 @@ def carry_out_grant(
     if witness is not None and unwitnessed:
         message = f"{named('witness')} and {named('unwitnessed')} exclude each other"
         raise UsageError(message)
-    stated = _contract(contract, unit or "row", named)
+    protected = _unit(unit, named)
+    _require_text(neighboring, "add_or_remove_one", named("neighboring"))
+    _require_text(per_window, "visit_date:month", named("per_window"))
+    _require_texts(sources, "data:", named("sources"))
+    _require_texts(stores, "s3://bucket/releases", named("stores"))
+    stated = _contract(contract, protected or "row", named)
     asked = None if witness is None else read_address(witness).uri
     listed = _checksums(checksums, none=no_checksums, named=named)
     fitting = None if audited is None else _audit(audited, dataset)
@@ -183,7 +188,7 @@ def carry_out_grant(
             dataset,
             epsilon=total,
             neighboring=neighboring,
-            unit=unit,
+            unit=protected,
             sources=[source_prefix(prefix, named) for prefix in sources] if sources else None,
             stores=[read_address(uri).uri for uri in stores] if stores else None,
             per_window=grid,
@@ -203,6 +208,32 @@ def carry_out_grant(
     if not account.is_guarded and not unwitnessed:
         texts.append(f"{UNGUARDED.format(dataset)}; {named('unwitnessed')} says that it is meant so")
     return account, texts
+
+
+def _unit(unit: object, named: Named) -> str | None:
+    """Return the unit as accounts name it; of a spec's mapping, the column."""
+    column = unit.get("column") if isinstance(unit, Mapping) else None
+    if isinstance(column, str) and column:
+        return f"column:{column}"
+    if unit is None or (isinstance(unit, str) and (unit == "row" or unit.removeprefix("column:") != unit)):
+        return unit
+    message = f"{named('unit')} is 'row', or a column whose values are the units, as 'column:patient_id'"
+    raise UsageError(message)
+
+
+def _require_text(value: object, example: str, name: str) -> None:
+    if value is not None and not isinstance(value, str):
+        message = f"{name} is a text, as {example!r}, and no {type(value).__name__}"
+        raise UsageError(message)
+
+
+def _require_texts(value: object, example: str, name: str) -> None:
+    """Refuse a bare text, too: it is a sequence of its letters."""
+    if value is None:
+        return
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        message = f"{name} is a list of texts, as [{example!r}], and no {type(value).__name__}"
+        raise UsageError(message)
 
 
 def source_prefix(text: str, named: Named) -> str:
