@@ -259,7 +259,7 @@ def test_a_grant_is_that_of_the_command_line(tmp_path: Path) -> None:
         account = suffice.grant("visits", epsilon=0.5, reason="tests", ledger=ledger, create=True)
     assert (account.dataset, str(account.granted), account.unit) == ("visits", "1/2", "row")
     assert "granted 0.5" in str(account)
-    for terms, rule in (
+    refusals: list[tuple[dict[str, Any], str]] = [
         ({"epsilon": "much"}, "epsilon: "),
         ({}, "state epsilon, or per_year beside per_window"),
         ({"epsilon": 1, "witness": "w", "unwitnessed": True}, "witness and unwitnessed exclude"),
@@ -274,7 +274,8 @@ def test_a_grant_is_that_of_the_command_line(tmp_path: Path) -> None:
         ({"epsilon": 1, "sources": "data:"}, r"sources is a list of texts, as \['data:'\]"),
         ({"epsilon": 1, "stores": "releases"}, "stores is a list of texts"),
         ({"epsilon": 1, "sources": [5]}, "sources is a list of texts"),
-    ):
+    ]
+    for terms, rule in refusals:
         with pytest.raises(suffice.SufficeError, match=rule):
             suffice.grant("visits", reason="tests", ledger=ledger, **terms)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict, cast
 
 import typer
 
@@ -288,7 +288,7 @@ def posterior(
         where=terms["where"],
         pooled=pooled,
         n_prior=terms["n_prior"],
-        cells=cells,  # type: ignore[arg-type] - checked there
+        cells=cast('Literal["vary", "alike"] | None', cells),  # it is checked there
     )
     rng = np.random.default_rng(seed)
     kind = answered.interval_kind(interval)
