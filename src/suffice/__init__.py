@@ -252,10 +252,14 @@ _HOMES = {
     **{prior: ("suffice.pipeline.math.priors.record_count", prior) for prior in ("Reciprocal", "Uniform")},
 }
 
+_GUESSES = {"gaussian": "normal", "mean": "normal", "multinomial": "categorical"}
+"""Names of families that others guess."""
+
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        message = f"module 'suffice' has no attribute {name!r}"
+        hint = f": suffice.{_GUESSES[name]} is meant" if name in _GUESSES else ""
+        message = f"module 'suffice' has no attribute {name!r}{hint}"
         raise AttributeError(message)
     module, attribute = _HOMES[name]
     value = getattr(importlib.import_module(module), attribute)

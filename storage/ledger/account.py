@@ -415,7 +415,10 @@ def check_guarantee(
         )
         raise GuaranteeError(message)
     if request.unit != terms.unit:
-        message = f"{account} protects the unit {terms.unit}, the spec {request.unit}: {_fixed_by('unit')}"
+        message = (
+            f"{account} protects the unit {terms.unit}, the spec {request.unit}: {_fixed_by('unit')}: "
+            f'suffice.grant(NAME, epsilon=TOTAL, reason=TEXT, unit="{request.unit}")'
+        )
         raise GuaranteeError(message)
     if counts_by_window(terms.per_window, request.window) and request.grid != terms.per_window:
         message = (

@@ -313,3 +313,21 @@ def test_a_grant_takes_the_unit_of_a_spec(tmp_path: Path, unit: Any) -> None:
         "hospital", epsilon=3, reason="tests", ledger=ledger, unit=unit, create=True, unwitnessed=True
     )
     assert account.unit == "column:patient_id"
+
+
+def test_a_refused_unit_shows_the_grant_that_takes_it(tmp_path: Path) -> None:
+    places = {"ledger": f"sqlite:///{tmp_path / 'ledger.db'}", "store": str(tmp_path / "releases")}
+    unit = {"column": "carrier", "max_rows": 5}
+    spec = bare(privacy={"epsilon": 1, "neighboring": "add_or_remove_one", "unit": unit})
+    with pytest.raises(suffice.SufficeError, match="with unit column:NAME if the spec's unit is a column"):
+        suffice.release(spec, data=flights(), **places)
+    for dataset, rule in (
+        ("other", "there is no account.*with unit column:NAME"),
+        ("passengers", r'unit="column:carrier"\)'),
+    ):
+        places = {"ledger": f"sqlite:///{tmp_path / dataset}.db", "store": str(tmp_path / dataset)}
+        suffice.grant(
+            dataset, epsilon=10, reason="tests", ledger=places["ledger"], create=True, unwitnessed=True
+        )
+        with pytest.raises(suffice.SufficeError, match=rule):
+            suffice.release(spec, data=flights(), **places)

@@ -296,3 +296,17 @@ def test_a_guess_that_is_not_taken_says_what_to_type(book: Notebook, guess: str)
 def test_most_guesses_are_taken() -> None:
     assert len(TAKEN) >= 50
     assert len(TAKEN) >= 4 * (len(NOT_TAKEN) + len(MISSED))
+
+
+@pytest.mark.parametrize(
+    ("guess", "meant"), [("gaussian", "normal"), ("mean", "normal"), ("multinomial", "categorical")]
+)
+def test_a_guessed_family_names_the_one_that_is_meant(guess: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=rf"suffice\.{meant} is meant"):
+        getattr(suffice, guess)
+
+
+def test_a_picture_is_saved_by_the_name_that_matplotlib_has(book: Notebook) -> None:
+    picture = book.release()["cancelled"].posterior().plot()
+    picture.savefig(book.directory / "posterior.png")
+    assert (book.directory / "posterior.png").read_bytes().startswith(b"\x89PNG")

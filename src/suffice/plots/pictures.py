@@ -47,6 +47,8 @@ class Picture:
         check_plot(file)
         self._draw(file)
 
+    savefig = save
+
 
 def picture(
     posterior: Posterior,
