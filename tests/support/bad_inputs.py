@@ -287,6 +287,26 @@ def _toml(value: object) -> str:
     return json.dumps(value)
 
 
+_LAW = {
+    "name": "views",
+    "publisher": "p",
+    "source": "https://example.org/table",
+    "licence": "l",
+    "privacy": "p",
+    "keys": {"page": "as_published"},
+    "columns": {"views": {"noise": {"law": "laplace", "scale": 3}}},
+    "statistics": {"views": {"family": "count", "column": "views", "upper": 1000}},
+}
+
+
+def published_table(directory: Path) -> tuple[str, str]:
+    """Write a published table and its law, and return where they are."""
+    table, law = directory / "published.csv", directory / "law.json"
+    table.write_text("page,views\nA,120.5\n", encoding="utf-8")
+    law.write_text(json.dumps(_LAW), encoding="utf-8")
+    return str(table), str(law)
+
+
 def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for each way of going wrong
     """Give each option and argument of each command every text, twice, without a value, and unknown ones."""
     ledger = ("--ledger", place.workspace.ledger)
@@ -345,6 +365,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             str(make_small(place.directory / "catalogued", "2013-01")),
             *("--out", str(place.directory / "site")),
         ),
+        ("adopt",): published_table(place.directory),
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
         ("publish",): (

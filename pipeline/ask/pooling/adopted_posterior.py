@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats, Mask
 
+_RARE = math.log(0.01)
+"""Of noise by which a number exceeds the largest that the law declares: the answer is named then."""
 CELLS = ("vary", "alike")
 """What pooled cells do: vary about a mean rate, or share it."""
 LARGEST_TOTAL = 10**12
@@ -60,8 +62,8 @@ class AdoptedPosterior(Posterior):
         The parameter's range.
     is_default : bool
         Whether the prior is what the law's ``upper`` makes the default.
-    censored : ndarray of shape (n_groups,), bool
-        Cells of which nothing was published but that they were suppressed or clamped.
+    censored : ndarray of shape (n_groups,) or (n_groups, n_categories), bool
+        Where nothing was published but that it was suppressed or clamped, or what lies beyond ``upper``.
     tails : ndarray of shape (n_groups,), float64, or None
         As ``JudgedCells`` has them.
     cells : {"vary", "alike"} or None
@@ -98,21 +100,24 @@ class AdoptedPosterior(Posterior):
         """Whether what was published is where a stated prior expects it; a default one is not judged.
 
         A tail is twice the prior probability of parameters as likely as all but 8 nats of the best, or
-        farther out.
+        farther out. Of shares of categories it is not worked out, and they are named as not judged.
         """
-        is_judged = self.tails is not None and not self.is_default
-        tails = np.ones((self.n_groups, 1)) if self.tails is None or not is_judged else self.tails[:, None]
+        tails = np.ones((self.n_groups, 1))
+        is_judged = self.is_default or self.tails is not None
+        if self.tails is not None and not self.is_default:
+            tails = self.tails[:, None]
         return Conflict(
-            quantities=(self.statistic,),
-            tails=tails,
-            of_n=np.array([False]),
+            quantities=(self.statistic,) if is_judged else (),
+            tails=tails[:, : int(is_judged)],
+            of_n=np.zeros(int(is_judged), dtype=bool),
             prior=str(self.prior),
             n_prior="" if self.n_prior is None else str(self.n_prior),
+            not_judged=() if is_judged else (self.statistic,),
         )
 
     @property
     def decided_by_default(self) -> dict[str, Mask]:
-        """Where the default prior decides intervals: in cells of which nothing but an end is known."""
+        """Where the default prior decides intervals: only an end is known, or it lies beyond ``upper``."""
         return {self.parameters[0]: self.censored} if self.is_default and np.any(self.censored) else {}
 
     @property
@@ -416,6 +421,16 @@ def _pooled_in_words(cells: _Cells, parameter: str) -> str:
     return f"pooled over {over}: up to {most} cells are taken to share a {parameter}, and not to vary"
 
 
+def _is_beyond(published: Published, upper: float) -> bool:
+    """Tell whether a noisy number is larger than the largest parameter by what noise rarely is."""
+    count = published.count
+    beyond = count.low - upper
+    if not 0.0 < beyond < math.inf:
+        return False
+    beyond = math.ceil(beyond) if count.law.is_whole else beyond
+    return bool(count.law.log_tail(np.array([beyond]))[0] < _RARE)
+
+
 def _made(
     statistic: Any,
     cells: _Cells,
@@ -448,9 +463,12 @@ def _made(
                 f"in {rests} of {counted(sum(map(len, published)), 'pool')} more than a third is suppressed: "
                 "what is there follows from the shape of the counts' law, which nothing published can check"
             )
+    entry = statistic.entry
+    is_bounded = entry.family == "count" or (entry.family == "poisson" and entry.exposure is None)
+    largest = float(entry.upper) if is_bounded else math.inf
     censored = np.array(
         [
-            all(one.count.low == -math.inf for column in cell for one in column)
+            all(one.count.low == -math.inf or _is_beyond(one, largest) for column in cell for one in column)
             for cell in zip(*published, strict=True)
         ]
     )
@@ -468,7 +486,7 @@ def _made(
         rows_of="; ".join(said),
         ends=(ends[0], ends[1]),
         is_default=is_default,
-        censored=censored if not categories else np.zeros(len(cells.rows), dtype=bool),
+        censored=np.repeat(censored[:, None], len(categories), axis=1) if categories else censored,
         tails=tails,
         cells=None if not cells.over else "vary" if cells.vary else "alike",
     )

@@ -14,15 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from suffice.errors import AdoptedTableError
 from suffice.pipeline.terms.declaration.declared_law import (
     ABSENT,
     AS_PUBLISHED,
     EMPTY,
     ByLevel,
+    CountStatistic,
     DeclaredLaw,
     OfColumn,
+    RateStatistic,
     Rounded,
+    SharesStatistic,
+    ShareStatistic,
 )
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, too_many_cells
 from suffice.pipeline.terms.declaration.wording import counted, shown
@@ -34,6 +40,8 @@ if TYPE_CHECKING:
 Columns: TypeAlias = dict[str, list[str | None]]
 """A table as texts, column by column; None where it has no value."""
 _LARGEST_FILE = 1 << 31
+_IMPOSSIBLE = math.log(1e-9)
+"""Of the noise that a table would need: it is refused, as the law or the table is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +184,7 @@ def fitted(law: DeclaredLaw, table: Columns, origin: str) -> Columns:
             except ValueError as error:
                 raise AdoptedTableError(_cell(law, made, row, column, origin), str(error)) from None
     _check_sizes(law, made, origin)
+    _check_possible(law, made, origin)
     return made
 
 
@@ -232,10 +241,12 @@ def _filled(
 ) -> Columns:
     """Return a row for every combination of keys; those without one are suppressed, if that may be absent."""
     needed = _needed_columns(law)
+    absent: set[int] = set()
     made: Columns = {column: [] for column in needed}
-    for key in itertools.product(*domains.values()):
+    for number, key in enumerate(itertools.product(*domains.values())):
         row = places.get(key)
         if row is None:
+            absent.add(number)
             for column, declared in law.columns.items():
                 if declared.suppressed is None or declared.suppressed.shown_as != ABSENT:
                     rule = f"the cell {_keyed(tuple(domains), key)} is not there"
@@ -248,26 +259,29 @@ def _filled(
                 made[column].append(key[tuple(domains).index(column)] if column in domains else None)
     for column in needed:
         if column not in domains and column not in law.columns:
-            _fill_public(made, column, tuple(domains))
+            _fill_public(made, column, tuple(domains), absent)
     return made
 
 
-def _fill_public(made: Columns, column: str, keys: tuple[str, ...]) -> None:
-    """Give absent rows the public number of their column, where some of the keys determine it."""
+def _fill_public(made: Columns, column: str, keys: tuple[str, ...], absent: set[int]) -> None:
+    """Give absent rows the public number of their column, where some of the keys determine it.
+
+    They do where two published rows at least agree for each of these keys, and none disagrees; what is not
+    determined stays empty, and is refused. Published rows are left as they are.
+    """
     values = made[column]
-    if None not in values:
+    there = [row for row in range(len(values)) if row not in absent]
+    if not absent or any(values[row] is None for row in there):
         return
     for chosen in itertools.chain.from_iterable(
         itertools.combinations(keys, size) for size in range(len(keys))
     ):
-        known: dict[tuple[str | None, ...], set[str]] = {}
-        for row, value in enumerate(values):
-            if value is not None:
-                known.setdefault(tuple(made[key][row] for key in chosen), set()).add(value)
-        if all(len(each) == 1 for each in known.values()):
-            for row, value in enumerate(values):
-                if value is None:
-                    values[row] = next(iter(known.get(tuple(made[key][row] for key in chosen), {None})))
+        known: dict[tuple[str | None, ...], list[str | None]] = {}
+        for row in there:
+            known.setdefault(tuple(made[key][row] for key in chosen), []).append(values[row])
+        if all(len(each) > 1 and len({*each}) == 1 for each in known.values()):
+            for row in absent:
+                values[row] = known.get(tuple(made[key][row] for key in chosen), [None])[0]
             return
 
 
@@ -284,6 +298,41 @@ def _check_sizes(law: DeclaredLaw, made: Columns, origin: str) -> None:
                     kind = "a whole number" if what == "total" else "a number"
                     rule = f"{text!r} is no {what} of {name}: it must be {kind} above 0"
                     raise AdoptedTableError(_cell(law, made, row, column, origin), rule)
+
+
+def _check_possible(law: DeclaredLaw, made: Columns, origin: str) -> None:
+    """Refuse what a declared ``upper``, or a public total, makes impossible but for noise of chance 1e-9."""
+    for name, statistic in law.statistics.items():
+        if isinstance(statistic, SharesStatistic):  # of categories no number is the largest
+            continue
+        column = statistic.column
+        for row, text in enumerate(made[column]):
+            largest, what = _largest_count(law, statistic, made, row)
+            count = read_published(made, column, law.columns[column], row).count
+            beyond = count.low - largest
+            if beyond <= 0.0:  # so it is where it was suppressed
+                continue
+            beyond = math.ceil(beyond) if count.law.is_whole else beyond
+            if float(count.law.log_tail(np.array([beyond]))[0]) < _IMPOSSIBLE:
+                rule = f"{text} was published, and {name} has {what}: the noise does not reach so far"
+                raise AdoptedTableError(_cell(law, made, row, column, origin), rule)
+
+
+def _largest_count(
+    law: DeclaredLaw, statistic: CountStatistic | RateStatistic | ShareStatistic, made: Columns, row: int
+) -> tuple[float, str]:
+    """Return the largest count that a statistic admits in a row, and what says so."""
+    from scipy.stats import poisson
+
+    if isinstance(statistic, CountStatistic):
+        return math.floor(statistic.upper), f"upper: {statistic.upper:g}"
+    if isinstance(statistic, RateStatistic):
+        exposure = 1.0 if statistic.exposure is None else _number(made[statistic.exposure][row]) or 1.0
+        # Counts beyond this have a probability of a tenth of what is refused.
+        largest = float(poisson.isf(math.exp(_IMPOSSIBLE) / 10.0, statistic.upper * exposure))
+        return largest, f"upper: {statistic.upper:g}"
+    total = math.inf if statistic.total in law.columns else _number(made[statistic.total][row])
+    return (math.inf if total is None else total), f"a total of {made[statistic.total][row]}"
 
 
 def read_published(columns: Columns, column: str, declared: PublishedColumn, row: int) -> Published:
@@ -320,7 +369,8 @@ def read_published(columns: Columns, column: str, declared: PublishedColumn, row
         )
         raise ValueError(message + hint)
     low, high, status = _before(declared, law.is_whole, value)
-    if max(low, below) > high:
+    # A point that an interval shrinks to has no probability where noise is continuous.
+    if max(low, below) > high or (not law.is_whole and low < high <= below):
         message = f"{text} was published, and noisy numbers below {below:g} were suppressed"
         raise ValueError(message)
     return Published(

@@ -118,15 +118,20 @@ class PublishedCount:
         return float(self.log_likelihood(np.array([self.nearest]))[0])
 
     def nodes(
-        self, width: Callable[[float], float], nats: float, largest: float = math.inf
+        self,
+        width: Callable[[float], float],
+        nats: float,
+        largest: float = math.inf,
+        others: tuple[float, ...] = (),
     ) -> tuple[Floats, Floats]:
         """Return counts and weights that sum what is as smooth as counts with standard deviations ``width``.
 
-        Weights hold the likelihood: their logarithms are returned.
+        Weights hold the likelihood: their logarithms are returned. ``others`` are further kinks of what is
+        summed.
         """
         first, last = self.window(nats)
         end = min(last, largest) + 1.0
-        kinks = [each for each in (self.low, self.high, self.high + 1.0) if math.isfinite(each)]
+        kinks = [each for each in (self.low, self.high, self.high + 1.0, *others) if math.isfinite(each)]
         cuts = sorted({first, end, *(float(math.ceil(kink)) for kink in kinks if first < kink < end)})
         edges = [first]
         for cut in cuts:
@@ -185,7 +190,17 @@ class LatentCount:
             return counts, np.full_like(counts, self.size), constants
         if self.total is None:
             return self._of_total(self.size, nats)
-        totals, weights = self.total.nodes(lambda count: math.sqrt(count + 1.0), nats)
+        # The successes are at most the total: about their own published number the sum over them is no
+        # smoother in the total than their noise.
+        low, high, law = self.published.low, self.published.high, self.published.law
+        reach = law.reach(nats)
+
+        def width(total: float) -> float:
+            is_near = low - reach <= total <= high + reach
+            return min(math.sqrt(total + 1.0), law.spread if is_near else math.inf)
+
+        ends = (low - reach, low, high, high + 1.0, high + reach)
+        totals, weights = self.total.nodes(width, nats, others=ends)
         assert self.total_prior is not None  # noqa: S101 - a noisy total has a prior
         weights = weights + self.total_prior.log_prob(totals)
         first, _ = self.published.window(nats)

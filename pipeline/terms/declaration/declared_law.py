@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -49,7 +50,17 @@ class _Part(BaseModel):
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=255)]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+
+
+def _one_line(text: str) -> str:
+    """Refuse what could look like another line of an answer, or like other words than it is."""
+    if not text.isprintable():
+        message = "it is one line of characters that can be seen: no line breaks, no control characters"
+        raise ValueError(message)
+    return text
+
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_one_line)]
 Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 Threshold = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
 

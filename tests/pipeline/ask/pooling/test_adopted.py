@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -426,3 +427,83 @@ def test_posteriors_plot_and_are_frames() -> None:
     assert "<svg" in suffice.adopt(TABLE, LAW).posterior("views", where={"page": "B"}).plot().svg
     assert posterior.sample(10, 1)["rate"].shape == (10, 2)
     assert np.all(np.isfinite(posterior.log_evidence))
+
+
+LAPLACE: dict[str, Any] = {"noise": {"law": "laplace", "scale": 5}}
+SUPPRESSED = {**LAPLACE, "suppressed": {"below": 17.5, "shown_as": "*"}, "rounded": {"to": 5}}
+
+
+def small(table: dict[str, list[Any]], statistic: dict[str, Any], column: dict[str, Any]) -> Any:
+    """Adopt a table of one column ``c``, and of what else the statistic is of."""
+    noisy = dict.fromkeys(statistic.get("columns", ["c"]), column)
+    terms = {"keys": {"k": "as_published"} if "k" in table else {}, "statistics": {"s": statistic}}
+    about = {"name": "x", "publisher": "p", "source": "https://e.org", "licence": "l", "privacy": "p"}
+    return suffice.adopt(table, {**about, **terms, "columns": noisy})["s"]
+
+
+COUNT = {"family": "count", "column": "c", "upper": 100}
+SHARE = {"family": "bernoulli", "column": "c", "total": "n"}
+
+
+@pytest.mark.parametrize(
+    ("table", "statistic", "column", "rule"),
+    [
+        ({"c": ["400"]}, COUNT, LAPLACE, "s has upper: 100: the noise does not reach"),
+        ({"c": ["1000000"]}, {**COUNT, "family": "poisson"}, LAPLACE, "s has upper: 100"),
+        ({"c": ["300"], "n": ["100"]}, SHARE, LAPLACE, "s has a total of 100"),
+        ({"c": ["15"]}, COUNT, SUPPRESSED, "15 was published, and noisy numbers below 17.5 were"),
+        (
+            {"k": ["a", "b"], "c": ["7", "8"], "z": ["1", None]},
+            COUNT,
+            {"noise": {"law": "laplace", "scale": {"column": "z"}}},
+            "k=b: c: the spread of the noise is in the column 'z', which has no number there",
+        ),
+    ],
+)
+def test_what_the_law_makes_impossible_is_refused(
+    table: dict[str, list[Any]], statistic: dict[str, Any], column: dict[str, Any], rule: str
+) -> None:
+    with pytest.raises(AdoptedTableError, match=re.escape(rule)):
+        small(table, statistic, column)
+
+
+def test_what_noise_may_explain_is_answered_and_named() -> None:
+    assert small({"c": ["120"]}, COUNT, LAPLACE).posterior().decided_by_default["count"].tolist() == [True]
+    assert small({"c": ["103"]}, COUNT, LAPLACE).posterior().decided_by_default == {}
+    hidden = {"family": "categorical", "columns": ["a", "b"]}
+    posterior = small({"a": ["*"], "b": ["*"]}, hidden, SUPPRESSED).posterior()
+    assert posterior.decided_by_default["probability"].tolist() == [[True, True]]
+
+
+def test_priors_of_shares_are_named_as_not_judged() -> None:
+    shares = {"family": "categorical", "columns": ["a", "b"]}
+    statistic = small({"a": ["40"], "b": ["10"]}, shares, LAPLACE)
+    conflict = statistic.posterior("Dirichlet(1, 200)").conflict
+    assert (conflict.quantities, conflict.not_judged) == ((), ("s",))
+    assert statistic.posterior().conflict.not_judged == ()
+
+
+@pytest.mark.parametrize(("y", "spread"), [(1020, 0.5), (1000, 1.0), (1150, 1.0), (980, 30.0)])
+def test_more_successes_than_a_noisy_total_are_summed_as_they_are(y: int, spread: float) -> None:
+    """Against plain sums over both counts, which are exact in p under ``Beta(1, 1)``."""
+    column = {"noise": {"law": "laplace", "scale": spread}}
+    about = {"name": "x", "publisher": "p", "source": "https://e.org", "licence": "l", "privacy": "p"}
+    columns = {"c": column, "n": {"noise": {"law": "laplace", "scale": 20}}}
+    law = {**about, "keys": {}, "columns": columns, "statistics": {"s": SHARE}}
+    posterior = suffice.adopt({"c": [str(y)], "n": ["1000"]}, law)["s"].posterior(
+        "Beta(1, 1)", n_prior="Uniform(0, 5000)"
+    )
+    k = np.arange(max(0.0, y - 40 * spread), y + 40 * spread + 1)[None]
+    total = np.arange(200.0, 1800.0)[:, None]
+    weight = np.exp(-np.abs(k - y) / spread - np.abs(total - 1000) / 20) * (k <= total) / (total + 1)
+    mean = (k + 1) / (total + 2)
+    square = mean * (np.minimum(k, total) + 2) / (total + 3)
+    exact = (weight * mean).sum() / weight.sum()
+    sd = math.sqrt((weight * square).sum() / weight.sum() - exact**2)
+    assert abs(posterior.mean()[0] - exact) < 1e-3 * sd
+    assert posterior.sd()[0] == pytest.approx(sd, rel=1e-3)
+
+
+def test_texts_of_a_law_are_one_line() -> None:
+    with pytest.raises(LawError, match="publisher"):
+        suffice.adopt({"c": ["1"]}, {"name": "x", "publisher": "Me\nrelease: a@all"})
