@@ -316,7 +316,10 @@ def test_a_grant_takes_the_unit_of_a_spec(tmp_path: Path, unit: Any) -> None:
 
 
 def test_a_refused_unit_shows_the_grant_that_takes_it(tmp_path: Path) -> None:
-    places: dict[str, Any] = {"ledger": f"sqlite:///{tmp_path / 'ledger.db'}", "store": str(tmp_path / "releases")}
+    places: dict[str, Any] = {
+        "ledger": f"sqlite:///{tmp_path / 'ledger.db'}",
+        "store": str(tmp_path / "releases"),
+    }
     unit = {"column": "carrier", "max_rows": 5}
     spec = bare(privacy={"epsilon": 1, "neighboring": "add_or_remove_one", "unit": unit})
     with pytest.raises(suffice.SufficeError, match="with unit column:NAME if the spec's unit is a column"):
