@@ -192,12 +192,12 @@ def test_a_browser_shows_it_and_fetches_and_runs_nothing(
     tab.goto(path.as_uri())
     assert requested == [path.as_uri()]
     assert trouble == []
-    assert tab.title() == f"{release.name}: {statistic}"
-    assert tab.locator("svg circle").count() == lines
-    for circle in tab.locator("svg circle").all():
-        box = circle.bounding_box()
+    assert tab.title() == f"{release.label}: {statistic}"
+    assert tab.locator("svg line.median").count() == lines
+    for tick in tab.locator("svg line.median").all():
+        box = tick.bounding_box()
         assert box is not None
-        assert box["width"] > 0
+        assert box["height"] > 0
     text = tab.inner_text("body")
     for key in HOSTILE[:4]:
         assert key in text

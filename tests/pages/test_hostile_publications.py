@@ -13,10 +13,11 @@ import pytest
 from suffice.cataloguing.catalogue import catalogue
 from suffice.data_files.first_rows import first_rows
 from suffice.errors import PublicationCorruptError
-from suffice.pages.drawing import number
+from suffice.pages.drawing import DrawnInterval, interval_text
 from suffice.pages.publication_page import is_inert
 from suffice.pages.rendering import asset, content_policy
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.released.table import texts_of
 from suffice.publishing.publish import publish
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication import publication_id_of
@@ -124,8 +125,12 @@ def test_numbers_of_a_page_are_those_of_its_parquet_summaries(tmp_path: Path) ->
         rows, n_rows = first_rows(made.read(f"{name}-summaries.parquet"), 100)
         assert len(rows) == n_rows > 0
         for row in rows:
-            assert all(number(row[column], 6) in shown for column in ("mean", "sd", "lower", "upper"))
-            assert f"{number(row['lower'])} to {number(row['upper'])}" in shown
+            texts = texts_of({column: row[column] for column in ("mean", "sd", "lower", "upper")})
+            assert all(text.replace("-", "\N{MINUS SIGN}") in shown or text in shown for text in texts)
+            assert float(texts[0]) == pytest.approx(row["mean"], abs=0.06 * row["sd"])
+            low, middle, high = row["lower"], row["mean"], row["upper"]
+            ends = DrawnInterval(low=low, lower_half=middle, middle=middle, upper_half=middle, high=high)
+            assert f"{interval_text(low, ends)} to {interval_text(high, ends)}" in shown
     assert all(key in shown for key in KEYS)
 
 
