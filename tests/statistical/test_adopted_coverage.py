@@ -55,7 +55,8 @@ def test_a_law_that_is_declared_wrong_fails_the_same_count() -> None:
     least = 260
     assert binom.cdf(least - 1, 300, 0.95) < FALSE_ALARM
 
-    right, wrong = pooled_coverage(made), pooled_coverage(made, noise={"law": "gaussian", "sd": 1})
+    right = pooled_coverage(made, cells="alike")
+    wrong = pooled_coverage(made, noise={"law": "gaussian", "sd": 1}, cells="alike")
 
     assert right.censored >= least
     assert wrong.censored < least

@@ -97,7 +97,7 @@ def read_table(table: object) -> tuple[Columns, str]:
                 raise AdoptedTableError(path.name, "it is no Parquet file") from None
         return columns_of_csv(path.read_bytes(), path.name), path.name
     except OSError:
-        raise AdoptedTableError(str(path), "the table cannot be read", "name a CSV or Parquet file") from None
+        raise AdoptedTableError(str(path), "TABLE cannot be read", "name a CSV or Parquet file") from None
 
 
 def columns_of_csv(data: bytes, origin: str) -> Columns:
@@ -322,15 +322,10 @@ def _largest_count(
     law: DeclaredLaw, statistic: CountStatistic | RateStatistic | ShareStatistic, made: Columns, row: int
 ) -> tuple[float, str]:
     """Return the largest count that a statistic admits in a row, and what says so."""
-    from scipy.stats import poisson
-
     if isinstance(statistic, CountStatistic):
         return math.floor(statistic.upper), f"upper: {statistic.upper:g}"
-    if isinstance(statistic, RateStatistic):
-        exposure = 1.0 if statistic.exposure is None else _number(made[statistic.exposure][row]) or 1.0
-        # Counts beyond this have a probability of a tenth of what is refused.
-        largest = float(poisson.isf(math.exp(_IMPOSSIBLE) / 10.0, statistic.upper * exposure))
-        return largest, f"upper: {statistic.upper:g}"
+    if isinstance(statistic, RateStatistic):  # its ``upper`` is where the default prior ends, softly
+        return math.inf, ""
     total = math.inf if statistic.total in law.columns else _number(made[statistic.total][row])
     return (math.inf if total is None else total), f"a total of {made[statistic.total][row]}"
 
