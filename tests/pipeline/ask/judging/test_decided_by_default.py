@@ -115,11 +115,13 @@ def test_a_far_end_that_is_said_to_be_the_priors_moves_with_it() -> None:
     statistic = noisy_statistic(plan, np.array(released))
     posterior, moved = posterior_of(statistic), posterior_of(statistic, prior=longer(100.0))
     decided = posterior.decided_by_default["rate"]
-    decades = np.log10(moved.quantile("rate", 0.975) / posterior.quantile("rate", 0.975))
+    # At the edge of what is named the end lies where the density is low: 4,000 draws move it by decades,
+    # so many leave 1.19 within .02.
+    ends = [each.quantile("rate", 0.975, draws=100_000) for each in (moved, posterior)]
+    decades = np.log10(ends[0] / ends[1])
     assert 6 <= decided.sum() <= 12
-    # What is named is judged by draws, and a cell at the edge moves by .23.
-    assert np.all(decades[decided] > 0.15)
-    assert np.all(np.abs(decades[~decided]) < 0.3)
+    assert np.all(decades[decided] > 0.3)
+    assert np.all(np.abs(decades[~decided]) < 0.2)
 
 
 @pytest.mark.parametrize(
