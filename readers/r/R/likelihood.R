@@ -9,6 +9,13 @@
 .WINDOW_LEFT_OUT <- 27
 .MOST_N_PANELS <- 4000
 
+# R warns where a probability is too small for a double. Its logarithm is then -Inf, which is what is meant here.
+.log_beta_tail <- function(x, a, b, lower.tail = TRUE) {
+  withCallingHandlers(stats::pbeta(x, a, b, lower.tail = lower.tail, log.p = TRUE), warning = function(warning) {
+    if (grepl("underflow to -Inf", conditionMessage(warning), fixed = TRUE)) tryInvokeRestart("muffleWarning")
+  })
+}
+
 # Successes among N trials: logs of P(A = k), P(A <= k), P(A >= k) by the logit t.
 .BINOMIAL <- list(
   per_row = function(t) stats::plogis(t), variance_per_row = function(t) stats::plogis(t) * stats::plogis(-t),
@@ -20,13 +27,13 @@
     }) - log1p(n)
   },
   at_most = function(k, n, t) {
-    .by_sign(t, function(p, at) stats::pbeta(p, k[at] + 1, n[at] - k[at], lower.tail = FALSE, log.p = TRUE), function(q, at) {
-      stats::pbeta(q, n[at] - k[at], k[at] + 1, log.p = TRUE)
+    .by_sign(t, function(p, at) .log_beta_tail(p, k[at] + 1, n[at] - k[at], lower.tail = FALSE), function(q, at) {
+      .log_beta_tail(q, n[at] - k[at], k[at] + 1)
     })
   },
   at_least = function(k, n, t) {
-    .by_sign(t, function(p, at) stats::pbeta(p, k[at], n[at] - k[at] + 1, log.p = TRUE), function(q, at) {
-      stats::pbeta(q, n[at] - k[at] + 1, k[at], lower.tail = FALSE, log.p = TRUE)
+    .by_sign(t, function(p, at) .log_beta_tail(p, k[at], n[at] - k[at] + 1), function(q, at) {
+      .log_beta_tail(q, n[at] - k[at] + 1, k[at], lower.tail = FALSE)
     })
   }
 )

@@ -1,4 +1,6 @@
-# What the scripts share: the package's code, their arguments, and JSON without a package.
+# What the scripts share: the package's code, their arguments, and JSON without a package. A warning is an error.
+
+options(warn = 2)
 
 arguments <- grep("^--file=", commandArgs(trailingOnly = TRUE), value = TRUE, invert = TRUE)
 for (file in sort(list.files(file.path(here, "..", "R"), full.names = TRUE))) source(file, encoding = "UTF-8")
