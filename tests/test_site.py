@@ -13,6 +13,7 @@ import pytest
 
 import suffice
 from scripts.site.__main__ import build
+from scripts.site.accessible import accessible
 from scripts.site.api import FOREIGN, GROUPS, entry
 from scripts.site.commands import command_pages, escaped
 from scripts.site.contents import contents
@@ -22,6 +23,7 @@ from suffice import errors
 from suffice.profile.model import DeploymentProfile
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import ChargeState
+from support.browser import running_browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,6 +148,48 @@ def test_a_builder_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(SystemExit, match=r"not installed: no_such_theme, no_such_builder: .*'\.\[docs\]'"):
         build(tmp_path / "site")
     assert not (tmp_path / "site").exists()
+
+
+def test_what_only_looks_like_a_structure_is_none() -> None:
+    signature = "<dt>f(<dl>\n<dd><em>a: int</em>,</dd>\n<dd><em>b</em>,</dd>\n</dl>\n)</dt>"
+    shown = accessible(signature)
+    assert [*re.findall(r'<span class="parameter">(.*?)</span>', shown)] == [
+        "<em>a: int</em>,",
+        "<em>b</em>,",
+    ]
+    assert "<dl>" not in shown
+    assert "<dd>" not in shown
+
+    definitions = (
+        '<dl class="py">\n<dt>f</dt>\n<dd><p>What it is.</p>\n<dl>\n<dt>g</dt>\n<dd>h</dd>\n</dl></dd>\n</dl>'
+    )
+    assert accessible(definitions) == definitions
+
+    table = '<th class="head"><p></p></th><th class="head"><p>n</p></th>'
+    assert accessible(table) == '<td class="head"></td><th class="head"><p>n</p></th>'
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(1800)
+def test_every_page_of_the_site_is_accessible_in_both_themes(tmp_path: Path) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    try:
+        build(tmp_path)
+    except SystemExit as error:
+        if "not installed" in str(error):
+            pytest.skip(str(error))
+        raise
+    violations = []
+    with running_browser() as browser:
+        for width, theme in ((390, "dark"), (1280, "light")):
+            page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=theme)
+            for path in sorted((tmp_path / suffice.__version__).rglob("*.html")):
+                page.goto(path.as_uri())
+                result = Axe().run(page).response
+                assert result["passes"]
+                violations += [(path.name, theme, one["id"]) for one in result["violations"]]
+    assert not violations
 
 
 def test_the_list_of_pages_names_each_once(source: Path) -> None:

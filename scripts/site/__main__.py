@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import suffice
+from scripts.site.accessible import accessible
 from scripts.site.layout import REPOSITORY, lay_out
 from scripts.site.versions import write_versions
 
@@ -43,7 +44,9 @@ def build(site: Path) -> int:
         done = subprocess.run([*words, str(source), str(made)], cwd=REPOSITORY, check=False)
         if done.returncode:
             sys.exit("the documentation has warnings")
-        pages = {page: page.read_text(encoding="utf-8") for page in sorted(made.rglob("*.html"))}
+        pages = {page: accessible(page.read_text(encoding="utf-8")) for page in sorted(made.rglob("*.html"))}
+        for page, text in pages.items():
+            page.write_text(text, encoding="utf-8")
         check_requests(made, pages)
         site.mkdir(parents=True, exist_ok=True)
         version = site / suffice.__version__

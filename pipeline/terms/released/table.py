@@ -30,8 +30,8 @@ STYLE = (
     "<style>"
     ".suffice{font:13px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;max-width:60em;"
     "padding:.4em 0 .6em;text-align:left}"
-    ".suffice h4{font-size:15px;font-weight:650;margin:0}"
     ".suffice p{margin:.25em 0}"
+    ".suffice .heading{font-size:15px;font-weight:650;margin:0}"
     ".suffice .quiet{opacity:.75;font-size:12px}"
     ".suffice .warning{border-left:4px solid #d9822b;background:rgba(217,130,43,.14);padding:.5em .8em;"
     "margin:.7em 0;border-radius:0 4px 4px 0}"
@@ -239,7 +239,7 @@ def card(
         [
             STYLE,
             '<div class="suffice">',
-            f"<h4>{markup(title)}</h4>" if title else "",
+            f'<p class="heading">{markup(title)}</p>' if title else "",
             f'<p class="quiet">{markup(lead)}</p>' if lead else "",
             *(f'<p class="warning" role="note">{markup(line)}</p>' for line in warnings),
             f'<div class="scroll" tabindex="0" role="region" aria-label="{named}">{body}</div>',
