@@ -64,6 +64,7 @@ def test_a_valid_vector_has_the_tables_and_posteriors_stated(entry: dict[str, An
     release = open_release(folder / "release")
     expected = json.loads((folder / "expected.json").read_text())
     assert expected["label"] == release.label
+    assert expected["about"] == release.about.document()
     for name, table in expected["tables"].items():
         assert table["rows"] == release.table(name)
         assert table["saturated"] == release.statistic(name).n_saturated

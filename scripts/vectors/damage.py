@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 READER, RECOMPUTATION, SIGNATURE = "reader", "recomputation", "signature"
 """Who refuses: every reader; one that compiles the plan, or demands a signature; one that demands it."""
+WORDS = "words"
+"""Who refuses: every reader that shows a release's words."""
 
 _WRITER: dict[str, Any] = {
     "version": "2.6",

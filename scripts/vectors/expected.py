@@ -35,6 +35,7 @@ def expected_document(release: Release, asked: tuple[Asked, ...]) -> dict[str, A
     return {
         "label": release.label,
         "release_id": release.release_id,
+        "about": release.about.document(),
         "tables": {
             name: {
                 "scale": str(statistic.plan.scale),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -15,6 +15,7 @@ from scripts.vectors.damage import (
     READER,
     RECOMPUTATION,
     SIGNATURE,
+    WORDS,
     Hostile,
     content_of,
     encoded,
@@ -24,12 +25,14 @@ from scripts.vectors.damage import (
 )
 from scripts.vectors.hostile_files import hostile_files
 from scripts.vectors.hostile_samples import hostile_samples
-from scripts.vectors.releases import written
+from scripts.vectors.releases import with_words, written
+from suffice.pipeline.spec.about import read_about
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.storage.releases.about_file import Wording, about_name
 from suffice.storage.releases.manifest import checksum, rehearsal_manifest, tombstone
 from suffice.storage.releases.withdrawal import WITHDRAWN, compose_withdrawal
 from suffice.storage.signatures import ed25519
-from suffice.storage.signatures.signing import PublicKey, Signer
+from suffice.storage.signatures.signing import ABOUT, PublicKey, Signer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +51,7 @@ def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> N
         *hostile_files(made["first-families"], made["saturated"]),
         *hostile_samples(made["samples"]),
         *_signatures(made["first-families"], signer),
+        *_words(made["first-families"], made["one-cell"], signer),
         *_no_releases(made["one-cell"], signer),
     ]
     index = []
@@ -273,6 +277,49 @@ def _signatures(made: MadeRelease, signer: Signer) -> list[Hostile]:
 
 def _signed(content: Content, **changes: str) -> Content:
     return {**content, "signature": {**content["signature"], **changes}}
+
+
+def _words(made: MadeRelease, another: MadeRelease, signer: Signer) -> list[Hostile]:
+    """Return releases beside whose manifest stand other words than theirs."""
+    first, second = map(json.loads, made.words.files)
+
+    def resealed(content: Content, **changes: Any) -> bytes:
+        changed = {**content, **changes, "checksum": None, "signature": None}
+        changed["checksum"] = checksum(changed)
+        return canonical_json.encode({**changed, "signature": signer.sign(changed, ABOUT)})
+
+    def about(statistic: str = "cancelled", label: str = "cancelled") -> Content:
+        return {"statistics": {statistic: {"label": label}}}
+
+    unsigned = with_words(made.manifest, Wording(), read_about(about()), None).files
+    moved = with_words(another.manifest, Wording(), read_about(about()), signer).files
+    unfit = resealed(first, about=about("cancelled", "cancelled") | {"titel": "Flights"})
+    cases = {
+        "unsigned": ("words without a signature beside a signed manifest", unsigned),
+        "moved": ("the words of another release", moved),
+        "changed": ("words that were changed after their checksum", (canonical_json.encode({**first, "about": about()}),)),
+        "broken-chain": ("words that do not follow those before them", (made.words.files[0], resealed(second, replaces="0" * 64))),
+        "number": ("the second words in the place of the first", (made.words.files[1],)),
+        "no-such-statistic": ("words for a statistic that the release does not have", (resealed(first, about=about("late")),)),
+        "direction": ("a label with a mark of direction", (resealed(first, about=about(label="delay \u202e3")),)),
+        "field": ("words of an unknown field", (unfit,)),
+        "text": ("no canonical JSON", (made.words.files[0] + b"\n",)),
+        "large": ("words of more than 256 KiB", (made.words.files[0].ljust(2**18 + 1),)),
+    }  # fmt: skip
+    return [
+        Hostile(
+            name=f"words-{key}",
+            reason=reason,
+            check="about",
+            refused_by=WORDS,
+            files={
+                **made.files,
+                "manifest.json": made.manifest,
+                **{about_name(number): data for number, data in enumerate(files, start=1)},
+            },
+        )
+        for key, (reason, files) in cases.items()
+    ]
 
 
 def _no_releases(made: MadeRelease, signer: Signer) -> list[Hostile]:

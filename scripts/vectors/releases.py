@@ -24,9 +24,11 @@ from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.reduce.tree import exact_sums
+from suffice.pipeline.spec.about import About, read_about
 from suffice.pipeline.spec.plan import Plan, compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
+from suffice.storage.releases.about_file import Wording, about_name, compose_about
 from suffice.storage.releases.manifest import DataFile, compose_manifest
 from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.signatures.signing import Signer, load_signer
@@ -53,6 +55,7 @@ class MadeRelease:
     plan: Plan
     manifest: bytes
     files: dict[str, bytes]
+    words: Wording
     totals: Values
     noise: Values
     values: Values
@@ -60,7 +63,8 @@ class MadeRelease:
     def write(self, directory: Path) -> None:
         """Write the release's directory."""
         directory.mkdir(parents=True)
-        for name, data in {**self.files, "manifest.json": self.manifest}.items():
+        words = {about_name(number): data for number, data in enumerate(self.words.files, start=1)}
+        for name, data in {**self.files, **words, "manifest.json": self.manifest}.items():
             (directory / name).write_bytes(data)
 
 
@@ -174,7 +178,19 @@ def _make(
         created=CREATED,
         signer=signer,
     )
-    return MadeRelease(plan=plan, manifest=manifest, files=files, totals=totals, noise=noise, values=values)
+    words = Wording()
+    for about in vector.words:
+        words = with_words(manifest, words, read_about(about), signer)
+    return MadeRelease(
+        plan=plan, manifest=manifest, files=files, words=words, totals=totals, noise=noise, values=values
+    )
+
+
+def with_words(manifest: bytes, standing: Wording, about: About, signer: Signer | None) -> Wording:
+    """Return the words of a release, described once more."""
+    release_id = json.loads(manifest)["release_id"]
+    data = compose_about(manifest, release_id, about, standing, created=CREATED, signer=signer)
+    return Wording(about=about, files=(*standing.files, data))
 
 
 def _laplace(scale: float, source: random.Random) -> int:

@@ -45,6 +45,8 @@ class VectorSpec:
         Noise of the plan's scale; so much that many values are negative; or none, which no reader can tell.
     ends : bool
         Whether the first cell's values are moved to the ends of their type.
+    words : tuple of dict
+        What the release is about, each mended by the next.
     asked : tuple of Asked
     """
 
@@ -55,6 +57,7 @@ class VectorSpec:
     signed: bool = False
     noise: str = "drawn"
     ends: bool = False
+    words: tuple[dict[str, Any], ...] = ()
     asked: tuple[Asked, ...] = ()
 
 
@@ -106,9 +109,27 @@ VALID: dict[str, VectorSpec] = {
         asked=_both("cancelled", cancelled="Beta(1, 9)"),
     ),
     "first-families": VectorSpec(
-        about="bernoulli, categorical, poisson and normal in three cells; signed with test-key.pem",
+        about="bernoulli, categorical, poisson and normal in three cells; words, mended once; signed",
         spec={"privacy": ROW, "groups": {"origin": ORIGINS}, "statistics": FIRST},
         signed=True,
+        words=(
+            {"title": "Flights from New York", "statistics": {"cancelled": {"label": "canceled"}}},
+            {
+                "title": "Flights from New York",
+                "description": "Departures of generated rows, and what became of them.",
+                "licence": "CC0-1.0",
+                "statistics": {
+                    "cancelled": {"label": "cancelled flights", "digits": 3},
+                    "carrier": {"label": "airline", "values": {"UA": "United", "DL": "Delta"}},
+                    "delay": {
+                        "label": "departure delay",
+                        "unit": "min",
+                        "parameters": {"mean": {"label": "mean delay", "digits": 1}},
+                    },
+                },
+                "keys": {"origin": {"label": "airport", "values": {"JFK": "Kennedy", "EWR": "Newark"}}},
+            },
+        ),
         asked=(
             *_both("cancelled", "stops", "carrier", "delay", cancelled="Beta(2, 3)", stops="Gamma(3, 1)"),
             Asked(statistic="carrier", arguments={"prior": "Dirichlet(1, 2, 3)"}),

@@ -32,6 +32,7 @@ for (const { name, signed } of json("index.json").valid) {
     const expected = json(`valid/${name}/expected.json`);
     const release = await read(`valid/${name}/release`, signed ? { publicKeys: [KEY] } : {});
     assert.equal(release.releaseId, expected.release_id);
+    assert.deepEqual(release.about, expected.about);
     assert.equal(release.signatureStatus, signed ? "checked" : "unsigned");
     for (const [statistic, { rows }] of Object.entries(expected.tables)) {
       const found = release.table(statistic);
