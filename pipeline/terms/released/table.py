@@ -66,6 +66,8 @@ class Table(list[dict[str, Any]]):
         Returns rows as people read them, with labels for names; frames have the names.
     digits : callable, optional
         Returns how many digits after the point a parameter is shown with, or None.
+    foot : sequence of str
+        What else there is to say, a sentence each; shown below them.
     """
 
     def __init__(
@@ -76,9 +78,10 @@ class Table(list[dict[str, Any]]):
         notes: Sequence[str] = (),
         in_words: Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]] = list,
         digits: Callable[[str], int | None] = lambda _: None,
+        foot: Sequence[str] = (),
     ) -> None:
         super().__init__(rows)
-        self.title, self.notes = title, tuple(notes)
+        self.title, self.notes, self.foot = title, tuple(notes), tuple(foot)
         self.in_words, self.digits = in_words, digits
 
     @property
@@ -124,7 +127,8 @@ class Table(list[dict[str, Any]]):
         body = text_table([escaped(name) for name in columns], cells) if self else ""
         left = [f"... and {len(self) - len(shown)} more rows"] if len(self) > len(shown) else []
         head = [escaped(line) for line in (self.title, *self.notes) if line]
-        return "\n".join([*head, *([""] if head else []), body, *left])
+        foot = [escaped(line) for line in self.foot]
+        return "\n".join([*head, *([""] if head else []), body, *left, *([""] if foot else []), *foot])
 
     def _repr_html_(self) -> str:
         columns, shown = self._shown()
@@ -133,7 +137,10 @@ class Table(list[dict[str, Any]]):
             self.title,
             warnings=self.notes,
             body=html_table(columns, cells, numbers_of(self)),
-            foot=[f"The first {len(shown)} of {len(self)} rows."] if len(self) > len(shown) else [],
+            foot=[
+                *([f"The first {len(shown)} of {len(self)} rows."] if len(self) > len(shown) else []),
+                *self.foot,
+            ],
         )
 
 

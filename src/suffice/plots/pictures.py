@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.plots.posteriors import plot_posterior
-from suffice.plots.style import check_plot
+from suffice.plots.style import check_plot, footer_of_posterior
 
 if TYPE_CHECKING:
     import os
@@ -25,12 +25,18 @@ class Picture:
 
     Attributes
     ----------
+    of : str
+        What it is of.
     svg : str
         The picture.
     """
 
+    of: str
     svg: str = field(repr=False)
     _draw: Callable[[Path], None] = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f'<Picture of {self.of}: a notebook shows it, save("picture.png") writes it>'
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -67,8 +73,8 @@ def picture(
         plot_posterior(
             posterior,
             path,
-            title=_title(posterior),
-            footer=_footer(posterior),
+            title=posterior.titled or posterior.statistic,
+            footer=footer_of_posterior(posterior),
             draws=draws,
             rng=rng,
             mass=mass,
@@ -80,17 +86,4 @@ def picture(
         file = Path(folder) / "picture.svg"
         check_plot(file)
         draw(file)
-        return Picture(file.read_text(encoding="utf-8"), draw)
-
-
-def _title(posterior: Posterior) -> str:
-    labels = [named.partition(" ")[0] for named in posterior.releases]
-    return ": ".join([*([", ".join(labels)] if len(labels) in {1, 2} else []), posterior.statistic])
-
-
-def _footer(posterior: Posterior) -> str:
-    terms = [f"statistic {posterior.statistic}", f"method {posterior.method}", f"prior {posterior.prior}"]
-    if posterior.n_prior is not None:
-        terms.append(f"prior of N {posterior.n_prior}")
-    of = f"Source: {', '.join(posterior.releases)}, " if posterior.releases else ""
-    return f"{of}{'; '.join(terms)}."
+        return Picture(posterior.titled or posterior.statistic, file.read_text(encoding="utf-8"), draw)

@@ -158,7 +158,7 @@ OF_A_POSTERIOR: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda density: np.allclose(density.mean(axis=1), 1.0, atol=0.01),
     ),
     "posterior.difference(JFK, EWR)": (
-        lambda p: p.difference({"origin": "JFK"}, {"origin": "EWR"}).mean,
+        lambda p: p.difference({"origin": "JFK"}, {"origin": "EWR"}).mean(),
         near(MEANS[1] - MEANS[0]),
     ),
     "posterior.to_frame()": (
