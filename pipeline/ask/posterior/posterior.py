@@ -172,6 +172,33 @@ class Posterior(ParameterPosterior):
 
         return marked(self, summarise(self, mass, draws, rng, interval=interval), self.n_groups)
 
+    def highest(
+        self,
+        k: int = 1,
+        parameter: str | None = None,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return how probable it is that each cell is among the k highest, the most probable first.
+
+        One row for every cell and entry: its keys, mean, sd, ``probability``, and ``conflict`` as in
+        ``summary``. Probabilities are shares of joint draws; see ``among_highest``. The list shows itself as
+        a table.
+
+        Parameters
+        ----------
+        k : int
+            Fewer than there are cells.
+        parameter : str, optional
+            Its name; the only one's where it is left out.
+        draws, rng
+            As in ``sample``.
+        """
+        from suffice.pipeline.ask.posterior.shown import highest_table
+
+        return highest_table(self, k, self._known(parameter), draws, generator(rng))
+
     def to_frame(
         self,
         library: str | None = None,

@@ -23,7 +23,7 @@ from suffice.pipeline.ask.posterior.notes import (
 )
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of
-from suffice.pipeline.math.parameters.contrasts import DIFFERENCE, in_words
+from suffice.pipeline.math.parameters.contrasts import DIFFERENCE, in_words, tidy_rows
 from suffice.pipeline.math.parameters.parameter_posterior import MASS, interval_in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import (
@@ -66,6 +66,37 @@ def marked(posterior: Posterior, rows: Sequence[Mapping[str, Any]], n_cells: int
         notes=_warnings(posterior),
         in_words=partial(posterior.about.rows, posterior.statistic, columns=posterior.groups),
         digits=partial(posterior.about.digits, posterior.statistic),
+    )
+
+
+def beside_conflicts(posterior: Posterior, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return rows of all cells, each with whether it is in conflict, where any is."""
+    table = marked(posterior, rows, posterior.n_groups)
+    if not any(row["conflict"] for row in table):
+        for row in table:
+            del row["conflict"]
+    return table
+
+
+def highest_table(
+    posterior: Posterior, k: int, parameter: str, draws: int, rng: np.random.Generator
+) -> Table:
+    """Return how probable it is that each cell is among the k highest; entries in turn, cells by it."""
+    shares = posterior.among_highest(k, parameter, draws=draws, rng=rng)
+    numbers = {"mean": posterior.mean(parameter), "sd": posterior.sd(parameter), "probability": shares}
+    rows = tidy_rows(posterior.groups, posterior.label_columns, {parameter: numbers}, posterior.components)
+    table = marked(posterior, rows, posterior.n_groups)
+    entries = len(table) // posterior.n_groups
+    ordered = sorted(range(len(table)), key=lambda row: (row % entries, -table[row]["probability"]))
+    about, among = posterior.about, "highest" if k == 1 else f"among the {k} highest"
+    cells = counted(posterior.n_groups, "cell")
+    return Table(
+        (table[row] for row in ordered),
+        title=f"{about.of(posterior.statistic, parameter)}: which of {cells} is {among}",
+        notes=table.notes,
+        in_words=table.in_words,
+        digits=table.digits,
+        foot=[f"probability: that the cell is {among}, of {draws} joint draws of all {cells}"],
     )
 
 
