@@ -32,6 +32,7 @@ LONGEST_LABEL, LONGEST_UNIT, LONGEST_LINE, LONGEST_DESCRIPTION = 100, 40, 300, 2
 """In characters."""
 MOST_DIGITS = 12
 _ADDRESS = re.compile(r"https://[\w.~:/?#@!$&()*+,;=%\[\]-]+", re.ASCII)
+_BRACKETS = re.compile(r"\[(.+)\]")
 _JOINERS = "\u200c\u200d"
 _POWERS = {"mean": "", "scale": "", "variance": "\N{SUPERSCRIPT TWO}"}
 """Parameters in the unit of a column, or in its square."""
@@ -176,6 +177,10 @@ class About(SpecModel):
     def value(self, statistic: str, value: str) -> str:
         """Return what a category of a statistic, or a column of several, is called."""
         return self.words(statistic).values.get(value, value)
+
+    def quantity(self, statistic: str, name: str) -> str:
+        """Return what a released quantity is called: ``count[UA]`` as ``count[United]``."""
+        return _BRACKETS.sub(lambda of: f"[{self.value(statistic, of[1])}]", name)
 
     def parameter(self, statistic: str, name: str) -> str:
         """Return what a parameter is called among those of its statistic, with its unit."""

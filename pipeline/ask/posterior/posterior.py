@@ -368,7 +368,12 @@ class Posterior(ParameterPosterior):
         """
         from suffice.pipeline.ask.judging.conflict import conflict_of  # few ask
 
-        judged: Conflict = self._once("conflict", conflict_of)
+        def in_words(posterior: Posterior) -> Conflict:
+            judged = conflict_of(posterior)
+            names = (self.about.quantity(self.statistic, name) for name in judged.quantities)
+            return dataclasses.replace(judged, called=tuple(names))
+
+        judged: Conflict = self._once("conflict", in_words)
         return judged
 
     @property

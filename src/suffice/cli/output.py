@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.declaration.documents import ShortId
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
@@ -67,22 +68,37 @@ def model_source(
     return posterior_source(what, releases, posterior, mass=mass, draws=draws, seed=seed)
 
 
-def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[object]]) -> None:
-    """Print a table of drawn numbers; keys that all cells share stand once, above it.
+def print_cells(
+    rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[object]], about: About, statistic: str
+) -> None:
+    """Print a table of drawn numbers in words; keys that all cells share stand once, above it.
 
     Parameters
     ----------
     rows : sequence of mapping
     groups : mapping of str to sequence
         The keys of all cells by group column.
+    about : About
+        What the release calls keys, and categories of the statistic.
+    statistic : str
     """
     from suffice.pipeline.math.parameters.contrasts import in_words  # numpy is slow to import
 
     shared = {column: keys[0] for column, keys in groups.items() if len(set(keys)) == 1}
     if shared:
-        say(f"{in_line(in_words(shared))}\n")
+        called = about.groups({column: [key] for column, key in shared.items()})
+        say(f"{in_line(in_words({column: keys[0] for column, keys in called.items()}))}\n")
     kept = [{name: value for name, value in row.items() if name not in shared} for row in rows]
-    print_rows(kept, digits=DIGITS)
+    named = [
+        {
+            name: about.value(statistic, value) if isinstance(value, str) and name not in groups else value
+            for name, value in row.items()
+        }
+        for row in kept
+    ]
+    print_rows(
+        about.rows(statistic, named, [column for column in groups if column not in shared]), digits=DIGITS
+    )
 
 
 def print_basis(opened: Release, posterior: Posterior, *, draws: int) -> None:

@@ -109,7 +109,7 @@ def query(
         output.print_json(document(asked))
         return
     rows = [{name: value for name, value in row.items() if name != "parameter"} for row in answer.rows()]
-    output.print_cells(rows, answer.groups)
+    output.print_cells(rows, answer.groups, opened.about, statistic)
     if observed or chosen:
         say("")
     for name, stated in (("given", observed), ("do", chosen)):

@@ -103,7 +103,7 @@ def transitions(
         from suffice.plots.states import plot_chain
         from suffice.plots.style import footer_of
 
-        title, footer = f"{opened.label}: {statistic}", footer_of(source, [opened])
+        title, footer = opened.titled(statistic), footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_chain(fit, written, title=title, footer=footer, mass=mass)
     if as_json:
@@ -115,7 +115,7 @@ def transitions(
         )
         output.print_json(document(answer))
         return
-    output.print_cells(rows, fit.posterior.groups)
+    output.print_cells(rows, fit.posterior.groups, opened.about, statistic)
     say("\nexpected_steps have medians and intervals: their means need not exist")
     if undefined > 0.0:
         say(
