@@ -264,8 +264,10 @@ class About(SpecModel):
 
 def _meant(said: Any, labels: Mapping[str, Collection[str | None]], of: str) -> Any:
     """Return the name whose label is said; what is said, where it is a name or no label."""
-    meant = [name for name, called in labels.items() if said in called] if isinstance(said, str) else []
-    if said in labels or not meant:
+    if not isinstance(said, str) or said in labels:
+        return said
+    meant = [name for name, called in labels.items() if said in called]
+    if not meant:
         return said
     if len(meant) > 1:
         message = f"{said!r} is what several {of} are called: name one, as {' or '.join(map(repr, meant))}"

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
 from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
-from suffice.pipeline.math.parameters.marginal import not_a_name
 from suffice.pipeline.spec.about import NOTHING, About
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted, not_a_name
 from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
 
 if TYPE_CHECKING:
@@ -35,6 +34,20 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
+_CALLED_HERE = {
+    "describe": "print(release); suffice.describe(release, about) mends its words",
+    **dict.fromkeys(("summary", "info", "show", "head"), "print(release)"),
+    **dict.fromkeys(("to_frame", "to_pandas", "to_df", "to_dataframe"), "release[NAME].to_frame()"),
+    **dict.fromkeys(("data", "loc", "iloc", "get_statistic", "query", "sel"), "release[NAME]"),
+    **dict.fromkeys(("columns", "names", "variables", "list"), "list(release)"),
+    **dict.fromkeys(("groups", "keys_of", "dims", "coords"), "group_columns, and release[NAME].groups"),
+    **dict.fromkeys(("plot", "hist"), "release[NAME].posterior().plot()"),
+    **dict.fromkeys(("mean", "interval", "sample", "sd", "std"), "release[NAME].posterior().$()"),
+    "eps": "epsilon",
+    "metadata": "manifest",
+    "title": "about.title",
+    "description": "about.description",
+}
 _KEYS_SHOWN = 12
 """Of a group column, where a release shows itself."""
 _NAMES = frozenset({"noisy", "sampled"})
@@ -109,7 +122,7 @@ class Release(Mapping[str, Statistic]):
             if name not in _NAMES and name in self:
                 message = f"statistics are no attributes: release[{name!r}]"
                 raise AttributeError(message)
-            raise not_a_name(type(self), name)
+            raise not_a_name(type(self), name, _CALLED_HERE)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
@@ -377,6 +390,10 @@ class Release(Mapping[str, Statistic]):
         UsageError, PriorError
             Where the method or the prior does not fit.
         """
+        for column in self.group_columns:
+            if column in terms:
+                message = f"keys are stated together, as where={{{column!r}: ...}}"
+                raise UsageError(message)
         stated = PosteriorTerms(prior=prior, **terms)
         return self.posterior_of(self.chosen(statistic, stated.where), stated, progress)
 

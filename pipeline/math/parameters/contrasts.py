@@ -34,7 +34,8 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_of_draws
-from suffice.pipeline.math.parameters.marginal import Ends, not_a_name
+from suffice.pipeline.math.parameters.marginal import CALLED_HERE, Ends
+from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.pipeline.terms.released.table import Table
 from suffice.pipeline.terms.statistics.count_table import label_rows
 
@@ -55,6 +56,13 @@ _STATEMENT = re.compile(
     rf"(?:(?P<low>{_NUMBER})\s*<\s*)?(?P<parameter>[A-Za-z_]+)(?:\s*(?P<sign>[<>])\s*(?P<bound>{_NUMBER}))?",
     re.ASCII,
 )
+_CALLED_HERE = {
+    **CALLED_HERE,
+    **dict.fromkeys(("summary", "describe", "head"), "rows()"),
+    **dict.fromkeys(("sample", "rvs"), "draws"),
+    **dict.fromkeys(("p_value", "pvalue"), "probability()"),
+    **dict.fromkeys(("plot", "hist"), "draws, for a histogram of your own"),
+}
 NEUTRAL = {DIFFERENCE: 0.0, RATIO: 1.0}
 """The value at which two cells are alike."""
 
@@ -122,7 +130,7 @@ class Contrast:
     if not TYPE_CHECKING:  # a type checker knows what there is
 
         def __getattr__(self, name: str) -> Any:
-            raise not_a_name(type(self), name)
+            raise not_a_name(type(self), name, _CALLED_HERE)
 
     def mean(self) -> Floats:
         """Means, (n_pairs,) or (n_pairs, n_categories).

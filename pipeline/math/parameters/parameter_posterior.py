@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -31,7 +32,8 @@ from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_intervals
 from suffice.pipeline.math.parameters import contrasts, marginal
-from suffice.pipeline.math.parameters.marginal import Ends, Marginal, not_a_name
+from suffice.pipeline.math.parameters.marginal import Ends, Marginal
+from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ class ParameterPosterior(Mapping[str, Marginal]):
     if not TYPE_CHECKING:  # a type checker knows what there is
 
         def __getattr__(self, name: str) -> Any:
-            raise not_a_name(type(self), name)
+            raise not_a_name(type(self), name, marginal.CALLED_HERE)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.parameters)
@@ -447,6 +449,11 @@ class ParameterPosterior(Mapping[str, Marginal]):
     ) -> contrasts.Contrast:
         if isinstance(parameter, Mapping):
             first, second, parameter = parameter, first, self._known(None)
+        if isinstance(first, str) or isinstance(second, str):
+            message = (
+                f"{kind} compares cells, and keys name them: {kind}({{'origin': 'JFK'}}, {{'origin': 'LGA'}})"
+            )
+            raise UsageError(message)
         known = self._known(parameter)
         if second is None:
             message = (
@@ -490,9 +497,10 @@ class ParameterPosterior(Mapping[str, Marginal]):
                 raise UsageError(message)
             return self.parameters[0]
         if not isinstance(parameter, str) or parameter not in self.parameters:
-            message = (
-                f"{self.statistic} has no parameter {parameter!r}: it has {known}{self._hint(parameter)}"
-            )
+            hint = self._hint(parameter)
+            if isinstance(parameter, Real):
+                hint = f"; numbers are named, as mass={parameter} or above={parameter}"
+            message = f"{self.statistic} has no parameter {parameter!r}: it has {known}{hint}"
             raise UnknownNameError(message)
         return parameter
 

@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import MissingExtraError, UsageError
-from suffice.pipeline.terms.declaration.wording import escaped, text_table
+from suffice.pipeline.terms.declaration.wording import escaped, not_a_name, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +26,11 @@ _DIGITS = 5
 _LEAST_PLACE = -6
 """The last decimal that is written out; beyond it numbers have exponents."""
 
+_OF_FRAMES = (
+    *("head", "tail", "describe", "sort_values", "sort", "loc", "iloc", "query", "filter", "groupby"),
+    *("to_csv", "to_parquet", "to_dict", "to_pandas", "to_polars", "plot", "shape", "values", "set_index"),
+)
+"""What people ask of rows that is a frame's to answer."""
 STYLE = (
     "<style>"
     ".suffice{font:13px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;max-width:60em;"
@@ -83,6 +88,17 @@ class Table(list[dict[str, Any]]):
         super().__init__(rows)
         self.title, self.notes, self.foot = title, tuple(notes), tuple(foot)
         self.in_words, self.digits = in_words, digits
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_a_name(type(self), name, dict.fromkeys(_OF_FRAMES, "to_frame().$()"))
+
+        def __getitem__(self, index: Any) -> Any:
+            if isinstance(index, str):
+                message = f"a table is a list of rows: ask to_frame()[{index!r}]"
+                raise TypeError(message)
+            return super().__getitem__(index)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.plots.posteriors import plot_posterior
 from suffice.plots.style import check_plot, footer_of_posterior
 
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
     import numpy as np
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
+
+
+_CALLED_HERE = {
+    **dict.fromkeys(("show", "display"), 'save("picture.png"), or the last line of a notebook cell'),
+    **dict.fromkeys(
+        ("figure", "axes", "ax", "get_figure", "set_title", "set_xlabel", "tight_layout"),
+        "svg, which is finished; posterior.density(points) gives curves for a figure of your own",
+    ),
+    "to_html": "svg",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +65,11 @@ class Picture:
         self._draw(file)
 
     savefig = save
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_a_name(type(self), name, _CALLED_HERE)
 
 
 def picture(

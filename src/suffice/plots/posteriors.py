@@ -56,7 +56,7 @@ def check_kind(kind: str | None) -> None:
     UsageError
     """
     if kind not in {None, DENSITY, FOREST}:
-        message = f"--plot-kind {kind}: a plot is a {DENSITY} or a {FOREST}"
+        message = f"kind of plot {kind!r} (--plot-kind): there are {DENSITY} and {FOREST}"
         raise UsageError(message)
 
 
