@@ -218,6 +218,10 @@ def _entry(family: str, stated: dict[str, Any]) -> Entry:
         message = f"{family}: the first argument is the column, a text, not {type(column).__name__}"
         raise UsageError(message)
     _refuse_guesses(family, common)
+    missing = [key for key in ("lower", "upper", "categories") if stated.get(key, key) is None]
+    if missing:
+        message = f"{family}() is missing what is publicly known: {', '.join(missing)}"
+        raise TypeError(message)
     kept = {key: value for key, value in stated.items() if value is not None or key == "column"}
     return {"family": family, **kept, **common}
 

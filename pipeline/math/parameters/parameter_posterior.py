@@ -450,9 +450,7 @@ class ParameterPosterior(Mapping[str, Marginal]):
         if isinstance(parameter, Mapping):
             first, second, parameter = parameter, first, self._known(None)
         if isinstance(first, str) or isinstance(second, str):
-            message = (
-                f"{kind} compares cells, and keys name them: {kind}({{'origin': 'JFK'}}, {{'origin': 'LGA'}})"
-            )
+            message = f"{kind} takes the keys of cells, as {kind}({{'origin': 'JFK'}}, {{'origin': 'LGA'}})"
             raise UsageError(message)
         known = self._known(parameter)
         if second is None:

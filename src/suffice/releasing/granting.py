@@ -354,11 +354,11 @@ def naming_the_grant(spec: Spec) -> Iterator[None]:
         if neighboring != NeighboringRelation.ADD_OR_REMOVE_ONE:
             terms["neighboring"] = neighboring
         creates = isinstance(error, LedgerMissingError)
-        stated = ", ".join(f"{name}={value!r}" for name, value in terms.items())
+        stated = ", ".join(f"{name}={json.dumps(value)}" for name, value in terms.items())
         options = " ".join(f"--{name} {shlex.quote(value)}" for name, value in terms.items())
         message = (
             f"{str(error).partition(': ')[0]}: its owner makes one with "
-            f"suffice.grant({spec.dataset!r}, {stated}{', create=True' if creates else ''}) or "
+            f"suffice.grant({json.dumps(spec.dataset)}, {stated}{', create=True' if creates else ''}) or "
             f"`suffice ledger grant {spec.dataset} {options}{' --create' if creates else ''}`, on the same "
             f"ledger; {epsilon} is enough for this release alone"
         )
