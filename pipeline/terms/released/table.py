@@ -152,7 +152,7 @@ class Table(list[dict[str, Any]]):
         return card(
             self.title,
             warnings=self.notes,
-            body=html_table(columns, cells, numbers_of(self)),
+            body=html_table(columns, cells, numbers_of(self.in_words(self[:MOST_SHOWN]))),
             foot=[
                 *([f"The first {len(shown)} of {len(self)} rows."] if len(self) > len(shown) else []),
                 *self.foot,
