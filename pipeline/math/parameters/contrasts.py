@@ -33,8 +33,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_of_draws
-from suffice.pipeline.math.parameters.marginal import CALLED_HERE, Ends
+from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, Ends, shortest_of_draws
 from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.pipeline.terms.released.table import Table
 from suffice.pipeline.terms.statistics.count_table import label_rows
@@ -57,7 +56,9 @@ _STATEMENT = re.compile(
     re.ASCII,
 )
 _CALLED_HERE = {
-    **CALLED_HERE,
+    "std": "sd()",
+    "median": "quantile(0.5)",
+    **dict.fromkeys(("hdi", "ci", "conf_int"), "interval(mass)"),
     **dict.fromkeys(("summary", "describe", "head"), "rows()"),
     **dict.fromkeys(("sample", "rvs"), "draws"),
     **dict.fromkeys(("p_value", "pvalue"), "probability()"),

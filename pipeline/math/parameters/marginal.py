@@ -6,7 +6,7 @@ Of other names for the same things none is taken: one thing has one name, and th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.terms.declaration.wording import not_a_name
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
+    from suffice.pipeline.math.distributions.intervals import Ends
     from suffice.pipeline.math.parameters.contrasts import Contrast
     from suffice.typing import Floats
 
@@ -67,13 +68,6 @@ CALLED_HERE = {
     "bayes_factor": "suffice.compare_priors",
 }
 """What others call it, and what it is here."""
-
-
-class Ends(NamedTuple):
-    """Both ends of an interval, of every cell."""
-
-    lower: Floats
-    upper: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

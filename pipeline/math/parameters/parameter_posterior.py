@@ -30,9 +30,9 @@ import numpy as np
 
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.math.distributions.composite import blocks_of
-from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_intervals
+from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, Ends, shortest_intervals
 from suffice.pipeline.math.parameters import contrasts, marginal
-from suffice.pipeline.math.parameters.marginal import Ends, Marginal
+from suffice.pipeline.math.parameters.marginal import Marginal
 from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
