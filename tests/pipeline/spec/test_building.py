@@ -223,3 +223,14 @@ def test_a_plan_shows_price_noise_and_whose_loss_it_is() -> None:
 def test_html_of_a_plan_holds_no_markup_of_others() -> None:
     plan = built(groups={"<b>": ["<i>"]}, where={"column": "<u>", "present": "true"}).plan()
     assert not any(tag in plan._repr_html_() for tag in ("<b>", "<i>", "<u>"))
+
+
+def test_a_plan_says_what_is_counted_and_charged_before_it() -> None:
+    expecting = built(expect={"units": 1000, "epsilon": "0.1"}).plan()
+    said = (
+        "expect: a noisy count of units is released first, for epsilon 0.1 more; below 1000 nothing else is"
+    )
+    assert said in str(expecting)
+    assert said in expecting._repr_html_()
+    assert expecting == built().plan()
+    assert "expect:" not in str(built().plan())
