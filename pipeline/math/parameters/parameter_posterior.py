@@ -449,7 +449,7 @@ class ParameterPosterior(Mapping[str, Marginal]):
     ) -> contrasts.Contrast:
         if isinstance(parameter, Mapping):
             first, second, parameter = parameter, first, self._known(None)
-        if isinstance(first, str) or isinstance(second, str):
+        if any(isinstance(side, str) for side in (first, second)):
             message = f"{kind} takes the keys of cells, as {kind}({{'origin': 'JFK'}}, {{'origin': 'LGA'}})"
             raise UsageError(message)
         known = self._known(parameter)
