@@ -192,9 +192,7 @@ _MEANT_BY_SPEC = {
     **{word: f'about={{"{word}": ...}}' for word in ("title", "description", "licence", "contact")},
     "license": 'about={"licence": ...}',
     "label": 'about={"title": ...}',
-    **dict.fromkeys(
-        ("user", "person", "id", "privacy_unit"), 'unit={"column": "customer_id", "max_rows": 20}'
-    ),
+    **dict.fromkeys(("user", "person", "id", "privacy_unit"), _UNIT),
     **dict.fromkeys(("eps", "budget"), "epsilon="),
     **dict.fromkeys(("by", "group_by", "groupby", "keys"), "groups="),
     **dict.fromkeys(("stats", "columns", "aggregations", "queries"), "statistics="),
