@@ -294,7 +294,7 @@ def pool(
     parts = aligned([release.chosen(statistic, stated.where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
     last = releases[-1].about
-    described = {
+    described: dict[str, Any] = {
         "releases": tuple(release.named for release in releases),
         "about": last,
         "titled": f"{last.label(statistic)}, pooled from {len(releases)} releases",

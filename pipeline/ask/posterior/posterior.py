@@ -296,7 +296,7 @@ class Posterior(ParameterPosterior):
     def _contrast(self, *asked: Any) -> Contrast:
         from suffice.pipeline.ask.posterior.shown import contrast_table
 
-        named = [
+        named: list[Any] = [
             self.about.in_names(each, self.groups) if isinstance(each, Mapping) else each for each in asked
         ]
         contrast = ParameterPosterior._contrast(self, *named)  # noqa: SLF001 - its own, without super in slots

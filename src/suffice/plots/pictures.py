@@ -89,7 +89,7 @@ def picture(
         plot_posterior(
             posterior,
             path,
-            title=posterior.titled or posterior.statistic,
+            title=_title(posterior),
             footer=footer_of_posterior(posterior),
             draws=draws,
             rng=rng,
@@ -102,4 +102,9 @@ def picture(
         file = Path(folder) / "picture.svg"
         check_plot(file)
         draw(file)
-        return Picture(posterior.titled or posterior.statistic, file.read_text(encoding="utf-8"), draw)
+        return Picture(_title(posterior), file.read_text(encoding="utf-8"), draw)
+
+
+def _title(posterior: Posterior) -> str:
+    labels = [named.rpartition(" ")[0] for named in posterior.releases]
+    return posterior.titled or ": ".join([*labels[:1], posterior.statistic])

@@ -172,10 +172,10 @@ def footer_of(source: Provenance, releases: Sequence[Release] = ()) -> str:
 
 def footer_of_posterior(posterior: Posterior) -> str:
     """Return the same footer of a posterior, which knows its releases by name."""
-    named = [named.split(" ") for named in posterior.releases]
+    named = [named.rpartition(" ") for named in posterior.releases]
     n_prior = None if posterior.n_prior is None else str(posterior.n_prior)
     return _footer(
-        [f"{label} (release {release_id})" for label, release_id in named],
+        [f"{label} (release {release_id})" if label else release_id for label, _, release_id in named],
         posterior.statistic,
         posterior.prices,
         (method_text(posterior.method), str(posterior.prior), n_prior, posterior.predictor_prior),
