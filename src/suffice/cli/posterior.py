@@ -162,8 +162,8 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     from suffice.pipeline.ask.posterior.summaries import summarise
 
     terms["where"], pairs = (
-        opened.in_names(terms["where"]),
-        opened.in_names(options.parse_pairs("--versus", versus)),
+        opened.about.in_names(keys, opened.group_columns)
+        for keys in (terms["where"], options.parse_pairs("--versus", versus))
     )
     compare.check_versus(terms["where"], pairs)
     statements = compare.parse_statements(probability or [], is_contrast=bool(versus))
