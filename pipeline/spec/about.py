@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainValidator, ValidationError
 
+from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.fields import SpecModel
 from suffice.pipeline.terms.declaration.scalars import read_integer, read_text
@@ -31,6 +32,7 @@ LONGEST_LABEL, LONGEST_UNIT, LONGEST_LINE, LONGEST_DESCRIPTION = 100, 40, 300, 2
 """In characters."""
 MOST_DIGITS = 12
 _ADDRESS = re.compile(r"https://[\w.~:/?#@!$&()*+,;=%\[\]-]+", re.ASCII)
+_BRACKETS = re.compile(r"\[(.+)\]")
 _JOINERS = "\u200c\u200d"
 _POWERS = {"mean": "", "scale": "", "variance": "\N{SUPERSCRIPT TWO}"}
 """Parameters in the unit of a column, or in its square."""
@@ -149,9 +151,36 @@ class About(SpecModel):
         words = self.keys.get(column)
         return words.values.get(str(key), str(key)) if words else str(key)
 
+    def in_names(self, where: Mapping[str, object], columns: Collection[str]) -> dict[str, object]:
+        """Return keys by the names of their group columns, of what a caller states by names or by labels.
+
+        A name is never another one's label (see `misfit`). What is neither stays, for whoever refuses it.
+
+        Raises
+        ------
+        UsageError
+            Where several have the label, or a column is stated twice.
+        """
+        words = {column: self.keys.get(column) or KeyWords() for column in columns}
+        labels = {column: {self.column(column), of.label} for column, of in words.items()}
+        named: dict[str, object] = {}
+        for said, key in where.items():
+            column = _meant(said, labels, "groups")
+            if column in named:
+                message = f"where names {column} twice: by its name and by its label"
+                raise UsageError(message)
+            values = words[column].values if column in words else {}
+            called = {name: {label} for name, label in values.items()}
+            named[column] = _meant(key, called, f"keys of {column}")
+        return named
+
     def value(self, statistic: str, value: str) -> str:
         """Return what a category of a statistic, or a column of several, is called."""
         return self.words(statistic).values.get(value, value)
+
+    def quantity(self, statistic: str, name: str) -> str:
+        """Return what a released quantity is called: ``count[UA]`` as ``count[United]``."""
+        return _BRACKETS.sub(lambda of: f"[{self.value(statistic, of[1])}]", name)
 
     def parameter(self, statistic: str, name: str) -> str:
         """Return what a parameter is called among those of its statistic, with its unit."""
@@ -233,6 +262,19 @@ class About(SpecModel):
         return named if is_plain else {column: column for column in named}
 
 
+def _meant(said: Any, labels: Mapping[str, Collection[str | None]], of: str) -> Any:
+    """Return the name whose label is said; what is said, where it is a name or no label."""
+    if not isinstance(said, str) or said in labels:
+        return said
+    meant = [name for name, called in labels.items() if said in called]
+    if not meant:
+        return said
+    if len(meant) > 1:
+        message = f"{said!r} is what several {of} are called: name one, as {' or '.join(map(repr, meant))}"
+        raise UsageError(message)
+    return meant[0]
+
+
 _OF_TABLES = frozenset(
     {"parameter", "category", "component", "quantity", "draw", "value", "estimate", "noise_sd", "mean"}
     | {"sd", "lower", "upper", "conflict"}
@@ -304,13 +346,27 @@ def misfit(
             if other is not None:
                 return ("statistics", name, part, other), f"the statistic has none of these {part}"
     for column, key_words in about.keys.items():
-        if column not in groups:
-            return ("keys", column), f"there is no such group: there are {', '.join(groups) or 'none'}"
-        if key_words.values:
-            known = {str(key) for key in groups[column]}
-            other = next((each for each in key_words.values if each not in known), None)
-            if other is not None:
-                return ("keys", column, "values", other), "the group has no such key"
+        of_group = _misfit_of_group(column, key_words, groups)
+        if of_group is not None:
+            place, rule = of_group
+            return ("keys", column, *place), rule
+    return None
+
+
+def _misfit_of_group(
+    column: str, words: KeyWords, groups: Mapping[str, Domain]
+) -> tuple[tuple[str, ...], str] | None:
+    """Return the same of a group column; a label that is another's name would be taken for that one."""
+    if column not in groups:
+        return (), f"there is no such group: there are {', '.join(groups) or 'none'}"
+    if words.label in groups and words.label != column:
+        return ("label",), "this is the name of another group"
+    known = {str(key) for key in groups[column]} if words.values else set()
+    for key, label in words.values.items():
+        if key not in known:
+            return ("values", key), "the group has no such key"
+        if label in known and label != key:
+            return ("values", key), "this is the name of another key"
     return None
 
 

@@ -38,10 +38,10 @@ class Common(TypedDict, total=False):
 
 
 def spec(
-    *,
-    dataset: str,
-    statistics: Mapping[str, Entry],
-    epsilon: Number,
+    *unnamed: object,
+    dataset: str | None = None,
+    statistics: Mapping[str, Entry] | None = None,
+    epsilon: Number | None = None,
     groups: Mapping[str, Keys] | None = None,
     name: str | None = None,
     neighboring: str = "add_or_remove_one",
@@ -52,6 +52,7 @@ def spec(
     derived: Mapping[str, Keyed] | None = None,
     expect: Keyed | None = None,
     max_total_rows: int | None = None,
+    about: Keyed | None = None,
     **more: Any,
 ) -> Spec:
     """Return the spec that these terms state: the same that a YAML file with them would be.
@@ -72,7 +73,11 @@ def spec(
         The release series; that of the data set, where it is left out.
     neighboring, unit
         The guarantee: for one row added or removed, unless it says otherwise.
-    source, window, where, derived, expect, max_total_rows, **more
+    about : mapping, optional
+        Words for the public, as ``{"title": "Flights", "statistics": {"cancelled": {"label": "Cancelled
+        flights"}}, "keys": {"origin": {"label": "Airport", "values": {"JFK": "Kennedy"}}}}``. They are no
+        term of what is charged, and :func:`suffice.describe` mends them later.
+    source, window, where, derived, expect, max_total_rows
         As in a spec. Without a source the rows are handed over: ``suffice.release(spec, data=frame)``.
 
     Returns
@@ -104,6 +109,23 @@ def spec(
       cancelled: {family: bernoulli, column: cancelled}
     <BLANKLINE>
     """
+    if unnamed:
+        message = (
+            'suffice.spec takes its terms by name, as dataset="flights", statistics={...}, epsilon=1, and no '
+            "rows: these are handed over with suffice.release(spec, data=frame)"
+        )
+        raise UsageError(message)
+    _refuse_guesses("suffice.spec", more, _MEANT_BY_SPEC)
+    for term, value in (("dataset", dataset), ("statistics", statistics), ("epsilon", epsilon)):
+        if value is None:
+            message = f"suffice.spec needs {term}=: suffice.spec(dataset=..., statistics={{...}}, epsilon=1)"
+            raise UsageError(message)
+    if groups is not None and not isinstance(groups, Mapping):
+        message = (
+            'groups maps columns to their public keys, as {"origin": ["EWR", "JFK"]}: keys are stated, and '
+            "never read off the rows"
+        )
+        raise UsageError(message)
     terms = {
         "name": dataset if name is None else name,
         "dataset": dataset,
@@ -116,12 +138,13 @@ def spec(
         "statistics": _of_columns(statistics),
         "expect": expect,
         "max_total_rows": max_total_rows,
+        "about": about,
         **more,
     }
     return load_spec({key: _stated(value, key) for key, value in terms.items() if value is not None})
 
 
-def _of_columns(statistics: Mapping[str, Entry]) -> dict[str, Any]:
+def _of_columns(statistics: Mapping[str, Entry] | None) -> dict[str, Any]:
     """Return entries in which those that left their column out are of the one that they are called like."""
     given: object = statistics
     if not isinstance(given, dict) or not all(isinstance(entry, dict) for entry in given.values()):
@@ -154,9 +177,49 @@ def _stated(value: Any, place: str) -> Any:
     return value
 
 
+_ABOUT = 'about={{"statistics": {{NAME: {{"{0}": ...}}}}}} of suffice.spec'
+_MEANT = {
+    **{word: _ABOUT.format(word) for word in ("label", "description", "digits", "values")},
+    **dict.fromkeys(("min", "low", "minimum_value", "clip_lower"), "lower="),
+    **dict.fromkeys(("max", "high", "maximum_value", "clip_upper"), "upper="),
+    **dict.fromkeys(("bounds", "range", "clip", "limits"), "lower= and upper="),
+    **dict.fromkeys(("levels", "classes"), "categories="),
+    "by": "groups= of suffice.spec",
+    "epsilon": "epsilon= of suffice.spec, which share= divides",
+}
+_UNIT = 'unit={"column": "customer_id", "max_rows": 20}'
+_MEANT_BY_SPEC = {
+    **{word: f'about={{"{word}": ...}}' for word in ("title", "description", "licence", "contact")},
+    "license": 'about={"licence": ...}',
+    "label": 'about={"title": ...}',
+    **dict.fromkeys(("user", "person", "id", "privacy_unit"), _UNIT),
+    **dict.fromkeys(("eps", "budget"), "epsilon="),
+    **dict.fromkeys(("by", "group_by", "groupby", "keys"), "groups="),
+    **dict.fromkeys(("stats", "columns", "aggregations", "queries"), "statistics="),
+    **dict.fromkeys(("data", "frame", "df"), "suffice.release(spec, data=frame)"),
+}
+"""What others call things, and what they are here."""
+
+
+def _refuse_guesses(of: str, given: Mapping[str, Any], meant: Mapping[str, str] = _MEANT) -> None:
+    for word in given:
+        if word in meant:
+            message = f"{of} takes no {word}: here it is {meant[word]}"
+            raise UsageError(message)
+
+
 def _entry(family: str, stated: dict[str, Any]) -> Entry:
     """Return an entry of what was stated; a column that was not keeps its place."""
     common = stated.pop("common")
+    column = stated.get("column")
+    if column is not None and not isinstance(column, str):
+        message = f"{family}: the first argument is the column, a text, not {type(column).__name__}"
+        raise UsageError(message)
+    _refuse_guesses(family, common)
+    missing = [key for key in ("lower", "upper", "categories") if stated.get(key, key) is None]
+    if missing:
+        message = f"{family}() is missing what is publicly known: {', '.join(missing)}"
+        raise TypeError(message)
     kept = {key: value for key, value in stated.items() if value is not None or key == "column"}
     return {"family": family, **kept, **common}
 
@@ -172,7 +235,11 @@ def bernoulli(
 
 
 def categorical(
-    column: str | None = None, *, categories: Keys, other: bool | None = None, **common: Unpack[Common]
+    column: str | None = None,
+    categories: Keys | None = None,
+    *,
+    other: bool | None = None,
+    **common: Unpack[Common],
 ) -> Entry:
     """State a statistic of a column of public categories.
 
@@ -246,8 +313,8 @@ def binomial(
 
 def poisson(
     column: str | None = None,
+    upper: Number | None = None,
     *,
-    upper: Number,
     sample: Keyed | None = None,
     nulls: Nulls = None,
     **common: Unpack[Common],
@@ -261,8 +328,8 @@ def poisson(
 
 def geometric(
     column: str | None = None,
+    upper: Number | None = None,
     *,
-    upper: Number,
     sample: Keyed | None = None,
     nulls: Nulls = None,
     **common: Unpack[Common],
@@ -292,8 +359,8 @@ def negative_binomial(
 
 def exponential(
     column: str | None = None,
+    upper: Number | None = None,
     *,
-    upper: Number,
     sample: Keyed | None = None,
     nulls: Nulls = None,
     lattice_bits: int | None = None,
@@ -376,9 +443,9 @@ def laplace(
 
 def normal(
     column: str | None = None,
+    lower: Number | None = None,
+    upper: Number | None = None,
     *,
-    lower: Number,
-    upper: Number,
     nulls: Nulls = None,
     lattice_bits: int | None = None,
     moment_weight: Number | None = None,
@@ -428,9 +495,9 @@ def normal_known_variance(
 
 def lognormal(
     column: str | None = None,
+    lower: Number | None = None,
+    upper: Number | None = None,
     *,
-    lower: Number,
-    upper: Number,
     nulls: Nulls = None,
     lattice_bits: int | None = None,
     moment_weight: Number | None = None,

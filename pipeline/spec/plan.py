@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.declaration.fields import ColumnUnit, SampleEntry, StatisticSpec
+    from suffice.pipeline.terms.declaration.fields import ColumnUnit, Expectation, SampleEntry, StatisticSpec
     from suffice.pipeline.terms.declaration.scalars import Duration
     from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.measure import Measure
@@ -90,7 +90,7 @@ def plan_html(plan: Plan) -> str:
         lead="; ".join(lead),
         warnings=[plan.one_unit],
         body=table if cells else "",
-        foot=_lines(plan),
+        foot=[*_lines(plan), *filter(None, [plan.expects])],
     )
 
 
@@ -184,6 +184,8 @@ class Plan:
         Its SHA-256, in hex.
     order : DeclaredOrder
         The order of what the canonical plan sorts.
+    expects : str
+        What the spec expects, in words: a release of its own. Empty where nothing.
     """
 
     name: str
@@ -202,6 +204,7 @@ class Plan:
     canonical: str
     plan_hash: Sha256
     order: DeclaredOrder
+    expects: str = field(default="", compare=False, repr=False)
 
     @property
     def n_cells(self) -> Count:
@@ -263,7 +266,7 @@ class Plan:
         return of_release(self.epsilon, every, self.unit)
 
     def __str__(self) -> str:
-        return plan_text(self)
+        return "\n".join(filter(None, (plan_text(self), self.expects)))
 
     def _repr_html_(self) -> str:
         return plan_html(self)
@@ -305,7 +308,16 @@ def compile_plan(spec: AnySpec) -> Plan:
     spec = load_spec(spec)
     # proof: block-split
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
-    return assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))
+    plan = assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))
+    return replace(plan, expects="" if spec.expect is None else _expectation(spec.expect))
+
+
+def _expectation(expect: Expectation) -> str:
+    """Say what is counted and charged before a plan's own release."""
+    return (
+        f"expect: a noisy count of {expect.counts} is released first, for epsilon "
+        f"{format_epsilon(expect.epsilon)} more; below {expect.floor} nothing else is"
+    )
 
 
 def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:

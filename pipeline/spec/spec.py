@@ -259,15 +259,15 @@ def load_spec(source: AnySpec) -> Spec:
     return _validate(read_mapping(source), Path())
 
 
-def load_about(path: str | os.PathLike[str]) -> About:
-    """Read words for the public: those below ``about`` in a spec, or a file of them alone.
+def load_about(source: Mapping[str, Any] | str | os.PathLike[str]) -> About:
+    """Read words for the public: a mapping, those below ``about`` in a spec, or a file of them alone.
 
     Raises
     ------
     SpecError
         Naming the place and the rule. Whether the words fit a release is not known here.
     """
-    document = read_file(str(path))
+    document = read_mapping(source) if isinstance(source, Mapping) else read_file(str(source))
     content = document.content
     is_spec = isinstance(content, dict) and "about" in content
     try:

@@ -44,7 +44,11 @@ def _unit(value: object) -> str | fields.ColumnUnit:
     if isinstance(value, dict):
         return fields.ColumnUnit.model_validate(value)
     if value != ROW:
-        message = f"{value!r} is not a privacy unit: use row, or {{column: customer_id, max_rows: 20}}"
+        column = str(value).removeprefix("column:") if isinstance(value, str) else "customer_id"
+        message = (
+            f"{value!r} is not a privacy unit: use row, or {{column: {column}, max_rows: 20}}, with the "
+            "most rows of a unit that count"
+        )
         raise ValueError(message)
     return ROW
 

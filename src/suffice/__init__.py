@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec, load_spec
     from suffice.publishing.publish import publish
     from suffice.releasing.backfill import backfill
+    from suffice.releasing.describing import describe
     from suffice.releasing.gap_report import status
     from suffice.releasing.granting import grant
     from suffice.releasing.rehearsal import rehearse
@@ -127,6 +128,7 @@ __all__ = [
     "compare_priors",
     "contingency",
     "data_digest",
+    "describe",
     "exponential",
     "gamma",
     "geometric",
@@ -218,6 +220,7 @@ _HOMES = {
     "rehearse": ("suffice.releasing.rehearsal", "rehearse"),
     "release": ("suffice.releasing.release", "run_release"),
     "data_digest": ("suffice.releasing.release", "data_digest"),
+    "describe": ("suffice.releasing.describing", "describe"),
     "backfill": ("suffice.releasing.backfill", "backfill"),
     "status": ("suffice.releasing.gap_report", "status"),
     "grant": ("suffice.releasing.granting", "grant"),
@@ -252,8 +255,15 @@ _HOMES = {
     **{prior: ("suffice.pipeline.math.priors.record_count", prior) for prior in ("Reciprocal", "Uniform")},
 }
 
-_GUESSES = {"gaussian": "normal", "mean": "normal", "multinomial": "categorical"}
-"""Names of families that others guess."""
+_GUESSES = {
+    "gaussian": "normal",
+    "mean": "normal",
+    "multinomial": "categorical",
+    **dict.fromkeys(("open", "read", "load", "load_release", "read_release"), "open_release"),
+    **dict.fromkeys(("create_account", "account", "budget"), "grant"),
+    "run": "release",
+}
+"""Names that others guess."""
 
 
 def __getattr__(name: str) -> Any:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.cataloguing.catalogue import catalogue
-from suffice.errors import SufficeWarning
+from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.spec.spec import load_spec
+from suffice.releasing.describing import describe
 from suffice.releasing.release import run_release
 from suffice.storage.releases.release_store import open_release
 from suffice.storage.signatures.signing import new_keys
@@ -250,3 +251,42 @@ def test_a_signed_release_is_described_with_its_key(
     suffice.text("describe", "flights", spec)
     assert suffice.json("show", "flights")["about"] == {"title": "Unsigned"}
     assert suffice.json("verify", "flights")["signature"] == "checked"
+
+
+def test_cells_are_asked_for_by_labels(suffice: Runner, released: Path) -> None:
+    asked = ("posterior", "flights", "zz_gone", "--seed", "1", "--where")
+    by_name = suffice.json(*asked, "zz_from=EWR")["rows"]
+    assert suffice.json(*asked, "Airport of departure=Newark")["rows"] == by_name
+    by_label = suffice.json("table", "flights", "zz_gone", "--where", "zz_from=Newark")["rows"]
+    assert {row["zz_from"] for row in by_label} == {"EWR"}
+    sides = ("zz_from=Newark", "--versus", "Airport of departure=JFK")
+    assert len(suffice.json(*asked, *sides)["comparison"]) == 1
+    posterior = open_release(released).posterior("zz_gone")
+    shown = str(posterior.difference({"zz_from": "Newark"}, {"Airport of departure": "JFK"}))
+    assert "Airport of departure=Newark minus Airport of departure=JFK" in shown
+
+
+def test_a_release_shows_its_keys_with_labels(released: Path) -> None:
+    opened = open_release(released)
+    for text in (str(opened), opened._repr_html_()):
+        assert "zz_from (Airport of departure): EWR (Newark), JFK" in text
+
+
+def test_a_conflict_names_categories_by_their_labels(suffice: Runner, released: Path) -> None:
+    del released
+    text = suffice.text("posterior", "flights", "zz_line", "--prior", "Dirichlet(90000, 1)")
+    (line,) = [line for line in text.splitlines() if line.startswith("conflict:")]
+    assert "count[" in line
+    assert "count[UA]" not in line
+
+
+def test_words_are_mended_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make_workspace(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    release = run_release(load_spec(spec_file(made, **SPEC)), store=made.store, ledger=made.ledger)
+    mended = describe(release, {"title": "Flights of the winter"})
+    assert (mended.about.title, mended.about.statistics) == ("Flights of the winter", {})
+    assert mended.release_id == release.release_id
+    assert describe(mended, spec_file(made, **SPEC)).about.document() == ABOUT
+    with pytest.raises(UsageError, match="there are no words"):
+        describe(mended, {})

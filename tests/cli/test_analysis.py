@@ -185,7 +185,7 @@ def test_a_plot_that_cannot_be_is_refused_before_any_work(release: str, suffice:
 def test_draws_as_netcdf(release: str, suffice: Runner, tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     path = tmp_path / "draws.nc"
-    suffice.text("posterior", release, "cancelled", "--draws", "20", "--out", str(path))
+    suffice.text("posterior", release, "cancelled", "--draws", "20", "--draws-out", str(path))
     with xarray.open_dataset(path, group="posterior", engine="h5netcdf") as read:
         assert read["probability"].shape == (1, 20, 3)
         assert list(read["origin"].values) == ["EWR", "JFK", "LGA"]
@@ -257,9 +257,13 @@ def test_releases_pooled(suffice: Runner, tmp_path: Path, monkeypatch: pytest.Mo
     widths = [pooled["rows"][1]["sd"] for pooled in (document, repeated)]
     assert widths[0] == pytest.approx(widths[1] / 2**0.5, rel=0.02)
     out = tmp_path / "draws.csv"
-    text = suffice.text("pool", "cancelled", *months, "--out", str(out), "--where", "origin=JFK")
+    table = tmp_path / "table.csv"
+    files = ("--draws-out", str(out), "--out", str(table))
+    text = suffice.text("pool", "cancelled", *months, *files, "--where", "origin=JFK")
     assert "prior: Beta(1, 1)" in text
+    assert f"wrote {table}: the table\nwrote {out}: posterior draws" in text
     assert len(out.read_text().splitlines()) == 4001
+    assert len(table.read_text().splitlines()) == 2
     plot = tmp_path / "pool.svg"
     assert f"wrote {plot}" in suffice.text("pool", "cancelled", *months, "--plot", str(plot))
     drawn = plot.read_text(encoding="utf-8")

@@ -53,7 +53,7 @@ def test_a_posterior_under_two_priors_answers_everything(pair: list[Release]) ->
     assert posterior.quantile("variance", 0.5).shape == (2,)
     assert np.all(posterior.probability("mean", above=interval[0, 0], rng=1) > 0.95)
     difference = posterior.difference("mean", {"origin": "JFK"}, {"origin": "EWR"}, rng=1)
-    assert abs(difference.mean[0]) < 0.01 * posterior.sd("mean")[0]
+    assert abs(difference.mean()[0]) < 0.01 * posterior.sd("mean")[0]
     new = posterior.predictive(rows=3, draws=50, rng=1)
     assert new["total"].shape == (50, 2)
     assert posterior.clipping is not None

@@ -33,9 +33,10 @@ FILES = (
     ((*TABLE, "--out"), "t.csv"),
     ((*TABLE, "--out"), "t.parquet"),
     ((*TABLE, "--plot"), "t.svg"),
-    ((*POSTERIOR, "--out"), "d.csv"),
-    ((*POSTERIOR, "--out"), "d.parquet"),
-    ((*POSTERIOR, "--out"), "d.nc"),
+    ((*POSTERIOR, "--out"), "p.csv"),
+    ((*POSTERIOR, "--draws-out"), "d.csv"),
+    ((*POSTERIOR, "--draws-out"), "d.parquet"),
+    ((*POSTERIOR, "--draws-out"), "d.nc"),
     ((*POSTERIOR, "--card"), "c.html"),
     ((*POSTERIOR, "--plot"), "p.png"),
     ((*POSTERIOR, "--plot"), "p.svg"),
@@ -82,10 +83,10 @@ def test_sources_and_stores_are_never_written(released: Workspace, suffice: Runn
 @pytest.mark.parametrize("address", ["s3://bucket/x.csv", "gs://b/x.csv", "file:///tmp/x.csv"])
 def test_an_address_is_no_file(released: Workspace, suffice: Runner, address: str) -> None:
     del released
-    for words in ((*TABLE, "--out"), (*POSTERIOR, "--out"), ("ledger", "export", "--out")):
+    for words in ((*TABLE, "--out"), (*POSTERIOR, "--draws-out"), ("ledger", "export", "--out")):
         error = suffice.json(*words, address, status=2)["error"]
         assert error["type"] == "UsageError"
-        assert error["message"].startswith("--out ")
+        assert error["message"].startswith(f"{words[-1]} ")
 
 
 def test_a_file_that_came_meanwhile_is_kept(tmp_path: Path) -> None:

@@ -60,7 +60,18 @@ def test_draws_and_pictures_are_written_and_replaced_only_when_asked(
     suffice: Runner, store: str, tmp_path: Path
 ) -> None:
     out, pictures = tmp_path / "draws.csv", tmp_path / "pictures"
-    asked = (*WORDS, "--states", "2", "--store", store, *QUICK, "--out", str(out), "--plot", str(pictures))
+    asked = (
+        *WORDS,
+        "--states",
+        "2",
+        "--store",
+        store,
+        *QUICK,
+        "--draws-out",
+        str(out),
+        "--plot",
+        str(pictures),
+    )
     said = suffice.text(*asked)
     assert f"wrote {out}" in said
     assert sorted(path.name for path in pictures.iterdir()) == [
@@ -87,7 +98,7 @@ def test_several_numbers_of_states_are_compared(suffice: Runner, store: str) -> 
     rough = max(row["r_hat"] for row in document["rows"]) > 1.05
     assert ("restarts do not agree in some split" in said) == rough
     assert f"highest score: {document['best']} states" in said
-    assert "one number of states" in suffice.text(*asked, "--out", "draws.csv", status=2)
+    assert "one number of states" in suffice.text(*asked, "--draws-out", "draws.csv", status=2)
 
 
 def test_windows_of_a_series_are_time(suffice: Runner, store: str) -> None:
@@ -108,7 +119,7 @@ def test_windows_of_a_series_are_time(suffice: Runner, store: str) -> None:
         (("--states", "2", "--splits", "3"), "splits is of comparisons"),
         (("--states", "2", "--mass", "2"), "mass"),
         (("--states", "2", "--draws", "0"), "--draws 0"),
-        (("--states", "2", "--out", "draws.txt"), "--out draws.txt"),
+        (("--states", "2", "--draws-out", "draws.txt"), "--draws-out draws.txt"),
         (("--states", "2", "--statistic", "age"), "no statistic 'age'"),
     ],
 )

@@ -79,7 +79,7 @@ def test_draws_of_transitions_are_written(
     transitions: tuple[str, ...], tmp_path: Path, suffice: Runner, suffix: str
 ) -> None:
     path = tmp_path / f"draws{suffix}"
-    words = (*transitions, "--steps", "2", "--out", str(path))
+    words = (*transitions, "--steps", "2", "--draws-out", str(path))
     rows = suffice.json(*words)["rows"]
     assert "the file exists" in suffice.text(*words, status=2)
     assert suffice.json(*words, "--overwrite")["rows"] == rows
@@ -92,6 +92,10 @@ def test_draws_of_transitions_are_written(
         for row in rows
         if (row["origin"], row["quantity"], row["from"], row["to"]) == ("LGA", "after_2", "a", "c")
     ]
+    summary = path.with_name(f"table{suffix}")
+    suffice.text(*transitions, "--steps", "2", "--out", str(summary))
+    read = pc.read_csv(summary) if suffix == ".csv" else pq.read_table(summary)
+    assert read.num_rows == len(rows)
     written = table.query("origin == 'LGA' and parameter == 'after_2' and `from` == 'a' and to == 'c'")
     np.testing.assert_allclose(written["value"].mean(), shown["mean"], rtol=1e-12)
 

@@ -138,3 +138,13 @@ def test_what_javascript_shows(store: Path, how: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert SAID in done.stdout
+
+
+def test_a_contradicted_row_of_a_command_has_its_conflict_beside_it(store: Path, suffice: Runner) -> None:
+    months = ("--disjoint", "monthly@2013-01", "--disjoint", "monthly@2013-02")
+    for words in (("posterior", "monthly@2013-01", "cancelled"), ("pool", "cancelled", *months)):
+        asked = (*words, "--store", str(store))
+        head, _, *rows = suffice.text(*asked, "--prior", PRIOR).splitlines()
+        assert head.split()[-1] == "conflict"
+        assert "yes" in {row.split()[-1] for row in rows if row.split()}
+        assert "conflict" not in suffice.text(*asked).splitlines()[0]

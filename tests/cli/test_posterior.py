@@ -38,7 +38,8 @@ def test_posteriors_state_method_prior_and_rows(
         assert plug_in["method"] == "plug-in"
         assert {row["parameter"] for row in plug_in["rows"]} == parameters
     out, plot = tmp_path / "draws.parquet", tmp_path / "plot.svg"
-    suffice.text("posterior", "flights", "carrier", "--draws", "50", "--out", str(out), "--plot", str(plot))
+    files = ("--draws-out", str(out), "--plot", str(plot))
+    suffice.text("posterior", "flights", "carrier", "--draws", "50", *files)
     draws = pq.read_table(out)
     assert draws.column_names == ["origin", "category", "draw", "parameter", "value"]
     assert draws.num_rows == 3 * 3 * 50
@@ -62,14 +63,37 @@ def test_a_posterior_says_what_does_not_exist_and_what_was_written(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:
     suffice.json("release", spec_file(workspace))
-    table = str(tmp_path / "draws.csv")
+    table, draws = tmp_path / "table.csv", tmp_path / "draws.csv"
     words = ("posterior", "flights", "stops", "--draws", "100")
-    heavy = suffice.text(*words, "--prior", "HalfCauchy(2)", "--clipping", "modelled", "--out", table)
+    terms, files = ("--prior", "HalfCauchy(2)", "--clipping", "modelled"), ("--out", str(table))
+    heavy = suffice.text(*words, *terms, *files, "--draws-out", str(draws))
     assert "left out do not exist" in heavy
-    assert f"wrote {table}" in heavy
+    assert f"wrote {table}: the table\nwrote {draws}: posterior draws" in heavy
+    columns = "origin,parameter,mean,sd,lower,upper,conflict"
+    head, *rows = table.read_text(encoding="utf-8").replace('"', "").splitlines()
+    assert (head, len(rows)) == (columns, 3)
+    assert len(draws.read_text(encoding="utf-8").splitlines()) == 1 + 3 * 100
+    assert "--draws-out" in suffice.text("posterior", "--help")
+    assert "must end in .csv or .parquet" in suffice.text(*words, "--out", "draws.nc", status=2)
     plain = suffice.text(*words)
     assert "do not exist" not in plain
     assert "wrote" not in plain
+
+
+def test_the_highest_cell_is_named_with_how_sure_that_is(workspace: Workspace, suffice: Runner) -> None:
+    suffice.json("release", spec_file(workspace))
+    words = ("posterior", "flights", "cancelled", "--seed", "3")
+    document = suffice.json(*words, "--highest", "1")
+    rows = document["highest"]
+    shares = [row["probability"] for row in rows]
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares == sorted(shares, reverse=True)
+    assert {row["origin"] for row in rows} == {row["origin"] for row in document["rows"]}
+    text = suffice.text(*words, "--highest", "2")
+    assert "probability of being among the highest, of joint draws of all cells" in text
+    assert "1..2, below the number of cells, not 3" in suffice.text(*words, "--highest", "3", status=2)
+    versus = ("--where", "origin=JFK", "--versus", "origin=LGA", "--highest", "1")
+    assert "--highest shows one side" in suffice.text(*words, *versus, status=2)
 
 
 def test_a_posterior_is_written_as_a_card(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
@@ -145,7 +169,7 @@ def test_a_posterior_of_many_cells_shows_progress_and_ends_when_interrupted(
     )
     suffice.json("release", spec)
     out, plot = tmp_path / "draws.csv", tmp_path / "plot.svg"
-    words = ["flights", "cancelled", "--out", str(out), "--plot", str(plot), "--draws", "2"]
+    words = ["flights", "cancelled", "--draws-out", str(out), "--plot", str(plot), "--draws", "2"]
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "suffice", "posterior", *words, "--store", workspace.store]
     # Who runs tests in the background has it ignored, and children with them.

@@ -232,21 +232,21 @@ def test_a_models_command_publishes_what_it_would_print(suffice: Runner, tmp_pat
     made = suffice.json(*words, *more)
     assert made["request"]["model"] == {"name": "transitions", "steps": [2], "start": None, "to": None}
     assert suffice.json(*words, *more)["status"] == "found"
-    refused = suffice.text(*words, *more, "--out", str(tmp_path / "draws.csv"), status=2)
+    refused = suffice.text(*words, *more, "--draws-out", str(tmp_path / "draws.csv"), status=2)
     assert "--publish-to" in refused
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("posterior", "flights", "flag", "--out", "s3://bucket/draws.parquet"),
+        ("posterior", "flights", "flag", "--draws-out", "s3://bucket/draws.parquet"),
         ("posterior", "flights", "flag", "--card", "gs://bucket/card.html"),
         ("posterior", "flights", "flag", "--plot", "s3://bucket/plot.png"),
         ("table", "flights", "flag", "--out", "s3://bucket/table.csv"),
-        ("pool", "flag", "--disjoint", "a", "--disjoint", "b", "--out", "az://bucket@a/draws.nc"),
-        ("model", "hidden-markov", "flights", "--states", "1", "--out", "s3://bucket/draws.csv"),
-        ("model", "transitions", "flights", "flag", "--out", "s3://bucket/draws.csv"),
-        ("model", "query", "flights", "flag", "--target", "x", "--out", "s3://bucket/draws.csv"),
+        ("pool", "flag", "--disjoint", "a", "--disjoint", "b", "--draws-out", "az://bucket@a/draws.nc"),
+        ("model", "hidden-markov", "flights", "--states", "1", "--draws-out", "s3://bucket/draws.csv"),
+        ("model", "transitions", "flights", "flag", "--draws-out", "s3://bucket/draws.csv"),
+        ("model", "query", "flights", "flag", "--target", "x", "--draws-out", "s3://bucket/draws.csv"),
         ("publications", "fetch", "0" * 32, "--out", "s3://bucket/folder"),
     ],
 )

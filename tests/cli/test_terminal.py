@@ -6,6 +6,8 @@ import ast
 import csv
 import io
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,9 +44,9 @@ def test_text_is_printed_in_one_module_alone() -> None:
             if called or written:
                 found.setdefault(path.name, []).append(ast.unparse(node))
     assert found.pop("output.py")
-    # Whether standard error is a terminal is asked, and it is closed where nobody reads it.
+    # Whether standard error is a terminal is asked; standard output is flushed, to see a closed pipe.
     assert found.pop("messages.py") == ["sys.stderr"]
-    assert found.pop("app.py") == ["sys.stderr"]
+    assert found.pop("app.py") == ["sys.stdout"]
     assert found == {}
 
 
@@ -151,3 +153,17 @@ def test_a_table_opens_its_release_once(
     assert caught.value.code == 0
     assert len(opened) == 1
     assert "EWR" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [("list",), ("show", "flights", "--json"), ("posterior", "--help")])
+def test_a_command_whose_reader_has_gone_ends_quietly(tmp_path: Path, words: tuple[str, ...]) -> None:
+    publish(tmp_path / "releases", make_plan(name="flights"))
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "suffice", *words]
+    environment = {**os.environ, "SUFFICE_STORE": str(tmp_path / "releases")}
+    ended = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, env=environment, check=False, timeout=120
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (app.CLOSED_PIPE, b"")

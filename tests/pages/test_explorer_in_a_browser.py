@@ -364,7 +364,7 @@ def _cells_are_compared(visit: Visit, release: suffice.Release, pictures: Path) 
     posterior = release.posterior("cancelled", prior=prior)
     difference = posterior.difference("probability", {"origin": "JFK"}, {"origin": HOSTILE}, draws=200_000)
     mean, sd, median, _, _, greater = visit.column("difference")
-    assert [mean, sd] == _rounded([difference.mean[0], difference.sd[0]])
+    assert [mean, sd] == _rounded([difference.mean()[0], difference.sd()[0]])
     # Of 200,000 draws: six standard errors of a share, and of a median.
     assert greater == pytest.approx(difference.probability()[0], abs=6 * 0.5 / 200_000**0.5)
     assert median == pytest.approx(difference.quantile(0.5)[0], abs=6 * 1.3 * sd / 200_000**0.5)

@@ -322,10 +322,11 @@ def test_a_refused_unit_shows_the_grant_that_takes_it(tmp_path: Path) -> None:
     }
     unit = {"column": "carrier", "max_rows": 5}
     spec = bare(privacy={"epsilon": 1, "neighboring": "add_or_remove_one", "unit": unit})
-    with pytest.raises(suffice.SufficeError, match="with unit column:NAME if the spec's unit is a column"):
+    call = r'suffice\.grant\("passengers", epsilon="1", reason="WHY", unit="column:carrier"'
+    with pytest.raises(suffice.SufficeError, match=rf"there is no ledger.*{call}, create=True\)"):
         suffice.release(spec, data=flights(), **places)
     for dataset, rule in (
-        ("other", "there is no account.*with unit column:NAME"),
+        ("other", rf"there is no account.*{call}\) or `suffice ledger grant passengers --epsilon 1 "),
         ("passengers", r'unit="column:carrier"\)'),
     ):
         places = {"ledger": f"sqlite:///{tmp_path / dataset}.db", "store": str(tmp_path / dataset)}
@@ -334,3 +335,25 @@ def test_a_refused_unit_shows_the_grant_that_takes_it(tmp_path: Path) -> None:
         )
         with pytest.raises(suffice.SufficeError, match=rule):
             suffice.release(spec, data=flights(), **places)
+
+
+@pytest.mark.parametrize(
+    ("column", "statistic", "remedy"),
+    [
+        (
+            pa.array(["yes", "no"]),
+            suffice.bernoulli(),
+            r"derived: \{is_seen: \{column: seen, in: \['yes'\]\}\}",
+        ),
+        (pa.array([1, 2], pa.duration("s")), suffice.normal(None, 0, 9), r"dt\.total_seconds\(\)"),
+    ],
+    ids=["yes and no", "time spans"],
+)
+def test_a_column_of_another_type_says_how_it_is_made_one_that_fits(
+    tmp_path: Path, column: pa.Array, statistic: dict[str, Any], remedy: str
+) -> None:
+    ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
+    suffice.grant("d", epsilon=1, reason="tests", ledger=ledger, create=True, unwitnessed=True)
+    spec = suffice.spec(dataset="d", statistics={"seen": statistic}, epsilon=1)
+    with pytest.raises(SchemaError, match=remedy):
+        suffice.release(spec, data=pa.table({"seen": column}), store=str(tmp_path / "s"), ledger=ledger)

@@ -136,6 +136,8 @@ class Conflict:
     log_bayes_factors : ndarray of shape (n_compared,), float64
         Log of how many times as probable what was released is under it, over the number of alternatives, of
         the cells compared: all, or some of them, evenly spaced.
+    called : tuple of str
+        What sentences call the quantities; by their names where empty.
     """
 
     quantities: tuple[str, ...]
@@ -147,6 +149,7 @@ class Conflict:
     of_cells: int | None = None
     alternative: str = ""
     log_bayes_factors: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    called: tuple[str, ...] = ()
 
     @property
     def is_against_all(self) -> bool:
@@ -190,7 +193,8 @@ class Conflict:
         cells = int(np.count_nonzero(np.any(said, axis=1)))
         if not cells:
             return ""
-        names = [name for name, is_said in zip(self.quantities, np.any(said, axis=0), strict=True) if is_said]
+        called = self.called or self.quantities
+        names = [name for name, is_said in zip(called, np.any(said, axis=0), strict=True) if is_said]
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         prior = (
             f"the prior of N, {_shortened(self.n_prior)},"

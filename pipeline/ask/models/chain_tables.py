@@ -318,7 +318,7 @@ def _columns(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
 
 def _cells(release: Release, name: str, where: Mapping[str, object] | None) -> NoisyStatistic:
     """Return the chosen cells of a feature, counts of all its categories."""
-    statistic = rows_alone(release.statistic(name).where(where))
+    statistic = rows_alone(release.selected(name, where))
     plan = statistic.plan
     if plan.design is not Design.PARTITION_OF_UNITY:
         message = (

@@ -34,7 +34,6 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.inference.any_joint_prior import conjugate_like
 from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
-from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import noise_aware, plug_in
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters import contrasts
@@ -221,8 +220,8 @@ class ReleaseComparison:
             parameters[parameter] = {
                 "before": self.before.mean(parameter),
                 "after": self.after.mean(parameter),
-                "change": change.mean,
-                "sd": change.sd,
+                "change": change.mean(),
+                "sd": change.sd(),
                 "lower": ends[..., 0],
                 "upper": ends[..., 1],
                 "ratio": self.ratios[parameter].quantile(0.5),
@@ -290,9 +289,9 @@ def compare(
         raise UsageError(message)
     require([first, second], statistic, Relation.DISJOINT, vouched=vouched)
     source = generator(rng)
-    parts = aligned([cells_of(release.statistic(statistic), stated.where) for release in (first, second)])
+    parts = aligned([release.chosen(statistic, stated.where) for release in (first, second)])
     before, after = (
-        dataclasses.replace(noise_aware(part, stated), releases=(release.named,))
+        release.described(noise_aware(part, stated))
         for release, part in zip((first, second), parts, strict=True)
     )
     differences, ratios = (

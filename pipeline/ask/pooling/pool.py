@@ -39,7 +39,7 @@ from suffice.pipeline.ask.inference.clipped_cells import pooled_grid_distributio
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.posterior import choice_of_engine
-from suffice.pipeline.ask.posterior.cells import cells_of, refuse_shared
+from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted
@@ -291,17 +291,23 @@ def pool(
     claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA
     stated = posterior_terms.noise_aware_terms(prior, terms)
     require(releases, statistic, claimed, vouched=vouched)
-    parts = aligned([cells_of(release.statistic(statistic), stated.where) for release in releases])
+    parts = aligned([release.chosen(statistic, stated.where) for release in releases])
     refuse_within_unit(parts[0], "pooling")
-    names = tuple(release.named for release in releases)
+    last = releases[-1].about
+    described: dict[str, Any] = {
+        "releases": tuple(release.named for release in releases),
+        "about": last,
+        "titled": f"{last.label(statistic)}, pooled from {len(releases)} releases",
+        "prices": tuple(release.price_of(statistic) for release in releases),
+    }
     if claimed is Relation.DISJOINT:
         posterior = pooled(parts, prior=prior, rng=generator(rng), **terms)
-        return dataclasses.replace(posterior, releases=names, about=releases[-1].about)
+        return dataclasses.replace(posterior, **described)
     if len({part.public_n for part in parts}) > 1:
         message = "the releases state different numbers of records, so they are not of the same data"
         raise UsageError(message)
     posterior = choice_of_engine.noise_aware(observed_again(parts), stated)
-    return dataclasses.replace(posterior, releases=names, about=releases[-1].about)
+    return dataclasses.replace(posterior, **described)
 
 
 def _listed(given: object) -> list[Release]:

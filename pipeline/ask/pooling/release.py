@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
 from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
-from suffice.pipeline.math.parameters.marginal import not_a_name
 from suffice.pipeline.spec.about import NOTHING, About
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted, not_a_name
 from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
 
 if TYPE_CHECKING:
@@ -35,6 +34,22 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
+_CALLED_HERE = {
+    "describe": "print(release); suffice.describe(release, about) mends its words",
+    **dict.fromkeys(("summary", "info", "show", "head"), "print(release)"),
+    **dict.fromkeys(("to_frame", "to_pandas", "to_df", "to_dataframe"), "release[NAME].to_frame()"),
+    **dict.fromkeys(("data", "loc", "iloc", "get_statistic", "query", "sel"), "release[NAME]"),
+    **dict.fromkeys(("columns", "names", "variables", "list"), "list(release)"),
+    **dict.fromkeys(("groups", "keys_of", "dims", "coords"), "group_columns, and release[NAME].groups"),
+    **dict.fromkeys(("plot", "hist"), "release[NAME].posterior().plot()"),
+    **dict.fromkeys(("mean", "interval", "sample", "sd", "std"), "release[NAME].posterior().$()"),
+    "eps": "epsilon",
+    "metadata": "manifest",
+    "title": "about.title",
+    "description": "about.description",
+}
+_KEYS_SHOWN = 12
+"""Of a group column, where a release shows itself."""
 _NAMES = frozenset({"noisy", "sampled"})
 """What tells which statistics there are."""
 
@@ -107,7 +122,7 @@ class Release(Mapping[str, Statistic]):
             if name not in _NAMES and name in self:
                 message = f"statistics are no attributes: release[{name!r}]"
                 raise AttributeError(message)
-            raise not_a_name(type(self), name)
+            raise not_a_name(type(self), name, _CALLED_HERE)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
@@ -129,7 +144,9 @@ class Release(Mapping[str, Statistic]):
     def __str__(self) -> str:
         title = [self.about.title, self.label] if self.about.title else [self.label]
         said = [self.about.description] if self.about.description else []
-        return "\n".join([*title, *said, *self._about(), "", str(self.statistics.table())])
+        keys = self._keys()
+        table = str(self.statistics.table())
+        return "\n".join([*title, *said, *self._about(), "", table, *([""] if keys else []), *keys])
 
     def _repr_html_(self) -> str:
         rows = self.statistics.table()
@@ -143,8 +160,22 @@ class Release(Mapping[str, Statistic]):
             lead=" ".join(said),
             warnings=about[:-1],
             body=html_table(rows.columns, cells, [name in {"cells", "epsilon"} for name in rows.columns])
+            + "".join(f'<p class="quiet">{markup(line)}</p>' for line in self._keys())
             + f'<p class="quiet">Ask: <code>{markup(asked)}</code></p>',
         )
+
+    def _keys(self) -> list[str]:
+        """Return the keys of every group column, by which one asks, with their labels."""
+        from suffice.pipeline.terms.declaration.domain_entries import parse_domain  # only who looks needs it
+
+        lines = []
+        for column, declared in (self.manifest["plan"].get("groups") or {}).items():
+            domain = parse_domain(declared, directory=None, column=column)
+            first = [_called(str(key), self.about.key(column, key)) for key in domain[:_KEYS_SHOWN]]
+            more = len(domain) - len(first)
+            rest = f", ... and {more} more, up to {domain[-1]}" if more else ""
+            lines.append(f"{_called(column, self.about.column(column))}: {', '.join(first)}{rest}")
+        return lines
 
     def _about(self) -> list[str]:
         """Return that it was withdrawn, where it was; and what it is of, at which price."""
@@ -212,6 +243,7 @@ class Release(Mapping[str, Statistic]):
         )
 
         self._require(statistic)
+        where = self.in_names(where)
         if isinstance(self.noisy, StatisticsBySlices):
             return self.noisy.cells(statistic, where)
         return HeldCells(self.noisy[statistic].where(where))
@@ -251,7 +283,7 @@ class Release(Mapping[str, Statistic]):
             Where the release has none of that name, or noisy statistics in its place, or no such cell.
         """
         if name in self.sampled:
-            return self.sampled[name].where(where)
+            return self.sampled[name].where(self.in_names(where))
         self._require(name)
         message = (
             f"{name} was released as noisy statistics, not as a sample: posterior({name!r}) gives any "
@@ -307,6 +339,16 @@ class Release(Mapping[str, Statistic]):
             title = f"{title}, {edition(self.window, self.amendment)}"
         return f"{title}: {self.about.label(statistic)}"
 
+    def in_names(self, where: Mapping[str, object] | None) -> Mapping[str, object] | None:
+        """Return wanted keys by names, where they are stated by the labels that tables show.
+
+        Raises
+        ------
+        UsageError
+            Where several groups or keys have the label.
+        """
+        return self.about.in_names(where, self.group_columns) if isinstance(where, Mapping) else where
+
     def in_words(self, statistic: str, rows: Iterable[dict[str, Any]]) -> Table:
         """Return rows of a statistic as a table that shows labels where there are any."""
         return Table(
@@ -348,6 +390,10 @@ class Release(Mapping[str, Statistic]):
         UsageError, PriorError
             Where the method or the prior does not fit.
         """
+        for column in self.group_columns:
+            if column in terms:
+                message = f"keys are stated together, as where={{{column!r}: ...}}"
+                raise UsageError(message)
         stated = PosteriorTerms(prior=prior, **terms)
         return self.posterior_of(self.chosen(statistic, stated.where), stated, progress)
 
@@ -403,4 +449,23 @@ class Release(Mapping[str, Statistic]):
 
         posterior = inferred(chosen, terms, progress)
         model = Model.of(rows_alone(chosen), self.entry(chosen.plan.name))
-        return dataclasses.replace(posterior, model=model, releases=(self.named,), about=self.about)
+        return self.described(dataclasses.replace(posterior, model=model))
+
+    def described(self, posterior: Posterior) -> Posterior:
+        """Return a posterior of this release that says so, in the release's words."""
+        return dataclasses.replace(
+            posterior,
+            releases=(self.named,),
+            about=self.about,
+            titled=self.titled(posterior.statistic),
+            prices=(self.price_of(posterior.statistic),),
+        )
+
+    def price_of(self, statistic: str) -> str:
+        """Return what a statistic cost of all that the release did, as ``epsilon 0.25 of 1``."""
+        return f"epsilon {format_epsilon(self.plan_of(statistic).epsilon)} of {format_epsilon(self.epsilon)}"
+
+
+def _called(name: str, label: str) -> str:
+    """Return a name with its label beside it, where it has another."""
+    return name if label == name else f"{name} ({label})"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, lists_terms
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.declaration.wording import counted, not_a_name
 from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
@@ -22,6 +22,18 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+
+
+_CALLED_HERE = {
+    **dict.fromkeys(
+        ("mean", "sd", "std", "interval", "sample", "plot", "summary", "quantile", "probability", "highest"),
+        "posterior().$()",
+    ),
+    **dict.fromkeys(("where", "sel", "loc", "query"), "posterior(where={COLUMN: KEY}), table(where=...)"),
+    **dict.fromkeys(("head", "describe", "estimates", "values", "data"), "table()"),
+    **dict.fromkeys(("to_pandas", "to_df", "to_dataframe", "to_csv"), "to_frame()"),
+    "fit": "posterior(prior)",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +98,11 @@ class Statistic:
 
     def __str__(self) -> str:
         return str(self.table())
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_a_name(type(self), name, _CALLED_HERE)
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()

@@ -21,7 +21,7 @@ _LEVELS = (0.001, 0.01, 0.025, 0.975, 0.99, 0.999)
 _FAR = 2.0
 """Widths of the inner interval that the outer may add on either side: tails may be heavy."""
 _BEYOND = 0.06
-_SHOWN = 0.35
+_SHOWN = 0.45
 """Lengths of the 95 % interval that pictures show on either side of it, at most."""
 _APART = 20.0
 _DECADES = 100.0
@@ -155,7 +155,7 @@ def smoothing_of(posterior: Posterior) -> str:
     rests_on_nodes = family.latent is not None or family.mean_and_variance is not None
     if not rests_on_nodes:
         return ""
-    return "smoothed, where nodes would show, over up to a fifth of their spread"
+    return "smoothed over up to a fifth of their spread"
 
 
 def _support(posterior: Posterior, parameter: str) -> Support:

@@ -86,7 +86,8 @@ def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[st
     conflict = dataclasses.replace(posterior.conflict, of_cells=of_cells)
     if not conflict.not_judged:
         return conflict.lines()
-    names = ", ".join(conflict.not_judged[:4])
+    called = (posterior.about.quantity(posterior.statistic, name) for name in conflict.not_judged[:4])
+    names = ", ".join(called)
     more = f" and {len(conflict.not_judged) - 4} more" if len(conflict.not_judged) > 4 else ""
     return [*conflict.lines(), f"conflict with the prior of the parameters is not judged for {names}{more}"]
 

@@ -12,9 +12,11 @@ UAI 2016.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +103,10 @@ class Posterior(ParameterPosterior):
         statistics.
     about : About
         What the release's owner calls things; names stand for themselves where it is empty.
+    titled : str
+        What pictures of it are called.
+    prices : tuple of str
+        What the statistic cost in each of the releases.
     """
 
     family: Family
@@ -117,6 +123,8 @@ class Posterior(ParameterPosterior):
     predictor_prior: str | None = None
     releases: tuple[str, ...] = ()
     about: About = field(default=NOTHING, repr=False)
+    titled: str = ""
+    prices: tuple[str, ...] = ()
     _judged: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
     _judgements: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -163,6 +171,33 @@ class Posterior(ParameterPosterior):
         from suffice.pipeline.ask.posterior.shown import marked
 
         return marked(self, summarise(self, mass, draws, rng, interval=interval), self.n_groups)
+
+    def highest(
+        self,
+        k: int = 1,
+        parameter: str | None = None,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return how probable it is that each cell is among the k highest, the most probable first.
+
+        One row for every cell and entry: its keys, mean, sd, ``probability``, and ``conflict`` as in
+        ``summary``. Probabilities are shares of joint draws; see ``among_highest``. The list shows itself as
+        a table.
+
+        Parameters
+        ----------
+        k : int
+            Fewer than there are cells.
+        parameter : str, optional
+            Its name; the only one's where it is left out.
+        draws, rng
+            As in ``sample``.
+        """
+        from suffice.pipeline.ask.posterior.shown import highest_table
+
+        return highest_table(self, k, self._known(parameter), draws, generator(rng))
 
     def to_frame(
         self,
@@ -259,9 +294,15 @@ class Posterior(ParameterPosterior):
         return ends
 
     def _contrast(self, *asked: Any) -> Contrast:
-        contrast = ParameterPosterior._contrast(self, *asked)  # noqa: SLF001 - its own, without super in slots
+        from suffice.pipeline.ask.posterior.shown import contrast_table
+
+        named: list[Any] = [
+            self.about.in_names(each, self.groups) if isinstance(each, Mapping) else each for each in asked
+        ]
+        contrast = ParameterPosterior._contrast(self, *named)  # noqa: SLF001 - its own, without super in slots
         self.warn_of_conflict(stacklevel=4)
-        return contrast
+        sides = [each for each in named if isinstance(each, Mapping)]
+        return dataclasses.replace(contrast, as_table=contrast_table(self, contrast, sides))
 
     def warn_of_conflict(self, *, stacklevel: int = 3) -> None:
         """Say once what contradicts the intervals; of simulated statistics nothing is judged."""
@@ -327,7 +368,12 @@ class Posterior(ParameterPosterior):
         """
         from suffice.pipeline.ask.judging.conflict import conflict_of  # few ask
 
-        judged: Conflict = self._once("conflict", conflict_of)
+        def in_words(posterior: Posterior) -> Conflict:
+            judged = conflict_of(posterior)
+            names = (self.about.quantity(self.statistic, name) for name in judged.quantities)
+            return dataclasses.replace(judged, called=tuple(names))
+
+        judged: Conflict = self._once("conflict", in_words)
         return judged
 
     @property

@@ -23,6 +23,7 @@ from suffice.pipeline.ask.posterior.notes import (
 )
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of
+from suffice.pipeline.math.parameters.contrasts import DIFFERENCE, in_words, tidy_rows
 from suffice.pipeline.math.parameters.parameter_posterior import MASS, interval_in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import (
@@ -36,9 +37,10 @@ from suffice.pipeline.terms.released.table import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.parameters.contrasts import Contrast
 
 _SEED = 0
 """Of the draws behind numbers that are only shown: the same object shows the same."""
@@ -67,6 +69,37 @@ def marked(posterior: Posterior, rows: Sequence[Mapping[str, Any]], n_cells: int
     )
 
 
+def beside_conflicts(posterior: Posterior, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return rows of all cells, each with whether it is in conflict, where any is."""
+    table = marked(posterior, rows, posterior.n_groups)
+    if not any(row["conflict"] for row in table):
+        for row in table:
+            del row["conflict"]
+    return table
+
+
+def highest_table(
+    posterior: Posterior, k: int, parameter: str, draws: int, rng: np.random.Generator
+) -> Table:
+    """Return how probable it is that each cell is among the k highest; entries in turn, cells by it."""
+    shares = posterior.among_highest(k, parameter, draws=draws, rng=rng)
+    numbers = {"mean": posterior.mean(parameter), "sd": posterior.sd(parameter), "probability": shares}
+    rows = tidy_rows(posterior.groups, posterior.label_columns, {parameter: numbers}, posterior.components)
+    table = marked(posterior, rows, posterior.n_groups)
+    entries = len(table) // posterior.n_groups
+    ordered = sorted(range(len(table)), key=lambda row: (row % entries, -table[row]["probability"]))
+    about, among = posterior.about, "highest" if k == 1 else f"among the {k} highest"
+    cells = counted(posterior.n_groups, "cell")
+    return Table(
+        (table[row] for row in ordered),
+        title=f"{about.of(posterior.statistic, parameter)}: which of {cells} is {among}",
+        notes=table.notes,
+        in_words=table.in_words,
+        digits=table.digits,
+        foot=[f"probability: that the cell is {among}, of {draws} joint draws of all {cells}"],
+    )
+
+
 def contradicted(posterior: Posterior) -> Any:
     """Return which cells are in conflict with a prior, (n_groups,); None where that is not known."""
     if not posterior.observed:
@@ -75,6 +108,33 @@ def contradicted(posterior: Posterior) -> Any:
     if not conflict.quantities:  # as of totals of merged cells
         return None
     return np.any(conflict.is_said, axis=1) | conflict.is_against_all
+
+
+def contrast_table(
+    posterior: Posterior, contrast: Contrast, sides: Sequence[Mapping[str, object]]
+) -> Callable[[Iterable[dict[str, Any]]], Table]:
+    """Return what makes a table of a contrast's rows, in words, below what contradicts them."""
+    about, statistic, parameter = posterior.about, posterior.statistic, contrast.parameter
+    first, second = (
+        in_words({about.column(column): about.key(column, key) for column, key in side.items()})
+        for side in sides
+    )
+    is_difference = contrast.kind == DIFFERENCE
+    of = about.axis(statistic, parameter) if is_difference else about.of(statistic, parameter)
+    named = "the difference is above 0" if is_difference else "the ratio is above 1"
+
+    def rows_in_words(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        shown = about.rows(statistic, rows, posterior.groups)
+        return [{name: value for name, value in row.items() if name != "parameter"} for row in shown]
+
+    return partial(
+        Table,
+        title=f"{of}: {first} {'minus' if is_difference else 'over'} {second}",
+        notes=_warnings(posterior),
+        in_words=rows_in_words,
+        digits=partial(about.digits, statistic) if is_difference else lambda _: None,
+        foot=[f"probability_above: that {named}, of {len(contrast.draws)} draws"],
+    )
 
 
 def heading(posterior: Posterior) -> str:

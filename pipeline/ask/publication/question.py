@@ -106,6 +106,7 @@ def ask(
         Where a choice does not exist, does not fit, or cannot be written as text.
     """
     names = _checked_names(releases, statistics)
+    further = {**further, "where": releases[0].in_names(further.get("where"))}
     terms = PosteriorTerms(prior=None if isinstance(prior, Mapping) else prior, **further)
     _check_choices(kind, terms)
     is_union = _is_union(kind, assume, terms.clipping, prior, terms.n_prior, terms.predictor_prior)

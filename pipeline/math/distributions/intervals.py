@@ -52,7 +52,7 @@ DLMF 8.17 and 8.2.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -82,6 +82,13 @@ _NUMBERS = 1 << 22
 """Draws that are sorted at a time: 32 MB."""
 _HALF = 0.5
 """The distribution function at the lower limit from which upper tails are taken."""
+
+
+class Ends(NamedTuple):
+    """Both ends of an interval, of every cell."""
+
+    lower: Floats
+    upper: Floats
 
 
 @runtime_checkable

@@ -33,11 +33,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_of_draws
+from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, Ends, shortest_of_draws
+from suffice.pipeline.terms.declaration.wording import not_a_name
+from suffice.pipeline.terms.released.table import Table
 from suffice.pipeline.terms.statistics.count_table import label_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.parameters.parameter_posterior import ParameterPosterior
@@ -53,15 +55,25 @@ _STATEMENT = re.compile(
     rf"(?:(?P<low>{_NUMBER})\s*<\s*)?(?P<parameter>[A-Za-z_]+)(?:\s*(?P<sign>[<>])\s*(?P<bound>{_NUMBER}))?",
     re.ASCII,
 )
+_CALLED_HERE = {
+    "std": "sd()",
+    "median": "quantile(0.5)",
+    **dict.fromkeys(("hdi", "ci", "conf_int"), "interval(mass)"),
+    **dict.fromkeys(("summary", "describe", "head"), "rows()"),
+    **dict.fromkeys(("sample", "rvs"), "draws"),
+    **dict.fromkeys(("p_value", "pvalue"), "probability()"),
+    **dict.fromkeys(("plot", "hist"), "draws, for a histogram of your own"),
+}
 NEUTRAL = {DIFFERENCE: 0.0, RATIO: 1.0}
 """The value at which two cells are alike."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Contrast:
     """How one parameter differs between pairs of cells; made by ``Posterior.difference`` and its like.
 
-    Cells hold disjoint data and have independent posteriors, so their draws are paired as they come.
+    It shows itself as the table of ``rows``. Cells hold disjoint data and have independent posteriors, so
+    their draws are paired as they come.
 
     Attributes
     ----------
@@ -85,6 +97,8 @@ class Contrast:
         The kind of its intervals where none is asked for: that of the posteriors.
     ends : (float, float)
         The range of the difference or the ratio.
+    as_table : callable
+        Returns rows as a table, with the words of a release.
     """
 
     parameter: str
@@ -98,8 +112,27 @@ class Contrast:
     components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     default_interval: str = CENTRAL
     ends: Range = (-math.inf, math.inf)
+    as_table: Callable[[Iterable[dict[str, Any]]], Table] = field(default=Table, repr=False)
 
-    @property
+    def __repr__(self) -> str:
+        sign = "minus" if self.kind == DIFFERENCE else "over"
+        return f"<Contrast of {self.parameter}: {self.first} {sign} {self.second}>"
+
+    def __str__(self) -> str:
+        return str(self.rows())
+
+    def _repr_html_(self) -> str:
+        return self.rows()._repr_html_()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as a stream of Arrow, for whatever takes one."""
+        return self.rows().__arrow_c_stream__(requested_schema)
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_a_name(type(self), name, _CALLED_HERE)
+
     def mean(self) -> Floats:
         """Means, (n_pairs,) or (n_pairs, n_categories).
 
@@ -108,7 +141,6 @@ class Contrast:
         """
         return np.mean(self.draws, axis=0) if self.moments is None else self.moments[0]
 
-    @property
     def sd(self) -> Floats:
         """Standard deviations, shaped and with the same reservation as the means."""
         return np.std(self.draws, axis=0) if self.moments is None else self.moments[1]
@@ -129,6 +161,11 @@ class Contrast:
         ends = [(1.0 - require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0]
         return np.moveaxis(np.quantile(self.draws, ends, axis=0), 0, -1)
 
+    def interval(self, mass: float = 0.95, *, interval: str | None = None) -> Ends:
+        """Return the ends of ``credible_interval`` apart, each shaped as the means."""
+        ends = self.credible_interval(mass, interval=interval)
+        return Ends(ends[..., 0], ends[..., 1])
+
     def probability(self, *, above: float | None = None, below: float | None = None) -> Floats:
         """Probabilities that it lies in a range, shaped as the means; see ``Posterior.probability``.
 
@@ -138,20 +175,25 @@ class Contrast:
             above = NEUTRAL[self.kind]
         return share_between(self.draws, above, below)
 
-    def rows(self, mass: float = 0.95, *, interval: str | None = None) -> list[dict[str, Any]]:
+    def to_frame(self, library: str | None = None, *, mass: float = 0.95, interval: str | None = None) -> Any:
+        """Return ``rows`` as a frame of pandas, or of Polars; see ``Table.to_frame``."""
+        return self.rows(mass, interval=interval).to_frame(library)
+
+    def rows(self, mass: float = 0.95, *, interval: str | None = None) -> Table:
         """One row a pair and category: keys, parameter, mean, sd, lower, upper, probability_above.
 
-        ``probability_above`` is that of a difference above 0 or a ratio above 1.
+        ``probability_above`` is that of a difference above 0 or a ratio above 1. The list shows itself as a
+        table.
         """
         ends = self.credible_interval(mass, interval=interval)
         columns = {
-            "mean": self.mean,
-            "sd": self.sd,
+            "mean": self.mean(),
+            "sd": self.sd(),
             "lower": ends[..., 0],
             "upper": ends[..., 1],
             "probability_above": self.probability(),
         }
-        return tidy_rows(self.groups, self.labels, {self.parameter: columns}, self.components)
+        return self.as_table(tidy_rows(self.groups, self.labels, {self.parameter: columns}, self.components))
 
 
 def contrast(

@@ -6,7 +6,9 @@ Of other names for the same things none is taken: one thing has one name, and th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from suffice.pipeline.terms.declaration.wording import not_a_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
+    from suffice.pipeline.math.distributions.intervals import Ends
     from suffice.pipeline.math.parameters.contrasts import Contrast
     from suffice.typing import Floats
 
@@ -22,7 +25,7 @@ DRAWS = 4000
 MASS = 0.95
 """Of an interval, likewise."""
 
-_CALLED_HERE = {
+CALLED_HERE = {
     "std": "sd()",
     "var": "sd() ** 2",
     "variance": "sd() ** 2",
@@ -39,28 +42,32 @@ _CALLED_HERE = {
     "eti": 'interval(interval="central")',
     "confidence_interval": "interval(mass)",
     "describe": "summary()",
+    "argmax": "highest(k)",
+    "idxmax": "highest(k)",
+    "nlargest": "highest(k)",
     "to_pandas": 'to_frame("pandas")',
     "to_polars": 'to_frame("polars")',
     "to_dataframe": "to_frame()",
     "to_xarray": "to_arviz()",
     "to_inference_data": "to_arviz()",
-    "sel": "where= of the call that made it",
+    **dict.fromkeys(("sel", "loc", "query", "xs"), "where= of the call that made it"),
+    **dict.fromkeys(("ci", "conf_int", "confint", "credint"), "interval(mass)"),
+    **dict.fromkeys(("prob", "p"), "probability(above=x)"),
+    **dict.fromkeys(("draws", "draw", "random"), "sample(draws)"),
+    **dict.fromkeys(("max", "rank", "sort_values"), "highest(k)"),
+    **dict.fromkeys(("diff", "compare", "contrast"), "difference(first, second)"),
+    **dict.fromkeys(("predict", "posterior_predictive", "sample_posterior_predictive"), "predictive(rows)"),
+    **dict.fromkeys(("to_csv", "to_parquet", "to_dict", "to_json"), "to_frame().$()"),
+    **dict.fromkeys(("hist", "plot_posterior", "kdeplot", "boxplot"), "plot()"),
+    "plot_forest": 'plot("forest")',
+    "head": "summary()[:5]",
+    "shape": "n_groups cells; mean().shape",
+    "values": "mean()",
+    "rope": "probability(above=low, below=high)",
+    "p_value": "probability(above=x)",
+    "bayes_factor": "suffice.compare_priors",
 }
 """What others call it, and what it is here."""
-
-
-def not_a_name(kind: type, name: str) -> AttributeError:
-    """Return the error of an attribute that is not there; it says what the thing is called here."""
-    message = f"{kind.__name__!r} object has no attribute {name!r}"
-    here = _CALLED_HERE.get(name)
-    return AttributeError(f"{message}: here it is {here}" if here else message)
-
-
-class Ends(NamedTuple):
-    """Both ends of an interval, of every cell."""
-
-    lower: Floats
-    upper: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +91,7 @@ class Marginal:
     if not TYPE_CHECKING:  # a type checker knows what there is
 
         def __getattr__(self, name: str) -> Any:
-            raise not_a_name(type(self), name)
+            raise not_a_name(type(self), name, CALLED_HERE)
 
     def mean(self) -> Floats:
         """Posterior means: (n_groups,), categories or components as a last axis."""

@@ -23,15 +23,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.math.distributions.composite import blocks_of
-from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, shortest_intervals
+from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, Ends, shortest_intervals
 from suffice.pipeline.math.parameters import contrasts, marginal
-from suffice.pipeline.math.parameters.marginal import Ends, Marginal, not_a_name
+from suffice.pipeline.math.parameters.marginal import Marginal
+from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 DRAWS, MASS = marginal.DRAWS, marginal.MASS
 """Draws, and the mass of an interval, where nothing is asked for."""
+_MOST_VALUES = 20_000_000
+"""Of draws that are ordered at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ class ParameterPosterior(Mapping[str, Marginal]):
     if not TYPE_CHECKING:  # a type checker knows what there is
 
         def __getattr__(self, name: str) -> Any:
-            raise not_a_name(type(self), name)
+            raise not_a_name(type(self), name, marginal.CALLED_HERE)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.parameters)
@@ -353,6 +357,47 @@ class ParameterPosterior(Mapping[str, Marginal]):
             ]
         )
 
+    def among_highest(
+        self,
+        k: int,
+        parameter: str | None = None,
+        *,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Floats:
+        """Probabilities that a cell is among the k with the largest values, shaped as ``mean``.
+
+        Shares of joint draws: cells are independent, and in each draw their values are ordered. Cells that
+        tie for the last place all count. The standard error is at most 0.5 / sqrt(draws).
+
+        Parameters
+        ----------
+        k : int
+            At least 1, and fewer than there are cells.
+        parameter : str, optional
+            Its name; the only one's where it is left out.
+        draws, rng
+            As in ``sample``.
+
+        Raises
+        ------
+        UsageError
+            Where there is one cell, or k or the parameter does not fit.
+        """
+        known, left, source = self._known(parameter), checked_draws(draws), generator(rng)
+        if not _is_integer(k, 1) or k >= self.n_groups:
+            message = f"k must be an integer in 1..{self.n_groups - 1}, below the number of cells, not {k!r}"
+            if self.n_groups == 1:
+                message = "there is one cell, and it is the highest: ask of several"
+            raise UsageError(message)
+        counted, most = np.zeros(self.mean(known).shape), max(1, _MOST_VALUES // self.mean(known).size)
+        while left > 0:
+            values = self.distribution.sample(min(left, most), source)[known]
+            last = np.partition(values, -k, axis=1)[:, -k]
+            counted += np.sum(values >= last[:, np.newaxis], axis=0)
+            left -= most
+        return np.asarray(counted / draws)
+
     def difference(
         self,
         parameter: str | Mapping[str, object],
@@ -404,6 +449,9 @@ class ParameterPosterior(Mapping[str, Marginal]):
     ) -> contrasts.Contrast:
         if isinstance(parameter, Mapping):
             first, second, parameter = parameter, first, self._known(None)
+        if any(isinstance(side, str) for side in (first, second)):
+            message = f"{kind} takes the keys of cells, as {kind}({{'origin': 'JFK'}}, {{'origin': 'LGA'}})"
+            raise UsageError(message)
         known = self._known(parameter)
         if second is None:
             message = (
@@ -447,9 +495,10 @@ class ParameterPosterior(Mapping[str, Marginal]):
                 raise UsageError(message)
             return self.parameters[0]
         if not isinstance(parameter, str) or parameter not in self.parameters:
-            message = (
-                f"{self.statistic} has no parameter {parameter!r}: it has {known}{self._hint(parameter)}"
-            )
+            hint = self._hint(parameter)
+            if isinstance(parameter, Real):
+                hint = f"; numbers are named, as mass={parameter} or above={parameter}"
+            message = f"{self.statistic} has no parameter {parameter!r}: it has {known}{hint}"
             raise UnknownNameError(message)
         return parameter
 

@@ -93,11 +93,27 @@ def _check_physical(spec: Spec, position: str, of: Input, schemas: Sequence[Part
             first = family, schema.part
 
 
+_TIME_SPAN = "of time spans"
+
+
 def _check_use(where: str, of: Input, stored: str) -> None:
     if stored not in of.families:
         needed = " or ".join(sorted(of.families - {TypeFamily.NULL}))
-        message = f"{where} {of.column!r} is {stored}; {needed} is needed"
+        message = f"{where} {of.column!r} is {stored}; {needed} is needed{_remedy(of, stored)}"
         raise SchemaError(message)
+
+
+def _remedy(of: Input, stored: str) -> str:
+    """Return what makes a column of the type that is needed, where that is known."""
+    if stored == _TIME_SPAN:
+        return ": hand over numbers, as frame[column].dt.total_seconds()"
+    if stored == TypeFamily.TEXT and TypeFamily.BOOLEAN in of.families:
+        name = f"is_{of.column}" if of.column.isidentifier() else "is_so"
+        return (
+            f": derive it, as derived: {{{name}: {{column: {of.column}, in: ['yes']}}}} with the texts that "
+            f"count as true, and state the statistic of {name}"
+        )
+    return ""
 
 
 def _check_derived_names(spec: Spec, schemas: Sequence[PartSchema]) -> None:
@@ -280,6 +296,8 @@ def _describe(kind: pa.DataType) -> str:
     """Name a type that no statistic reads, without its parameters."""
     if pa.types.is_nested(kind):
         return "nested"
+    if pa.types.is_duration(kind):
+        return _TIME_SPAN
     types = pa.types
     binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
     return "binary" if any(test(kind) for test in binary) else "of a type that is not read"

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -136,3 +136,13 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def not_a_name(kind: type, name: str, called: Mapping[str, str]) -> AttributeError:
+    """Return the error of an attribute that is not there; it says what the thing is called here.
+
+    A dollar in what it is called stands for the name.
+    """
+    message = f"{kind.__name__!r} object has no attribute {name!r}"
+    here = called.get(name, "").replace("$", name)
+    return AttributeError(f"{message}: here it is {here}" if here else message)

@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import MissingExtraError, UsageError
-from suffice.pipeline.terms.declaration.wording import escaped, text_table
+from suffice.pipeline.terms.declaration.wording import escaped, not_a_name, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +26,11 @@ _DIGITS = 5
 _LEAST_PLACE = -6
 """The last decimal that is written out; beyond it numbers have exponents."""
 
+_OF_FRAMES = (
+    *("head", "tail", "describe", "sort_values", "sort", "loc", "iloc", "query", "filter", "groupby"),
+    *("to_csv", "to_parquet", "to_dict", "to_pandas", "to_polars", "plot", "shape", "values", "set_index"),
+)
+"""What people ask of rows that is a frame's to answer."""
 STYLE = (
     "<style>"
     ".suffice{font:13px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;max-width:60em;"
@@ -66,6 +71,8 @@ class Table(list[dict[str, Any]]):
         Returns rows as people read them, with labels for names; frames have the names.
     digits : callable, optional
         Returns how many digits after the point a parameter is shown with, or None.
+    foot : sequence of str
+        What else there is to say, a sentence each; shown below them.
     """
 
     def __init__(
@@ -76,10 +83,22 @@ class Table(list[dict[str, Any]]):
         notes: Sequence[str] = (),
         in_words: Callable[[Sequence[dict[str, Any]]], list[dict[str, Any]]] = list,
         digits: Callable[[str], int | None] = lambda _: None,
+        foot: Sequence[str] = (),
     ) -> None:
         super().__init__(rows)
-        self.title, self.notes = title, tuple(notes)
+        self.title, self.notes, self.foot = title, tuple(notes), tuple(foot)
         self.in_words, self.digits = in_words, digits
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_a_name(type(self), name, dict.fromkeys(_OF_FRAMES, "to_frame().$()"))
+
+        def __getitem__(self, index: Any) -> Any:
+            if isinstance(index, str):
+                message = f"a table is a list of rows: ask to_frame()[{index!r}]"
+                raise TypeError(message)
+            return super().__getitem__(index)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -124,7 +143,8 @@ class Table(list[dict[str, Any]]):
         body = text_table([escaped(name) for name in columns], cells) if self else ""
         left = [f"... and {len(self) - len(shown)} more rows"] if len(self) > len(shown) else []
         head = [escaped(line) for line in (self.title, *self.notes) if line]
-        return "\n".join([*head, *([""] if head else []), body, *left])
+        foot = [escaped(line) for line in self.foot]
+        return "\n".join([*head, *([""] if head else []), body, *left, *([""] if foot else []), *foot])
 
     def _repr_html_(self) -> str:
         columns, shown = self._shown()
@@ -132,8 +152,11 @@ class Table(list[dict[str, Any]]):
         return card(
             self.title,
             warnings=self.notes,
-            body=html_table(columns, cells, numbers_of(self)),
-            foot=[f"The first {len(shown)} of {len(self)} rows."] if len(self) > len(shown) else [],
+            body=html_table(columns, cells, numbers_of(self.in_words(self[:MOST_SHOWN]))),
+            foot=[
+                *([f"The first {len(shown)} of {len(self)} rows."] if len(self) > len(shown) else []),
+                *self.foot,
+            ],
         )
 
 

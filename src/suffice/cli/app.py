@@ -7,6 +7,8 @@ before a command does anything.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
 from functools import cache
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _WIDTH = 100
+CLOSED_PIPE = 128 + 13
+"""The status of a program whose reader has gone, as shells give it to one that SIGPIPE ends."""
 PANELS = {
     "Read what was released (consumer)": (
         "list show table posterior adopt compare compare-priors pool calibrate model publish publications "
@@ -285,13 +289,27 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         forget_withdrawn()
         _run(list(sys.argv[1:] if arguments is None else arguments))
-    except SystemExit as end:
+    except (SystemExit, BrokenPipeError) as end:
+        status = getattr(end, "code", None)
+        if isinstance(end, BrokenPipeError) or isinstance(end.__context__, BrokenPipeError):
+            status = _forget_reader()  # the library that reads the words ends with 1
         if records.CURRENT.get() is not None:
-            records.write("ended", exit_status=end.code if isinstance(end.code, int) else 0)
-        raise
+            records.write("ended", exit_status=status if isinstance(status, int) else 0)
+        sys.exit(status)
     finally:
         records.CURRENT.reset(log)
         settings.CHOSEN.reset(chosen)  # of this command alone, where a program runs several
+
+
+def _forget_reader() -> int:
+    """Let what is still to be printed go nowhere, as nobody reads it; return the status of a closed pipe."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is not None:
+            with contextlib.suppress(BrokenPipeError):
+                stream.flush()
+            os.dup2(nowhere, stream.fileno())
+    return CLOSED_PIPE
 
 
 def _run(words: list[str]) -> NoReturn:
@@ -302,6 +320,7 @@ def _run(words: list[str]) -> NoReturn:
     messages.show_warnings()
     try:
         status = command()(words, standalone_mode=False, prog_name="suffice")
+        sys.stdout.flush()  # a closed pipe shows here at the latest
     except SufficeError as error:
         _fail(type(error).__name__, str(error), error.exit_status, as_json=as_json)
     except TyperException as error:
@@ -311,8 +330,7 @@ def _run(words: list[str]) -> NoReturn:
     except MemoryError:
         _fail("MemoryError", "not enough memory: ask for fewer cells or draws", 1, as_json=as_json)
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
+        raise
     except Exception as error:  # noqa: BLE001 - a text of ours, never one that could hold data
         _fail(type(error).__name__, f"internal error ({type(error).__name__})", 1, as_json=as_json)
     if status == ReleaseInterruptedError.exit_status:  # Typer returns it for an interrupt of its own

@@ -30,9 +30,9 @@ def other_method(
     return release.posterior(statistic, **used, progress=messages.cell_progress("posterior"))
 
 
-def check_versus(where: Mapping[str, str], versus: Sequence[str] | None) -> None:
+def check_versus(where: Mapping[str, object], versus: Mapping[str, object]) -> None:
     """Refuse --versus where --where does not say which cells to compare with."""
-    for column, key in options.parse_pairs("--versus", versus).items():
+    for column, key in versus.items():
         if column not in where:
             message = (
                 f"--versus {column}={key} needs --where {column}=KEY beside it: --where names the cells that "
@@ -73,7 +73,7 @@ def parse_statements(statements: Sequence[str], *, is_contrast: bool) -> list[St
 def comparison(
     first: Posterior,
     second: Posterior,
-    versus: Sequence[str],
+    versus: Mapping[str, object],
     statements: Sequence[Statement],
     *,
     mass: float,
@@ -84,13 +84,12 @@ def comparison(
     """Return rows of every parameter's difference, and of probabilities of it and of the ratio."""
     from suffice.pipeline.math.parameters.contrasts import DIFFERENCE, contrast_between, tidy_rows
 
-    keys = options.parse_pairs("--versus", versus)
     if dict(first.groups) == dict(second.groups):
         message = "--versus names the cells that --where keeps: name others"
         raise UsageError(message)
     contrasts = {
         kind: [
-            contrast_between(kind, parameter, first, second, apart_from=set(keys), draws=draws, rng=rng)
+            contrast_between(kind, parameter, first, second, apart_from=set(versus), draws=draws, rng=rng)
             for parameter in first.parameters
         ]
         for kind in dict.fromkeys([DIFFERENCE, *(kind for _, kind, _, _ in statements)])
@@ -130,7 +129,11 @@ def probability(
 
 def print_answers(answers: Mapping[str, list[dict[str, Any]]]) -> None:
     """Print what was asked beyond the intervals."""
-    titles = {"comparison": "difference", "probability": "probability"}
+    titles = {
+        "comparison": "difference",
+        "probability": "probability",
+        "highest": "probability of being among the highest, of joint draws of all cells",
+    }
     for question, title in titles.items():
         if question in answers:
             say(f"\n{title}\n")

@@ -103,7 +103,7 @@ def hidden_markov(
     where: options.WhereOption = None,
     mass: options.MassOption = 0.95,
     seed: options.SeedOption = None,
-    out: options.DrawsOption = None,
+    draws_out: options.DrawsOutOption = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="DIR", help="Write four .png files into this folder.")
     ] = None,
@@ -116,11 +116,11 @@ def hidden_markov(
     as_json: options.JsonOption = False,
 ) -> None:
     """Find hidden states of cells over time, noise included; or how many there are. Costs no privacy."""
-    if len(states) > 1 and (out, plot) != (None, None):
-        message = "--out and --plot are of one number of states: give --states once"
+    if len(states) > 1 and (draws_out, plot) != (None, None):
+        message = "--draws-out and --plot are of one number of states: give --states once"
         raise UsageError(message)
     options.check_draws(1 if draws is None else draws, seed)
-    pictures = _check_files(out, plot, overwrite=overwrite)
+    pictures = _check_files(draws_out, plot, overwrite=overwrite)
     opened = [
         options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
         for release in releases
@@ -147,7 +147,7 @@ def hidden_markov(
                 "rate": repr(rate),
             },
             publish_to,
-            out=out or plot,
+            out=draws_out or plot,
             as_json=as_json,
             where=options.parse_pairs("--where", where),
             method=method,
@@ -189,11 +189,12 @@ def hidden_markov(
     from suffice.data_files.source import fit_source
 
     source = fit_source("draws of a hidden Markov model", opened, fit, seed=seed)
-    if out is not None:
-        if out.suffix == ".nc":
-            output.write_netcdf(fit.to_arviz(), out, source, overwrite=overwrite)
+    if draws_out is not None:
+        if draws_out.suffix == ".nc":
+            output.write_netcdf(fit.to_arviz(), draws_out, source, overwrite=overwrite)
         else:
-            output.write_table(fit.draw_columns(), out, source, overwrite=overwrite)
+            columns = fit.draw_columns()
+            output.write_table(columns, draws_out, source, overwrite=overwrite, option=output.DRAWS_OUT)
     if pictures:
         _write_pictures(fit, pictures, opened[0].name, source, overwrite=overwrite)
     if as_json:
@@ -203,7 +204,7 @@ def hidden_markov(
         return
     _print_fit(fit)
     _print_basis(opened, fit)
-    output.print_written(out, *pictures.values())
+    output.print_written(*pictures.values(), draws=draws_out)
 
 
 def _check_files(out: Path | None, plot: Path | None, *, overwrite: bool) -> dict[str, Path]:
@@ -261,10 +262,10 @@ def _print_fit(fit: HiddenMarkovFit) -> None:
         rows.append(row)
     output.print_rows(rows)
     if fit.n_states == 1:
-        say("\nof each feature the most probable category; --json and --out have all numbers")
+        say("\nof each feature the most probable category; --json and --draws-out have all numbers")
         return
     say("\nof each feature the category that is most above all cells: its probability, and")
-    say("by how much it is above; --json and --out have all numbers")
+    say("by how much it is above; --json and --draws-out have all numbers")
 
 
 def _show_comparison(

@@ -97,10 +97,11 @@ SampleIsOption = Annotated[
     ),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write a .csv or .parquet file.")
+    Path | None, typer.Option("--out", metavar="FILE", help="Write the table to a .csv or .parquet file.")
 ]
-DrawsOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write draws to a .csv, .parquet or .nc file.")
+DrawsOutOption = Annotated[
+    Path | None,
+    typer.Option("--draws-out", metavar="FILE", help="Write draws to a .csv, .parquet or .nc file."),
 ]
 PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="A .png or .svg file.")]
 IntervalOption = Annotated[

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from suffice.cli.files import check_file, check_local, new_file
-from suffice.data_files.tables import METADATA_SUFFIX, csv_bytes, csv_metadata, parquet_bytes, table_of
+from suffice.data_files.tables import (
+    METADATA_SUFFIX,
+    columns_of,
+    csv_bytes,
+    csv_metadata,
+    parquet_bytes,
+    table_of,
+)
 from suffice.errors import SufficeWarning, UsageError
 from suffice.monitoring import records
 from suffice.pipeline.ask.posterior import notes
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.declaration.documents import ShortId
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
@@ -60,22 +68,37 @@ def model_source(
     return posterior_source(what, releases, posterior, mass=mass, draws=draws, seed=seed)
 
 
-def print_cells(rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[object]]) -> None:
-    """Print a table of drawn numbers; keys that all cells share stand once, above it.
+def print_cells(
+    rows: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[object]], about: About, statistic: str
+) -> None:
+    """Print a table of drawn numbers in words; keys that all cells share stand once, above it.
 
     Parameters
     ----------
     rows : sequence of mapping
     groups : mapping of str to sequence
         The keys of all cells by group column.
+    about : About
+        What the release calls keys, and categories of the statistic.
+    statistic : str
     """
     from suffice.pipeline.math.parameters.contrasts import in_words  # numpy is slow to import
 
     shared = {column: keys[0] for column, keys in groups.items() if len(set(keys)) == 1}
     if shared:
-        say(f"{in_line(in_words(shared))}\n")
+        called = about.groups({column: [key] for column, key in shared.items()})
+        say(f"{in_line(in_words({column: keys[0] for column, keys in called.items()}))}\n")
     kept = [{name: value for name, value in row.items() if name not in shared} for row in rows]
-    print_rows(kept, digits=DIGITS)
+    named = [
+        {
+            name: about.value(statistic, value) if isinstance(value, str) and name not in groups else value
+            for name, value in row.items()
+        }
+        for row in kept
+    ]
+    print_rows(
+        about.rows(statistic, named, [column for column in groups if column not in shared]), digits=DIGITS
+    )
 
 
 def print_basis(opened: Release, posterior: Posterior, *, draws: int) -> None:
@@ -217,11 +240,12 @@ def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = MOST_ROWS, dig
         say(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
 
 
-def print_written(*files: Path | None) -> None:
-    """Say which files there are now."""
-    for file in files:
+def print_written(*files: Path | None, table: Path | None = None, draws: Path | None = None) -> None:
+    """Say which files there are now, and of tables what is in them."""
+    named = [*((file, "") for file in files), (table, ": the table"), (draws, ": posterior draws")]
+    for file, what in named:
         if file is not None:
-            say(f"wrote {file}")
+            say(f"wrote {file}{what}")
 
 
 def print_saturation(statistic: NoisyStatistic) -> None:
@@ -306,21 +330,31 @@ def check_out(path: Path | None, *, overwrite: bool) -> None:
     _check_ending(path, (".csv", ".parquet"), overwrite=overwrite)
 
 
+DRAWS_OUT = "--draws-out"
+
+
 def check_draws(path: Path | None, *, overwrite: bool) -> None:
     """Refuse a file of draws that is neither CSV nor Parquet nor netCDF, before any work is done."""
-    _check_ending(path, (".csv", ".parquet", ".nc"), overwrite=overwrite)
+    _check_ending(path, (".csv", ".parquet", ".nc"), overwrite=overwrite, option=DRAWS_OUT)
 
 
-def _check_ending(path: Path | None, endings: tuple[str, ...], *, overwrite: bool) -> None:
+def check_draw_table(path: Path | None, *, overwrite: bool) -> None:
+    """Refuse a file of draws that have no form for ArviZ, and is neither CSV nor Parquet."""
+    _check_ending(path, (".csv", ".parquet"), overwrite=overwrite, option=DRAWS_OUT)
+
+
+def _check_ending(
+    path: Path | None, endings: tuple[str, ...], *, overwrite: bool, option: str = "--out"
+) -> None:
     if path is None:
         return
-    check_local("--out", path)
+    check_local(option, path)
     if path.suffix not in endings:
-        message = f"--out {path}: the file's name must end in {', '.join(endings[:-1])} or {endings[-1]}"
+        message = f"{option} {path}: the file's name must end in {', '.join(endings[:-1])} or {endings[-1]}"
         raise UsageError(message)
-    check_file("--out", path, overwrite=overwrite)
+    check_file(option, path, overwrite=overwrite)
     if path.suffix == ".csv":
-        check_file("--out", _metadata_path(path), overwrite=overwrite)
+        check_file(option, _metadata_path(path), overwrite=overwrite)
 
 
 def check_picture(path: Path | None, *, overwrite: bool) -> None:
@@ -345,6 +379,21 @@ def check_card(path: Path | None, *, overwrite: bool) -> None:
     check_file("--card", path, overwrite=overwrite)
 
 
+def write_summary(
+    posterior: Posterior,
+    rows: Sequence[Mapping[str, Any]],
+    path: Path,
+    source: Provenance,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write the rows of every cell, each with whether it is in conflict with a prior."""
+    from suffice.pipeline.ask.posterior.shown import marked  # numpy is slow to import
+
+    columns = columns_of(marked(posterior, rows, posterior.n_groups))
+    write_table(columns, path, source, overwrite=overwrite)
+
+
 def write_draws(
     posterior: Posterior,
     path: Path,
@@ -360,28 +409,35 @@ def write_draws(
         return
     from suffice.pipeline.ask.publication.answer import draw_columns  # numpy is slow to import
 
-    write_table(draw_columns(posterior, draws, rng), path, source, overwrite=overwrite)
+    write_table(draw_columns(posterior, draws, rng), path, source, overwrite=overwrite, option=DRAWS_OUT)
 
 
 def write_netcdf(drawn: Any, path: Path, source: Provenance, *, overwrite: bool) -> None:
     """Write a container of ArviZ to a netCDF file."""
     from suffice.data_files.source import write_netcdf as write  # only writing needs it
 
-    with new_file("--out", path, overwrite=overwrite) as written:
+    with new_file(DRAWS_OUT, path, overwrite=overwrite) as written:
         write(drawn, written, source)
 
 
-def write_table(columns: Mapping[str, Any], path: Path, source: Provenance, *, overwrite: bool) -> None:
+def write_table(
+    columns: Mapping[str, Any],
+    path: Path,
+    source: Provenance,
+    *,
+    overwrite: bool,
+    option: str = "--out",
+) -> None:
     """Write columns to a tidy CSV or Parquet file, by its ending; beside CSV stands what it comes from."""
     table = table_of(columns)
     if path.suffix == ".csv":
-        with new_file("--out", path, overwrite=overwrite) as written:
+        with new_file(option, path, overwrite=overwrite) as written:
             written.write_bytes(csv_bytes(table))
         beside = _metadata_path(path)
-        with new_file("--out", beside, overwrite=overwrite) as written:
+        with new_file(option, beside, overwrite=overwrite) as written:
             written.write_bytes(csv_metadata(table, source, path.name))
     else:
-        with new_file("--out", path, overwrite=overwrite) as written:
+        with new_file(option, path, overwrite=overwrite) as written:
             written.write_bytes(parquet_bytes(table, source))
 
 

@@ -42,7 +42,7 @@ class PooledAnswer(Answer):
 
 
 @options.with_terms(without=("method", "within_unit"))
-def pool(
+def pool(  # noqa: PLR0915 - a command and its files, in order
     statistic: Annotated[str, typer.Argument(help="A statistic of every release.")],
     terms: options.Terms,
     disjoint: Annotated[
@@ -57,7 +57,8 @@ def pool(
     interval: options.IntervalOption = None,
     draws: options.NumberOfDrawsOption = 4000,
     seed: options.SeedOption = None,
-    out: options.DrawsOption = None,
+    out: options.OutOption = None,
+    draws_out: options.DrawsOutOption = None,
     plot: options.PlotOption = None,
     store: options.StoreOption = options.DEFAULT_STORE,
     public_keys: options.PublicKeyOption = None,
@@ -70,7 +71,8 @@ def pool(
     as_json: options.JsonOption = False,
 ) -> None:
     """Print one posterior from several releases of separate data, or of the same data. Costs no privacy."""
-    output.check_draws(out, overwrite=overwrite)
+    output.check_out(out, overwrite=overwrite)
+    output.check_draws(draws_out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
     options.check_draws(draws, seed)
     import numpy as np
@@ -97,8 +99,10 @@ def pool(
     every = [release for group in related.values() for release in group or ()]
     source = posterior_source(SUMMARIES, every, posterior, mass=mass, interval=kind, draws=draws, seed=seed)
     if out is not None:
+        output.write_summary(posterior, rows, out, source, overwrite=overwrite)
+    if draws_out is not None:
         drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)
-        output.write_draws(posterior, out, drawn, draws, rng, overwrite=overwrite)
+        output.write_draws(posterior, draws_out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
         from suffice.plots.comparisons import plot_pool
         from suffice.plots.style import footer_of
@@ -130,8 +134,10 @@ def pool(
         )
         output.print_json(document(answer))
         return
+    from suffice.pipeline.ask.posterior.shown import beside_conflicts
+
     output.print_estimand(posterior)
-    output.print_rows(every[-1].in_words(statistic, rows))
+    output.print_rows(beside_conflicts(posterior, rows))
     output.print_model(posterior)
     output.print_conflicts(posterior)
     output.print_default(posterior)
@@ -145,4 +151,4 @@ def pool(
     if posterior.predictor_prior is not None:
         say(f"prior of predictors: {posterior.predictor_prior}")
     say(f"intervals: {interval_in_words(kind, mass)}")
-    output.print_written(out, plot)
+    output.print_written(plot, table=out, draws=draws_out)

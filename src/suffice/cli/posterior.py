@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "source release statistic=posterior.statistic family=posterior.family rows_of=posterior.rows_of estimand "
     "method=posterior.method plug_in? prior mass interval n_prior predictor_prior=posterior.predictor_prior "
     "draws seed diagnostics? rows clipping design_effect conflicts decided_by_default comparison? "
-    "probability?"
+    "probability? highest?"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PosteriorAnswer(ModelAnswer):
@@ -46,10 +46,17 @@ class PosteriorAnswer(ModelAnswer):
     probability: (
         Annotated[list[dict[str, Any]], Rows(parameter=str, statement=str, probability=Measured)] | None
     ) = None
+    highest: (
+        Annotated[
+            list[dict[str, Any]],
+            Rows(parameter=str, mean=Measured, sd=Measured, probability=Measured, conflict=bool | None),
+        ]
+        | None
+    ) = None
 
 
 @options.with_terms()
-def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
+def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in order
     release: options.ReleaseArgument,
     statistic: options.StatisticArgument,
     terms: options.Terms,
@@ -94,7 +101,12 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
             help="What pooled cells do: vary about their mean rate (default), or share it.",
         ),
     ] = None,
-    out: options.DrawsOption = None,
+    highest: Annotated[
+        int | None,
+        typer.Option("--highest", metavar="K", help="How probable it is that a cell is among the K highest."),
+    ] = None,
+    out: options.OutOption = None,
+    draws_out: options.DrawsOutOption = None,
     store: options.StoreOption = options.DEFAULT_STORE,
     public_keys: options.PublicKeyOption = None,
     *,
@@ -104,11 +116,12 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
     as_json: options.JsonOption = False,
 ) -> None:
     """Print posterior means and credible intervals under any public prior. Costs no privacy."""
-    _check_files(out, plot, plot_kind, card, overwrite=overwrite)
+    _check_files(out, draws_out, plot, plot_kind, card, overwrite=overwrite)
     if plot is None and (plot_kind, beside) != (None, None):
         message = "--plot-kind and --beside are options of --plot: give it too"
         raise UsageError(message)
-    compare.check_one_side(versus, {"--out": out, "--card": card, "--plot": plot})
+    one_side = {"--out": out, "--draws-out": draws_out, "--card": card, "--plot": plot, "--highest": highest}
+    compare.check_one_side(versus, one_side)
     options.check_draws(draws, seed)
     try:
         opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
@@ -127,6 +140,8 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
             every_cell=every_cell,
             refused={
                 "--out": out,
+                "--draws-out": draws_out,
+                "--highest": highest,
                 "--card": card,
                 "--versus": versus,
                 "--probability": probability,
@@ -146,39 +161,52 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
 
     from suffice.pipeline.ask.posterior.summaries import summarise
 
-    compare.check_versus(terms["where"], versus)
+    terms["where"], pairs = (
+        opened.about.in_names(keys, opened.group_columns)
+        for keys in (terms["where"], options.parse_pairs("--versus", versus))
+    )
+    compare.check_versus(terms["where"], pairs)
     statements = compare.parse_statements(probability or [], is_contrast=bool(versus))
     asked = opened.cells(statistic, terms["where"])
     first = None if every_cell or as_json else output.first_cells(asked.plan)
     chosen = opened.chosen(statistic, terms["where"], first=first)
-    has_files = any(file is not None for file in (out, plot, card))
-    shown = _posterior(opened, chosen, terms, is_drawn=has_files or bool(versus or statements))
+    is_whole = any(asked_for is not None for asked_for in (out, draws_out, plot, card, highest))
+    shown = _posterior(opened, chosen, terms, is_drawn=is_whole or bool(versus or statements))
     n_cells = len(asked) // chosen.cells_summed
     rng = np.random.default_rng(seed)
     kind = shown.interval_kind(interval)
     rows = summarise(shown, mass, draws, rng, messages.cell_progress("intervals"), interval=kind)
     answers: dict[str, Any] = {}
     if versus:
-        other = {**terms["where"], **options.parse_pairs("--versus", versus)}
+        other = {**terms["where"], **pairs}
         others = opened.chosen(statistic, other, first=first)
         against = _posterior(opened, others, terms, is_drawn=True)
         answers.update(
             compare.comparison(
-                shown, against, versus, statements, mass=mass, interval=kind, draws=draws, rng=rng
+                shown, against, pairs, statements, mass=mass, interval=kind, draws=draws, rng=rng
             )
         )
     elif statements:
         answers["probability"] = compare.probability(shown, statements, draws, rng)
     drawn_from = shown
-    if has_files and shown.n_groups < n_cells:  # files hold every cell
+    if is_whole and shown.n_groups < n_cells:  # files hold every cell, and the highest may be any
         drawn_from = _posterior(opened, opened.chosen(statistic, terms["where"]), terms, is_drawn=True)
+    if highest is not None:
+        answers["highest"] = [
+            row
+            for parameter in drawn_from.parameters
+            for row in drawn_from.highest(highest, parameter, draws=draws, rng=rng)
+        ]
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
     stated: dict[str, Any] = {"mass": mass, "interval": kind, "draws": draws, "seed": seed}
+    source = posterior_source(SUMMARIES, [opened], drawn_from, **stated)
     if out is not None:
-        source = posterior_source(SUMMARIES, [opened], drawn_from, **stated)
+        every = rows if drawn_from is shown else summarise(drawn_from, mass, draws, rng, interval=kind)
+        output.write_summary(drawn_from, every, out, source, overwrite=overwrite)
+    if draws_out is not None:
         drawn = dataclasses.replace(source, what=DRAWS, mass=None, interval=None)
-        output.write_draws(drawn_from, out, drawn, draws, rng, overwrite=overwrite)
+        output.write_draws(drawn_from, draws_out, drawn, draws, rng, overwrite=overwrite)
     if plot is not None:
         by_other_method = compare.other_method(opened, statistic, beside, terms)
         with new_file("--plot", plot, overwrite=overwrite) as written:
@@ -201,7 +229,7 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
             written.write_text(page, encoding="utf-8")
     if as_json:
         answer = PosteriorAnswer(
-            source=posterior_source(SUMMARIES, [opened], drawn_from, **stated),
+            source=source,
             release=opened.label,
             posterior=drawn_from,
             estimand=drawn_from.estimand or None,
@@ -214,11 +242,12 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
         )
         output.print_json(document(answer))
         return
+    from suffice.pipeline.ask.posterior.shown import beside_conflicts
     from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
     output.print_part(shown.n_groups, n_cells)
     named = {question: opened.in_words(statistic, answer) for question, answer in answers.items()}
-    _print_posterior(shown, opened.in_words(statistic, rows), named, n_cells, every_cell=every_cell)
+    _print_posterior(shown, beside_conflicts(shown, rows), named, n_cells, every_cell=every_cell)
     output.print_saturation(chosen if chosen.cells_summed == 1 else opened.statistic(statistic))
     _print_judgements(shown)
     say(f"\nrelease: {opened.label}")
@@ -228,7 +257,7 @@ def posterior(  # noqa: C901, PLR0915 - a command and its files, in order
         say(f"{text}; these are of {draws} draws")
     else:
         say(f"quantities computed from draws use {draws} draws")
-    output.print_written(out, plot, card)
+    output.print_written(plot, card, table=out, draws=draws_out)
 
 
 def _posterior(opened: Release, chosen: NoisyStatistic, terms: options.Terms, *, is_drawn: bool) -> Posterior:
@@ -245,10 +274,17 @@ def _posterior(opened: Release, chosen: NoisyStatistic, terms: options.Terms, *,
 
 
 def _check_files(
-    out: Path | None, plot: Path | None, plot_kind: str | None, card: Path | None, *, overwrite: bool
+    out: Path | None,
+    draws_out: Path | None,
+    plot: Path | None,
+    plot_kind: str | None,
+    card: Path | None,
+    *,
+    overwrite: bool,
 ) -> None:
     """Refuse a file that cannot be written, before any work is done."""
-    output.check_draws(out, overwrite=overwrite)
+    output.check_out(out, overwrite=overwrite)
+    output.check_draws(draws_out, overwrite=overwrite)
     if plot is not None:
         from suffice.plots.posteriors import check_kind  # numpy is slow to import
         from suffice.plots.style import check_plot

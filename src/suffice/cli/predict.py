@@ -6,6 +6,7 @@ The rows come from a CSV or Parquet file; they are never released.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -20,7 +21,7 @@ from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, 
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -118,11 +119,11 @@ def predict(
         output.print_json(document(answer))
         return
     if out is None and prediction.counts["rows"]:
-        output.print_cells(prediction.rows(MOST_SHOWN), prediction.groups)
+        output.print_cells(prediction.rows(MOST_SHOWN), prediction.groups, opened.about, statistic)
         if prediction.counts["rows"] > MOST_SHOWN:
             say(f"... and {prediction.counts['rows'] - MOST_SHOWN} more rows: use --json or --out")
         say("")
-    for line in _predicted_lines(fit, prediction):
+    for line in _predicted_lines(fit, prediction, partial(opened.about.value, statistic)):
         say(line)
     output.print_basis(opened, fit.posterior, draws=draws)
     output.print_written(out)
@@ -135,18 +136,18 @@ def _columns(prediction: Prediction) -> dict[str, Any]:
     return {name: pa.array(values, from_pandas=True) for name, values in prediction.columns().items()}
 
 
-def _predicted_lines(fit: Regression, prediction: Prediction) -> list[str]:
+def _predicted_lines(fit: Regression, prediction: Prediction, called: Callable[[str], str]) -> list[str]:
     """Return what there is to say of the rows: how many are predicted, and what of the others."""
     numbers = prediction.counts
     rows = {name: counted(number, "row") for name, number in numbers.items()}
-    said = [f"{fit.outcome.name} is predicted for {numbers['predicted']} of {rows['rows']}"]
+    said = [f"{called(fit.outcome.name)} is predicted for {numbers['predicted']} of {rows['rows']}"]
     if numbers["incomplete"]:
         said.append(f"no prediction for {rows['incomplete']} without some predictor")
     if numbers["of_no_cell"]:
         said.append(f"no prediction for {rows['of_no_cell']} of no selected cell")
     if numbers["extrapolated"]:
         bounds = ", ".join(
-            f"{column.name} {float(column.lower):g}..{float(column.upper):g}" for column in fit.bounds
+            f"{called(column.name)} {float(column.lower):g}..{float(column.upper):g}" for column in fit.bounds
         )
         said.append(
             f"extrapolated for {rows['extrapolated']} beyond the public bounds of predictors ({bounds}): the "
@@ -208,7 +209,7 @@ def classify(
         output.print_json(document(answer))
         return
     if out is None and len(classified.cell):
-        output.print_cells(_rows(_shown_columns(classified)), classified.groups)
+        output.print_cells(_rows(_shown_columns(classified)), classified.groups, opened.about, statistic)
         if len(classified.cell) > MOST_SHOWN:
             say(f"... and {len(classified.cell) - MOST_SHOWN} more rows: use --json or --out")
         if len(classified.classes) > MOST_CLASSES:

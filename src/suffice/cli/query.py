@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import options, output
-from suffice.cli.answers import INTERVAL, OF_A_MODEL, ModelAnswer, answer_terms
+from suffice.cli.answers import INTERVAL, MODEL, OF_A_MODEL, ModelAnswer, answer_terms
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
 from suffice.cli.publication_output import PublishToOption, publish_model
+from suffice.data_files.tables import columns_of
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def query(
     draws: options.NumberOfDrawsOption = 4000,
     seed: options.SeedOption = None,
     out: options.OutOption = None,
+    draws_out: options.DrawsOutOption = None,
     publish_to: PublishToOption = None,
     store: options.StoreOption = options.DEFAULT_STORE,
     public_keys: options.PublicKeyOption = None,
@@ -63,6 +66,7 @@ def query(
 ) -> None:
     """Print what a network says of some variables, given or set others, with intervals. Costs no privacy."""
     output.check_out(out, overwrite=overwrite)
+    output.check_draw_table(draws_out, overwrite=overwrite)
     options.check_draws(draws, seed)
     observed, chosen = options.parse_pairs("--given", given), options.parse_pairs("--do", do)
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
@@ -72,7 +76,7 @@ def query(
             [statistic],
             {"name": "query", "target": target, "given": observed, "do": chosen},
             publish_to,
-            out=out,
+            out=out or draws_out,
             as_json=as_json,
             mass=mass,
             draws=draws,
@@ -85,9 +89,14 @@ def query(
     fit = network(opened, statistic, draws=draws, rng=seed, **terms)
     answer = fit.query(target, observed, chosen, mass)
     undefined = float(answer.probability.undefined_share.max())
+    source = output.model_source(MODEL, [opened], fit.posterior, mass=mass, draws=draws, seed=seed)
     if out is not None:
-        source = output.model_source("draws of a query", [opened], fit.posterior, draws=draws, seed=seed)
-        output.write_table(answer.draw_columns(), out, source, overwrite=overwrite)
+        output.write_table(columns_of(answer.rows()), out, source, overwrite=overwrite)
+    if draws_out is not None:
+        drawn = dataclasses.replace(source, what="draws of a query", mass=None, interval=None)
+        output.write_table(
+            answer.draw_columns(), draws_out, drawn, overwrite=overwrite, option=output.DRAWS_OUT
+        )
     if as_json:
         asked = QueryAnswer(
             **answer_terms(opened, fit.posterior, mass=mass, draws=draws, seed=seed),
@@ -100,7 +109,7 @@ def query(
         output.print_json(document(asked))
         return
     rows = [{name: value for name, value in row.items() if name != "parameter"} for row in answer.rows()]
-    output.print_cells(rows, answer.groups)
+    output.print_cells(rows, answer.groups, opened.about, statistic)
     if observed or chosen:
         say("")
     for name, stated in (("given", observed), ("do", chosen)):
@@ -115,4 +124,4 @@ def query(
         share = f"{100 * undefined:.3g} %"
         say(f"what is given has no chance in up to {share} of draws: numbers are of the others")
     output.print_basis(opened, fit.posterior, draws=draws)
-    output.print_written(out)
+    output.print_written(table=out, draws=draws_out)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from suffice.cli import options, output
-from suffice.cli.answers import INTERVAL, OF_A_MODEL, ModelAnswer, answer_terms
+from suffice.cli.answers import INTERVAL, MODEL, OF_A_MODEL, ModelAnswer, answer_terms
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
 from suffice.cli.publication_output import PublishToOption, publish_model
+from suffice.data_files.tables import columns_of
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
 
@@ -48,6 +50,7 @@ def transitions(
     draws: options.NumberOfDrawsOption = 4000,
     seed: options.SeedOption = None,
     out: options.OutOption = None,
+    draws_out: options.DrawsOutOption = None,
     plot: options.PlotOption = None,
     publish_to: PublishToOption = None,
     store: options.StoreOption = options.DEFAULT_STORE,
@@ -62,6 +65,7 @@ def transitions(
         message = "--from says where --steps starts: give it too, as --steps 3"
         raise UsageError(message)
     output.check_out(out, overwrite=overwrite)
+    output.check_draw_table(draws_out, overwrite=overwrite)
     if plot is not None:
         from suffice.plots.style import check_plot  # matplotlib is slow to import
 
@@ -75,7 +79,7 @@ def transitions(
             [statistic],
             {"name": "transitions", "steps": steps or [], "start": start, "to": to},
             publish_to,
-            out=out or plot,
+            out=out or draws_out or plot,
             as_json=as_json,
             mass=mass,
             draws=draws,
@@ -90,13 +94,16 @@ def transitions(
     undefined = float(fit.undefined_share.max())
     source = output.model_source("draws of a chain", [opened], fit.posterior, draws=draws, seed=seed)
     if out is not None:
+        summaries = dataclasses.replace(source, what=MODEL, mass=mass)
+        output.write_table(columns_of(rows), out, summaries, overwrite=overwrite)
+    if draws_out is not None:
         columns = fit.draw_columns(steps=steps or (), to=to, start=start)
-        output.write_table(columns, out, source, overwrite=overwrite)
+        output.write_table(columns, draws_out, source, overwrite=overwrite, option=output.DRAWS_OUT)
     if plot is not None:
         from suffice.plots.states import plot_chain
         from suffice.plots.style import footer_of
 
-        title, footer = f"{opened.label}: {statistic}", footer_of(source, [opened])
+        title, footer = opened.titled(statistic), footer_of(source, [opened])
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_chain(fit, written, title=title, footer=footer, mass=mass)
     if as_json:
@@ -108,7 +115,7 @@ def transitions(
         )
         output.print_json(document(answer))
         return
-    output.print_cells(rows, fit.posterior.groups)
+    output.print_cells(rows, fit.posterior.groups, opened.about, statistic)
     say("\nexpected_steps have medians and intervals: their means need not exist")
     if undefined > 0.0:
         say(
@@ -117,4 +124,4 @@ def transitions(
             "the start"
         )
     output.print_basis(opened, fit.posterior, draws=draws)
-    output.print_written(out, plot)
+    output.print_written(plot, table=out, draws=draws_out)

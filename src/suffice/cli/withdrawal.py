@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -14,10 +14,6 @@ from suffice.cli.options import DEFAULT_STORE, JsonOption, PublicKeyOption, Rele
 from suffice.cli.output import say
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import document
-from suffice.profile.settings import pinned_profile, setting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def withdraw(
@@ -28,6 +24,7 @@ def withdraw(
     as_json: JsonOption = False,
 ) -> None:
     """Mark a faulty release for its readers, for good; it stays where it is, and stays charged."""
+    from suffice.releasing.describing import check_store
     from suffice.storage.operations.withdrawing import withdraw as withdraw_release
     from suffice.storage.signatures.signing import signer_from_environment
 
@@ -37,7 +34,7 @@ def withdraw(
         created=dt.datetime.now(dt.UTC),
         store=store,
         signer=signer_from_environment(),
-        allowed=_check_store,
+        allowed=check_store,
     )
     if as_json:
         output.print_json(document(done))
@@ -71,12 +68,13 @@ def describe(
     as_json: JsonOption = False,
 ) -> None:
     """Mend a release's title, labels and units; write missing datapackage.json and croissant.json."""
-    from suffice.storage.operations.publishing import describe_release, descriptions_of, mend_words
+    from suffice.releasing.describing import check_store
+    from suffice.storage.operations.publishing import describe_release, descriptions_of
 
     if words is not None:
-        written = _mend(release, words, out, store=store, public_keys=public_keys, mend=mend_words)
+        written = _mend(release, words, out, store=store, public_keys=public_keys)
     elif out is None:
-        written = describe_release(release, store=store, public_keys=public_keys, allowed=_check_store)
+        written = describe_release(release, store=store, public_keys=public_keys, allowed=check_store)
     else:
         made = descriptions_of(release, store=store, public_keys=public_keys)
         for name in made:
@@ -93,33 +91,20 @@ def describe(
         return
     for place, status in written.items():
         say(f"{status.replace('_', ' ')}: {place}")
+    if "of_earlier_words" in written.values():
+        say("\nwhat is of earlier words stays, as nothing in a store is replaced: a catalogue writes it anew")
 
 
 def _mend(
-    release: str,
-    words: Path,
-    out: Path | None,
-    *,
-    store: str,
-    public_keys: list[str] | None,
-    mend: Callable[..., dict[str, str]],
+    release: str, words: Path, out: Path | None, *, store: str, public_keys: list[str] | None
 ) -> dict[str, str]:
     """Put the words of a spec, or of a file of words alone, beside a release's manifest."""
-    from suffice.pipeline.spec.spec import load_about
-    from suffice.storage.signatures.signing import signer_from_environment
-
     if out is not None:
         message = "--out: words are put beside the release's manifest: leave it out, or leave them out"
         raise UsageError(message)
-    return mend(
-        release,
-        load_about(words),
-        created=dt.datetime.now(dt.UTC),
-        store=store,
-        public_keys=public_keys,
-        signer=signer_from_environment(),
-        allowed=_check_store,
-    )
+    from suffice.releasing.describing import put_words
+
+    return put_words(release, words, store=store, public_keys=public_keys)
 
 
 def _make_folder(folder: Path) -> None:
@@ -128,8 +113,3 @@ def _make_folder(folder: Path) -> None:
     except (OSError, ValueError):
         message = f"--out {folder}: the folder cannot be made"
         raise UsageError(message) from None
-
-
-def _check_store(uri: str) -> None:
-    """Refuse to write to a store that the deployment profile does not allow."""
-    setting("store", uri, profile=pinned_profile(), option="--store")

@@ -207,8 +207,9 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
         yield "Noise intervals show what privacy added, and nothing of sampling or of missing data."
     if kinds != {SAMPLE}:
         yield (
-            "Each interval stands alone: with many cells, some intervals miss. Whether two cells differ is a "
-            "question of its own, which the explorer and the readers answer."
+            "Each interval stands alone: with many cells, some miss. Intervals that overlap do not say that "
+            "two cells are alike, nor which is higher: ask the explorer for their difference, or "
+            "posterior.difference in Python."
         )
     clipped = [view.label for view in views if FAMILIES[view.family].outside is not None]
     if clipped:

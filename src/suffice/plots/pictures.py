@@ -5,10 +5,11 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.plots.posteriors import plot_posterior
-from suffice.plots.style import check_plot
+from suffice.plots.style import check_plot, footer_of_posterior
 
 if TYPE_CHECKING:
     import os
@@ -19,18 +20,34 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
 
 
+_CALLED_HERE = {
+    **dict.fromkeys(("show", "display"), 'save("picture.png"), or the last line of a notebook cell'),
+    **dict.fromkeys(
+        ("figure", "axes", "ax", "get_figure", "set_title", "set_xlabel", "tight_layout"),
+        "svg, which is finished; posterior.density(points) gives curves for a figure of your own",
+    ),
+    "to_html": "svg",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """A picture that was made; ``Posterior.plot`` returns it.
 
     Attributes
     ----------
+    of : str
+        What it is of.
     svg : str
         The picture.
     """
 
+    of: str
     svg: str = field(repr=False)
     _draw: Callable[[Path], None] = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return f'<Picture of {self.of}: a notebook shows it, save("picture.png") writes it>'
 
     def _repr_svg_(self) -> str:
         return self.svg
@@ -48,6 +65,11 @@ class Picture:
         self._draw(file)
 
     savefig = save
+
+    if not TYPE_CHECKING:  # a type checker knows what there is
+
+        def __getattr__(self, name: str) -> Any:
+            raise not_a_name(type(self), name, _CALLED_HERE)
 
 
 def picture(
@@ -68,7 +90,7 @@ def picture(
             posterior,
             path,
             title=_title(posterior),
-            footer=_footer(posterior),
+            footer=footer_of_posterior(posterior),
             draws=draws,
             rng=rng,
             mass=mass,
@@ -80,17 +102,9 @@ def picture(
         file = Path(folder) / "picture.svg"
         check_plot(file)
         draw(file)
-        return Picture(file.read_text(encoding="utf-8"), draw)
+        return Picture(_title(posterior), file.read_text(encoding="utf-8"), draw)
 
 
 def _title(posterior: Posterior) -> str:
-    labels = [named.partition(" ")[0] for named in posterior.releases]
-    return ": ".join([*([", ".join(labels)] if len(labels) in {1, 2} else []), posterior.statistic])
-
-
-def _footer(posterior: Posterior) -> str:
-    terms = [f"statistic {posterior.statistic}", f"method {posterior.method}", f"prior {posterior.prior}"]
-    if posterior.n_prior is not None:
-        terms.append(f"prior of N {posterior.n_prior}")
-    of = f"Source: {', '.join(posterior.releases)}, " if posterior.releases else ""
-    return f"{of}{'; '.join(terms)}."
+    labels = [named.rpartition(" ")[0] for named in posterior.releases]
+    return posterior.titled or ": ".join([*labels[:1], posterior.statistic])

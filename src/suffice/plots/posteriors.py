@@ -56,7 +56,7 @@ def check_kind(kind: str | None) -> None:
     UsageError
     """
     if kind not in {None, DENSITY, FOREST}:
-        message = f"--plot-kind {kind}: a plot is a {DENSITY} or a {FOREST}"
+        message = f"kind of plot {kind!r} (--plot-kind): there are {DENSITY} and {FOREST}"
         raise UsageError(message)
 
 
@@ -273,6 +273,6 @@ def _subtitle(posterior: Posterior, kind: str, interval: str, is_ranked: bool, f
         return f"{method}\nEvery cell's median and {interval}, in the order of the medians"
     if kind == FOREST:
         return f"{method}\nMedians, middle halves and {interval}s"
-    smoothed = f" {said}" if (said := smoothing_of(posterior)) else ""
+    smoothed = f", {said}" if (said := smoothing_of(posterior)) else ""
     of = "Histograms, from draws" if from_draws else f"Densities{smoothed}"
-    return f"{method}\n{of}, each to its own height; below: median, middle half, {interval}"
+    return f"{method}\n{of}; each row has a height of its own. Below each: median, middle half, {interval}"

@@ -23,6 +23,8 @@ TALL = 0.62
 """Inches of a density's."""
 _HIGHEST = 1.15
 """Times the highest posterior density up to which a prior is drawn."""
+_BEYOND = 0.45
+"""Lengths of an interval that its density is shown for on either side."""
 _ROOM = 0.03
 """Share of a logarithmic axis beyond what is drawn: few of its marks stand in the middle."""
 _RING: dict[str, Any] = {"markersize": 4.6, "markerfacecolor": "white", "markeredgewidth": 1.3}
@@ -225,18 +227,18 @@ def _grouped(tick: float, _: float) -> str:
 
 def _seen(kinds: Sequence[Curves], below: Intervals, *, in_logs: bool) -> tuple[float, float]:
     """The numbers that are shown: intervals, and some of the tails."""
-    ends = np.concatenate([below.lower, below.upper])
-    ends = ends[np.isfinite(ends)]
+    known = np.isfinite(below.lower) & np.isfinite(below.upper)
+    lower, upper = below.lower[known], below.upper[known]
     shown = [kind.points for kind in kinds if kind.line != ":"]
     whole = min(float(points.min()) for points in shown), max(float(points.max()) for points in shown)
-    if not len(ends):
+    if not len(lower):
         return whole
-    least, most, share = float(ends.min()), float(ends.max()), 0.35 if len(below.middle) == 1 else 0.14
     if in_logs:
+        least, most, share = float(lower.min()), float(upper.max()), 0.35 if len(below.middle) == 1 else 0.14
         beyond, room = (most / least) ** share, (whole[1] / whole[0]) ** _ROOM
         return max(whole[0] / room, least / beyond), min(whole[1] * room, most * beyond)
-    reach = share * ((most - least) or 1.0)
-    return max(whole[0], least - reach), min(whole[1], most + reach)
+    reach = _BEYOND * np.where(upper > lower, upper - lower, 1.0)  # of each row: no curve is cut off
+    return max(whole[0], float(np.min(lower - reach))), min(whole[1], float(np.max(upper + reach)))
 
 
 def _name_rows(axis: Axes, labels: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import MissingExtraError, UsageError
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.terms.declaration.wording import escaped
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.posterior import Posterior
 
 ROLES: dict[str, str] = dict(
     re.findall(
@@ -161,33 +162,33 @@ def footer_of(source: Provenance, releases: Sequence[Release] = ()) -> str:
     releases : sequence of Release
         Those of the source, where the picture is of one statistic: their epsilon is stated.
     """
-    named = [f"{release.label} (release {release.release_id})" for release in source.releases]
+    return _footer(
+        [f"{release.label} (release {release.release_id})" for release in source.releases],
+        source.statistic,
+        [release.price_of(source.statistic) for release in releases],
+        (source.method, source.prior, source.n_prior, source.predictor_prior),
+    )
+
+
+def footer_of_posterior(posterior: Posterior) -> str:
+    """Return the same footer of a posterior, which knows its releases by name."""
+    named = [named.rpartition(" ") for named in posterior.releases]
+    n_prior = None if posterior.n_prior is None else str(posterior.n_prior)
+    return _footer(
+        [f"{label} (release {release_id})" if label else release_id for label, _, release_id in named],
+        posterior.statistic,
+        posterior.prices,
+        (method_text(posterior.method), str(posterior.prior), n_prior, posterior.predictor_prior),
+    )
+
+
+def _footer(named: Sequence[str], statistic: str, prices: Iterable[str], terms: Sequence[str | None]) -> str:
     if len(named) > _MOST_NAMED:
         named = [named[0], f"{len(named) - 2} more", named[-1]]
-    prices = dict.fromkeys(
-        f"epsilon {format_epsilon(release.plan_of(source.statistic).epsilon)} of "
-        f"{format_epsilon(release.epsilon)}"
-        for release in releases
-    )
-    terms = [
-        f"Source: {', '.join(named)}, statistic {source.statistic}{_joined(prices)}",
-        *(
-            f"{name} {value}"
-            for name, value in (
-                ("method", source.method),
-                ("prior", source.prior),
-                ("prior of N", source.n_prior),
-                ("prior of predictors", source.predictor_prior),
-            )
-            if value is not None
-        ),
-    ]
-    version = importlib.metadata.version("suffice")
-    return "; ".join(terms) + f". suffice {version}."
-
-
-def _joined(prices: Iterable[str]) -> str:
-    return "".join(f", {price}" for price in prices)
+    of = ", ".join([*named, f"statistic {statistic}", *dict.fromkeys(prices)])
+    names = ("method", "prior", "prior of N", "prior of predictors")
+    stated = [f"{name} {value}" for name, value in zip(names, terms, strict=True) if value is not None]
+    return "; ".join([f"Source: {of}", *stated]) + f". suffice {importlib.metadata.version('suffice')}."
 
 
 def save(figure: Figure, path: Path) -> None:

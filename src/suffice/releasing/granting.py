@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import warnings
 from collections.abc import Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import SufficeWarning, UsageError
+from suffice.errors import AccountMissingError, LedgerMissingError, SufficeWarning, UsageError
 from suffice.pipeline.terms.declaration.data_contract import DataContract, parse_contract, read_contract
 from suffice.pipeline.terms.declaration.domains import Every
-from suffice.pipeline.terms.declaration.exact_numbers import parse_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
 from suffice.pipeline.terms.declaration.source_specs import GivenSpec, is_url, source_path
 from suffice.pipeline.terms.declaration.time_zones import read_grid
+from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from suffice.profile.settings import settings
 from suffice.storage.ledger.account import UNGUARDED, overlapping
 from suffice.storage.ledger.opening import create_ledger, open_ledger
@@ -23,9 +26,10 @@ from suffice.storage.objects.address import read_address
 from suffice.storage.operations.witness import make_witness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from fractions import Fraction
 
+    from suffice.pipeline.spec.spec import Spec
     from suffice.storage.ledger.account import Account
     from suffice.storage.operations.audits import FittingAudit
 
@@ -36,8 +40,8 @@ if TYPE_CHECKING:
 
 def grant(
     dataset: str,
-    *,
     epsilon: AnyEpsilon | None = None,
+    *,
     reason: str,
     ledger: str | None = None,
     create: bool = False,
@@ -334,3 +338,28 @@ def _grid(text: str, named: Named) -> str:
     except ValueError as error:
         message = f"{named('per_window')}: {error}"
         raise UsageError(message) from None
+
+
+@contextmanager
+def naming_the_grant(spec: Spec) -> Iterator[None]:
+    """Name the very grant that a spec needs, where its account or the ledger is missing."""
+    try:
+        yield
+    except (AccountMissingError, LedgerMissingError) as error:
+        epsilon = format_epsilon(spec.privacy.epsilon)
+        terms = {"epsilon": epsilon, "reason": "WHY"}
+        unit, neighboring = spec.privacy.column_unit, str(spec.privacy.neighboring)
+        if unit is not None:
+            terms["unit"] = f"column:{unit.column}"
+        if neighboring != NeighboringRelation.ADD_OR_REMOVE_ONE:
+            terms["neighboring"] = neighboring
+        creates = isinstance(error, LedgerMissingError)
+        stated = ", ".join(f"{name}={json.dumps(value)}" for name, value in terms.items())
+        options = " ".join(f"--{name} {shlex.quote(value)}" for name, value in terms.items())
+        message = (
+            f"{str(error).partition(': ')[0]}: its owner makes one with "
+            f"suffice.grant({json.dumps(spec.dataset)}, {stated}{', create=True' if creates else ''}) or "
+            f"`suffice ledger grant {spec.dataset} {options}{' --create' if creates else ''}`, on the same "
+            f"ledger; {epsilon} is enough for this release alone"
+        )
+        raise type(error)(message) from None

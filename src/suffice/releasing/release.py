@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from suffice.pipeline.spec.windows_and_amendments import ALL, check_amendment, m
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
+from suffice.releasing.granting import naming_the_grant
 from suffice.releasing.guarding import contained, uncharged, wait_for
 from suffice.releasing.run import PUBLISHED, ReleaseRun
 from suffice.storage.ledger.account import chosen_witness
@@ -160,6 +162,12 @@ def run_release(
     ExpectationNotMetError
         The spec expects more rows or units than were counted, noise included; the count alone is charged.
     """
+    if not isinstance(spec, Spec | str | os.PathLike | Mapping):
+        message = (
+            f"a {type(spec).__name__} is no spec: it comes first, and rows are handed over by name, as "
+            "suffice.release(suffice.spec(...), data=frame)"
+        )
+        raise UsageError(message)
     if store is not None and not isinstance(store, str | os.PathLike):
         message = f"a {type(store).__name__} is no store: hand rows over as suffice.release(spec, data=frame)"
         raise UsageError(message)
@@ -276,7 +284,7 @@ def carry_out(
     require_manifest(plan)
     expected = Expected.of(spec) if amendment == 0 else None
     signer = signer_from_environment()
-    with open_ledger(chosen.ledger) as opened:
+    with naming_the_grant(spec), open_ledger(chosen.ledger) as opened:
         pinned_witness = chosen_witness(spec.dataset, opened.witness(spec.dataset), chosen.witness)
         if pinned_witness is not None:
             check_witness(opened, pinned_witness)

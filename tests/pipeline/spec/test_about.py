@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.errors import SpecError
+from suffice.errors import SpecError, UsageError
 from suffice.pipeline.spec.about import NOTHING, About, is_address, read_about
 from suffice.pipeline.spec.expected import expect_spec
 from suffice.pipeline.spec.plan import compile_plan
@@ -112,6 +112,11 @@ def test_the_count_before_a_window_has_no_words() -> None:
             {"keys": {"month": {"values": {"13": "x"}}}},
             "about.keys.month.values.13: the group has no such key",
         ),
+        ({"keys": {"origin": {"label": "month"}}}, "about.keys.origin.label: this is the name of another"),
+        (
+            {"keys": {"origin": {"values": {"EWR": "JFK"}}}},
+            "about.keys.origin.values.EWR: this is the name of another",
+        ),
         ({"title": {}}, "about.title: needs one value"),
         ("words", "about: must be a mapping"),
     ],
@@ -207,3 +212,32 @@ def test_words_stand_in_a_spec_or_alone(tmp_path: Any) -> None:
     alone.write_text("titel: Flights\n", encoding="utf-8")
     with pytest.raises(SpecError, match="titel: unknown key"):
         load_about(alone)
+
+
+def test_keys_are_named_by_their_labels() -> None:
+    about = load_spec(_spec(ABOUT)).about
+    asked: dict[str, object] = {"Airport": "Newark", "month": 3}
+    assert about.in_names(asked, GROUPS) == {"origin": "EWR", "month": 3}
+    assert about.in_names({"origin": "JFK", "Month": "3"}, GROUPS) == {"origin": "JFK", "month": "3"}
+    assert about.in_names({"other": "x"}, GROUPS) == {"other": "x"}
+    assert NOTHING.in_names({"origin": ["JFK"]}, GROUPS) == {"origin": ["JFK"]}
+    with pytest.raises(UsageError, match="names origin twice"):
+        about.in_names({"Airport": "Newark", "origin": "EWR"}, GROUPS)
+
+
+def test_a_label_of_several_is_refused_with_the_choices() -> None:
+    keys = {
+        "origin": {"label": "Place", "values": {"EWR": "here", "JFK": "here"}},
+        "month": {"label": "Place"},
+    }
+    about = load_spec(_spec({"keys": keys})).about
+    with pytest.raises(UsageError, match=r"'here' is what several keys of origin are called.*'EWR' or 'JFK'"):
+        about.in_names({"origin": "here"}, GROUPS)
+    with pytest.raises(UsageError, match=r"'Place' is what several groups are called.*'origin' or 'month'"):
+        about.in_names({"Place": "EWR"}, GROUPS)
+
+
+def test_quantities_are_called_by_their_categories() -> None:
+    about = load_spec(_spec(ABOUT)).about
+    assert about.quantity("carrier", "count[UA], release 2") == "count[United], release 2"
+    assert about.quantity("carrier", "n") == "n"

@@ -24,7 +24,7 @@ from suffice.pipeline.terms.declaration.fields import StatisticSpec
 from support.catalogue import ENTRIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 YAML = """
 name: flights
@@ -95,10 +95,10 @@ def test_each_function_takes_what_its_family_declares(family: str) -> None:
     assert common | {"family"} == StatisticSpec.model_fields.keys()
     assert {*parameters, *common, "family"} == declared.keys()
     for name, parameter in parameters.items():
-        is_left_to_the_name = name == "column"
-        is_required = declared[name].is_required() and not is_left_to_the_name
+        is_by_place = parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+        is_required = declared[name].is_required() and not is_by_place
         assert (parameter.default is inspect.Parameter.empty) == is_required, name
-        assert is_left_to_the_name or parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        assert not is_by_place or name in {"column", "lower", "upper", "categories"}
     assert family in (inspect.getdoc(builder) or "")
 
 
@@ -110,7 +110,7 @@ def test_there_is_a_function_for_each_family_and_for_nothing_else() -> None:
 
 
 def test_a_spec_takes_what_specs_declare() -> None:
-    parameters = inspect.signature(suffice.spec).parameters.keys() - {"more"}
+    parameters = inspect.signature(suffice.spec).parameters.keys() - {"more", "unnamed"}
     declared = (Spec.model_fields.keys() | Privacy.model_fields.keys()) - {"privacy", "directory"}
     named_by_more = declared - parameters
     assert parameters <= declared
@@ -170,7 +170,42 @@ def test_what_breaks_a_rule_is_refused_as_in_yaml(what: str) -> None:
 
 def test_a_required_argument_is_a_type_error_as_everywhere() -> None:
     with pytest.raises(TypeError, match="lower"):
-        suffice.normal("delay", upper=3)  # type: ignore[call-arg]
+        suffice.normal("delay", upper=3)
+
+
+def test_bounds_and_categories_may_follow_the_column_by_place() -> None:
+    assert suffice.normal("delay", -60, 180) == suffice.normal("delay", lower=-60, upper=180)
+    assert suffice.poisson("stops", 9) == suffice.poisson("stops", upper=9)
+    assert suffice.categorical("kind", ["a"]) == suffice.categorical("kind", categories=["a"])
+
+
+GUESSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "spec(frame)": (lambda: suffice.spec({"a": [1]}), "suffice.release(spec, data=frame)"),
+    "spec()": (suffice.spec, "needs dataset="),
+    "spec(eps=1)": (lambda: built(eps=1), "here it is epsilon="),
+    "spec(title=...)": (lambda: built(title="x"), 'about={"title": ...}'),
+    "spec(user=...)": (lambda: built(user="person"), "max_rows"),
+    "spec(groups=[...])": (lambda: built(groups=["origin"]), "maps columns to their public keys"),
+    "spec(unit='column:person')": (lambda: built(unit="column:person"), "{column: person, max_rows: 20}"),
+    "normal(0, 30)": (lambda: suffice.normal(0, 30), "the first argument is the column"),  # type: ignore[arg-type]
+    "normal(bounds=...)": (lambda: suffice.normal("v", bounds=(0, 1)), "lower= and upper="),  # type: ignore[call-arg]
+    "normal(label=...)": (lambda: suffice.normal("v", 0, 1, label="V"), "of suffice.spec"),  # type: ignore[call-arg]
+    "release(frame, spec)": (lambda: suffice.release([1], built()), "it comes first"),  # type: ignore[arg-type]
+    "release(spec, frame)": (lambda: suffice.release(built(), [1]), "data=frame"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("guess", GUESSED)
+def test_a_guess_that_fails_names_the_right_call(guess: str) -> None:
+    typed, named = GUESSED[guess]
+    with pytest.raises(suffice.SufficeError) as caught:
+        typed()
+    assert named in str(caught.value)
+
+
+def test_help_on_specs_mentions_words() -> None:
+    assert "about" in inspect.signature(suffice.spec).parameters
+    assert "suffice.describe" in (inspect.getdoc(suffice.spec) or "")
 
 
 def test_a_plan_shows_price_noise_and_whose_loss_it_is() -> None:
@@ -188,3 +223,14 @@ def test_a_plan_shows_price_noise_and_whose_loss_it_is() -> None:
 def test_html_of_a_plan_holds_no_markup_of_others() -> None:
     plan = built(groups={"<b>": ["<i>"]}, where={"column": "<u>", "present": "true"}).plan()
     assert not any(tag in plan._repr_html_() for tag in ("<b>", "<i>", "<u>"))
+
+
+def test_a_plan_says_what_is_counted_and_charged_before_it() -> None:
+    expecting = built(expect={"units": 1000, "epsilon": "0.1"}).plan()
+    said = (
+        "expect: a noisy count of units is released first, for epsilon 0.1 more; below 1000 nothing else is"
+    )
+    assert said in str(expecting)
+    assert said in expecting._repr_html_()
+    assert expecting == built().plan()
+    assert "expect:" not in str(built().plan())

@@ -239,7 +239,7 @@ def test_a_posterior_answers_all_questions() -> None:
     above = posterior.probability("rate", above=30, draws=40_000, rng=4)
     assert np.all(np.abs(above - np.mean(draws > 30, axis=0)) < 6 * 0.5 / 140)
     difference = posterior.difference("rate", {"cell": 1}, {"cell": 0})
-    assert difference.mean[0] == pytest.approx(posterior.mean("rate")[1] - posterior.mean("rate")[0])
+    assert difference.mean()[0] == pytest.approx(posterior.mean("rate")[1] - posterior.mean("rate")[0])
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ OF_A_POSTERIOR: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda density: np.allclose(density.mean(axis=1), 1.0, atol=0.01),
     ),
     "posterior.difference(JFK, EWR)": (
-        lambda p: p.difference({"origin": "JFK"}, {"origin": "EWR"}).mean,
+        lambda p: p.difference({"origin": "JFK"}, {"origin": "EWR"}).mean(),
         near(MEANS[1] - MEANS[0]),
     ),
     "posterior.to_frame()": (
@@ -214,6 +214,41 @@ NOT_TAKEN: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+FURTHER: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "release.describe()": (lambda r: r.describe(), "print(release)"),
+    "release.to_frame()": (lambda r: r.to_frame(), "release[NAME].to_frame()"),
+    "release.columns": (lambda r: r.columns, "list(release)"),
+    "release.mean()": (lambda r: r.mean(), "release[NAME].posterior().mean()"),
+    'release["cancelled"].mean()': (lambda r: r["cancelled"].mean(), "posterior().mean()"),
+    'release["cancelled"].where(...)': (lambda r: r["cancelled"].where(origin="JFK"), "where={COLUMN: KEY}"),
+    "posterior.ci()": (lambda r: r.posterior("cancelled").ci(), "interval(mass)"),
+    "posterior.idxmax()": (lambda r: r.posterior("cancelled").idxmax(), "highest(k)"),
+    "posterior.to_csv()": (lambda r: r.posterior("cancelled").to_csv("x"), "to_frame().to_csv()"),
+    "table.sort_values()": (lambda r: r.table("cancelled").sort_values("n"), "to_frame().sort_values()"),
+    "picture.show()": (lambda r: r.posterior("cancelled").plot().show(), "save("),
+    "contrast.summary()": (
+        lambda r: r.posterior("cancelled").difference({"origin": "JFK"}, {"origin": "EWR"}).summary(),
+        "rows()",
+    ),
+}
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "posterior(origin=...)": (lambda r: r.posterior("cancelled", origin="JFK"), "where={'origin': ...}"),
+    "posterior(where={...: [...]})": (
+        lambda r: r.posterior("cancelled", where={"origin": ["JFK"]}),
+        "takes one key",
+    ),
+    "posterior.credible_interval(0.9)": (
+        lambda r: r.posterior("cancelled").credible_interval(0.9),
+        "as mass=0.9",
+    ),
+    'posterior.difference("JFK", "EWR")': (
+        lambda r: r.posterior("cancelled").difference("JFK", "EWR"),
+        "takes the keys of cells",
+    ),
+}
+
+
 def summary_of_arviz(posterior: Any) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -239,6 +274,27 @@ def test_a_guess_that_is_not_taken_says_what_to_type(release: suffice.Release, g
     with pytest.raises(AttributeError) as caught:
         typed(release)
     assert here in str(caught.value)
+
+
+@pytest.mark.parametrize("guess", FURTHER)
+def test_a_method_of_frames_says_where_it_is(release: suffice.Release, guess: str) -> None:
+    typed, here = FURTHER[guess]
+    with pytest.raises(AttributeError) as caught:
+        typed(release)
+    assert here in str(caught.value)
+
+
+@pytest.mark.parametrize("guess", REFUSED)
+def test_an_argument_in_another_form_says_which_is_right(release: suffice.Release, guess: str) -> None:
+    typed, here = REFUSED[guess]
+    with pytest.raises(suffice.SufficeError) as caught:
+        typed(release)
+    assert here in str(caught.value)
+
+
+def test_a_row_of_a_table_is_asked_by_number(release: suffice.Release) -> None:
+    with pytest.raises(TypeError, match=r"to_frame\(\)\['estimate'\]"):
+        release.table("cancelled")["estimate"]  # type: ignore[call-overload]
 
 
 def test_most_guesses_are_taken() -> None:

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import suffice
+from suffice.data_files.source import SUMMARIES, posterior_source
 from suffice.errors import ConflictWarning, MissingExtraError
 from suffice.pipeline.terms.released.table import Table, number_beside
+from suffice.plots.style import footer_of, footer_of_posterior
 from support.browser import running_browser
 
 if TYPE_CHECKING:
@@ -52,6 +54,24 @@ def test_a_picture_says_the_conflict_and_is_saved_as_it_is_shown(tmp_path: Path)
     assert (tmp_path / "picture.svg").read_text() == picture.svg
     with pytest.raises(suffice.SufficeError, match=r"\.png or \.svg"):
         picture.save(tmp_path / "picture.gif")
+
+
+def test_a_picture_says_what_it_is_of_as_the_command_line_does() -> None:
+    opened = release()
+    posterior = opened.posterior("cancelled")
+    assert posterior.titled == opened.titled("cancelled")
+    source = posterior_source(SUMMARIES, [opened], posterior)
+    assert footer_of_posterior(posterior) == footer_of(source, [opened])
+    assert "epsilon" in footer_of_posterior(posterior)
+    assert "first-families@all: cancelled" in repr(posterior.plot())
+
+
+@pytest.mark.filterwarnings("ignore::suffice.errors.ConflictWarning")
+def test_a_comparison_of_cells_stands_beside_its_conflict() -> None:
+    posterior = release().posterior("cancelled", "Beta(800, 200)")
+    contrast = posterior.difference({"origin": "JFK"}, {"origin": "LGA"})
+    for text in (str(contrast), contrast._repr_html_(), str(posterior.highest())):
+        assert "Conflict: the prior of the parameters" in text
 
 
 def test_names_and_keys_of_others_are_no_markup() -> None:

@@ -10,6 +10,7 @@ from scipy import stats
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.math.parameters import parameter_posterior
 from suffice.pipeline.math.parameters.contrasts import contrast_between, parse_statement
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -56,10 +57,10 @@ def test_a_difference_pairs_cells_whose_other_keys_agree() -> None:
     assert contrast.groups == {"month": [1, 2]}
     assert (contrast.first, contrast.second) == ("origin=JFK", "origin=LGA")
     distributions = [stats.beta(1 + true, 1 + false) for false, true in COUNTS]
-    assert contrast.mean == pytest.approx(
+    assert contrast.mean() == pytest.approx(
         [distributions[k].mean() - distributions[k + 2].mean() for k in (0, 1)]
     )
-    assert contrast.sd == pytest.approx(
+    assert contrast.sd() == pytest.approx(
         [np.hypot(distributions[k].std(), distributions[k + 2].std()) for k in (0, 1)]
     )
     points = np.linspace(0, 1, 20_001)
@@ -92,7 +93,7 @@ def test_a_ratio_is_that_of_independent_cells() -> None:
     exact = float(np.sum(second.pdf(points) * first.sf(0.5 * points)) * (points[1] - points[0]))
     assert contrast.probability(above=0.5) == pytest.approx([exact], abs=REACH)
     # E[1 / beta(a, b)] = (a + b - 1) / (a - 1)
-    assert contrast.mean == pytest.approx([first.mean() * 101 / 70], rel=0.02)
+    assert contrast.mean() == pytest.approx([first.mean() * 101 / 70], rel=0.02)
     assert contrast.quantile(0.5)[0] == pytest.approx(np.median(contrast.draws))
 
 
@@ -101,7 +102,7 @@ def test_categories_are_compared_one_by_one() -> None:
     groups: dict[str, list[str | int]] = {"origin": ["JFK", "LGA"]}
     posterior = posterior_of(noisy_statistic(plan, np.array([[80, 20], [40, 60]]), groups=groups))
     contrast = posterior.difference("probability", {"origin": "JFK"}, {"origin": "LGA"})
-    assert contrast.mean.shape == (1, 2)
+    assert contrast.mean().shape == (1, 2)
     assert contrast.credible_interval(0.8).shape == (1, 2, 2)
     assert [row["category"] for row in contrast.rows()] == ["a", "b"]
     assert contrast.probability()[0] == pytest.approx([1.0, 0.0], abs=0.01)
@@ -115,8 +116,48 @@ def test_two_posteriors_match_by_their_keys_in_any_order() -> None:
     same = contrast_between(
         "difference", "probability", first, second, draws=100, rng=np.random.default_rng(1)
     )
-    assert same.mean == pytest.approx(np.zeros(4))
+    assert same.mean() == pytest.approx(np.zeros(4))
     assert same.groups == GROUPS
+
+
+def test_a_contrast_shows_itself_as_a_table() -> None:
+    contrast = rates(COUNTS).difference({"origin": "JFK"}, {"origin": "LGA"}, rng=1)
+    assert repr(contrast) == "<Contrast of probability: origin=JFK minus origin=LGA>"
+    text = str(contrast)
+    assert "origin=JFK minus origin=LGA" in text
+    assert "probability_above: that the difference is above 0, of 4000 draws" in text
+    assert "<table" in contrast._repr_html_()
+    lower, upper = contrast.interval(0.5)
+    assert np.all(lower < upper)
+    assert [*contrast.to_frame("pandas")["month"]] == [1, 2]
+
+
+def test_the_chance_of_being_among_the_highest_is_that_of_independent_cells() -> None:
+    posterior = rates(COUNTS)
+    true, false = np.transpose([(count[1], count[0]) for count in COUNTS])
+    drawn = np.random.default_rng(5).beta(1 + true, 1 + false, (DRAWS, len(COUNTS)))
+    places = np.argsort(np.argsort(-drawn, axis=1), axis=1)
+    for k in (1, 2, 3):
+        shares = posterior.among_highest(k, draws=DRAWS, rng=1)
+        assert shares.sum() == pytest.approx(k)
+        assert shares == pytest.approx(np.mean(places < k, axis=0), abs=2 * REACH)
+    table = posterior.highest(1, rng=1)
+    assert (table[0]["origin"], table[0]["month"]) == ("LGA", 2)
+    assert table[0]["probability"] > 0.99
+    assert [row["probability"] for row in table] == sorted(
+        (row["probability"] for row in table), reverse=True
+    )
+    for wrong in (0, 4, True, 1.5):
+        with pytest.raises(UsageError, match=r"k must be an integer in 1\.\.3"):
+            posterior.among_highest(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="there is one cell"):
+        rates(COUNTS[:1], {"origin": ["JFK"]}).highest()
+
+
+def test_many_draws_of_cells_are_ordered_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parameter_posterior, "_MOST_VALUES", 40)
+    shares = rates(COUNTS).among_highest(1, draws=25, rng=1)
+    assert shares.sum() == pytest.approx(1.0)
 
 
 def test_comparisons_that_make_no_sense_are_refused() -> None:
