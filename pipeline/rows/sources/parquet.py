@@ -296,6 +296,11 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     UsageError
         Where no file is there, one is no Parquet file, or two names are the same file. With ``source.hive``
         the directory need be there, and no file.
+
+    Notes
+    -----
+    A column that a file lacks and another holds is null in that file: it was added later. By the contract it
+    is so in any case.
     """
     address = spec.source_address
     hive = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
@@ -305,8 +310,12 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
         listed_files(address, hive, wanted, is_contracted=is_contracted)
     )
     if contract is not None:
-        listed = [(file, contracted(columns, spec, contract)) for file, columns in listed]
-    files = parquet_files.pin_files(listed, spec_columns(spec), place=_PLACE, root=address if hive else None)
+        listed = [(file, contracted(of, spec, contract)) for file, of in listed]
+    columns = spec_columns(spec)
+    files = parquet_files.pin_files(listed, columns, place=_PLACE, root=address if hive else None)
+    if not is_contracted:
+        unit = spec.privacy.column_unit
+        files = parquet_files.with_added_columns(files, columns, unit and unit.column)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},

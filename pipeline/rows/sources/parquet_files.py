@@ -295,12 +295,48 @@ def pin_files(
     return pinned
 
 
+def with_added_columns(pinned: PinnedFiles, columns: Sequence[str], unit: str | None) -> PinnedFiles:
+    """Return loose files, columns that files lack and others hold being null in them, as tables have it.
+
+    Parameters
+    ----------
+    pinned : PinnedFiles
+        The files.
+    columns : sequence of str
+        The source's columns that the spec reads.
+    unit : str or None
+        The column of the units, which every file has to hold: nobody could tell whose the rows are.
+
+    Returns
+    -------
+    PinnedFiles
+        It follows from the names of the files' columns alone. What no file holds is left to the schema check.
+    """
+    held = {name for footer in pinned.footers for name in footer.schema.names}
+    added = [name for name in columns if name in held and name != unit]
+
+    def completed(footer: Footer) -> Footer:
+        lacking = [name for name in added if name not in footer.schema.names]
+        return footer.lacking(lacking) if lacking else footer
+
+    return PinnedFiles(
+        files=pinned.files,
+        footers=tuple(map(completed, pinned.footers)),
+        root=pinned.root,
+        n_columns=pinned.n_columns,
+        kept=pinned.kept,
+    )
+
+
 def file_schemas(pinned: PinnedFiles) -> tuple[PartSchema, ...]:
     """Return the source's columns as files have them: of each schema the first file that has it."""
-    first: dict[pa.Schema, PinnedFile] = {}
+    first: dict[tuple[pa.Schema, tuple[str, ...]], PinnedFile] = {}
     for file, footer in zip(pinned.files, pinned.footers, strict=True):
-        first.setdefault(footer.schema, file)
-    return tuple(PartSchema(part=pinned.called(file), columns=columns) for columns, file in first.items())
+        first.setdefault((footer.schema, footer.absent), file)
+    return tuple(
+        PartSchema(part=pinned.called(file), columns=columns, absent=absent)
+        for (columns, absent), file in first.items()
+    )
 
 
 def file_splits(kind: str, pinned: PinnedFiles) -> tuple[Split, ...]:
@@ -349,6 +385,7 @@ def _within_memory(footers: Iterable[Footer | None]) -> Iterator[Footer]:
                 row_groups=footer.row_groups,
                 columns=footer.columns,
                 metadata=Kept(),
+                absent=footer.absent,
             )
         )
 
