@@ -13,6 +13,7 @@ import contextlib
 import fnmatch
 import glob
 import io
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -189,6 +190,83 @@ def _pinned(prefix: str, kind: str, *, recursive: bool, pattern: str | None = No
         for address, size, version in objects_below(prefix, recursive=recursive)
         if reaches(pattern or prefix, address, kind)
     ]
+
+
+def files_of_window(root: str, names: Sequence[str], kind: str = "parquet") -> list[PinnedFile]:
+    """Return the files that a window's names name, in order of their addresses.
+
+    Parameters
+    ----------
+    root : str
+        A directory, or a prefix of a bucket, which has to be there.
+    names : sequence of str
+        Paths below it, of files or of folders; in them ``*`` stands for any signs but ``/``. What is not
+        there has no rows: which files there are follows from records.
+    kind : str
+        The kind of source.
+
+    Raises
+    ------
+    UsageError
+        Where the root is not there or cannot be listed, or two names are one file.
+    """
+    try:
+        if is_url(root):
+            return _objects_of_window(root, names, kind)
+        os.scandir(root).close()  # raises where it is not there
+        if kind == "parquet":
+            refuse_delta_table(root)
+        begin = glob.escape(root)
+        named = {path for name in names for path in glob.iglob(f"{begin}/{name}")}  # noqa: PTH207 - as above
+        below = {
+            os.path.join(path, name)  # noqa: PTH118 - no Path object per file
+            for path in named
+            if os.path.isdir(path)  # noqa: PTH112 - as above
+            for name in os.listdir(path)  # noqa: PTH208 - as above
+        }
+        paths = [
+            path
+            for path in sorted(named | below)
+            if is_data_file(path.rpartition("/")[2], kind) and os.path.isfile(path)  # noqa: PTH113 - as above
+        ]
+        refuse_twice(paths, root=root, kind=kind)
+        return [status(path) for path in paths]
+    except OSError:
+        message = (
+            f"source.{kind}: {root} cannot be listed: it is not there, or access to it or below it is denied"
+        )
+        raise UsageError(message) from None
+
+
+def _objects_of_window(root: str, names: Sequence[str], kind: str) -> list[PinnedFile]:
+    prefixes = {_fixed_prefix(root, name, kind) for name in names}
+    listed = {
+        address: PinnedFile(address=address, size=size, version=version)
+        for prefix in prefixes
+        for address, size, version in objects_below(prefix, recursive=True)
+        if is_of_window(root, names, address, kind)
+    }
+    if not listed and not prefixes_below(root) and next(objects_below(root, recursive=False), None) is None:
+        message = "nothing is there"
+        raise OSError(message)
+    return [listed[address] for address in sorted(listed)]
+
+
+def _fixed_prefix(root: str, name: str, kind: str) -> str:
+    """Return the prefix of a bucket, as a folder, below which all files of a name are."""
+    plain = itertools.takewhile(lambda part: not glob.has_magic(part), name.split("/"))
+    return "/".join([root, *(part for part in plain if not is_data_file(part, kind))])
+
+
+def is_of_window(root: str, names: Sequence[str], address: str, kind: str = "parquet") -> bool:
+    """Tell whether `files_of_window` would find a file of this address, were it there."""
+    if not address.startswith(f"{root}/"):
+        return False
+    parts = address[len(root) + 1 :].split("/")
+    if not is_data_file(parts[-1], kind):
+        return False
+    patterns = [name.split("/") for name in names]
+    return any(_matches(pattern, parts) or _matches(pattern, parts[:-1]) for pattern in patterns)
 
 
 def reaches(pattern: str, path: str, kind: str = "parquet") -> bool:
