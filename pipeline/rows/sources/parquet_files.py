@@ -13,9 +13,11 @@ from contextvars import ContextVar
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from suffice.arrays import number_array
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
+    from suffice.pipeline.rows.sources.deletion_vectors import Deletes
 
     Survey: TypeAlias = Callable[[Callable[[Sequence[Any]], list[Any]], list[Sequence[Any]]], list[list[Any]]]
     """Calls a function of a module with each of several sequences, and returns what it returned."""
@@ -257,7 +260,7 @@ def pin_files(
     *,
     place: str,
     root: str | None = None,
-    kept: Sequence[pa.BooleanArray | None] | None = None,
+    deletes: Sequence[Deletes | None] | None = None,
 ) -> PinnedFiles:
     """Read the footers of files that were listed.
 
@@ -271,28 +274,48 @@ def pin_files(
         What messages name: ``source.parquet``, say.
     root : str, optional
         What messages name in place of a file, where paths hold values; files are named otherwise.
-    kept : sequence, optional
-        Of each file, which of its rows its table still has; None where it has all of them.
+    deletes : sequence, optional
+        Of each file, which of its rows its table no longer has; None where it has all of them.
 
     Raises
     ------
     UsageError
-        Where one is no Parquet file.
+        Where one is no Parquet file, or what deletes rows of it cannot be read, or deletes others.
     """
     wanted = tuple(columns)
     footers = surveyed(read_footers, [(file, file_columns, wanted) for file, file_columns in files])
-    pinned = PinnedFiles(
+    for (file, _), footer in zip(files, footers, strict=True):
+        if footer is None:
+            called = file.address if root is None else f"below {root}"
+            message = f"{place}: the file {called} cannot be read as a Parquet file"
+            raise UsageError(message)
+    return PinnedFiles(
         files=tuple(file for file, _ in files),
         footers=tuple(_within_memory(footers)),
         root=root,
         n_columns=len(wanted),
-        kept=tuple(kept) if kept is not None else (None,) * len(files),
+        kept=_kept_rows(footers, deletes or (None,) * len(files), f"{place}: {root}"),
     )
-    for file, footer in zip(pinned.files, footers, strict=True):
-        if footer is None:
-            message = f"{place}: the file {pinned.called(file)} cannot be read as a Parquet file"
-            raise UsageError(message)
-    return pinned
+
+
+def _kept_rows(
+    footers: Sequence[Footer | None], deletes: Sequence[Deletes | None], place: str
+) -> tuple[pa.BooleanArray | None, ...]:
+    """Return which rows of each file its table still has; None where it has all that enter anything."""
+
+    def kept(footer: Footer | None, of: Deletes | None) -> pa.BooleanArray | None:
+        n_rows = sum(group.n_rows for group in footer.row_groups) if footer is not None else 0
+        return number_array(of.kept(n_rows).view(np.uint8)).cast(pa.bool_()) if of and n_rows else None
+
+    try:
+        with ThreadPoolExecutor(_READERS) as pool:
+            return tuple(pool.map(kept, footers, deletes))
+    except (ValueError, OSError, pa.ArrowException):
+        message = (
+            f"{place}: what deletes rows of a file is gone, damaged, or of other rows: name a later version "
+            "or snapshot, or none, and keep files as long as releases need them"
+        )
+        raise UsageError(message) from None
 
 
 def with_added_columns(pinned: PinnedFiles, columns: Sequence[str], unit: str | None) -> PinnedFiles:
@@ -402,15 +425,9 @@ def _row_groups(pinned: PinnedFiles) -> Iterator[RowGroups]:
                 n_rows=group.n_rows,
                 columns=footer.columns,
                 metadata=footer.metadata,
-                kept=None if kept is None else _kept(kept, first, group.n_rows),
+                kept=None if kept is None else kept.slice(first, group.n_rows),
             )
             first += group.n_rows
-
-
-def _kept(kept: pa.BooleanArray, first: int, n_rows: int) -> pa.BooleanArray:
-    """Return which of some rows are kept: what says nothing of the last ones keeps them."""
-    part = kept.slice(first, n_rows)
-    return pa.concat_arrays([part, pa.repeat(True, n_rows - len(part))])  # noqa: FBT003 - a value
 
 
 def _splits(kind: str, groups: Iterable[RowGroups], enough: int) -> Iterator[Split]:
