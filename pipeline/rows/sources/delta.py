@@ -99,9 +99,8 @@ def _refuse_features(table: Any, address: str) -> None:
     """Refuse what would make the rows of listed files other than the table's."""
     protocol = table.protocol()
     features = set(protocol.reader_features or ())
-    mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     unknown = sorted(features - _UNDERSTOOD)
-    if mapping not in _MAPPINGS:
+    if _mapping(table) not in _MAPPINGS:
         unknown.append("columnMapping")
     if unknown or protocol.min_reader_version > 3:
         named = ", ".join(unknown) or f"reader version {protocol.min_reader_version}"
@@ -112,9 +111,17 @@ def _refuse_features(table: Any, address: str) -> None:
         raise UsageError(message[:500])
 
 
+def _mapping(table: Any) -> str:
+    """Return how columns are found in files; the protocol decides whether what a table says of it counts."""
+    protocol = table.protocol()
+    if protocol.min_reader_version != 2 and "columnMapping" not in (protocol.reader_features or ()):
+        return "none"
+    return str(table.metadata().configuration.get("delta.columnMapping.mode", "none"))
+
+
 def _columns(table: Any, address: str) -> tuple[table_files.TableColumn, ...]:
     """Return the table's columns, and how its files call them: by names of their own, or by ids."""
-    mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+    mapping = _mapping(table)
     columns = []
     for field in pa.schema(table.schema().to_arrow()):
         of = field.metadata or {}

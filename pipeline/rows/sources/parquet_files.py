@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from suffice.arrays import number_array
@@ -25,6 +26,8 @@ from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
     from suffice.pipeline.rows.sources.deletion_vectors import Deletes
@@ -102,13 +105,15 @@ class RowGroups:
     dictionaries : tuple of str
         Text columns that are worth reading as dictionaries, by the file's names: stored as such.
     n_rows : int
-        Physical rows in them.
+        Rows in them that are not deleted by their places.
     columns : FileColumns
         How its columns become the source's.
     metadata : Kept
         Its footer, where this process has read it.
     kept : pyarrow.BooleanArray or None
         Which of the rows the table still has; None where it has all of them.
+    values : RowDeletes or None
+        Which rows its table no longer has because of their values.
     """
 
     file: PinnedFile
@@ -119,6 +124,25 @@ class RowGroups:
     columns: FileColumns = AS_STORED
     metadata: Kept = Kept()
     kept: pa.BooleanArray | None = None
+    values: RowDeletes | None = None
+
+
+class RowFilter(Protocol):
+    """Tells of rows of a file which of them its table still has."""
+
+    @property
+    def stored(self) -> list[str]:
+        """The file's columns that are looked at."""
+
+    def kept(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Return which rows of a batch are kept, shape (n_rows,)."""
+
+
+class RowDeletes(Protocol):
+    """What deletes rows of a file by their values: exact data that travel."""
+
+    def opened(self, stored: pa.Schema) -> RowFilter:
+        """Return the filter of a file's rows, given the file's columns."""
 
 
 def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
@@ -133,17 +157,41 @@ def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Ite
     n_rows = 0
     try:
         with opened(piece.file) as stored:
-            for batch in _batches(stored, piece, columns, block_rows):
+            rows = None if piece.values is None else _filter(stored, piece, piece.values)
+            names = piece.columns.stored(columns)
+            beside = [name for name in rows.stored if name not in names] if rows else []
+            for batch in _batches(stored, piece, [*names, *beside], block_rows):
                 kept = None if piece.kept is None else piece.kept.slice(n_rows, batch.num_rows)
                 n_rows += batch.num_rows
-                yield piece.columns.batch(batch if kept is None else batch.filter(kept), columns)
-    except (pa.ArrowException, OSError):
+                if rows is not None:
+                    left = _as_booleans(rows.kept(batch))
+                    kept = left if kept is None else pc.and_(kept, left)
+                left_over = batch.select(names) if beside and names else batch
+                yield piece.columns.batch(left_over if kept is None else left_over.filter(kept), columns)
+    except (pa.ArrowException, OSError, _MalformedError):
         # Arrow's texts may quote what it failed to read.
         check_file(piece.file, piece.called)
         raise _failure(piece.called, _DAMAGED) from None
     check_file(piece.file, piece.called)
-    if n_rows != piece.n_rows:
+    if n_rows != (piece.n_rows if piece.kept is None else len(piece.kept)):
         raise _failure(piece.called, _DAMAGED)
+
+
+class _MalformedError(Exception):
+    """What deletes rows is not what it has to be."""
+
+
+def _filter(stored: BinaryIO, piece: RowGroups, values: RowDeletes) -> RowFilter:
+    with pq.ParquetFile(stored, metadata=piece.metadata.value) as file:
+        schema = file.schema_arrow
+    try:
+        return values.opened(schema)
+    except ValueError:  # Arrow's errors are some, too
+        raise _MalformedError from None
+
+
+def _as_booleans(mask: NDArray[np.bool_]) -> pa.BooleanArray:
+    return number_array(mask.view(np.uint8)).cast(pa.bool_())
 
 
 def check_file(file: PinnedFile, called: str) -> None:
@@ -163,13 +211,12 @@ def check_file(file: PinnedFile, called: str) -> None:
 
 
 def _batches(
-    stored: BinaryIO, piece: RowGroups, columns: Sequence[str], block_rows: int
+    stored: BinaryIO, piece: RowGroups, names: list[str], block_rows: int
 ) -> Iterator[pa.RecordBatch]:
     fetched = stored if isinstance(stored, ObjectFile) else None
     if fetched is not None and piece.file.size <= _SMALL_BYTES:
         fetched.fetch([(0, piece.file.size)])
         fetched = None
-    names = piece.columns.stored(columns)
     with pq.ParquetFile(
         stored,
         metadata=piece.metadata.value,
@@ -241,6 +288,8 @@ class PinnedFiles:
         Columns that the spec reads.
     kept : tuple of (pyarrow.BooleanArray or None)
         Of each file, which of its rows its table still has; None where it has all of them.
+    values : tuple of (RowDeletes or None)
+        Of each file, what deletes rows by their values.
     """
 
     files: tuple[PinnedFile, ...]
@@ -248,6 +297,7 @@ class PinnedFiles:
     root: str | None
     n_columns: int
     kept: tuple[pa.BooleanArray | None, ...]
+    values: tuple[RowDeletes | None, ...]
 
     def called(self, file: PinnedFile) -> str:
         """Return what messages call a file."""
@@ -261,6 +311,7 @@ def pin_files(
     place: str,
     root: str | None = None,
     deletes: Sequence[Deletes | None] | None = None,
+    values: Sequence[RowDeletes | None] | None = None,
 ) -> PinnedFiles:
     """Read the footers of files that were listed.
 
@@ -276,6 +327,8 @@ def pin_files(
         What messages name in place of a file, where paths hold values; files are named otherwise.
     deletes : sequence, optional
         Of each file, which of its rows its table no longer has; None where it has all of them.
+    values : sequence, optional
+        Of each file, what deletes rows by their values; it is read with them.
 
     Raises
     ------
@@ -295,6 +348,7 @@ def pin_files(
         root=root,
         n_columns=len(wanted),
         kept=_kept_rows(footers, deletes or (None,) * len(files), f"{place}: {root}"),
+        values=tuple(values or (None,) * len(files)),
     )
 
 
@@ -305,7 +359,7 @@ def _kept_rows(
 
     def kept(footer: Footer | None, of: Deletes | None) -> pa.BooleanArray | None:
         n_rows = sum(group.n_rows for group in footer.row_groups) if footer is not None else 0
-        return number_array(of.kept(n_rows).view(np.uint8)).cast(pa.bool_()) if of and n_rows else None
+        return _as_booleans(of.kept(n_rows)) if of and n_rows else None
 
     try:
         with ThreadPoolExecutor(_READERS) as pool:
@@ -348,6 +402,7 @@ def with_added_columns(pinned: PinnedFiles, columns: Sequence[str], unit: str | 
         root=pinned.root,
         n_columns=pinned.n_columns,
         kept=pinned.kept,
+        values=pinned.values,
     )
 
 
@@ -414,18 +469,22 @@ def _within_memory(footers: Iterable[Footer | None]) -> Iterator[Footer]:
 
 
 def _row_groups(pinned: PinnedFiles) -> Iterator[RowGroups]:
-    for file, footer, kept in zip(pinned.files, pinned.footers, pinned.kept, strict=True):
+    for file, footer, kept, values in zip(
+        pinned.files, pinned.footers, pinned.kept, pinned.values, strict=True
+    ):
         first = 0
         for number, group in enumerate(footer.row_groups):
+            of_group = None if kept is None else kept.slice(first, group.n_rows)
             yield RowGroups(
                 file=file,
                 called=pinned.called(file),
                 row_groups=(number,),
                 dictionaries=group.dictionaries,
-                n_rows=group.n_rows,
+                n_rows=group.n_rows if of_group is None else of_group.true_count,
                 columns=footer.columns,
                 metadata=footer.metadata,
-                kept=None if kept is None else kept.slice(first, group.n_rows),
+                kept=of_group,
+                values=values,
             )
             first += group.n_rows
 
@@ -463,4 +522,5 @@ def _piece(groups: Sequence[RowGroups]) -> RowGroups:
         columns=first.columns,
         metadata=first.metadata,
         kept=pa.concat_arrays(kept) if kept else None,
+        values=first.values,
     )

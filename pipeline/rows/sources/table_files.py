@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
     from suffice.pipeline.rows.sources.deletion_vectors import Deletes
+    from suffice.pipeline.rows.sources.parquet_files import RowDeletes
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 _FIELD_ID = b"PARQUET:field_id"
+_BLOCK_ROWS = 1 << 16
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
@@ -124,6 +126,8 @@ class ListedFile:
         How its columns become the table's.
     deletes : Deletes or None
         Which of its rows the table no longer has; None where it has all of them.
+    values : RowDeletes or None
+        What deletes rows of it by their values.
     deleting : tuple of PinnedFile
         The files that say so.
     """
@@ -131,6 +135,7 @@ class ListedFile:
     address: str
     columns: TableColumns
     deletes: Deletes | None = None
+    values: RowDeletes | None = None
     deleting: tuple[PinnedFile, ...] = ()
 
 
@@ -197,12 +202,24 @@ def pin_table(
         place=f"source.{kind}",
         root=address,
         deletes=[file.deletes for file in ordered],
+        values=[file.values for file in ordered],
     )
     deleting = {file.address: file for of in ordered for file in of.deleting}
     schema = pa.schema([(column.name, column.type) for column in columns])
+    columns_read = spec_columns(spec)[:1]
+
+    def count_rows() -> int:
+        pieces = (piece for split in parquet_files.file_splits(kind, pinned) for piece in split.pieces)
+        return sum(
+            batch.num_rows
+            for piece in pieces
+            for batch in parquet_files.read_piece(piece, columns_read, _BLOCK_ROWS)
+        )
+
     return Pin(
         kind=kind,
         public={"kind": kind, "address": address},
+        count_rows=count_rows if any(file.values for file in ordered) else None,
         private=PinnedTable(
             files=pinned,
             deleting=tuple(deleting[path] for path in sorted(deleting)),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import random
 import shutil
 import struct
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.rows.sources.deletion_vectors import from_base85, kept_rows, vectors_of
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from support.deletion_vectors import delete_rows, in_file, in_z85, inline, vector_of
 from support.hostile import categorical, normal
 
@@ -118,9 +121,9 @@ def spec_of(source: dict[str, Any], **parts: Any) -> Spec:
     )
 
 
-def totals(spec: Spec, cluster: Cluster) -> dict[str, list[Any]]:
-    with closing(sources.pin(spec)) as pin:
-        sums = exact_sums(chunk_job(spec, "all"), sources.splits(pin), cluster).open_totals()
+def totals(spec: Spec, cluster: Cluster, window: str = ALL) -> dict[str, list[Any]]:
+    with closing(sources.pin(spec, window)) as pin:
+        sums = exact_sums(chunk_job(spec, window), sources.splits(pin), cluster).open_totals()
         sources.check(pin)
     return {name: values.tolist() for name, values in to_python(sums).items()}
 
@@ -242,6 +245,67 @@ def test_vectors_of_other_partitions_are_not_read(tmp_path: Path, threads: Clust
 
 
 DAMAGES = 1_000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_of_windows_are_those_of_plain_files(tmp_path: Path, threads: Cluster, seed: int) -> None:
+    """Of partitions by days, one of them without a date, whose rows random vectors delete."""
+    rng = random.Random(seed)  # noqa: S311 - chosen rows
+    first = dt.date(2012, 2, 27)
+    dates = [first + dt.timedelta(days=day) for day in range(5)] + [dt.date(2012, 12, 31), dt.date.max, None]
+    root = tmp_path / "table"
+    left = []
+    configuration = {**DELETABLE, **rng.choice([{}, {"delta.columnMapping.mode": "name"}])}
+    for number in range(3):
+        rows = pa.table(
+            {
+                "x": pa.array([rng.choice([rng.uniform(0, 100), None]) for _ in range(200)], pa.float64()),
+                "kind": pa.array([rng.choice(["a", "b", None]) for _ in range(200)], pa.string()),
+                "day": pa.array([rng.choice(dates) for _ in range(200)], pa.date32()),
+            }
+        )
+        write_deltalake(root, rows, partition_by=["day"], configuration=configuration, mode="append")
+        log = (root / "_delta_log" / f"{number:020}.json").read_text().splitlines()
+        for add in (entry["add"] for entry in map(json.loads, log) if "add" in entry):
+            day = next(iter(add["partitionValues"].values()))
+            of_file = rows.filter(pa.array([str(each) == str(day) for each in rows["day"].to_pylist()]))
+            left.append((add["path"], of_file))
+    vectors = {}
+    for place, (path, rows) in enumerate(left):
+        deleted = sorted(rng.sample(range(rows.num_rows), rng.randrange(rows.num_rows)))
+        if deleted:
+            make = rng.choice([inline, partial(in_file, root)])
+            vectors[path] = make(vector_of(deleted, runs=rng.random() < 0.5), len(deleted))
+            keep = np.ones(rows.num_rows, bool)
+            keep[deleted] = False
+            left[place] = path, rows.filter(pa.array(keep))
+    delete_rows(root, 3, vectors)
+    (tmp_path / "plain").mkdir()
+    pq.write_table(pa.concat_tables([rows for _, rows in left]), tmp_path / "plain" / "rows.parquet")
+    for every, windows in {
+        "day": ["2012-02-27", "2012-02-29", "2012-03-01", "2012-12-31", "9999-12-31", "2012-03-09"],
+        "month": ["2012-02", "2012-03", "2012-12"],
+        "year": ["2012", "9999"],
+    }.items():
+        for window in windows:
+            parts = {"window": {"column": "day", "every": every}, "groups": {}}
+            found, expected = (
+                totals(spec_of(source, **parts), threads, window)
+                for source in ({"delta": str(root)}, {"parquet": str(tmp_path / "plain")})
+            )
+            assert found == expected, window
+
+
+def test_a_public_number_counts_the_rows_that_are_left(table: Path) -> None:
+    delete_rows(table, 2, {"city=Oslo": in_file(table, vector_of([1, 2, N_ROWS - 1]), 3)})
+    spec = spec_of(
+        {"delta": str(table)},
+        groups={},
+        privacy={"epsilon": "1", "neighboring": "replace_one"},
+        statistics={"x": normal("x", "0", "1", nulls={"value": "0"})},
+    )
+    with closing(sources.pin(spec)) as pin:
+        assert sources.row_count(pin, sources.splits(pin)) == 2 * N_ROWS - 3
 
 
 @pytest.mark.slow

@@ -152,7 +152,6 @@ def test_a_version_that_never_was_is_refused(table: Path) -> None:
     ("configuration", "feature"),
     [
         ({"delta.columnMapping.mode": "shape"}, "columnMapping"),
-        ({"delta.columnMapping.mode": "name"}, "columnMapping"),
         ({}, "rowsOfTomorrow"),
     ],
 )
@@ -285,6 +284,15 @@ def spec_without_days(root: Path, **source: Any) -> Spec:
 
 def _folder(city: str | None) -> str:
     return "__HIVE_DEFAULT_PARTITION__" if city is None else quote(quote(city, safe=""), safe="")
+
+
+def test_a_mapping_that_the_protocol_does_not_have_maps_nothing(tmp_path: Path) -> None:
+    """Deltalake writes such tables where deletion is allowed, too, and calls columns by their own names."""
+    root = tmp_path / "table"
+    mapped = {"delta.columnMapping.mode": "name", **DELETABLE}
+    write_deltalake(root, ROWS, partition_by=["day"], configuration=mapped)
+    assert "columnMapping" not in DeltaTable(root).protocol().reader_features
+    assert rows_read(pin(spec_of(root), "2013-01"), "x", "city") == [(1.0, "a b/%=ü"), (2.0, "b")]
 
 
 def _declare(entry: Path, configuration: dict[str, str], feature: str) -> None:
