@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 
-class DeleteManifest(ManifestWriterV2):
+class DeleteManifest(ManifestWriterV2):  # type: ignore[misc]  # pyiceberg has no types
     """Writes manifests of delete files."""
 
     def content(self) -> ManifestContent:

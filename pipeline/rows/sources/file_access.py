@@ -216,14 +216,8 @@ def files_of_window(root: str, names: Sequence[str], kind: str = "parquet") -> l
         os.scandir(root).close()  # raises where it is not there
         if kind == "parquet":
             refuse_delta_table(root)
-        begin = glob.escape(root)
-        named = {path for name in names for path in glob.iglob(f"{begin}/{name}")}  # noqa: PTH207 - as above
-        below = {
-            os.path.join(path, name)  # noqa: PTH118 - no Path object per file
-            for path in named
-            if os.path.isdir(path)  # noqa: PTH112 - as above
-            for name in os.listdir(path)  # noqa: PTH208 - as above
-        }
+        named = {path for name in names for path in _named(root, name.split("/"))}
+        below = {f"{path}/{name}" for path in named for name in _entries(path)}
         paths = [
             path
             for path in sorted(named | below)
@@ -236,6 +230,28 @@ def files_of_window(root: str, names: Sequence[str], kind: str = "parquet") -> l
             f"source.{kind}: {root} cannot be listed: it is not there, or access to it or below it is denied"
         )
         raise UsageError(message) from None
+
+
+def _named(folder: str, parts: Sequence[str]) -> Iterator[str]:
+    """Give the paths of a name below a folder; unlike `glob`, not in silence where one cannot be listed."""
+    first, *rest = parts
+    if glob.has_magic(first):
+        held = [name for name in _entries(folder) if name[0] != "." and fnmatch.fnmatchcase(name, first)]
+    else:
+        held = [first] if os.path.lexists(f"{folder}/{first}") else []
+    for name in held:
+        path = f"{folder}/{name}"
+        if rest:
+            yield from _named(path, rest)
+        else:
+            yield path
+
+
+def _entries(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - no Path object per file
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _objects_of_window(root: str, names: Sequence[str], kind: str) -> list[PinnedFile]:

@@ -26,8 +26,10 @@ from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.rows.sources.deletion_vectors import from_base85, kept_rows, vectors_of
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import ALL
+from support.buckets import variables
 from support.deletion_vectors import delete_rows, in_file, in_z85, inline, vector_of
 from support.hostile import categorical, normal
+from support.source_makers import upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -200,6 +202,19 @@ def test_a_checkpoint_describes_vectors_too(table: Path, form: str) -> None:
         vectors_of(str(table), 1, paths)
     with pytest.raises(ValueError, match="malformed"):
         vectors_of(str(table), 3, [*paths, "city=Oslo/other.parquet"])
+
+
+def test_vectors_in_a_bucket(
+    table: Path, threads: Cluster, s3_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables(s3_url).items():
+        monkeypatch.setenv(name, value)
+    deleted = np.arange(0, N_ROWS, 3)
+    delete_rows(
+        table, 2, {"city=Oslo": in_file(table, vector_of(deleted.tolist()), len(deleted), prefix="a")}
+    )
+    found = totals(spec_of({"delta": upload(table.parent, table)}), threads)
+    assert found == totals(spec_of({"delta": str(table)}), threads)
 
 
 def test_a_vectors_file_is_part_of_the_pin(table: Path) -> None:
