@@ -322,7 +322,8 @@ def _listed(
     address: str, names: Sequence[str] | None, *, may_be_empty: bool, is_plain: bool
 ) -> Sequence[str]:
     if names is not None:
-        paths: Sequence[str] = [file.address for file in file_access.files_of_window(address, names, KIND)]
+        files = file_access.files_of_window(address, names, KIND, may_be_empty=may_be_empty)
+        paths: Sequence[str] = [file.address for file in files]
     elif is_url(address):
         objects = file_access.list_objects(address, KIND, may_be_empty=may_be_empty)
         paths = [file.address for file in objects]

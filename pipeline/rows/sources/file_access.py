@@ -192,7 +192,9 @@ def _pinned(prefix: str, kind: str, *, recursive: bool, pattern: str | None = No
     ]
 
 
-def files_of_window(root: str, names: Sequence[str], kind: str = "parquet") -> list[PinnedFile]:
+def files_of_window(
+    root: str, names: Sequence[str], kind: str = "parquet", *, may_be_empty: bool = False
+) -> list[PinnedFile]:
     """Return the files that a window's names name, in order of their addresses.
 
     Parameters
@@ -204,6 +206,8 @@ def files_of_window(root: str, names: Sequence[str], kind: str = "parquet") -> l
         there has no rows: which files there are follows from records.
     kind : str
         The kind of source.
+    may_be_empty : bool
+        Whether a bucket's prefix need have no object: nothing else shows that it is there.
 
     Raises
     ------
@@ -212,7 +216,7 @@ def files_of_window(root: str, names: Sequence[str], kind: str = "parquet") -> l
     """
     try:
         if is_url(root):
-            return _objects_of_window(root, names, kind)
+            return _objects_of_window(root, names, kind, may_be_empty=may_be_empty)
         os.scandir(root).close()  # raises where it is not there
         if kind == "parquet":
             refuse_delta_table(root)
@@ -254,7 +258,7 @@ def _entries(folder: str) -> list[str]:
         return []
 
 
-def _objects_of_window(root: str, names: Sequence[str], kind: str) -> list[PinnedFile]:
+def _objects_of_window(root: str, names: Sequence[str], kind: str, *, may_be_empty: bool) -> list[PinnedFile]:
     prefixes = {_fixed_prefix(root, name, kind) for name in names}
     listed = {
         address: PinnedFile(address=address, size=size, version=version)
@@ -262,7 +266,8 @@ def _objects_of_window(root: str, names: Sequence[str], kind: str) -> list[Pinne
         for address, size, version in objects_below(prefix, recursive=True)
         if is_of_window(root, names, address, kind)
     }
-    if not listed and not prefixes_below(root) and next(objects_below(root, recursive=False), None) is None:
+    is_there = bool(listed) or may_be_empty or bool(prefixes_below(root))
+    if not is_there and next(objects_below(root, recursive=False), None) is None:
         message = "nothing is there"
         raise OSError(message)
     return [listed[address] for address in sorted(listed)]

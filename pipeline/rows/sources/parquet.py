@@ -405,7 +405,8 @@ def listed_files(
         As `pin`.
     """
     if names is not None:
-        return [(file, AS_STORED) for file in file_access.files_of_window(address, names)]
+        files = file_access.files_of_window(address, names, may_be_empty=is_contracted)
+        return [(file, AS_STORED) for file in files]
     if hive:
         return _in_folders(address, hive, wanted, is_contracted=is_contracted)
     return [(file, AS_STORED) for file in _listed(address, may_be_empty=is_contracted)]

@@ -196,7 +196,7 @@ def test_files_of_other_days_are_not_even_looked_at(tmp_path: Path, pattern: str
             assert sources.splits(pin) == ()
 
 
-def windowed(root: Path, pattern: str | None, every: str, **parts: Any) -> Spec:
+def windowed(root: Path | str, pattern: str | None, every: str, **parts: Any) -> Spec:
     window = {"column": "day", "every": every, **parts}
     if pattern is not None:
         window["files_by_window"] = pattern
@@ -364,9 +364,13 @@ def test_names_of_objects(s3_url: str, tmp_path: Path, monkeypatch: pytest.Monke
         "other/{yyyy}": [],
     }.items():
         for place in (root, str(local)):
-            spec = windowed(place, pattern, "day")  # type: ignore[arg-type]
+            spec = windowed(place, pattern, "day")
             with closing(sources.pin(spec, "2013-02-28")) as pin:
                 found = [file.address.removeprefix(f"{place}/") for file in pin.private.files.files]
             assert found == expected, (pattern, place)
+    spec = windowed(f"{root}-none", "{yyyy}", "day")
     with pytest.raises(UsageError, match="cannot be listed"):
-        sources.pin(windowed(f"{root}-none", "{yyyy}", "day"), "2013-02-28")  # type: ignore[arg-type]
+        sources.pin(spec, "2013-02-28")
+    contract = proposed_contract(spec, {"day": ColumnFamily.DATE, "x": ColumnFamily.FLOATING})
+    with closing(sources.pin(spec, "2013-02-28", contract)) as pin:
+        assert sources.splits(pin) == (), "by a contract a prefix without an object is an empty one"
