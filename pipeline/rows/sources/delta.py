@@ -154,13 +154,13 @@ def _listed(
         for name in partitions
     }
     of_window = values.get(spec.window.column) if spec.window is not None and days is not None else None
-    needed = {
-        path: number
+    needed = [
+        (number, path)
         for number, path in enumerate(actions["path"].to_pylist())
         if of_window is None or days is None or _may_hold(of_window[number], days)
-    }
-    vectors = _deletion_vectors(table, address, needed)
-    for path, number in needed.items():
+    ]
+    vectors = _deletion_vectors(table, address, {path for _, path in needed})
+    for number, path in needed:
         constants = tuple((name, values[name][number]) for name in partitions)
         vector = vectors.get(path)
         yield table_files.ListedFile(
