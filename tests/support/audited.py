@@ -67,7 +67,7 @@ SPECS: dict[str, dict[str, Any]] = {
     ),
     "windows": changed(window={"column": "day", "every": "month"}),
     "windows by names of files": changed(
-        window={"column": "day", "every": "month", "files_by_window": "{yyyy}/{mm}/{dd}"}
+        window={"column": "day", "every": "month", "files_by_window": "{yyyy}/{mm}"}
     ),
     "windows of a zone": changed(
         window={"column": "day", "every": "week", "time_zone": "America/New_York"},

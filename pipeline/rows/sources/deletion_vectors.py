@@ -241,18 +241,13 @@ def described(root: str, entry: object) -> DeletionVector:
     ValueError, OSError
         Where it is malformed, or its file is not there or lies elsewhere.
     """
-    match entry:
-        case {
-            "storageType": kind,
-            "pathOrInlineDv": str(text),
-            "sizeInBytes": int(size),
-            "cardinality": int(n),
-        }:
-            offset = entry.get("offset")
-        case _:
-            offset, kind, text, size, n = -1, "", "", 0, 0
-    offset = 1 if offset is None else offset
-    _require(isinstance(offset, int) and min(offset, size, n) >= 0)
+    stated: dict[str, Any] = entry if isinstance(entry, dict) else {}
+    kind, text = stated.get("storageType"), stated.get("pathOrInlineDv")
+    numbers = [stated.get("sizeInBytes"), stated.get("cardinality"), stated.get("offset") or 1]
+    if not isinstance(text, str) or not all(isinstance(each, int) and each >= 0 for each in numbers):
+        message = "the deletion vector is not described"
+        raise ValueError(message)
+    size, n, offset = (int(each) for each in numbers if each is not None)
     if kind == "i":
         return DeletionVector(inline=from_base85(text), file=None, offset=0, size=size, n_deleted=n)
     if kind == "u":

@@ -183,7 +183,10 @@ class _ValueList:
     def _indices(self, name: str, column: pa.Array) -> NDArray[np.int64]:
         """Return a column's places among a delete file's values, their number where it is none of them."""
         places = pc.index_in(column, value_set=self._sets[name], skip_nulls=False)
-        return pc.fill_null(places, len(self._sets[name])).to_numpy(zero_copy_only=False).astype(np.int64)
+        found: NDArray[np.int64] = (
+            pc.fill_null(places, len(self._sets[name])).to_numpy(zero_copy_only=False).astype(np.int64)
+        )
+        return found
 
     def holds(self, arrays: Mapping[str, pa.Array]) -> NDArray[np.bool_]:
         """Tell of each row whether all its values stand together in a row of the delete file."""

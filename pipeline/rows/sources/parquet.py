@@ -317,7 +317,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     files = parquet_files.pin_files(listed, columns, place=_PLACE, root=address if hive else None)
     if not is_contracted:
         unit = spec.privacy.column_unit
-        files = parquet_files.with_added_columns(files, columns, unit and unit.column)
+        files = parquet_files.with_added_columns(files, columns, None if unit is None else unit.column)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},
