@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 import random
 import shutil
@@ -18,7 +19,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap
 
-from suffice.errors import StageFailedError, SufficeError, UsageError
+from suffice.errors import InputNotVerifiedError, StageFailedError, SufficeError, UsageError
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
@@ -235,6 +236,19 @@ def test_a_vectors_file_is_part_of_the_pin(table: Path) -> None:
         sources.pin(spec_of({"delta": str(table)}))
 
 
+def test_an_owners_checksums_name_the_files_of_vectors(table: Path, tmp_path: Path) -> None:
+    delete_rows(table, 2, {"city=Oslo": in_file(table, vector_of([1, 2]), 2)})
+    files = [*table.rglob("*.parquet"), *table.glob("*.bin")]
+    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file}\n" for file in files]
+    listed = tmp_path / "checksums"
+    with closing(sources.pin(spec_of({"delta": str(table)}))) as pin:
+        listed.write_text("".join(lines))
+        sources.verify(pin, str(listed))
+        listed.write_text("".join(lines[:-1]))
+        with pytest.raises(InputNotVerifiedError):
+            sources.verify(pin, str(listed))
+
+
 def test_vectors_of_other_partitions_are_not_read(tmp_path: Path, threads: Cluster) -> None:
     """A window reads the vectors of its own files: another's may be gone."""
     days = [f"2013-01-0{day}" for day in (1, 2)]
@@ -289,8 +303,10 @@ def test_sums_of_windows_are_those_of_plain_files(tmp_path: Path, threads: Clust
     for place, (path, rows) in enumerate(left):
         deleted = sorted(rng.sample(range(rows.num_rows), rng.randrange(rows.num_rows)))
         if deleted:
-            make = rng.choice([inline, partial(in_file, root)])
-            vectors[path] = make(vector_of(deleted, runs=rng.random() < 0.5), len(deleted))
+            written = rng.random() < 0.5
+            vectors[path] = (partial(in_file, root) if written else inline)(
+                vector_of(deleted, runs=rng.random() < 0.5), len(deleted)
+            )
             keep = np.ones(rows.num_rows, bool)
             keep[deleted] = False
             left[place] = path, rows.filter(pa.array(keep))
