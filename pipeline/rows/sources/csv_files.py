@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources import delimited_lines, file_access
+from suffice.pipeline.rows.sources import delimited_lines, file_access, window_files
 from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.column_values import TEXT_TYPES, read_texts
 from suffice.pipeline.rows.sources.contract import (
@@ -276,7 +276,7 @@ def verify(pin: Pin, checksums: str) -> None:
     address = pin.public["address"]
     is_reached = partial(file_access.reaches, address, kind=KIND)
     if pinned.names is not None:
-        is_reached = partial(file_access.is_of_window, address, pinned.names, kind=KIND)
+        is_reached = partial(window_files.is_of_window, address, pinned.names, kind=KIND)
     require_listed(
         [file.address for file in _pinned_files(pin)],
         checksums,
@@ -322,7 +322,7 @@ def _listed(
     address: str, names: Sequence[str] | None, *, may_be_empty: bool, is_plain: bool
 ) -> Sequence[str]:
     if names is not None:
-        files = file_access.files_of_window(address, names, KIND, may_be_empty=may_be_empty)
+        files = window_files.files_of_window(address, names, KIND, may_be_empty=may_be_empty)
         paths: Sequence[str] = [file.address for file in files]
     elif is_url(address):
         objects = file_access.list_objects(address, KIND, may_be_empty=may_be_empty)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from suffice.arrays import number_array, text_array
 from suffice.errors import SchemaError, UsageError
-from suffice.pipeline.rows.sources import file_access, parquet_files
+from suffice.pipeline.rows.sources import file_access, parquet_files, window_files
 from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, exact_data, spec_columns
 from suffice.pipeline.rows.sources.contracted_columns import (
@@ -372,7 +372,7 @@ def verify(pin: Pin, checksums: str) -> None:
     address = pin.public["address"]
     is_reached = partial(_is_needed, address, pinned.wanted) if pinned.hive else None
     if pinned.names is not None:
-        is_reached = partial(file_access.is_of_window, address, pinned.names)
+        is_reached = partial(window_files.is_of_window, address, pinned.names)
     paths = [file.address for file in pinned.files.files]
     checked = partial(check, pin)
     require_listed(paths, checksums, check=checked, place=_PLACE, address=address, is_reached=is_reached)
@@ -405,7 +405,7 @@ def listed_files(
         As `pin`.
     """
     if names is not None:
-        files = file_access.files_of_window(address, names, may_be_empty=is_contracted)
+        files = window_files.files_of_window(address, names, may_be_empty=is_contracted)
         return [(file, AS_STORED) for file in files]
     if hive:
         return _in_folders(address, hive, wanted, is_contracted=is_contracted)
