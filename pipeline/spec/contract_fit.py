@@ -194,6 +194,13 @@ def _check_window(spec: Spec, contract: DataContract) -> None:
             f"states {stated[0]!r} in {stated[1]}, where a row could lie in another window"
         )
         raise SchemaError(message)
+    if spec.window.files_by_window != rule.files_by_window:
+        message = (
+            "window.files_by_window: the account's contract states "
+            f"{rule.files_by_window or 'none'}, the spec {spec.window.files_by_window or 'none'}: other rows "
+            "would be in a window"
+        )
+        raise SchemaError(message)
 
 
 def _check_source(spec: Spec, contract: DataContract) -> None:

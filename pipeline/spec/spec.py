@@ -317,6 +317,7 @@ def _validate(document: Document, directory: Path) -> Spec:
         raise spec_error(document, (), error, Spec) from None
     check_terms(document, spec)
     _check_expect(document, spec)
+    _check_files_by_window(document, spec)
     bound = {
         name: with_prior(document, name, each.under(spec.privacy.max_rows))
         for name, each in spec.statistics.items()
@@ -368,6 +369,22 @@ def _check_expect(document: Document, spec: Spec) -> None:
     if fields.ROW_FITS in spec.derived:
         rule = f"the derived column {fields.ROW_FITS!r} says which rows are counted"
         raise SpecError(document.location(("derived", fields.ROW_FITS)), rule, "call it otherwise")
+
+
+def _check_files_by_window(document: Document, spec: Spec) -> None:
+    """Check that names of files can tell their window: those of one folder, which state nothing else."""
+    if spec.window is None or spec.window.files_by_window is None:
+        return
+    root = getattr(spec.source, "csv", getattr(spec.source, "parquet", None))
+    rule = None
+    if root is None:
+        rule = f"a source of kind {spec.source.kind} has no files that its spec names"
+    elif any(sign in root for sign in "*?["):
+        rule = "the names are below one directory or URL: name it in source without *, ? and ["
+    elif getattr(spec.source, "hive", None):
+        rule = "folders KEY=VALUE state dates by source.hive: leave one of the two out"
+    if rule is not None:
+        raise SpecError(document.location(("window", "files_by_window")), rule)
 
 
 def _check_periods(document: Document, content: dict[str, Any]) -> None:

@@ -20,7 +20,8 @@ from pydantic import Field, PlainValidator, model_validator
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.terms.declaration.domains import period_end, period_label, period_labels, period_start
 from suffice.pipeline.terms.declaration.fields import Column, EveryField, SpecModel, Text
-from suffice.pipeline.terms.declaration.scalars import Duration, DurationField, read_duration
+from suffice.pipeline.terms.declaration.files_by_window import any_name, names_of, read_pattern
+from suffice.pipeline.terms.declaration.scalars import Duration, DurationField, read_duration, read_text
 from suffice.pipeline.terms.declaration.time_zones import UTC, TimeZone, day_start, window_grid
 
 LATEST_COMPLETE = "latest-complete"
@@ -106,6 +107,10 @@ def _amendments(value: object) -> tuple[Duration, ...]:
     return durations
 
 
+def _files(value: object) -> str:
+    return read_pattern(read_text(value))
+
+
 class Window(SpecModel):
     """Releases per period of a date column: ``--window 2013-01`` selects those rows.
 
@@ -118,6 +123,9 @@ class Window(SpecModel):
     time_zone : str
         Whose midnights divide windows: the column's instants are converted, and its dates and timestamps
         without a zone are taken as they are.
+    files_by_window : str or None
+        How names of the source's files state a day, a month or a year, as ``{yyyy}/{mm}/{dd}``: then a row is
+        in a window if its file's name shares a day with it, and its date lies in it.
     lag : Duration
         How long after its end a window counts as complete.
     first : str or None
@@ -130,6 +138,7 @@ class Window(SpecModel):
     column: Column
     every: EveryField
     time_zone: TimeZone = UTC
+    files_by_window: Annotated[str, PlainValidator(_files)] | None = None
     lag: DurationField = Field(default=Duration(), exclude=True)
     first: Text | None = Field(default=None, exclude=True)
     amend: Annotated[tuple[Duration, ...], PlainValidator(_amendments)] = Field(default=(), exclude=True)
@@ -144,6 +153,17 @@ class Window(SpecModel):
     def grid(self) -> str:
         """The window grid, ``column:every:time_zone``."""
         return window_grid(self.column, self.every, self.time_zone)
+
+    def file_names(self, window: str) -> tuple[str, ...] | None:
+        """Return what files of a window, or of ``all``, are called below their source's address.
+
+        In them ``*`` stands for any signs, and ``[0-9]`` for a digit. None where names say nothing.
+        """
+        if self.files_by_window is None:
+            return None
+        if window == ALL:
+            return (any_name(self.files_by_window),)
+        return names_of(self.files_by_window, period_start(window, self.every), self.every)
 
 
 class Windowed(Protocol):

@@ -110,6 +110,7 @@ SCALARS: dict[str, Schema] = {
     "_count_clipped": COUNT_CLIPPED,
     "_domain": DOMAIN,
     "_groups": {"type": "object", "additionalProperties": DOMAIN},
+    "_files": {"type": "string", "maxLength": 255},
     "_columns": {"type": "array", "items": TEXT, "minItems": 1},
     "_amendments": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": 99},
     "_unit": {"oneOf": [{"const": "row"}, {"$ref": "#/$defs/unit"}]},

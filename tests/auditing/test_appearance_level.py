@@ -76,5 +76,5 @@ def test_without_a_contract_types_of_single_files_decide_statuses(tmp_path: Path
     """Fault 3: what is found there is what a contract mends."""
     with running(load_spec(SPECS["rows in parquet"]), tmp_path, contracted=False) as (runner, maker):
         found = try_pairs(runner, maker, 1, first_only=False)[1]
-    assert {each.check for each in found} == {"status"}
+    assert {each.check for each in found} == {"status", "text"}
     assert len(found) >= 3

@@ -66,6 +66,9 @@ SPECS: dict[str, dict[str, Any]] = {
         groups={"origin": ["EWR", "JFK"], "month": {"range": [1, 3]}},
     ),
     "windows": changed(window={"column": "day", "every": "month"}),
+    "windows by names of files": changed(
+        window={"column": "day", "every": "month", "files_by_window": "{yyyy}/{mm}"}
+    ),
     "windows of a zone": changed(
         window={"column": "day", "every": "week", "time_zone": "America/New_York"},
         derived={"hour": {"column": "at", "part": "hour", "time_zone": "Europe/Berlin"}},

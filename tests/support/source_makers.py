@@ -269,7 +269,7 @@ def _keys(directory: Path) -> list[str]:
     return sorted(entry["path"] for page in list_objects(_bucket(), _prefix(directory)) for entry in page)
 
 
-def _upload(directory: Path, root: Path) -> str:
+def upload(directory: Path, root: Path) -> str:
     """Put the files of a directory below the prefix that stands for it, in place of what is there."""
     for key in _keys(directory):
         delete(_bucket(), key)
@@ -286,7 +286,7 @@ def _write_objects(
     local = directory / "uploaded"
     local.mkdir(exist_ok=True)
     entry = write(local, table)
-    return {**entry, kind: _upload(directory, Path(entry[kind]))}
+    return {**entry, kind: upload(directory, Path(entry[kind]))}
 
 
 def _bucket_files(directory: Path) -> list[BucketFile]:

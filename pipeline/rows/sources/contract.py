@@ -216,10 +216,13 @@ class PartSchema:
         What messages call it, as a file's path.
     columns : pyarrow.Schema
         Names and types.
+    absent : tuple of str
+        Columns of the source that the part lacks: of type null here, and null in all its rows.
     """
 
     part: str
     columns: pa.Schema = field(repr=False)
+    absent: tuple[str, ...] = ()
 
 
 class Source(Protocol):

@@ -171,12 +171,31 @@ class Footer:
         How the file's columns become the source's.
     metadata : Kept
         The footer itself, which holds the least and the largest value of columns: it never travels.
+    absent : tuple of str
+        Columns that other files of the source hold and this one does not: they are null in it.
     """
 
     schema: pa.Schema
     row_groups: tuple[RowGroup, ...]
     columns: FileColumns
     metadata: Kept
+    absent: tuple[str, ...] = ()
+
+    def lacking(self, names: Sequence[str]) -> Footer:
+        """Return the same, with columns that the file does not hold, null in all its rows."""
+        constants = tuple((name, null_scalar(pa.null())) for name in names)
+        fields = [pa.field(name, pa.null()) for name in names]
+        return Footer(
+            schema=pa.schema([*self.schema, *fields]),
+            row_groups=self.row_groups,
+            columns=FileColumns(
+                renamed=self.columns.renamed,
+                constants=(*self.columns.constants, *constants),
+                dropped=self.columns.dropped,
+            ),
+            metadata=self.metadata,
+            absent=tuple(names),
+        )
 
 
 def read_footers(files: Sequence[tuple[PinnedFile, ColumnsOf, tuple[str, ...]]]) -> list[Footer | None]:

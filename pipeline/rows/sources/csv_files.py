@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.errors import StageFailedError, UsageError
-from suffice.pipeline.rows.sources import delimited_lines, file_access
+from suffice.pipeline.rows.sources import delimited_lines, file_access, window_files
 from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.column_values import TEXT_TYPES, read_texts
 from suffice.pipeline.rows.sources.contract import (
@@ -124,6 +124,8 @@ class PinnedCsv:
         In the order of their paths.
     without_rows : tuple of PinnedFile
         Files that are there, and by the contract have no rows.
+    names : tuple of str or None
+        What files of the window are called, where names say so.
     n_columns : int
         Columns that the spec reads.
     contracted : PartSchema or None
@@ -132,11 +134,12 @@ class PinnedCsv:
 
     files: tuple[CsvFile, ...]
     without_rows: tuple[file_access.PinnedFile, ...]
+    names: tuple[str, ...] | None
     n_columns: int
     contracted: PartSchema | None
 
 
-def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:  # noqa: ARG001 - the protocol's
+def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> Pin:
     """List the spec's files and pin them. Reads the first line of each.
 
     Parameters
@@ -145,7 +148,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
         Its ``source.csv`` is a file, a directory (its ``*.csv``, compressed or not, none below it) or a
         pattern.
     window : str
-        The window that will be read, or ``all``.
+        The window that will be read, or ``all``: files whose names say another one are left out.
     contract : DataContract, optional
         By one, a file without a line of names, or without the unit's column, has no rows, and a column that
         a file lacks is null in it.
@@ -166,7 +169,8 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     unit = spec.privacy.column_unit.column if spec.privacy.column_unit else None
     files, without_rows = [], []
     is_plain = _is_plain(contract)
-    for path in _listed(address, may_be_empty=contract is not None, is_plain=is_plain):
+    names = spec.window.file_names(window) if spec.window else None
+    for path in _listed(address, names, may_be_empty=contract is not None, is_plain=is_plain):
         csv = _pinned(path, source, known, unit, contract)
         if csv is None and contract is None:
             message = (
@@ -184,6 +188,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
         private=PinnedCsv(
             files=tuple(files),
             without_rows=tuple(without_rows),
+            names=names,
             n_columns=len(columns),
             contracted=None if contract is None else contract_schema(spec, contract, address),
         ),
@@ -204,7 +209,12 @@ def column_names(spec: Spec) -> tuple[str, ...]:
         raise TypeError(message)
     if source.header is not None:
         return source.header
-    first = _listed(spec.source_address, may_be_empty=False, is_plain=False)[0]
+    names_of_files = spec.window.file_names(ALL) if spec.window else None
+    listed = _listed(spec.source_address, names_of_files, may_be_empty=False, is_plain=False)
+    if not listed:
+        message = f"{_PLACE}: no CSV file of a window at {spec.source_address}"
+        raise UsageError(message)
+    first = listed[0]
     try:
         with file_access.opened_text(_status(first)) as content:
             names, _ = _names(_head(content), source)
@@ -262,14 +272,18 @@ def verify(pin: Pin, checksums: str) -> None:
     InputNotVerifiedError
         Where a file is not in the list or has another SHA-256, one in the list is gone, or there is no list.
     """
+    pinned: PinnedCsv = pin.private
     address = pin.public["address"]
+    is_reached = partial(file_access.reaches, address, kind=KIND)
+    if pinned.names is not None:
+        is_reached = partial(window_files.is_of_window, address, pinned.names, kind=KIND)
     require_listed(
         [file.address for file in _pinned_files(pin)],
         checksums,
         check=partial(check, pin),
         place=_PLACE,
         address=address,
-        is_reached=partial(file_access.reaches, address, kind=KIND),
+        is_reached=is_reached,
     )
 
 
@@ -304,10 +318,15 @@ def _is_plain(contract: DataContract | None) -> bool:
     return contract is not None and contract.source.compression == "none"
 
 
-def _listed(address: str, *, may_be_empty: bool, is_plain: bool) -> Sequence[str]:
-    if is_url(address):
+def _listed(
+    address: str, names: Sequence[str] | None, *, may_be_empty: bool, is_plain: bool
+) -> Sequence[str]:
+    if names is not None:
+        files = window_files.files_of_window(address, names, KIND, may_be_empty=may_be_empty)
+        paths: Sequence[str] = [file.address for file in files]
+    elif is_url(address):
         objects = file_access.list_objects(address, KIND, may_be_empty=may_be_empty)
-        paths: Sequence[str] = [file.address for file in objects]
+        paths = [file.address for file in objects]
     else:
         paths = file_access.list_files(address, KIND, may_be_empty=may_be_empty)
     if not is_plain:

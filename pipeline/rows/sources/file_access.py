@@ -206,7 +206,7 @@ def reaches(pattern: str, path: str, kind: str = "parquet") -> bool:
     position = Path(path)
     if position == Path(pattern) or (position.parent == Path(pattern) and is_data_file(position.name, kind)):
         return True
-    return glob.has_magic(pattern) and _matches(Path(pattern).parts, position.parts)
+    return glob.has_magic(pattern) and matches(Path(pattern).parts, position.parts)
 
 
 def is_data_file(name: str, kind: str = "parquet") -> bool:
@@ -226,7 +226,7 @@ def looks_compressed(head: bytes) -> bool:
     return head.startswith(_BEGINNINGS)
 
 
-def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+def matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
     """Match the parts of a path as `glob` does: two asterisks are any number of folders, none hidden."""
     if not pattern:
         return not parts
@@ -234,13 +234,13 @@ def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
     if first == "**":
         visible = bool(parts) and not parts[0].startswith(".")
         return (
-            _matches(rest, parts)
-            if rest and _matches(rest, parts)
-            else visible and (_matches(pattern, parts[1:]) or (not rest and len(parts) == 1))
+            matches(rest, parts)
+            if rest and matches(rest, parts)
+            else visible and (matches(pattern, parts[1:]) or (not rest and len(parts) == 1))
         )
     if not parts or (parts[0].startswith(".") and not first.startswith(".")):
         return False
-    return fnmatch.fnmatchcase(parts[0], first) and _matches(rest, parts[1:])
+    return fnmatch.fnmatchcase(parts[0], first) and matches(rest, parts[1:])
 
 
 _RETRIES = 4

@@ -1,12 +1,13 @@
 """An Iceberg table at a snapshot: its manifests list the files, and our reader of Parquet files reads them.
 
-Columns are found in files by their ids, not by their names. The plan is made without a filter, so that no
+Columns are found in files by their ids, not by their names. Manifests are read without a filter, so that no
 statistic of a column leaves out a file; which files a window needs follows from partition values alone.
 """
 
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,6 +15,12 @@ import pyarrow as pa
 
 from suffice.errors import MissingExtraError, SufficeError, UsageError
 from suffice.pipeline.rows.sources import table_files
+from suffice.pipeline.rows.sources.iceberg_deletes import (
+    DeletedValues,
+    DeleteFiles,
+    ValuesOfFile,
+    unreadable,
+)
 from suffice.pipeline.rows.sources.parquet_files import file_splits, read_files
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.source_specs import IcebergSpec, source_path
@@ -28,7 +35,8 @@ if TYPE_CHECKING:
 KIND = IcebergSpec.kind
 
 _PLACE = f"source.{KIND}"
-_NEWEST_FORMAT = 2
+_NEWEST_FORMAT = 3
+_READERS = 8
 _UNITS: dict[str, Literal["D", "M", "Y"]] = {"identity": "D", "day": "D", "month": "M", "year": "Y"}
 """What partition values of dates count, from 1970 on, by transform."""
 _ZONE_DAYS = 1
@@ -56,7 +64,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     ------
     UsageError
         Where catalog or table is not there, the snapshot has expired, a file of it is gone, or the table has
-        delete files, other files than Parquet or a format that is not read.
+        other files than Parquet, or what of its format is not read.
     MissingExtraError
         Where pyiceberg is not installed.
     """
@@ -108,6 +116,9 @@ def _planned(
     current = table.current_snapshot()
     snapshot = source.snapshot if source.snapshot is not None else current and current.snapshot_id
     of_table = table.schema() if source.snapshot is None else table.scan(snapshot_id=snapshot).projection()
+    if any(field.initial_default is not None for field in of_table.fields):
+        message = f"{_PLACE}: {address} has columns with defaults of format 3, which are not read"
+        raise UsageError(message)
     arrow = schema_to_pyarrow(of_table, include_field_ids=False)
     columns = tuple(
         table_files.TableColumn(name=field.name, type=arrow.field(field.name).type, field_id=field.field_id)
@@ -115,49 +126,105 @@ def _planned(
     )
     if snapshot is None:
         return columns, [], None
-    tasks = table.scan(snapshot_id=snapshot).plan_files()
-    listed = list(_listed(table, tasks, columns, spec, window))
+    listed = _listed(table, table.snapshot_by_id(snapshot), columns, spec, window)
     location = _file_address(table.location(), address)
     return columns, listed, location if "://" in location else os.path.realpath(location)
 
 
 def _listed(
-    table: Any, tasks: Any, columns: tuple[table_files.TableColumn, ...], spec: Spec, window: str
-) -> Iterator[table_files.ListedFile]:
-    """List the files of partitions that may hold rows of a window."""
+    table: Any, snapshot: Any, columns: tuple[table_files.TableColumn, ...], spec: Spec, window: str
+) -> list[table_files.ListedFile]:
+    """List the files of partitions that may hold rows of a window, and what is deleted of them."""
     address = spec.source_address
-    days = table_files.window_days(spec, window)
     mapping = table.name_mapping() or ()
     stored_ids = tuple((name, each.field_id) for each in mapping for name in each.names if each.field_id)
     specs = table.specs()
-    by_id = {column.field_id: column for column in columns}
-    for task in tasks:
-        if task.delete_files:
-            message = (
-                f"{_PLACE}: {address} has delete files, which are not applied: rewrite its data files first, "
-                "or have rows deleted by copy-on-write"
-            )
+    deletes = DeleteFiles(
+        refuse=lambda rule: UsageError(f"{_PLACE}: {address} {rule}"),
+        is_unpartitioned=lambda spec_id: not specs[spec_id].fields,
+        address_of=lambda location: _file_address(location, address),
+    )
+    data: list[tuple[Any, int, list[Any]]] = []
+    for entry in _entries(table, snapshot):
+        file, sequence = entry.data_file, entry.sequence_number or 0
+        if file.content is not file.content.DATA:
+            is_of_values = file.content is file.content.EQUALITY_DELETES
+            deletes.add(file, sequence, is_of_values=is_of_values)
+            continue
+        partition = _partition(file, specs, columns)
+        if _is_needed(partition, spec, window):
+            data.append((file, sequence, partition))
+    try:
+        places = deletes.places([(file, sequence) for file, sequence, _ in data])
+        pinned = {
+            of.file_path: deletes.pinned(of)
+            for file, sequence, _ in data
+            for of in deletes.of_values(file, sequence)
+        }
+    except SufficeError:
+        raise
+    except (OSError, ValueError, pa.ArrowException):
+        raise unreadable(f"{_PLACE}: {address}") from None
+    listed = []
+    for file, sequence, partition in data:
+        if file.file_format.value.upper() != "PARQUET" or file.key_metadata is not None:
+            message = f"{_PLACE}: {address} has data files that are no Parquet files, or encrypted"
             raise UsageError(message)
-        if task.file.file_format.value.upper() != "PARQUET":
-            message = f"{_PLACE}: {address} has data files that are no Parquet files"
-            raise UsageError(message)
-        partition = [
-            (by_id.get(field.source_id), str(field.transform), task.file.partition[position])
-            for position, field in enumerate(specs[task.file.spec_id].fields)
-        ]
-        if days is not None and spec.window is not None:
-            of_window = [part for part in partition if part[0] and part[0].name == spec.window.column]
-            if not all(_may_hold(kind, transform, value, days) for kind, transform, value in of_window):
-                continue
         constants = tuple(
             (column.name, pa.scalar(value, column.type))
             for column, transform, value in partition
             if column is not None and transform == "identity" and value is not None
         )
-        yield table_files.ListedFile(
-            address=_file_address(task.file.file_path, address),
-            columns=table_files.TableColumns(columns=columns, partition=constants, stored_ids=stored_ids),
+        of_file = table_files.TableColumns(columns=columns, partition=constants, stored_ids=stored_ids)
+        of_values = tuple(
+            DeletedValues(
+                file=pinned[of.file_path],
+                names=deletes.compared(of, columns),
+                columns=table_files.TableColumns(columns=columns, stored_ids=stored_ids),
+            )
+            for of in deletes.of_values(file, sequence)
         )
+        of_places, deleting = places.get(file.file_path, (None, ()))
+        listed.append(
+            table_files.ListedFile(
+                address=_file_address(file.file_path, address),
+                columns=of_file,
+                deletes=of_places,
+                values=ValuesOfFile(lists=of_values, columns=of_file) if of_values else None,
+                deleting=(*deleting, *(each.file for each in of_values)),
+            )
+        )
+    return listed
+
+
+def _entries(table: Any, snapshot: Any) -> Iterator[Any]:
+    """Give the entries of a snapshot's manifests that are not deleted."""
+    with ThreadPoolExecutor(_READERS) as pool:
+        for entries in pool.map(
+            lambda manifest: manifest.fetch_manifest_entry(table.io), snapshot.manifests(table.io)
+        ):
+            yield from entries
+
+
+def _partition(
+    file: Any, specs: Any, columns: tuple[table_files.TableColumn, ...]
+) -> list[tuple[table_files.TableColumn | None, str, Any]]:
+    """Return the columns by which a file is partitioned, with transforms and values."""
+    by_id = {column.field_id: column for column in columns}
+    return [
+        (by_id.get(field.source_id), str(field.transform), file.partition[position])
+        for position, field in enumerate(specs[file.spec_id].fields)
+    ]
+
+
+def _is_needed(
+    partition: list[tuple[table_files.TableColumn | None, str, Any]], spec: Spec, window: str
+) -> bool:
+    days = table_files.window_days(spec, window)
+    if days is None or spec.window is None:
+        return True
+    of_window = [part for part in partition if part[0] and part[0].name == spec.window.column]
+    return all(_may_hold(column, transform, value, days) for column, transform, value in of_window)
 
 
 def _may_hold(

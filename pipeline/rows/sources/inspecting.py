@@ -22,6 +22,7 @@ from suffice.pipeline.rows.sources.contract import exact_data, spec_columns
 from suffice.pipeline.rows.sources.file_access import PinnedFile, opened
 from suffice.pipeline.rows.sources.table_files import PinnedTable
 from suffice.pipeline.spec.contract_fit import FAMILIES_OF_TEXTS, LOOSE_KINDS, column_uses, delimited_form
+from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.column_types import ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import DataContract, SourceForm, WindowRule
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec
@@ -158,7 +159,11 @@ def proposed_contract(spec: Spec, columns: dict[str, ColumnFamily]) -> DataContr
         unit="row" if unit is None else f"column:{unit.column}",
         window=None
         if spec.window is None
-        else WindowRule(column=spec.window.column, time_zone=spec.window.time_zone),
+        else WindowRule(
+            column=spec.window.column,
+            time_zone=spec.window.time_zone,
+            files_by_window=spec.window.files_by_window,
+        ),
         source=SourceForm(
             kind=source.kind,
             compression="by_suffix" if is_csv else "as_stored" if is_file else None,
@@ -196,7 +201,8 @@ def _of_files(spec: Spec, notes: _Notes) -> dict[str, ColumnFamily]:
 def _parquet_schemas(spec: Spec, notes: _Notes) -> Iterator[tuple[PinnedFile, Mapping[str, bool]]]:
     """Give the readable files, each with whether its folders state each of their columns; count meanwhile."""
     folders = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
-    for file, columns in parquet.listed_files(spec.source_address, folders, is_contracted=True):
+    names = spec.window.file_names(ALL) if spec.window else None
+    for file, columns in parquet.listed_files(spec.source_address, folders, names=names, is_contracted=True):
         notes.files += 1
         folder = file.address.rpartition("/")[0]
         notes.folders.add(folder)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from suffice.arrays import number_array, text_array
 from suffice.errors import SchemaError, UsageError
-from suffice.pipeline.rows.sources import file_access, parquet_files
+from suffice.pipeline.rows.sources import file_access, parquet_files, window_files
 from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, Split, exact_data, spec_columns
 from suffice.pipeline.rows.sources.contracted_columns import (
@@ -37,7 +37,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal
 from suffice.pipeline.terms.declaration.source_specs import ParquetSpec, is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from fractions import Fraction
 
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
@@ -275,6 +275,7 @@ class _Pinned:
     files: parquet_files.PinnedFiles
     hive: tuple[str, ...]
     wanted: tuple[Needed, ...]
+    names: tuple[str, ...] | None
     contracted: PartSchema | None
 
 
@@ -296,17 +297,27 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     UsageError
         Where no file is there, one is no Parquet file, or two names are the same file. With ``source.hive``
         the directory need be there, and no file.
+
+    Notes
+    -----
+    A column that a file lacks and another holds is null in that file: it was added later. By the contract it
+    is so in any case.
     """
     address = spec.source_address
     hive = spec.source.hive if isinstance(spec.source, ParquetSpec) else {}
     wanted = needed(spec, hive, window) if hive else ()
     is_contracted = contract is not None
+    names = spec.window.file_names(window) if spec.window else None
     listed: list[tuple[file_access.PinnedFile, ColumnsOf]] = list(
-        listed_files(address, hive, wanted, is_contracted=is_contracted)
+        listed_files(address, hive, wanted, names, is_contracted=is_contracted)
     )
     if contract is not None:
-        listed = [(file, contracted(columns, spec, contract)) for file, columns in listed]
-    files = parquet_files.pin_files(listed, spec_columns(spec), place=_PLACE, root=address if hive else None)
+        listed = [(file, contracted(of, spec, contract)) for file, of in listed]
+    columns = spec_columns(spec)
+    files = parquet_files.pin_files(listed, columns, place=_PLACE, root=address if hive else None)
+    if not is_contracted:
+        unit = spec.privacy.column_unit
+        files = parquet_files.with_added_columns(files, columns, None if unit is None else unit.column)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},
@@ -314,6 +325,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
             files=files,
             hive=tuple(hive),
             wanted=wanted,
+            names=names,
             contracted=None if contract is None else contract_schema(spec, contract, address),
         ),
     )
@@ -359,6 +371,8 @@ def verify(pin: Pin, checksums: str) -> None:
     pinned: _Pinned = pin.private
     address = pin.public["address"]
     is_reached = partial(_is_needed, address, pinned.wanted) if pinned.hive else None
+    if pinned.names is not None:
+        is_reached = partial(window_files.is_of_window, address, pinned.names)
     paths = [file.address for file in pinned.files.files]
     checked = partial(check, pin)
     require_listed(paths, checksums, check=checked, place=_PLACE, address=address, is_reached=is_reached)
@@ -376,15 +390,23 @@ def check(pin: Pin) -> None:
 
 
 def listed_files(
-    address: str, hive: Mapping[str, HiveColumn], wanted: tuple[Needed, ...] = (), *, is_contracted: bool
+    address: str,
+    hive: Mapping[str, HiveColumn],
+    wanted: tuple[Needed, ...] = (),
+    names: Sequence[str] | None = None,
+    *,
+    is_contracted: bool,
 ) -> list[tuple[file_access.PinnedFile, FileColumns]]:
-    """Return the files at an address, each with the columns that folders state; see `pin`.
+    """Return the files at an address, or of names below it, each with the columns that folders state.
 
     Raises
     ------
     UsageError
         As `pin`.
     """
+    if names is not None:
+        files = window_files.files_of_window(address, names, may_be_empty=is_contracted)
+        return [(file, AS_STORED) for file in files]
     if hive:
         return _in_folders(address, hive, wanted, is_contracted=is_contracted)
     return [(file, AS_STORED) for file in _listed(address, may_be_empty=is_contracted)]

@@ -11,11 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from suffice.arrays import number_array
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
@@ -24,7 +27,10 @@ from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, op
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
+    from suffice.pipeline.rows.sources.deletion_vectors import Deletes
 
     Survey: TypeAlias = Callable[[Callable[[Sequence[Any]], list[Any]], list[Sequence[Any]]], list[list[Any]]]
     """Calls a function of a module with each of several sequences, and returns what it returned."""
@@ -99,13 +105,15 @@ class RowGroups:
     dictionaries : tuple of str
         Text columns that are worth reading as dictionaries, by the file's names: stored as such.
     n_rows : int
-        Physical rows in them.
+        Rows in them that are not deleted by their places.
     columns : FileColumns
         How its columns become the source's.
     metadata : Kept
         Its footer, where this process has read it.
     kept : pyarrow.BooleanArray or None
         Which of the rows the table still has; None where it has all of them.
+    values : RowDeletes or None
+        Which rows its table no longer has because of their values.
     """
 
     file: PinnedFile
@@ -116,6 +124,25 @@ class RowGroups:
     columns: FileColumns = AS_STORED
     metadata: Kept = Kept()
     kept: pa.BooleanArray | None = None
+    values: RowDeletes | None = None
+
+
+class RowFilter(Protocol):
+    """Tells of rows of a file which of them its table still has."""
+
+    @property
+    def stored(self) -> list[str]:
+        """The file's columns that are looked at."""
+
+    def kept(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Return which rows of a batch are kept, shape (n_rows,)."""
+
+
+class RowDeletes(Protocol):
+    """What deletes rows of a file by their values: exact data that travel."""
+
+    def opened(self, stored: pa.Schema) -> RowFilter:
+        """Return the filter of a file's rows, given the file's columns."""
 
 
 def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Iterator[pa.RecordBatch]:
@@ -130,17 +157,41 @@ def read_piece(piece: RowGroups, columns: Sequence[str], block_rows: int) -> Ite
     n_rows = 0
     try:
         with opened(piece.file) as stored:
-            for batch in _batches(stored, piece, columns, block_rows):
+            rows = None if piece.values is None else _filter(stored, piece, piece.values)
+            names = piece.columns.stored(columns)
+            beside = [name for name in rows.stored if name not in names] if rows else []
+            for batch in _batches(stored, piece, [*names, *beside], block_rows):
                 kept = None if piece.kept is None else piece.kept.slice(n_rows, batch.num_rows)
                 n_rows += batch.num_rows
-                yield piece.columns.batch(batch if kept is None else batch.filter(kept), columns)
-    except (pa.ArrowException, OSError):
+                if rows is not None:
+                    left = _as_booleans(rows.kept(batch))
+                    kept = left if kept is None else pc.and_(kept, left)
+                left_over = batch.select(names) if beside and names else batch
+                yield piece.columns.batch(left_over if kept is None else left_over.filter(kept), columns)
+    except (pa.ArrowException, OSError, _MalformedError):
         # Arrow's texts may quote what it failed to read.
         check_file(piece.file, piece.called)
         raise _failure(piece.called, _DAMAGED) from None
     check_file(piece.file, piece.called)
-    if n_rows != piece.n_rows:
+    if n_rows != (piece.n_rows if piece.kept is None else len(piece.kept)):
         raise _failure(piece.called, _DAMAGED)
+
+
+class _MalformedError(Exception):
+    """What deletes rows is not what it has to be."""
+
+
+def _filter(stored: BinaryIO, piece: RowGroups, values: RowDeletes) -> RowFilter:
+    with pq.ParquetFile(stored, metadata=piece.metadata.value) as file:
+        schema = file.schema_arrow
+    try:
+        return values.opened(schema)
+    except ValueError:  # Arrow's errors are some, too
+        raise _MalformedError from None
+
+
+def _as_booleans(mask: NDArray[np.bool_]) -> pa.BooleanArray:
+    return number_array(mask.view(np.uint8)).cast(pa.bool_())
 
 
 def check_file(file: PinnedFile, called: str) -> None:
@@ -160,13 +211,12 @@ def check_file(file: PinnedFile, called: str) -> None:
 
 
 def _batches(
-    stored: BinaryIO, piece: RowGroups, columns: Sequence[str], block_rows: int
+    stored: BinaryIO, piece: RowGroups, names: list[str], block_rows: int
 ) -> Iterator[pa.RecordBatch]:
     fetched = stored if isinstance(stored, ObjectFile) else None
     if fetched is not None and piece.file.size <= _SMALL_BYTES:
         fetched.fetch([(0, piece.file.size)])
         fetched = None
-    names = piece.columns.stored(columns)
     with pq.ParquetFile(
         stored,
         metadata=piece.metadata.value,
@@ -238,6 +288,8 @@ class PinnedFiles:
         Columns that the spec reads.
     kept : tuple of (pyarrow.BooleanArray or None)
         Of each file, which of its rows its table still has; None where it has all of them.
+    values : tuple of (RowDeletes or None)
+        Of each file, what deletes rows by their values.
     """
 
     files: tuple[PinnedFile, ...]
@@ -245,6 +297,7 @@ class PinnedFiles:
     root: str | None
     n_columns: int
     kept: tuple[pa.BooleanArray | None, ...]
+    values: tuple[RowDeletes | None, ...]
 
     def called(self, file: PinnedFile) -> str:
         """Return what messages call a file."""
@@ -257,7 +310,8 @@ def pin_files(
     *,
     place: str,
     root: str | None = None,
-    kept: Sequence[pa.BooleanArray | None] | None = None,
+    deletes: Sequence[Deletes | None] | None = None,
+    values: Sequence[RowDeletes | None] | None = None,
 ) -> PinnedFiles:
     """Read the footers of files that were listed.
 
@@ -271,36 +325,96 @@ def pin_files(
         What messages name: ``source.parquet``, say.
     root : str, optional
         What messages name in place of a file, where paths hold values; files are named otherwise.
-    kept : sequence, optional
-        Of each file, which of its rows its table still has; None where it has all of them.
+    deletes : sequence, optional
+        Of each file, which of its rows its table no longer has; None where it has all of them.
+    values : sequence, optional
+        Of each file, what deletes rows by their values; it is read with them.
 
     Raises
     ------
     UsageError
-        Where one is no Parquet file.
+        Where one is no Parquet file, or what deletes rows of it cannot be read, or deletes others.
     """
     wanted = tuple(columns)
     footers = surveyed(read_footers, [(file, file_columns, wanted) for file, file_columns in files])
-    pinned = PinnedFiles(
+    for (file, _), footer in zip(files, footers, strict=True):
+        if footer is None:
+            called = file.address if root is None else f"below {root}"
+            message = f"{place}: the file {called} cannot be read as a Parquet file"
+            raise UsageError(message)
+    return PinnedFiles(
         files=tuple(file for file, _ in files),
         footers=tuple(_within_memory(footers)),
         root=root,
         n_columns=len(wanted),
-        kept=tuple(kept) if kept is not None else (None,) * len(files),
+        kept=_kept_rows(footers, deletes or (None,) * len(files), f"{place}: {root}"),
+        values=tuple(values or (None,) * len(files)),
     )
-    for file, footer in zip(pinned.files, footers, strict=True):
-        if footer is None:
-            message = f"{place}: the file {pinned.called(file)} cannot be read as a Parquet file"
-            raise UsageError(message)
-    return pinned
+
+
+def _kept_rows(
+    footers: Sequence[Footer | None], deletes: Sequence[Deletes | None], place: str
+) -> tuple[pa.BooleanArray | None, ...]:
+    """Return which rows of each file its table still has; None where it has all that enter anything."""
+
+    def kept(footer: Footer | None, of: Deletes | None) -> pa.BooleanArray | None:
+        n_rows = sum(group.n_rows for group in footer.row_groups) if footer is not None else 0
+        return _as_booleans(of.kept(n_rows)) if of and n_rows else None
+
+    try:
+        with ThreadPoolExecutor(_READERS) as pool:
+            return tuple(pool.map(kept, footers, deletes))
+    except (ValueError, OSError, pa.ArrowException):
+        message = (
+            f"{place}: what deletes rows of a file is gone, damaged, or of other rows: name a later version "
+            "or snapshot, or none, and keep files as long as releases need them"
+        )
+        raise UsageError(message) from None
+
+
+def with_added_columns(pinned: PinnedFiles, columns: Sequence[str], unit: str | None) -> PinnedFiles:
+    """Return loose files, columns that files lack and others hold being null in them, as tables have it.
+
+    Parameters
+    ----------
+    pinned : PinnedFiles
+        The files.
+    columns : sequence of str
+        The source's columns that the spec reads.
+    unit : str or None
+        The column of the units, which every file has to hold: nobody could tell whose the rows are.
+
+    Returns
+    -------
+    PinnedFiles
+        It follows from the names of the files' columns alone. What no file holds is left to the schema check.
+    """
+    held = {name for footer in pinned.footers for name in footer.schema.names}
+    added = [name for name in columns if name in held and name != unit]
+
+    def completed(footer: Footer) -> Footer:
+        lacking = [name for name in added if name not in footer.schema.names]
+        return footer.lacking(lacking) if lacking else footer
+
+    return PinnedFiles(
+        files=pinned.files,
+        footers=tuple(map(completed, pinned.footers)),
+        root=pinned.root,
+        n_columns=pinned.n_columns,
+        kept=pinned.kept,
+        values=pinned.values,
+    )
 
 
 def file_schemas(pinned: PinnedFiles) -> tuple[PartSchema, ...]:
     """Return the source's columns as files have them: of each schema the first file that has it."""
-    first: dict[pa.Schema, PinnedFile] = {}
+    first: dict[tuple[pa.Schema, tuple[str, ...]], PinnedFile] = {}
     for file, footer in zip(pinned.files, pinned.footers, strict=True):
-        first.setdefault(footer.schema, file)
-    return tuple(PartSchema(part=pinned.called(file), columns=columns) for columns, file in first.items())
+        first.setdefault((footer.schema, footer.absent), file)
+    return tuple(
+        PartSchema(part=pinned.called(file), columns=columns, absent=absent)
+        for (columns, absent), file in first.items()
+    )
 
 
 def file_splits(kind: str, pinned: PinnedFiles) -> tuple[Split, ...]:
@@ -349,31 +463,30 @@ def _within_memory(footers: Iterable[Footer | None]) -> Iterator[Footer]:
                 row_groups=footer.row_groups,
                 columns=footer.columns,
                 metadata=Kept(),
+                absent=footer.absent,
             )
         )
 
 
 def _row_groups(pinned: PinnedFiles) -> Iterator[RowGroups]:
-    for file, footer, kept in zip(pinned.files, pinned.footers, pinned.kept, strict=True):
+    for file, footer, kept, values in zip(
+        pinned.files, pinned.footers, pinned.kept, pinned.values, strict=True
+    ):
         first = 0
         for number, group in enumerate(footer.row_groups):
+            of_group = None if kept is None else kept.slice(first, group.n_rows)
             yield RowGroups(
                 file=file,
                 called=pinned.called(file),
                 row_groups=(number,),
                 dictionaries=group.dictionaries,
-                n_rows=group.n_rows,
+                n_rows=group.n_rows if of_group is None else of_group.true_count,
                 columns=footer.columns,
                 metadata=footer.metadata,
-                kept=None if kept is None else _kept(kept, first, group.n_rows),
+                kept=of_group,
+                values=values,
             )
             first += group.n_rows
-
-
-def _kept(kept: pa.BooleanArray, first: int, n_rows: int) -> pa.BooleanArray:
-    """Return which of some rows are kept: what says nothing of the last ones keeps them."""
-    part = kept.slice(first, n_rows)
-    return pa.concat_arrays([part, pa.repeat(True, n_rows - len(part))])  # noqa: FBT003 - a value
 
 
 def _splits(kind: str, groups: Iterable[RowGroups], enough: int) -> Iterator[Split]:
@@ -409,4 +522,5 @@ def _piece(groups: Sequence[RowGroups]) -> RowGroups:
         columns=first.columns,
         metadata=first.metadata,
         kept=pa.concat_arrays(kept) if kept else None,
+        values=first.values,
     )

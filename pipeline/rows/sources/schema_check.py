@@ -153,7 +153,20 @@ def check_columns(
     if contract is not None:
         _check_catalogue(spec, schemas, contract)
     check_schema(spec, schemas)
-    return unit_warnings(spec, schemas) if contract is None else ()
+    return (*unit_warnings(spec, schemas), *_absence_warnings(schemas)) if contract is None else ()
+
+
+def _absence_warnings(schemas: Sequence[PartSchema]) -> tuple[str, ...]:
+    """Name the columns that files lack: added later, or called otherwise there."""
+    first: dict[str, str] = {}
+    for schema in schemas:
+        for name in schema.absent:
+            first.setdefault(name, schema.part)
+    return tuple(
+        f"{shortened_name(part)} has no column {shortened_name(name)!r}, which other files have: it is null "
+        "in all rows of such files"
+        for name, part in first.items()
+    )
 
 
 def _check_catalogue(spec: Spec, schemas: Sequence[PartSchema], contract: DataContract) -> None:

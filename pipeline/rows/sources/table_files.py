@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.rows.sources.contracted_columns import ColumnsOf
+    from suffice.pipeline.rows.sources.deletion_vectors import Deletes
+    from suffice.pipeline.rows.sources.parquet_files import RowDeletes
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.data_contract import DataContract
 
 _FIELD_ID = b"PARQUET:field_id"
+_BLOCK_ROWS = 1 << 16
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
@@ -46,12 +49,15 @@ class TableColumn:
     type : pyarrow.DataType
         Its type there.
     field_id : int or None
-        What identifies it in files, whose names for it may be older; None where its name does.
+        What identifies it in files, whose names for it may be older; None where a name does.
+    stored : str or None
+        What files call it, where that is another name.
     """
 
     name: str
     type: pa.DataType
     field_id: int | None = None
+    stored: str | None = None
 
 
 @exact_data(travels=True)
@@ -84,7 +90,7 @@ class TableColumns:
         partition = dict(self.partition)
         renamed, constants, held = [], [], set()
         for column in self.columns:
-            name = names.get(column.field_id if by_id else column.name)
+            name = names.get(column.field_id if by_id else column.stored or column.name)
             if name is None or (not by_id and column.name in partition):
                 constants.append((column.name, partition.get(column.name, null_scalar(column.type))))
                 continue
@@ -118,13 +124,19 @@ class ListedFile:
         Its path or URL.
     columns : TableColumns
         How its columns become the table's.
-    kept : pyarrow.BooleanArray or None
-        Which of its rows the table still has; None where it has all of them.
+    deletes : Deletes or None
+        Which of its rows the table no longer has; None where it has all of them.
+    values : RowDeletes or None
+        What deletes rows of it by their values.
+    deleting : tuple of PinnedFile
+        The files that say so.
     """
 
     address: str
     columns: TableColumns
-    kept: pa.BooleanArray | None = None
+    deletes: Deletes | None = None
+    values: RowDeletes | None = None
+    deleting: tuple[PinnedFile, ...] = ()
 
 
 @exact_data(travels=False)
@@ -135,6 +147,8 @@ class PinnedTable:
     ----------
     files : PinnedFiles
         The files of the pinned snapshot that the release needs.
+    deleting : tuple of PinnedFile
+        The files that say which of their rows are deleted.
     columns : pyarrow.Schema
         The table's columns, which it has without a file too.
     root : str or None
@@ -144,6 +158,7 @@ class PinnedTable:
     """
 
     files: parquet_files.PinnedFiles
+    deleting: tuple[PinnedFile, ...]
     columns: pa.Schema
     root: str | None
     is_contracted: bool
@@ -182,13 +197,36 @@ def pin_table(
         )
         raise UsageError(message)
     pinned = parquet_files.pin_files(
-        files, spec_columns(spec), place=f"source.{kind}", root=address, kept=[file.kept for file in ordered]
+        files,
+        spec_columns(spec),
+        place=f"source.{kind}",
+        root=address,
+        deletes=[file.deletes for file in ordered],
+        values=[file.values for file in ordered],
     )
+    deleting = {file.address: file for of in ordered for file in of.deleting}
     schema = pa.schema([(column.name, column.type) for column in columns])
+    columns_read = spec_columns(spec)[:1]
+
+    def count_rows() -> int:
+        pieces = (piece for split in parquet_files.file_splits(kind, pinned) for piece in split.pieces)
+        return sum(
+            batch.num_rows
+            for piece in pieces
+            for batch in parquet_files.read_piece(piece, columns_read, _BLOCK_ROWS)
+        )
+
     return Pin(
         kind=kind,
         public={"kind": kind, "address": address},
-        private=PinnedTable(files=pinned, columns=schema, root=root, is_contracted=contract is not None),
+        count_rows=count_rows if any(file.values for file in ordered) else None,
+        private=PinnedTable(
+            files=pinned,
+            deleting=tuple(deleting[path] for path in sorted(deleting)),
+            columns=schema,
+            root=root,
+            is_contracted=contract is not None,
+        ),
     )
 
 
@@ -222,7 +260,10 @@ def check_table(pin: Pin) -> None:
     StageFailedError
         Where one is gone, or is not.
     """
-    parquet_files.check_files(pin.private.files)
+    table: PinnedTable = pin.private
+    parquet_files.check_files(table.files)
+    for file in table.deleting:
+        parquet_files.check_file(file, f"below {pin.public['address']}")
 
 
 def verify_table(pin: Pin, checksums: str) -> None:
@@ -241,7 +282,7 @@ def verify_table(pin: Pin, checksums: str) -> None:
         return table.root is not None and path.startswith(f"{table.root}/") and path.endswith(".parquet")
 
     require_listed(
-        [file.address for file in table.files.files],
+        [file.address for file in (*table.files.files, *table.deleting)],
         checksums,
         check=partial(check_table, pin),
         place=f"source.{pin.kind}",

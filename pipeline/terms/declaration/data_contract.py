@@ -19,7 +19,9 @@ from suffice.pipeline.terms.declaration.column_types import (
     ColumnFamily,  # noqa: TC001 - as above
     HiveColumn,  # noqa: TC001 - pydantic reads it
 )
+from suffice.pipeline.terms.declaration.documents import LEFT_OUT
 from suffice.pipeline.terms.declaration.fields import read_column
+from suffice.pipeline.terms.declaration.files_by_window import FilesByWindow  # noqa: TC001 - as above
 from suffice.pipeline.terms.declaration.spec_text import read_small_file
 from suffice.pipeline.terms.declaration.time_zones import known_time_zone
 from suffice.pipeline.terms.declaration.wording import shown
@@ -44,12 +46,15 @@ class WindowRule:
     ----------
     column : str
     time_zone : str
+    files_by_window : str or None
+        How names of files state days, which then divide rows, too.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
 
     column: ColumnName
     time_zone: Zone
+    files_by_window: Annotated[FilesByWindow | None, Field(json_schema_extra={LEFT_OUT: True})] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +140,8 @@ class DataContract:
         for folder in document["source"]["folders"].values():
             if folder["format"] is None:  # what is not stated is no part of the contract's identity
                 del folder["format"]
+        if self.window is not None and self.window.files_by_window is None:
+            del document["window"]["files_by_window"]
         return document
 
     @property

@@ -21,7 +21,11 @@ export function derive(plan, order) {
   checkCondition(plan.where, "where");
   onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
   if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
-  if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
+  if (plan.window !== null) {
+    onlyKeys(plan.window, ["column", "every", "time_zone"], ["files_by_window"], "window");
+    const { files_by_window: files } = plan.window;
+    if (files !== undefined && typeof files !== "string") throw refused("window", "files_by_window is no text");
+  }
   const unit = privacy.unit === "row" ? null : privacy.unit;
   if (unit !== null) {
     onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");

@@ -20,9 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.auditing.hostile_rows import WrittenPart
+from suffice.auditing.second_reading import day_of
 from suffice.pipeline.rows.sources.inspecting import columns_of_texts, proposed_contract
 from suffice.pipeline.terms.declaration.column_types import NULL_FOLDER, ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import SourceForm
+from suffice.pipeline.terms.declaration.files_by_window import name_of
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, ParquetSpec
 
 if TYPE_CHECKING:
@@ -183,14 +185,16 @@ def _parquet(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
     from suffice.pipeline.terms.declaration.source_specs import ParquetSpec
 
     hive = getattr(spec.source, "hive", {})
+    stored = {column: of for column, of in schema.items() if column not in hive}
     root = directory / "rows"
     root.mkdir()
     for number, part in enumerate(data.parts):
         name = "part-00000-suffice.snappy.parquet" if part.writer == "spark" else "data.parquet"
-        if hive:
-            _folders(hive, schema, part, root, f"{number}-{name}")
-        else:
-            write_parquet(table_of(part.rows, schema, part.writer), root / f"{number}-{name}", part.writer)
+        for folder, rows in _by_folder(spec, part).items():
+            (root / folder).mkdir(parents=True, exist_ok=True)
+            write_parquet(
+                table_of(rows, stored, part.writer), root / folder / f"{number}-{name}", part.writer
+            )
     return ParquetSpec.model_construct(
         parquet=str(root), hive=hive, clustered_by=getattr(spec.source, "clustered_by", None)
     )
@@ -198,31 +202,34 @@ def _parquet(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
 
 def rows_as_stored(spec: Spec, schema: Schema, data: DataSet) -> list[Row]:
     """Return all rows as the files hold them, whose types follow from the rows of each."""
-    hive = getattr(spec.source, "hive", {}) if kind_tried(spec)[0] in LOOSE else {}
+    is_loose = kind_tried(spec)[0] in LOOSE
     files = [
         WrittenPart(writer=part.writer, rows=tuple(rows))
         for part in data.parts
-        for rows in _by_folder(hive, part).values()
+        for rows in (_by_folder(spec, part).values() if is_loose else [part.rows])
     ]
     return [row for file in files for row in stored_rows(file, schema)]
 
 
-def _by_folder(hive: Any, part: WrittenPart) -> dict[str, list[Row]]:
-    """Return the rows of each folder, by its name."""
+def _by_folder(spec: Spec, part: WrittenPart) -> dict[str, list[Row]]:
+    """Return the rows of each folder, by its name; without folders there is one, unless no row is."""
+    hive = getattr(spec.source, "hive", {})
     by_folder: dict[str, list[Row]] = {}
     for row in part.rows:
         texts: dict[str, str] = {}
         for column, of in hive.items():
             texts |= _folder_texts(of, row.get(column))
-        by_folder.setdefault("/".join(f"{key}={text}" for key, text in texts.items()), []).append(row)
-    return by_folder
+        stated = "/".join(f"{key}={text}" for key, text in texts.items())
+        by_folder.setdefault(_named_for_day(spec, row) or stated, []).append(row)
+    return by_folder if by_folder or hive else {"": []}
 
 
-def _folders(hive: Any, schema: Schema, part: WrittenPart, root: Path, name: str) -> None:
-    stored = {column: of for column, of in schema.items() if column not in hive}
-    for folder, rows in _by_folder(hive, part).items():
-        (root / folder).mkdir(parents=True, exist_ok=True)
-        write_parquet(table_of(rows, stored, part.writer), root / folder / name, part.writer)
+def _named_for_day(spec: Spec, row: Row) -> str | None:
+    """Return the folder of a row's day, where names of files say a window."""
+    if spec.window is None or spec.window.files_by_window is None:
+        return None
+    day = day_of(row.get(spec.window.column), str(spec.window.time_zone))
+    return "undated" if day is None else name_of(spec.window.files_by_window, day).replace("*", "any")
 
 
 def _folder_texts(of: Any, value: Any) -> dict[str, str]:
@@ -243,12 +250,14 @@ def _csv(spec: Spec, schema: Schema, data: DataSet, directory: Path) -> Any:
     names = list(source.header) if source.header else list(schema)
     quotes = source.quote
     for number, part in enumerate(data.parts):
-        lines = [] if source.header else [source.delimiter.join(_quoted(name, quotes) for name in names)]
-        for row in part.rows:
-            fields = (_csv_text(row.get(name), source.delimiter, quotes) for name in names)
-            lines.append(source.delimiter.join(fields))
-        text = "".join(f"{line}\n" for line in lines)
-        (root / f"{number}.csv").write_text(text, encoding="utf-8")
+        for folder, rows in _by_folder(spec, part).items():
+            lines = [] if source.header else [source.delimiter.join(_quoted(name, quotes) for name in names)]
+            for row in rows:
+                fields = (_csv_text(row.get(name), source.delimiter, quotes) for name in names)
+                lines.append(source.delimiter.join(fields))
+            (root / folder).mkdir(parents=True, exist_ok=True)
+            text = "".join(f"{line}\n" for line in lines)
+            (root / folder / f"{number}.csv").write_text(text, encoding="utf-8")
     return source.model_copy(update={"csv": str(root)})
 
 

@@ -203,7 +203,7 @@ def identity(value: object) -> object:
 def cell_of(spec: Spec, row: Row, window: str) -> int | None:
     """Return the number of the cell that a row belongs to, None where it belongs to none."""
     if spec.window is not None:
-        day = _day(row[spec.window.column], str(spec.window.time_zone))
+        day = day_of(row[spec.window.column], str(spec.window.time_zone))
         if day is None or period_label(day, spec.window.every) != window:
             return None
     if spec.where is not None and _holds(spec, spec.where, row) is not True:
@@ -229,7 +229,7 @@ def _code(domain: Domain, value: Any) -> int | None:
     if is_null(value):
         return None
     if domain.kind is DomainKind.PERIOD:
-        day = _day(value, domain.time_zone)
+        day = day_of(value, domain.time_zone)
         label = None if day is None else period_label(day, domain.every or Every.DAY)
         return next((code for code, key in enumerate(domain.keys) if key == label), None)
     if domain.kind is DomainKind.RANGE:
@@ -278,7 +278,8 @@ def _local(value: Any, zone: str) -> Any:
     return value
 
 
-def _day(value: Any, zone: str) -> dt.date | None:
+def day_of(value: Any, zone: str) -> dt.date | None:
+    """Return the day of a date or a time in a zone; None where it is neither."""
     if is_null(value):
         return None
     local = _local(value, zone)
@@ -365,7 +366,7 @@ def _part(local: Any, part: str) -> int | None:
 
 def _compared(of: ColumnComparison, value: Any) -> bool | None:
     if of.is_of_dates:
-        value = _day(value, of.time_zone or "UTC")
+        value = day_of(value, of.time_zone or "UTC")
         if value is None:
             return None
     inside = True

@@ -146,6 +146,11 @@ def _reading(spec: Spec) -> str:
     window = spec.window
     if window is None:
         return ""
+    if window.files_by_window is not None:
+        return (
+            f"reading: rows of the window's files alone, those named {window.files_by_window}: a row enters "
+            f"if its file's name and its {window.column} both say so"
+        )
     if window.column in spec.derived:
         from suffice.pipeline.terms.declaration.source_specs import WHOLE_TABLE
 

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: c1c33cbc8c517805573b18bdda702d2bd2e07352e635c2926c7fcc9a7c9d3330
+// sha256: 1845a7c31b2bd990bf308676b1c69f4aa9143dd9f3fb5a32b598cb6e01868b86
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2408,7 +2408,11 @@
     checkCondition(plan.where, "where");
     onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
     if (!isMapping2(plan.derived) || !Object.values(plan.derived).every(isMapping2)) throw refused2("derived", "it is no mapping");
-    if (plan.window !== null) onlyKeys(plan.window, ["column", "every", "time_zone"], [], "window");
+    if (plan.window !== null) {
+      onlyKeys(plan.window, ["column", "every", "time_zone"], ["files_by_window"], "window");
+      const { files_by_window: files } = plan.window;
+      if (files !== void 0 && typeof files !== "string") throw refused2("window", "files_by_window is no text");
+    }
     const unit = privacy.unit === "row" ? null : privacy.unit;
     if (unit !== null) {
       onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");

@@ -5,23 +5,23 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-import string
-import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.rows.sources.delta import check, pin, read, schema, splits
 from suffice.pipeline.spec.spec import load_spec
+from support.deletion_vectors import delete_rows, inline, vector_of
 from support.hostile import normal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable
 
     from suffice.pipeline.rows.sources.contract import Pin
     from suffice.pipeline.spec.spec import Spec
@@ -151,7 +151,7 @@ def test_a_version_that_never_was_is_refused(table: Path) -> None:
 @pytest.mark.parametrize(
     ("configuration", "feature"),
     [
-        ({"delta.columnMapping.mode": "name"}, "columnMapping"),
+        ({"delta.columnMapping.mode": "shape"}, "columnMapping"),
         ({}, "rowsOfTomorrow"),
     ],
 )
@@ -162,8 +162,63 @@ def test_features_that_are_not_understood_are_refused(
     log = root / "_delta_log"
     write_deltalake(root, ROWS)
     _declare(log / "00000000000000000000.json", configuration, feature)
-    with pytest.raises(UsageError, match=rf"^source\.delta: .*({feature}|not understood)"):
+    with pytest.raises(UsageError, match=rf"^source\.delta: .*({feature}|not understood|maps columns)"):
         pin(spec_of(root))
+
+
+def test_columns_have_other_names_in_files_by_a_mapping(tmp_path: Path) -> None:
+    """Written by deltalake, renamed and given a new column of an old name as others do it."""
+    root = tmp_path / "table"
+    mapped = {"delta.columnMapping.mode": "name"}
+    write_deltalake(root, ROWS, partition_by=["day", "city"], configuration=mapped)
+    assert DeltaTable(root).protocol().min_reader_version == 2
+    assert all("x" not in pq.read_schema(file).names for file in root.rglob("*.parquet"))
+    expected = sorted((tuple(row.values()) for row in ROWS.to_pylist()), key=repr)
+    assert rows_read(pin(spec_of(root)), "x", "day", "city") == expected
+    assert rows_read(pin(spec_of(root), "2013-01"), "x") == [(1.0,), (2.0,)]
+    schema_of(root, lambda fields: [{**fields[0], "name": "amount"}, *fields[1:], _field("x", 9)])
+    spec = spec_of(root)
+    assert rows_read(pin(spec), "amount") == [(x,) for x, *_ in expected]
+    assert rows_read(pin(spec), "x") == [(None,)] * 4, "a new column is not the old one of its name"
+    assert rows_read(pin(spec_of(root, version="0")), "x") == [(x,) for x, *_ in expected]
+
+
+def test_columns_are_found_by_ids_where_the_mapping_says_so(tmp_path: Path) -> None:
+    root = tmp_path / "table"
+    write_deltalake(root, ROWS, configuration={"delta.columnMapping.mode": "name"})
+    log = root / "_delta_log" / f"{0:020}.json"
+    log.write_text(
+        log.read_text().replace('"delta.columnMapping.mode":"name"', '"delta.columnMapping.mode":"id"')
+    )
+    (file,) = root.rglob("*.parquet")
+    stored = pq.read_table(file)
+    ids = {b"PARQUET:field_id": b"1"}, {b"PARQUET:field_id": b"2"}, {b"PARQUET:field_id": b"3"}
+    fields = [field.with_metadata(of) for field, of in zip(stored.schema, ids, strict=True)]
+    names = [*stored.schema.names[1:], stored.schema.names[0]]  # ids count, whatever names say
+    fields = [field.with_name(name) for field, name in zip(fields, names, strict=True)]
+    pq.write_table(pa.table(stored.columns, schema=pa.schema(fields)), file)
+    assert DeltaTable(root).metadata().configuration["delta.columnMapping.mode"] == "id"
+    expected = sorted((tuple(row.values()) for row in ROWS.to_pylist()), key=repr)
+    assert rows_read(pin(spec_of(root)), "x", "day", "city") == expected
+    pq.write_table(pa.table(stored.columns, names=names), file)
+    with pytest.raises(UsageError, match=r"^source\.delta: the file below .*/table cannot be read"):
+        pin(spec_of(root))
+
+
+def schema_of(root: Path, change: Callable[[list[Any]], list[Any]]) -> None:
+    """Commit another schema, as whoever renames or adds columns does."""
+    log = root / "_delta_log"
+    lines = map(json.loads, (log / f"{0:020}.json").read_text().splitlines())
+    (metadata,) = [line for line in lines if "metaData" in line]
+    stated = json.loads(metadata["metaData"]["schemaString"])
+    stated["fields"] = change(stated["fields"])
+    metadata["metaData"]["schemaString"] = json.dumps(stated)
+    (log / f"{1:020}.json").write_text(f"{json.dumps(metadata)}\n")
+
+
+def _field(name: str, number: int) -> dict[str, Any]:
+    mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"col-{number}"}
+    return {"name": name, "type": "double", "nullable": True, "metadata": mapping}
 
 
 CITIES = ["a b/%=ü", "b", None]
@@ -189,7 +244,8 @@ def test_a_table_whose_rows_could_be_deleted_is_read(tmp_path: Path) -> None:
 def test_rows_that_deletion_vectors_name_are_gone(tmp_path: Path, deleted: tuple[int, ...]) -> None:
     root = tmp_path / "table"
     rows = _cities(root).to_pylist()
-    delete_rows(root, {f"city={_folder('b')}": deleted, f"city={_folder(CITIES[0])}": (7,)})
+    vectors = {"b": inline(vector_of(deleted), len(deleted)), CITIES[0]: inline(vector_of([7]), 1)}
+    delete_rows(root, 1, {f"city={_folder(city)}": vector for city, vector in vectors.items()})
     left = {city: [row["x"] for row in rows if row["city"] == city] for city in CITIES}
     left["b"] = [x for position, x in enumerate(left["b"]) if position not in deleted]
     del left[CITIES[0]][7]
@@ -204,7 +260,7 @@ def test_rows_that_deletion_vectors_name_are_gone(tmp_path: Path, deleted: tuple
 def test_a_deletion_vector_that_is_gone_is_told(tmp_path: Path) -> None:
     root = tmp_path / "table"
     _cities(root)
-    delete_rows(root, {f"city={_folder('b')}": (1,)})
+    delete_rows(root, 1, {f"city={_folder('b')}": inline(vector_of([1]), 1)})
     log = root / "_delta_log" / "00000000000000000001.json"
     gone = log.read_text().replace('"storageType": "i"', '"storageType": "p"')
     log.write_text(
@@ -230,41 +286,13 @@ def _folder(city: str | None) -> str:
     return "__HIVE_DEFAULT_PARTITION__" if city is None else quote(quote(city, safe=""), safe="")
 
 
-def delete_rows(root: Path, deleted: Mapping[str, Sequence[int]]) -> None:
-    """Delete rows of files by deletion vectors in the log, as Spark does: the files stay as they are.
-
-    The format is that of the Delta protocol: a magic number, one 32-bit roaring bitmap, in Z85.
-    """
-    log = root / "_delta_log"
-    first = map(json.loads, (log / "00000000000000000000.json").read_text().splitlines())
-    entries: list[dict[str, Any]] = []
-    for add in (entry["add"] for entry in first if "add" in entry):
-        positions = deleted.get(add["path"].partition("/")[0], ())
-        if not positions:
-            continue
-        container = struct.pack("<IIHHI", 12346, 1, 0, len(positions) - 1, 16)
-        bitmap = container + struct.pack(f"<{len(positions)}H", *positions)
-        data = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
-        vector = {
-            "storageType": "i",
-            "pathOrInlineDv": _z85(data + bytes(-len(data) % 4)),
-            "sizeInBytes": len(data),
-            "cardinality": len(positions),
-        }
-        stats = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
-        removed = {name: add[name] for name in ("path", "partitionValues", "size")}
-        entries += [
-            {"remove": {**removed, "deletionTimestamp": 1, "dataChange": True, "extendedFileMetadata": True}},
-            {"add": {**add, "stats": stats, "deletionVector": vector}},
-        ]
-    assert len(entries) == 2 * len(deleted)
-    (log / "00000000000000000001.json").write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
-
-
-def _z85(data: bytes) -> str:
-    digits = string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
-    words = struct.unpack(f">{len(data) // 4}I", data)
-    return "".join(digits[word // 85**power % 85] for word in words for power in (4, 3, 2, 1, 0))
+def test_a_mapping_that_the_protocol_does_not_have_maps_nothing(tmp_path: Path) -> None:
+    """Deltalake writes such tables where deletion is allowed, too, and calls columns by their own names."""
+    root = tmp_path / "table"
+    mapped = {"delta.columnMapping.mode": "name", **DELETABLE}
+    write_deltalake(root, ROWS, partition_by=["day"], configuration=mapped)
+    assert "columnMapping" not in DeltaTable(root).protocol().reader_features
+    assert rows_read(pin(spec_of(root), "2013-01"), "x", "city") == [(1.0, "a b/%=ü"), (2.0, "b")]
 
 
 def _declare(entry: Path, configuration: dict[str, str], feature: str) -> None:
