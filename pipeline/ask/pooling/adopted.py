@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.errors import UnknownNameError
+from suffice.errors import AdoptedReleaseError, UnknownNameError
 from suffice.pipeline.ask.pooling.published_table import fitted, read_published, read_table, table_bytes
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.declared_law import (
@@ -96,6 +96,10 @@ class AdoptedRelease(Mapping[str, "AdoptedStatistic"]):
             )
             raise UnknownNameError(message)
         return AdoptedStatistic(release=self, name=name)
+
+    def __fspath__(self) -> str:
+        """Refuse: what takes a release of one's own data or its path does not take this one."""
+        raise AdoptedReleaseError(self.label)
 
     def __iter__(self) -> Iterator[str]:
         """Give the names of statistics."""
@@ -318,6 +322,19 @@ class AdoptedStatistic:
         )
 
         return adopted_posterior(self, prior, where=where, pooled=pooled, n_prior=n_prior, cells=cells)
+
+
+def refuse_adopted(*given: object) -> None:
+    """Refuse releases that were adopted, and their statistics, by name.
+
+    Raises
+    ------
+    AdoptedReleaseError
+    """
+    for each in given:
+        release = each.release if isinstance(each, AdoptedStatistic) else each
+        if isinstance(release, AdoptedRelease):
+            raise AdoptedReleaseError(release.label)
 
 
 def finite(value: float) -> float | None:

@@ -48,6 +48,8 @@ _RARE = math.log(0.01)
 """Of noise by which a number exceeds the largest that the law declares: the answer is named then."""
 CELLS = ("vary", "alike")
 """What pooled cells do: vary about a mean rate, or share it."""
+_FARTHEST = 400.0
+"""Of positions that are worked with: e^400 is 5e173."""
 LARGEST_TOTAL = 10**12
 """Of a noisy total, under the default prior: what a spec's ``max_total_rows`` is where it is not stated."""
 
@@ -363,52 +365,59 @@ def _categories(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object
 
 
 def _log_prior(statistic: Any, chosen: Any, kind: type[Gamma | Beta], line: Line) -> tuple[Any, Floats]:
-    density = chosen if isinstance(chosen, Density) else _density(chosen, kind)
-    if density is None:
+    """Return the log density of a prior on the line, and where it is smooth."""
+    if isinstance(chosen, Density):
+        return prior_on_line(DensityOnLine.of(chosen, line, 0.0))
+    components = chosen.components if isinstance(chosen, Mixture) else (chosen,)
+    if not all(isinstance(component, kind) for component in components):
         message = (
             f"{statistic.name} is {statistic.family}: its prior must be {kind.__name__}, a Mixture of such, "
             "or any density of one number: by its name, or in Python one of scipy.stats or a "
             f"suffice.Density; not {chosen}"
         )
         raise PriorError(message)
-    typical = 0.0 if line is Line.LOGIT else _typical(chosen)
-    return prior_on_line(DensityOnLine.of(density, line, typical))
-
-
-def _typical(chosen: Any) -> float:
-    first = chosen.components[0] if isinstance(chosen, Mixture) else chosen
-    return math.log(first.concentration / first.rate) if isinstance(first, Gamma) else 0.0
-
-
-def _density(chosen: Any, kind: type[Gamma | Beta]) -> Density | None:
-    """Return a conjugate prior, or a mixture of such, as a density; None of any other kind."""
-    components = chosen.components if isinstance(chosen, Mixture) else (chosen,)
     weights = np.array(chosen.weights if isinstance(chosen, Mixture) else (1.0,))
-    if not all(isinstance(component, kind) for component in components):
-        return None
     log_weights = np.log(weights / weights.sum())
 
-    def log_density(parameter: Floats) -> Floats:
+    def log_density(position: Floats) -> Floats:
         parts = [
-            weight + _log_conjugate(each, parameter)
+            weight + _log_conjugate(each, position)
             for weight, each in zip(log_weights, components, strict=True)
         ]
         total: Floats = np.logaddexp.reduce(parts)
         return total
 
-    return Density(log_density, 0.0, 1.0 if kind is Beta else math.inf, name=str(chosen), is_named=True)
+    return log_density, np.unique(np.concatenate([_edges(component) for component in components]))
 
 
-def _log_conjugate(prior: Any, parameter: Floats) -> Floats:
-    from scipy.special import betaln, gammaln, xlog1py, xlogy
+def _log_conjugate(prior: Any, position: Floats) -> Floats:
+    """Return the log density of a logarithm under a gamma prior, or of a logit under a beta one."""
+    from scipy.special import betaln, gammaln
 
     if isinstance(prior, Gamma):
         a, r = prior.concentration, prior.rate
-        density = a * math.log(r) - gammaln(a) + xlogy(a - 1.0, parameter) - r * parameter
+        density = a * (math.log(r) + position) - gammaln(a) - r * np.exp(position)
     else:
         a, b = prior.concentration1, prior.concentration0
-        density = xlogy(a - 1.0, parameter) + xlog1py(b - 1.0, -parameter) - betaln(a, b)
+        density = -a * np.logaddexp(0.0, -position) - b * np.logaddexp(0.0, position) - betaln(a, b)
     return np.asarray(density, dtype=np.float64)
+
+
+def _edges(prior: Any) -> Floats:
+    """Return positions about a conjugate prior, as far out as it has more than e^-50 of its mass.
+
+    Towards its ends it falls as e^(-a |x|), slowly where a concentration is small.
+    """
+    if isinstance(prior, Gamma):
+        centre, below, above = math.log(prior.concentration / prior.rate), prior.concentration, 1.0
+    else:
+        below, above = prior.concentration1, prior.concentration0
+        centre = math.log(below / above)
+    near = np.concatenate([np.arange(0.0, 8.0, 0.25), np.exp2(np.arange(3.0, 8.0))])
+    narrow = near / math.sqrt(1.0 + below)
+    reach = max(_FARTHEST, 50.0 / below), max(_FARTHEST, 50.0 / above)
+    left, right = ((each / 256.0) * near for each in reach)
+    return centre + np.concatenate([-left, -near, -narrow, narrow, near, right])
 
 
 def _pooled_in_words(cells: _Cells, parameter: str) -> str:

@@ -67,8 +67,12 @@ MOST_NATS = NATS * 4.0**5
 _NEGATIVE = 19
 """The only length of a block whose rule at whole numbers has weights below 0."""
 _LARGEST_PAIRS = 1 << 21
+_MOST_BLOCKS = 1 << 14
+"""Of counts of one cell: 200,000 terms, some seconds a posterior."""
 BATCH = 1 << 22
 """Terms of (3) that are in memory at a time: 32 MB."""
+_FARTHEST = 100.0
+"""Times a rate: farther counts are rarer than e^-36, under any spread of rates that is not as rare."""
 _RISE = 6.0
 _FLOOR = -1e9
 
@@ -136,6 +140,12 @@ class PublishedCount:
         edges = [first]
         for cut in cuts:
             while edges[-1] < cut:
+                if len(edges) > _MOST_BLOCKS:
+                    message = (
+                        "noise of a scale this large leaves too many counts to sum: declare the column as a "
+                        "statistic of the family count too and ask that one, or give a prior that ends earlier"
+                    )
+                    raise UsageError(message)
                 step = max(float(POINTS), 2.0 * min(self.law.spread, width(edges[-1])))
                 after = min(math.floor(edges[-1] + step), cut)
                 edges.append(after - POINTS if after - edges[-1] == _NEGATIVE else after)
@@ -165,12 +175,15 @@ class LatentCount:
         A noisy total; then ``size`` is not used.
     total_prior : NPrior, optional
         Of that total.
+    most : float
+        The count beyond which there is next to nothing under the prior, whatever was published.
     """
 
     published: PublishedCount
     size: float = 1.0
     total: PublishedCount | None = None
     total_prior: NPrior | None = None
+    most: float = math.inf
 
     @property
     def largest(self) -> float:
@@ -185,7 +198,7 @@ class LatentCount:
         from scipy.special import gammaln
 
         if line is Line.LOGARITHM:
-            counts, weights = self.published.nodes(lambda count: math.sqrt(count + 1.0), nats)
+            counts, weights = self.published.nodes(lambda count: math.sqrt(count + 1.0), nats, self.most)
             constants = weights + counts * math.log(self.size) - gammaln(counts + 1.0)
             return counts, np.full_like(counts, self.size), constants
         if self.total is None:
@@ -357,13 +370,38 @@ def parameter_posterior(
         return SharedLikelihood(shared, line, nats)
 
     panels, tails = [], np.ones(len(cells))
-    for row, shared in enumerate(cells):
+    for row, each in enumerate(cells):
+        shared = _ended(each, log_prior, edges) if line is Line.LOGARITHM else each
         panel, likelihood = _panels(shared, likelihood_of or alike, log_prior, edges)
         panels.append(panel)
         if is_judged:
             tails[row] = _tail(likelihood, log_prior, edges)
     distribution = GriddedDistribution.of(name, line, panels)
     return JudgedCells(distribution=replace(distribution, log_evidence=distribution.log_mass), tails=tails)
+
+
+def _ended(shared: Shared, log_prior: Callable[[Floats], Floats], edges: Floats) -> Shared:
+    """Return cells with the count beyond which the prior of their rate leaves nothing.
+
+    No rate is more likely than what was published allows at the best count of every cell, so that rates whose
+    prior is lower than anywhere by more than a rate near there would lose do not matter.
+    """
+    position = np.linspace(max(edges[0], -40.0), min(edges[-1], 40.0), 1601)
+    value = log_prior(position)
+    best = int(np.argmax(value))
+    rate = math.exp(position[best])
+    lost = sum(
+        cell.published.largest - float(cell.published.log_likelihood(np.array([round(rate * cell.size)]))[0])
+        for cell in shared
+    )
+    last = position[min(int(np.flatnonzero(value > value[best] - lost - NATS)[-1]) + 1, 1600)]
+    if not math.isfinite(lost) or last == position[-1]:
+        return shared
+    ends = [_FARTHEST * (math.exp(last) * cell.size + 1.0) for cell in shared]
+    return [
+        replace(cell, most=math.ceil(max(end, cell.published.nearest)))
+        for cell, end in zip(shared, ends, strict=True)
+    ]
 
 
 def _panels(

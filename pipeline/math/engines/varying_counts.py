@@ -169,7 +169,8 @@ class VaryingLikelihood(SharedLikelihood):
         """Return log likelihoods of the cells by (3): one term, and others by ratios of neighbours."""
         from scipy.special import gammaln
 
-        mean = every * np.multiply.outer(self._sizes, np.exp(position))[self._size_of]
+        # Of a mean that is next to nothing no count but 0 is possible, whatever it is.
+        mean = np.maximum(every * np.multiply.outer(self._sizes, np.exp(position))[self._size_of], 1e-290)
         count = (every * self._counts)[:, None]
         middle = np.exp(count * np.log(mean) - mean - gammaln(count + 1.0))
         total, below, above = middle.copy(), middle, middle
