@@ -26,7 +26,7 @@ from suffice.pipeline.math.engines.published_counts import (
     parameter_posterior,
     prior_on_line,
 )
-from suffice.pipeline.math.engines.tabled_counts import count_posterior, shares_posterior
+from suffice.pipeline.math.engines.tabled_counts import count_posterior, shares_posterior, shares_tails
 from suffice.pipeline.math.engines.varying_counts import VaryingLikelihood
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
@@ -102,19 +102,15 @@ class AdoptedPosterior(Posterior):
         """Whether what was published is where a stated prior expects it; a default one is not judged.
 
         A tail is twice the prior probability of parameters as likely as all but 8 nats of the best, or
-        farther out. Of shares of categories it is not worked out, and they are named as not judged.
+        farther out.
         """
-        tails = np.ones((self.n_groups, 1))
-        is_judged = self.is_default or self.tails is not None
-        if self.tails is not None and not self.is_default:
-            tails = self.tails[:, None]
+        tails = np.ones(self.n_groups) if self.is_default or self.tails is None else self.tails
         return Conflict(
-            quantities=(self.statistic,) if is_judged else (),
-            tails=tails[:, : int(is_judged)],
-            of_n=np.zeros(int(is_judged), dtype=bool),
+            quantities=(self.statistic,),
+            tails=tails[:, None],
+            of_n=np.zeros(1, dtype=bool),
             prior=str(self.prior),
             n_prior="" if self.n_prior is None else str(self.n_prior),
-            not_judged=() if is_judged else (self.statistic,),
         )
 
     @property
@@ -350,7 +346,8 @@ def _categories(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object
             message = f"{statistic.name}: shares are of all categories: leave {entry.category} out of where"
             raise UsageError(message)
     concentration = np.broadcast_to(np.asarray(chosen.concentration, dtype=np.float64), (len(names),)).copy()
-    distribution = shares_posterior([[one.count for one in cell] for cell in published], concentration)
+    counts = [[one.count for one in cell] for cell in published]
+    distribution = shares_posterior(counts, concentration)
     return _made(
         statistic,
         cells,
@@ -358,7 +355,7 @@ def _categories(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object
         distribution,
         chosen,
         (0.0, 1.0),
-        None,
+        None if prior is None else shares_tails(counts, concentration),
         is_default=prior is None,
         categories=names,
     )

@@ -143,7 +143,8 @@ class PublishedCount:
                 if len(edges) > _MOST_BLOCKS:
                     message = (
                         "noise of a scale this large leaves too many counts to sum: declare the column as a "
-                        "statistic of the family count too and ask that one, or give a prior that ends earlier"
+                        "statistic of the family count too and ask that one, or give a prior that ends "
+                        "earlier"
                     )
                     raise UsageError(message)
                 step = max(float(POINTS), 2.0 * min(self.law.spread, width(edges[-1])))

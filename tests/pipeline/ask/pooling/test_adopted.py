@@ -12,9 +12,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.special import gammaln
 
 import suffice
-from suffice.errors import AdoptedTableError, LawError, PriorError, UnknownNameError, UsageError
+from suffice.errors import (
+    AdoptedReleaseError,
+    AdoptedTableError,
+    LawError,
+    PriorError,
+    UnknownNameError,
+    UsageError,
+)
 from suffice.pipeline.ask.pooling.published_table import read_published
 from suffice.pipeline.terms.declaration.declared_law import DeclaredLaw, load_law
 
@@ -476,12 +484,94 @@ def test_what_noise_may_explain_is_answered_and_named() -> None:
     assert posterior.decided_by_default["probability"].tolist() == [[True, True]]
 
 
-def test_priors_of_shares_are_named_as_not_judged() -> None:
-    shares = {"family": "categorical", "columns": ["a", "b"]}
-    statistic = small({"a": ["40"], "b": ["10"]}, shares, LAPLACE)
-    conflict = statistic.posterior("Dirichlet(1, 200)").conflict
-    assert (conflict.quantities, conflict.not_judged) == ((), ("s",))
+SHARES = {"family": "categorical", "columns": ["a", "b", "d"]}
+
+
+def test_priors_of_shares_are_judged() -> None:
+    statistic = small({"a": ["40"], "b": ["10"], "d": ["5"]}, SHARES, LAPLACE)
+
+    assert statistic.posterior("Dirichlet(1, 1, 200)").conflict.is_said.tolist() == [[True]]
+    for prior in ("Dirichlet(30, 10, 5)", "Dirichlet(0.001)", "Dirichlet(1)"):
+        assert statistic.posterior(prior).conflict.lines() == []
     assert statistic.posterior().conflict.not_judged == ()
+
+
+def exact_shares(counts: list[float], scale: float, concentration: float) -> tuple[Any, Any]:
+    """Return means and sds of three shares under (1 / (N + A)), by sums over all counts up to 300."""
+    n = np.arange(300.0)
+    total = 3.0 * concentration
+    of_count = gammaln(n + concentration) - gammaln(concentration) - gammaln(n + 1.0)
+    each = [np.exp(of_count - np.abs(value - n) / scale) for value in counts]
+    means, sds = [], []
+    for first, second, third in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
+        rest = np.convolve(each[second], each[third])
+        in_all = n[:, None] + np.arange(len(rest))
+        weight = each[first][:, None] * rest / (in_all + total)
+        weight *= np.exp(gammaln(in_all + 1.0) + gammaln(total) - gammaln(in_all + total))
+        mean = (n[:, None] + concentration) / (in_all + total)
+        square = mean * (1.0 - mean) / (in_all + total + 1.0) + mean**2
+        means.append(float((weight * mean).sum() / weight.sum()))
+        sds.append(math.sqrt((weight * square).sum() / weight.sum() - means[-1] ** 2))
+    return np.array(means), np.array(sds)
+
+
+@pytest.mark.parametrize("concentration", [1e-5, 0.01, 1.0, 30.0])
+def test_shares_under_priors_of_every_size_are_those_of_plain_sums(concentration: float) -> None:
+    """Of 20,000 draws: five standard errors of a mean are 0.035 of an sd."""
+    column = {"noise": {"law": "geometric", "scale": 5}}
+    statistic = small({"a": ["40"], "b": ["10"], "d": ["5"]}, SHARES, column)
+    posterior = statistic.posterior(f"Dirichlet({concentration})")
+    mean, sd = exact_shares([40, 10, 5], 5.0, concentration)
+
+    assert np.all(np.abs(posterior.mean()[0] - mean) < 0.035 * sd)
+    assert posterior.sd()[0] == pytest.approx(sd, rel=0.05)
+
+
+def test_shares_under_a_prior_of_a_hundred_million_are_the_priors() -> None:
+    posterior = small({"a": ["40"], "b": ["10"], "d": ["5"]}, SHARES, LAPLACE).posterior("Dirichlet(1e8)")
+    assert posterior.mean()[0] == pytest.approx([1 / 3] * 3, abs=1e-6)
+
+
+def test_noise_of_every_size_is_answered_or_refused_by_type() -> None:
+    tiny = small({"c": ["5"]}, COUNT, {"noise": {"law": "geometric", "scale": 0.0005}})
+    assert tiny.table()[0]["noise_sd"] == 0.0
+    # Nothing is known but the prior, and it is answered within seconds.
+    huge = {"noise": {"law": "laplace", "scale": 1e9}}
+    posterior = small({"c": ["7"]}, {**COUNT, "family": "poisson", "upper": 1000}, huge).posterior()
+    assert posterior.mean()[0] == pytest.approx(500.0, rel=1e-5)
+    with pytest.raises(UsageError, match="leaves too many counts to sum"):
+        small({"c": ["7"]}, {**COUNT, "family": "poisson", "upper": 1e12}, huge).posterior()
+
+
+@pytest.mark.parametrize("concentration", [0.001, 1.0, 20.0])
+def test_rates_under_gamma_priors_with_long_tails_are_those_of_plain_sums(concentration: float) -> None:
+    column = {"noise": {"law": "geometric", "scale": 3}}
+    statistic = small({"c": ["50"]}, {**COUNT, "family": "poisson"}, column)
+    posterior = statistic.posterior(f"Gamma({concentration}, 0.000001)")
+    n = np.arange(2000.0)
+    log_weight = gammaln(n + concentration) - gammaln(n + 1.0) - n * math.log1p(1e-6) - np.abs(50.0 - n) / 3.0
+    weight = np.exp(log_weight - log_weight.max())
+    mean = float(np.average(n + concentration, weights=weight)) / (1.0 + 1e-6)
+
+    assert posterior.mean()[0] == pytest.approx(mean, rel=1e-6)
+    assert statistic.posterior("Gamma(0.001, 0.000001)", pooled=()).conflict.lines() == []
+
+
+def test_what_is_of_own_releases_refuses_adopted_ones_by_type() -> None:
+    statistic = small({"k": ["a", "b"], "c": ["50", "60"]}, COUNT, LAPLACE)
+    release = statistic.release
+    for ask in (
+        lambda: suffice.publish(release),
+        lambda: suffice.open_release(release),
+        lambda: suffice.compare(release, release, "s"),
+        lambda: suffice.compare_priors(release, "s", []),
+        lambda: suffice.pool("s", disjoint=release),
+        lambda: suffice.pool("s", disjoint=[release, release]),
+        lambda: suffice.roll_up(statistic, "k"),
+        lambda: suffice.calibrate(release, "s"),
+    ):
+        with pytest.raises(AdoptedReleaseError, match=r"x \(adopted\) was adopted"):
+            ask()
 
 
 @pytest.mark.parametrize(("y", "spread"), [(1020, 0.5), (1000, 1.0), (1150, 1.0), (980, 30.0)])
