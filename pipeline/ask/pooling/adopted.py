@@ -13,7 +13,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import AdoptedReleaseError, UnknownNameError
-from suffice.pipeline.ask.pooling.published_table import fitted, read_published, read_table, table_bytes
+from suffice.pipeline.ask.pooling.published_table import (
+    absent_rows,
+    fitted,
+    read_published,
+    read_table,
+    table_bytes,
+)
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.declared_law import (
     ByLevel,
@@ -123,7 +129,9 @@ class AdoptedRelease(Mapping[str, "AdoptedStatistic"]):
             f"published by {law.publisher}: {law.source} ({law.licence})",
             f"privacy, in its publisher's words: {law.privacy}",
         ]
-        return [*said, *(f"{name}: {in_words(column)}" for name, column in law.columns.items())]
+        said += [f"{name}: {in_words(column)}" for name, column in law.columns.items()]
+        public = dict.fromkeys(filter(None, (statistic.filled for statistic in self.values())))
+        return [*said, *public]
 
     def __repr__(self) -> str:
         return (
@@ -193,6 +201,20 @@ class AdoptedStatistic:
         names = noisy_columns(self.entry)
         total = getattr(self.entry, "total", None)
         return (*names, total) if total in self.release.law.columns else names
+
+    @property
+    def filled(self) -> str:
+        """Say which public numbers were taken from other rows, as theirs are absent; or nothing."""
+        release = self.release
+        column = getattr(self.entry, "exposure", None) or getattr(self.entry, "total", None)
+        rows = absent_rows(release.law, release.columns) if column in release.columns else []
+        if not rows or column in release.law.columns:
+            return ""
+        first = [f"{key}={release.columns[key][rows[0]]}" for key in release.key_columns]
+        return (
+            f"{column} of {counted(len(rows), 'absent row')} ({', '.join(first)} first) is taken to be that "
+            "of published rows, which agree: if it is not, give the table rows for them, with an empty count"
+        )
 
     @property
     def plan(self) -> SimpleNamespace:

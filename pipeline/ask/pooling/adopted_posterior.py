@@ -16,6 +16,7 @@ import numpy as np
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference.chosen_priors import read_prior
 from suffice.pipeline.ask.judging.conflict import Conflict
+from suffice.pipeline.ask.pooling.published_table import far_out
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.distribution import Line
@@ -46,12 +47,31 @@ if TYPE_CHECKING:
 
 _RARE = math.log(0.01)
 """Of noise by which a number exceeds the largest that the law declares: the answer is named then."""
+_LEVELS, _MOVED = 4000, 0.2
+"""Quantiles of a rate, and the share that half the ``upper`` may take off a mean or an end in silence."""
 CELLS = ("vary", "alike")
 """What pooled cells do: vary about a mean rate, or share it."""
 _FARTHEST = 400.0
 """Of positions that are worked with: e^400 is 5e173."""
 LARGEST_TOTAL = 10**12
 """Of a noisy total, under the default prior: what a spec's ``max_total_rows`` is where it is not stated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptedConflict(Conflict):
+    """A ``Conflict``, and what was published beyond what the declared law admits.
+
+    Attributes
+    ----------
+    beyond : tuple of str
+        A sentence each.
+    """
+
+    beyond: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return a sentence for each disagreement."""
+        return [*Conflict.lines(self), *(f"conflict with the declared law: {each}" for each in self.beyond)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -64,19 +84,23 @@ class AdoptedPosterior(Posterior):
         The parameter's range.
     is_default : bool
         Whether the prior is what the law's ``upper`` makes the default.
-    censored : ndarray of shape (n_groups,) or (n_groups, n_categories), bool
-        Where nothing was published but that it was suppressed or clamped, or what lies beyond ``upper``.
+    decided : ndarray of shape (n_groups,) or (n_groups, n_categories), bool
+        Where nothing was published but that it was suppressed or clamped, or what lies beyond ``upper``; of
+        rates also where half that ``upper`` would take a fifth off the mean or the upper end.
     tails : ndarray of shape (n_groups,), float64, or None
         As ``JudgedCells`` has them.
     cells : {"vary", "alike"} or None
         What pooled cells do; None where none are pooled.
+    beyond : tuple of str
+        Where what was published is beyond what the law admits, by noise that is rare.
     """
 
     ends: tuple[float, float]
     is_default: bool
-    censored: Mask = field(repr=False)
+    decided: Mask = field(repr=False)
     tails: Floats | None = field(repr=False)
     cells: Literal["vary", "alike"] | None = None
+    beyond: tuple[str, ...] = ()
 
     @property
     def estimand(self) -> str:
@@ -105,18 +129,19 @@ class AdoptedPosterior(Posterior):
         farther out.
         """
         tails = np.ones(self.n_groups) if self.is_default or self.tails is None else self.tails
-        return Conflict(
+        return AdoptedConflict(
             quantities=(self.statistic,),
             tails=tails[:, None],
             of_n=np.zeros(1, dtype=bool),
             prior=str(self.prior),
             n_prior="" if self.n_prior is None else str(self.n_prior),
+            beyond=self.beyond,
         )
 
     @property
     def decided_by_default(self) -> dict[str, Mask]:
-        """Where the default prior decides intervals: only an end is known, or it lies beyond ``upper``."""
-        return {self.parameters[0]: self.censored} if self.is_default and np.any(self.censored) else {}
+        """Where the default prior decides intervals, or their far ends."""
+        return {self.parameters[0]: self.decided} if self.is_default and np.any(self.decided) else {}
 
     @property
     def moved_by_default(self) -> dict[str, Mask]:
@@ -437,6 +462,20 @@ def _is_beyond(published: Published, upper: float) -> bool:
     return bool(count.law.log_tail(np.array([beyond]))[0] < _RARE)
 
 
+def _moved_by_upper(distribution: Any, prior: Gamma) -> Mask:
+    """Return where half the ``upper`` of a rate, and so half the prior's mean, would lower what is said."""
+    level = (np.arange(_LEVELS) + 0.5) / _LEVELS
+    rate = distribution.quantiles("rate", level.tolist(), 0, np.random.default_rng(0))
+    # The other prior over this one, Gamma(1, 2 r) over Gamma(1, r), falls as e^(-r lambda).
+    weight = np.exp(-prior.rate * (rate - rate[:, :1]))
+    below = np.cumsum(weight, axis=1)
+    at = np.array([np.searchsorted(row, 0.975 * row[-1]) for row in below])
+    ends = rate[np.arange(len(rate)), at], rate[:, round(0.975 * _LEVELS)]
+    means = np.sum(weight * rate, axis=1) / below[:, -1], np.mean(rate, axis=1)
+    moved: Mask = np.any([other < (1.0 - _MOVED) * this for other, this in (ends, means)], axis=0)
+    return moved
+
+
 def _made(
     statistic: Any,
     cells: _Cells,
@@ -469,15 +508,26 @@ def _made(
                 f"in {rests} of {counted(sum(map(len, published)), 'pool')} more than a third is suppressed: "
                 "what is there follows from the shape of the counts' law, which nothing published can check"
             )
+    release, rows = statistic.release, list(itertools.chain.from_iterable(cells.rows))
+    beyond = [
+        str(far)
+        for far in far_out(release.law, release.columns, statistic.name, rows)
+        # What a rate can be is what a stated prior says.
+        if far.log_chance < _RARE and (is_default or not far.is_of_rate)
+    ]
+    if statistic.filled:
+        said.append(statistic.filled)
     entry = statistic.entry
     is_bounded = entry.family == "count" or (entry.family == "poisson" and entry.exposure is None)
     largest = float(entry.upper) if is_bounded else math.inf
-    censored = np.array(
+    decided = np.array(
         [
             all(one.count.low == -math.inf or _is_beyond(one, largest) for column in cell for one in column)
             for cell in zip(*published, strict=True)
         ]
     )
+    if is_default and entry.family == "poisson":
+        decided |= _moved_by_upper(distribution, prior)
     return AdoptedPosterior(
         statistic=statistic.name,
         family=statistic.family,
@@ -492,7 +542,8 @@ def _made(
         rows_of="; ".join(said),
         ends=(ends[0], ends[1]),
         is_default=is_default,
-        censored=np.repeat(censored[:, None], len(categories), axis=1) if categories else censored,
+        decided=np.repeat(decided[:, None], len(categories), axis=1) if categories else decided,
         tails=tails,
         cells=None if not cells.over else "vary" if cells.vary else "alike",
+        beyond=tuple(beyond),
     )

@@ -27,13 +27,14 @@ from suffice.pipeline.terms.declaration.declared_law import (
     OfColumn,
     RateStatistic,
     Rounded,
-    SharesStatistic,
     ShareStatistic,
+    noisy_columns,
 )
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, too_many_cells
 from suffice.pipeline.terms.declaration.wording import counted, shown
 
 if TYPE_CHECKING:
+    from suffice.pipeline.math.engines.noise_laws import NoiseLaw
     from suffice.pipeline.math.engines.published_counts import PublishedCount
     from suffice.pipeline.terms.declaration.declared_law import PublishedColumn
 
@@ -300,34 +301,120 @@ def _check_sizes(law: DeclaredLaw, made: Columns, origin: str) -> None:
                     raise AdoptedTableError(_cell(law, made, row, column, origin), rule)
 
 
-def _check_possible(law: DeclaredLaw, made: Columns, origin: str) -> None:
-    """Refuse what a declared ``upper``, or a public total, makes impossible but for noise of chance 1e-9."""
-    for name, statistic in law.statistics.items():
-        if isinstance(statistic, SharesStatistic):  # of categories no number is the largest
-            continue
-        column = statistic.column
-        for row, text in enumerate(made[column]):
-            largest, what = _largest_count(law, statistic, made, row)
+@dataclass(frozen=True, slots=True)
+class FarOut:
+    """Published numbers of a statistic that only rare noise can reach, and how rare all of it is together.
+
+    Attributes
+    ----------
+    cells : list of str
+        The cells, the farthest first.
+    rule : str
+        What they are beyond.
+    log_chance : float
+        Of noise as far out in as many of the cells that were looked at.
+    is_of_rate : bool
+        Whether they are beyond what the ``upper`` of a rate leaves: that is no bound of a count.
+    """
+
+    cells: list[str]
+    rule: str
+    log_chance: float
+    is_of_rate: bool
+
+    def __str__(self) -> str:
+        more = f" and {len(self.cells) - 4} more" if len(self.cells) > 4 else ""
+        chance = "below 1e-300" if self.log_chance < -690.0 else f"{math.exp(self.log_chance):.2g}"
+        return (
+            f"{'; '.join(self.cells[:4])}{more}: {self.rule}, and the declared noise reaches so far with a "
+            f"chance of {chance} in all: check the spread of the noise, what was done to it and the table"
+            + (", or state a larger upper, or a prior" if self.is_of_rate else "")
+        )
+
+
+def far_out(law: DeclaredLaw, made: Columns, name: str, rows: Sequence[int]) -> list[FarOut]:
+    """Return where published numbers are above what a statistic admits, and where they are below 0."""
+    statistic = law.statistics[name]
+    is_rate = isinstance(statistic, RateStatistic)
+    above: dict[str, float] = {}
+    below: dict[str, float] = {}
+    rule = ""
+    for column in noisy_columns(statistic):
+        for row in rows:
             count = read_published(made, column, law.columns[column], row).count
-            beyond = count.low - largest
-            if beyond <= 0.0:  # so it is where it was suppressed
-                continue
-            beyond = math.ceil(beyond) if count.law.is_whole else beyond
-            if float(count.law.log_tail(np.array([beyond]))[0]) < _IMPOSSIBLE:
-                rule = f"{text} was published, and {name} has {what}: the noise does not reach so far"
-                raise AdoptedTableError(_cell(law, made, row, column, origin), rule)
+            largest, what = _largest_count(law, statistic, made, row)
+            rule = what if what and row == rows[0] else rule
+            cell = (
+                f"{made[column][row]} at {_keyed(tuple(law.keys), [str(made[key][row]) for key in law.keys])}"
+            )
+            if count.low > largest:
+                above[cell] = _log_reach(count.law, count.low, largest, is_rate=is_rate)
+            if count.high < 0.0:
+                below[cell] = _log_reach(count.law, -count.high, 0.0, is_rate=False)
+    size = len(rows) * len(noisy_columns(statistic))
+    rules = (
+        (above, f"{name} has {rule}", is_rate),
+        (below, f"{name} counts, and no count is below 0", False),
+    )
+    return [
+        FarOut(
+            sorted(chances, key=chances.__getitem__),
+            said,
+            _log_together(list(chances.values()), size),
+            is_of_rate,
+        )
+        for chances, said, is_of_rate in rules
+        if chances
+    ]
 
 
-def _largest_count(
-    law: DeclaredLaw, statistic: CountStatistic | RateStatistic | ShareStatistic, made: Columns, row: int
-) -> tuple[float, str]:
-    """Return the largest count that a statistic admits in a row, and what says so."""
+def _log_reach(law: NoiseLaw, value: float, largest: float, is_rate: bool) -> float:
+    """Return the log chance of a noisy number of this size or more, of the largest count or rate."""
+    counts, log_weight = np.array([largest]), np.zeros(1)
+    if is_rate:
+        from scipy.stats import poisson
+
+        reach = 12.0 * math.sqrt(largest) + 40.0
+        counts = np.unique(np.rint(np.linspace(max(largest - reach, 0.0), largest + reach, 4001)))
+        log_weight = poisson.logpmf(counts, largest)
+        log_weight -= np.logaddexp.reduce(log_weight)
+    beyond = np.ceil(value - counts) if law.is_whole else value - counts
+    return min(float(np.logaddexp.reduce(log_weight + law.log_tail(beyond))), 0.0)
+
+
+def _log_together(log_chances: list[float], size: int) -> float:
+    """Return the log chance of any k of so many cells as far out as the k-th, k = 1, 2, ...: Bonferroni."""
+    from scipy.special import gammaln
+
+    ordered = np.sort(log_chances)
+    k = np.arange(1.0, len(ordered) + 1.0)
+    log_ways = gammaln(size + 1.0) - gammaln(k + 1.0) - gammaln(size - k + 1.0)
+    return min(float(np.min(log_ways + k * ordered)) + math.log(len(ordered)), 0.0)
+
+
+def _check_possible(law: DeclaredLaw, made: Columns, origin: str) -> None:
+    """Refuse what a count's ``upper``, a public total or 0 makes impossible but for noise of chance 1e-9.
+
+    Cell by cell, and all cells of the table together. The ``upper`` of a rate is no bound of counts.
+    """
+    rows = range(len(next(iter(made.values()))))
+    for name in law.statistics:
+        for far in far_out(law, made, name, rows):
+            if far.log_chance < _IMPOSSIBLE and not far.is_of_rate:
+                raise AdoptedTableError(origin, str(far))
+
+
+def _largest_count(law: DeclaredLaw, statistic: Any, made: Columns, row: int) -> tuple[float, str]:
+    """Return the largest count that a statistic admits in a row, of a rate the largest mean; and why."""
     if isinstance(statistic, CountStatistic):
         return math.floor(statistic.upper), f"upper: {statistic.upper:g}"
-    if isinstance(statistic, RateStatistic):  # its ``upper`` is where the default prior ends, softly
-        return math.inf, ""
-    total = math.inf if statistic.total in law.columns else _number(made[statistic.total][row])
-    return (math.inf if total is None else total), f"a total of {made[statistic.total][row]}"
+    if isinstance(statistic, RateStatistic):
+        exposure = _number(made[statistic.exposure][row]) if statistic.exposure else 1.0
+        return statistic.upper * (exposure or 1.0), f"upper: {statistic.upper:g}"
+    if isinstance(statistic, ShareStatistic) and statistic.total not in law.columns:
+        total = _number(made[statistic.total][row])
+        return (math.inf if total is None else total), f"the total {statistic.total}"
+    return math.inf, ""
 
 
 def read_published(columns: Columns, column: str, declared: PublishedColumn, row: int) -> Published:
@@ -458,6 +545,14 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
+
+
+def absent_rows(law: DeclaredLaw, made: Columns) -> list[int]:
+    """Return the rows of which nothing was published, where the law leaves suppressed ones out."""
+    if any(each.suppressed is None or each.suppressed.shown_as != ABSENT for each in law.columns.values()):
+        return []
+    rows = range(len(next(iter(made.values()))))
+    return [row for row in rows if all(made[column][row] is None for column in law.columns)]
 
 
 def _cell(law: DeclaredLaw, made: Columns, row: int, column: str, origin: str) -> str:

@@ -456,8 +456,8 @@ SHARE = {"family": "bernoulli", "column": "c", "total": "n"}
 @pytest.mark.parametrize(
     ("table", "statistic", "column", "rule"),
     [
-        ({"c": ["400"]}, COUNT, LAPLACE, "s has upper: 100: the noise does not reach"),
-        ({"c": ["300"], "n": ["100"]}, SHARE, LAPLACE, "s has a total of 100"),
+        ({"c": ["400"]}, COUNT, LAPLACE, "400 at the only cell: s has upper: 100, and the declared noise"),
+        ({"c": ["300"], "n": ["100"]}, SHARE, LAPLACE, "300 at the only cell: s has the total n"),
         ({"c": ["15"]}, COUNT, SUPPRESSED, "15 was published, and noisy numbers below 17.5 were"),
         (
             {"k": ["a", "b"], "c": ["7", "8"], "z": ["1", None]},
@@ -482,6 +482,56 @@ def test_what_noise_may_explain_is_answered_and_named() -> None:
     hidden = {"family": "categorical", "columns": ["a", "b"]}
     posterior = small({"a": ["*"], "b": ["*"]}, hidden, SUPPRESSED).posterior()
     assert posterior.decided_by_default["probability"].tolist() == [[True, True]]
+
+
+RATE = {**COUNT, "family": "poisson"}
+
+
+def test_cells_are_judged_together() -> None:
+    """Each of three is 3e-5 by itself; noise of all three is impossible, of which upper of a rate says."""
+    three = {"k": ["a", "b", "c"], "c": ["50", "50", "50"]}
+    posterior = small(three, {**RATE, "upper": 1}, LAPLACE).posterior(pooled="k")
+    (line,) = posterior.conflict.lines()
+    assert "50 at k=a; 50 at k=b; 50 at k=c: s has upper: 1, and the declared noise reaches" in line
+    assert "or state a larger upper, or a prior" in line
+    assert small(three, {**RATE, "upper": 1}, LAPLACE).posterior("Gamma(5, 0.1)").conflict.lines() == []
+    assert small({"c": ["150"]}, COUNT, LAPLACE).posterior().conflict.lines()  # by itself 2e-5: said
+    with pytest.raises(AdoptedTableError, match="155 at k=a; 155 at k=b: s has upper: 100"):
+        small({"k": ["a", "b"], "c": ["155", "155"]}, COUNT, LAPLACE)
+    with pytest.raises(AdoptedTableError, match="-120 at the only cell: s counts, and no count is below 0"):
+        small({"c": ["-120"]}, COUNT, LAPLACE)
+
+
+def test_what_is_far_out_in_many_cells_is_what_noise_does() -> None:
+    rng = np.random.default_rng(3)
+    noisy = (100 + np.rint(rng.laplace(0, 5, 300))).tolist()
+    table = {"k": list(map(str, range(300))), "c": list(map(str, noisy)), "n": ["100"] * 300}
+    assert small(table, SHARE, LAPLACE).posterior().conflict.lines() == []
+    few = {"c": ["110"], "n": ["100"]}
+    (line,) = small(few, SHARE, {"noise": {"law": "laplace", "scale": 2}}).posterior().conflict.lines()
+    assert "110 at the only cell: s has the total n" in line
+    assert "a chance of 0.0034 in all" in line
+
+
+def test_a_pool_that_ends_where_upper_does_says_so() -> None:
+    wild = {"k": ["a", "b", "c"], "c": ["50", "3000", "55"]}
+    column = {"noise": {"law": "geometric", "scale": 3}}
+    for upper in (10**5, 10**6):
+        posterior = small(wild, {**RATE, "upper": upper}, column).posterior(pooled="k")
+        assert posterior.decided_by_default["rate"].tolist() == [True]
+    even = {"k": ["a", "b", "c"], "c": ["50", "60", "55"]}
+    assert small(even, {**RATE, "upper": 10**5}, column).posterior(pooled="k").decided_by_default == {}
+
+
+def test_exposures_of_absent_rows_are_said() -> None:
+    law = changed(
+        statistics={"rate": {"family": "poisson", "column": "views", "upper": 1000, "exposure": "hours"}}
+    )
+    adopted = suffice.adopt(TABLE | {"hours": [2, 2, 4, 4, 4]}, law)
+    said = "hours of 3 absent rows (page=A, day=2 first) is taken to be that of published rows"
+    assert said in str(adopted)
+    assert said in str(adopted.posterior("rate"))
+    assert "absent row" not in str(suffice.adopt(TABLE, LAW))
 
 
 SHARES = {"family": "categorical", "columns": ["a", "b", "d"]}
