@@ -379,20 +379,20 @@ def in_words(declared: PublishedColumn) -> str:
             )
         return f"{value:g}"
 
-    noise = declared.noise
+    noise, suppressed, rounded = declared.noise, declared.suppressed, declared.rounded
     kind = next(name for name in ("scale", "sd", "variance") if getattr(noise, name) is not None)
-    said = [f"{noise.law.replace('_', ' ')} noise, {kind} {amount(noise.spread)}"]
-    if declared.suppressed is not None:
-        said.append(f"suppressed below {amount(declared.suppressed.below)} ({declared.suppressed.shown_as})")
-    if declared.clamped_at_zero:
-        said.append("clamped at 0")
-    if declared.rounded is not None:
-        rounded = declared.rounded
+    said = {
+        "noise": f"{noise.law.replace('_', ' ')} noise, {kind} {amount(noise.spread)}",
+        "clamp": "clamped at 0",
+    }
+    if suppressed is not None:
+        said["threshold"] = f"suppressed below {amount(suppressed.below)} ({suppressed.shown_as})"
+    if rounded is not None:
         how = (
             f"ties {rounded.ties.replace('_', ' ')}" if rounded.direction == "nearest" else rounded.direction
         )
-        said.append(f"rounded to {rounded.to:g} ({how})")
-    return "; then ".join(said)
+        said["round"] = f"rounded to {rounded.to:g} ({how})"
+    return "; then ".join(said[step] for step in declared.order)
 
 
 def adopt(

@@ -6,7 +6,9 @@ suppression. Of T no more matters than which noisy numbers it turns into the pub
 .. math::
     L(n) = P(l - n \le Z \le u - n), \qquad L(n) = p_Z(y - n) \text{ where } l = u = y. \qquad (1)
 
-A suppressed cell has the interval of all that is below its threshold. Counts given a parameter are
+A suppressed cell has the interval of all that is below its threshold. What was done before the noise is
+done to the count: a threshold there leaves a range of counts, and rounding puts the rounded one in the place
+of n. Counts given a parameter are
 
 .. math::
     n \sim \mathrm{Poisson}(\lambda E), \qquad n \sim \mathrm{Binomial}(N, p), \qquad (2)
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.noise_laws import NoiseLaw
     from suffice.pipeline.math.priors.density import DensityOnLine
     from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.declaration.declared_law import Rounded
     from suffice.typing import Floats
 
 NATS = 36.0
@@ -67,7 +70,11 @@ MOST_NATS = NATS * 4.0**5
 _NEGATIVE = 19
 """The only length of a block whose rule at whole numbers has weights below 0."""
 _LARGEST_PAIRS = 1 << 21
-_MOST_BLOCKS = 1 << 14
+_TOO_MANY = (
+    "noise of a scale this large leaves too many counts to sum: declare the column as a statistic of the "
+    "family count too and ask that one, or give a prior that ends earlier"
+)
+_MOST_BLOCKS = 1 << 12
 """Of counts of one cell: 200,000 terms, some seconds a posterior."""
 BATCH = 1 << 22
 """Terms of (3) that are in memory at a time: 32 MB."""
@@ -75,6 +82,16 @@ _FARTHEST = 100.0
 """Times a rate: farther counts are rarer than e^-36, under any spread of rates that is not as rare."""
 _RISE = 6.0
 _FLOOR = -1e9
+
+
+def round_counts(counts: Floats, rounded: Rounded) -> Floats:
+    """Return counts as they were rounded, to a whole number."""
+    scaled = counts / rounded.to
+    if rounded.direction != "nearest":
+        whole = np.floor(scaled) if rounded.direction == "down" else np.ceil(scaled)
+    else:  # counts are 0 or more: away from zero is up
+        whole = np.rint(scaled) if rounded.ties == "even" else np.floor(scaled + 0.5)
+    return np.asarray(rounded.to * whole, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +103,35 @@ class PublishedCount:
     law : NoiseLaw
     low, high : float
         Ends of the interval, both included; the same where the noisy number itself was published.
+    first, last : float
+        The counts that what was done before the noise leaves.
+    rounded : Rounded, optional
+        How the count was rounded before the noise.
     """
 
     law: NoiseLaw
     low: float
     high: float
+    first: float = 0.0
+    last: float = math.inf
+    rounded: Rounded | None = None
 
     @property
     def nearest(self) -> float:
         """The count at which the likelihood is largest."""
-        middle = self.high if self.low == -math.inf else self.low if self.high == math.inf else self.middle
-        return 0.0 if self.low == -math.inf else max(math.floor(middle + 0.5), 0.0)
+        if self.low == -math.inf:
+            return self.first
+        middle = self.low if self.high == math.inf else self.middle
+        nearest = min(max(math.floor(middle + 0.5), self.first), self.last)
+        if self.rounded is None:
+            return nearest
+        near = np.rint(nearest + self._step * np.linspace(-2.0, 2.0, 65))
+        near = np.unique(np.clip(near, self.first, self.last))
+        return float(near[np.argmax(self.log_likelihood(near))])
+
+    @property
+    def _step(self) -> float:
+        return 0.0 if self.rounded is None else self.rounded.to
 
     @property
     def middle(self) -> float:
@@ -105,21 +140,38 @@ class PublishedCount:
 
     def window(self, nats: float = NATS) -> tuple[float, float]:
         """Return the first and the last count whose likelihood is not lower than the largest by so much."""
-        reach = self.law.reach(nats)
-        last = max(self.high if math.isfinite(self.high) else self.low, 0.0) + reach
-        first = 0.0 if self.low == -math.inf else max(self.low - reach, 0.0)
-        return math.floor(first), math.ceil(last)
+        if self.low == -math.inf and self.high == math.inf:
+            return self.first, self.last
+        reach = self.law.reach(nats) + self._step
+        last = max(self.high if math.isfinite(self.high) else self.low, self.first) + reach
+        first = self.first if self.low == -math.inf else max(self.low - reach, self.first)
+        return math.floor(first), min(math.ceil(last), self.last)
 
     def log_likelihood(self, counts: Floats) -> Floats:
         """Return log L of whole numbers."""
+        at = counts if self.rounded is None else round_counts(counts, self.rounded)
         if self.low == self.high:
-            return self.law.log_density(self.low - counts)
-        return self.law.log_between(self.low - counts, self.high - counts)
+            likelihood = self.law.log_density(self.low - at)
+        elif self.low == -math.inf and self.high == math.inf:
+            likelihood = np.zeros(at.shape)
+        else:
+            likelihood = self.law.log_between(self.low - at, self.high - at)
+        return np.where((counts < self.first) | (counts > self.last), -np.inf, likelihood)
 
     @property
     def largest(self) -> float:
         """The largest log likelihood of any count."""
         return float(self.log_likelihood(np.array([self.nearest]))[0])
+
+    def _stairs(self, first: float, end: float) -> list[float]:
+        """Return the counts at which rounded ones step up, and the next."""
+        if self.rounded is None:
+            return []
+        if end - first > _MOST_BLOCKS * self._step:
+            raise UsageError(_TOO_MANY)
+        half = self._step / 2.0
+        at = half * np.arange(math.floor(first / half), math.ceil(end / half) + 1.0)
+        return [*np.ceil(at).tolist(), *(np.floor(at) + 1.0).tolist()]
 
     def nodes(
         self,
@@ -136,17 +188,13 @@ class PublishedCount:
         first, last = self.window(nats)
         end = min(last, largest) + 1.0
         kinks = [each for each in (self.low, self.high, self.high + 1.0, *others) if math.isfinite(each)]
+        kinks += self._stairs(first, end)
         cuts = sorted({first, end, *(float(math.ceil(kink)) for kink in kinks if first < kink < end)})
         edges = [first]
         for cut in cuts:
             while edges[-1] < cut:
-                if len(edges) > _MOST_BLOCKS:
-                    message = (
-                        "noise of a scale this large leaves too many counts to sum: declare the column as a "
-                        "statistic of the family count too and ask that one, or give a prior that ends "
-                        "earlier"
-                    )
-                    raise UsageError(message)
+                if len(edges) > 4 * _MOST_BLOCKS:
+                    raise UsageError(_TOO_MANY)
                 step = max(float(POINTS), 2.0 * min(self.law.spread, width(edges[-1])))
                 after = min(math.floor(edges[-1] + step), cut)
                 edges.append(after - POINTS if after - edges[-1] == _NEGATIVE else after)

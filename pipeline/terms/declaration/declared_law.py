@@ -1,7 +1,7 @@
 """The declared law of a published noisy table: what its publisher says of the noise and of what came after.
 
-Noise was added to a count first. Then, each where it is declared: a noisy number below a threshold was
-suppressed, one below 0 was set to 0, and what was left was rounded.
+Noise was added to a count first, unless ``order`` says otherwise. Then, each where it is declared: a noisy
+number below a threshold was suppressed, one below 0 was set to 0, and what was left was rounded.
 """
 
 from __future__ import annotations
@@ -144,6 +144,11 @@ class DeclaredNoise(_Part):
         return self
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the noise is of whole numbers."""
+        return self.law in {"geometric", "discrete_gaussian"}
+
+    @property
     def spread(self) -> float | OfColumn | ByLevel:
         """The number that was given."""
         given: float | OfColumn | ByLevel
@@ -166,13 +171,44 @@ class Rounded(_Part):
     ties: Literal["even", "up", "away_from_zero"] = "even"
 
 
+Step: TypeAlias = Literal["noise", "threshold", "clamp", "round"]
+STEPS: tuple[Step, ...] = ("noise", "threshold", "clamp", "round")
+
+
 class PublishedColumn(_Part):
-    """A noisy column: its noise, and what was done to the noisy numbers, in this order."""
+    """A noisy column: its noise, and what else was done to the numbers.
+
+    Attributes
+    ----------
+    order : tuple of {"noise", "threshold", "clamp", "round"}
+        Every step that is declared, in the order in which the publisher took it; this one where left out.
+    """
 
     noise: DeclaredNoise
     suppressed: Suppressed | None = None
     clamped_at_zero: bool = False
     rounded: Rounded | None = None
+    order: tuple[Step, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_order(self) -> Self:
+        taken = {
+            "noise": True,
+            "threshold": self.suppressed is not None,
+            "clamp": self.clamped_at_zero,
+            "round": self.rounded is not None,
+        }
+        declared = tuple(step for step in STEPS if taken[step])
+        if not self.order:
+            object.__setattr__(self, "order", declared)  # so that what is written down states it
+        if sorted(self.order) != sorted(declared):
+            message = f"order must have each of {', '.join(declared)} once: the steps that are declared"
+            raise ValueError(message)
+        rounds_first = "round" in self.order and self.order.index("round") < self.order.index("noise")
+        if rounds_first and self.rounded is not None and not self.rounded.to.is_integer():
+            message = "order: what is rounded before the noise is a count, and is rounded to whole numbers"
+            raise ValueError(message)
+        return self
 
 
 class CountStatistic(_Part):

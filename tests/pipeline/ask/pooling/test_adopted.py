@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import re
 from typing import Any
@@ -165,6 +166,115 @@ def test_chances_of_all_that_can_be_published_add_up_to_one(law: str) -> None:
     total = sum(np.exp(count.log_likelihood(np.array([0.0, 7.0, 30.0]))) for count in found)
 
     assert total == pytest.approx(1.0, abs=1e-12)
+
+
+def in_order(column: dict[str, Any], order: tuple[str, ...], count: int, noise: float) -> str | None:
+    """Do to a count what a law declares, step by step; None where it is suppressed. Not the product's code."""
+    value = float(count)
+    for step in order:
+        if step == "noise":
+            value += noise
+        elif step == "threshold" and value < column["suppressed"]["below"]:
+            return None
+        elif step == "clamp":
+            value = max(value, 0.0)
+        elif step == "round":
+            value = float(applied({"rounded": column["rounded"]}, value) or 0.0)
+    return f"{value + 0.0:g}"
+
+
+ORDERS = [
+    order
+    for size in (1, 2, 3)
+    for steps in itertools.combinations(("threshold", "clamp", "round"), size)
+    for order in itertools.permutations(("noise", *steps))
+]
+
+
+@pytest.mark.parametrize(
+    "rounded", [{"to": 4}, {"to": 3, "ties": "up"}, {"to": 5, "direction": "up"}], ids=str
+)
+@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+def test_likelihoods_are_right_for_every_order(order: tuple[str, ...], rounded: Any) -> None:
+    """Against the noise one by one: of every count the chance of every text that can be published."""
+    column: dict[str, Any] = {"noise": {"law": "geometric", "scale": 2}, "order": list(order)}
+    if "threshold" in order:
+        column["suppressed"] = {"below": 6, "shown_as": "empty"}
+    if "clamp" in order:
+        column["clamped_at_zero"] = True
+    if "round" in order:
+        column["rounded"] = rounded
+    declared = load_law(changed(columns={"views": column})).columns["views"]
+    noise = np.arange(-90, 91)
+    chance = np.tanh(0.25) * np.exp(-np.abs(noise) / 2.0)
+    counts = np.arange(30)
+    exact: dict[str | None, Any] = {}
+    for count in counts.tolist():
+        for each, weight in zip(noise.tolist(), chance.tolist(), strict=True):
+            text = in_order(column, order, count, each)
+            exact.setdefault(text, np.zeros(len(counts)))[count] += weight
+    for text in [each for each, chances in exact.items() if chances.max() > 1e-6]:
+        published = read_published({"views": [text]}, "views", declared, 0).count
+        likelihood = np.exp(published.log_likelihood(counts.astype(float)))
+        assert likelihood == pytest.approx(exact[text], abs=1e-9), text
+        first, last = published.window()
+        assert np.all(exact[text][(counts < first) | (counts > last)] < 1e-14)
+        assert likelihood[min(int(published.nearest), 29)] >= (1.0 - 1e-9) * likelihood.max()
+
+
+@pytest.mark.parametrize(
+    ("order", "draws"),
+    [
+        (("round", "noise", "threshold"), 200_000),
+        (("noise", "round", "threshold", "clamp"), 200_000),
+        (("threshold", "noise", "clamp", "round"), 200_000),
+        (("noise", "clamp", "threshold", "round"), 200_000),
+    ],
+)
+def test_rates_are_right_for_every_order(order: tuple[str, ...], draws: int) -> None:
+    """Against rates drawn from the prior whose counts are published so; five standard errors of a mean."""
+    column: dict[str, Any] = {
+        "noise": {"law": "geometric", "scale": 2},
+        "suppressed": {"below": 6, "shown_as": "empty"},
+        "clamped_at_zero": "clamp" in order,
+        "order": list(order),
+    }
+    if "round" in order:
+        column["rounded"] = {"to": 4, "ties": "up"}
+    rng = np.random.default_rng(8)
+    rate = rng.gamma(2.0, 6.0, draws)
+    counts = rng.poisson(rate)
+    noise = rng.geometric(1 - math.exp(-0.5), draws) - rng.geometric(1 - math.exp(-0.5), draws)
+    texts = [
+        in_order(column, order, count, each)
+        for count, each in zip(counts.tolist(), noise.tolist(), strict=True)
+    ]
+    for text in (None, "8", "12"):
+        like = rate[[each == text for each in texts]]
+        if not len(like):
+            continue
+        posterior = small({"c": [text]}, {**RATE, "upper": 1000}, column).posterior("Gamma(2, 0.16666666667)")
+        assert abs(posterior.mean()[0] - like.mean()) < 5.0 * like.std() / math.sqrt(len(like))
+        assert posterior.sd()[0] == pytest.approx(like.std(), rel=0.05)
+
+
+def test_the_order_is_written_down_and_shown() -> None:
+    column = {
+        "noise": {"law": "geometric", "scale": 4},
+        "suppressed": {"below": 20, "shown_as": "absent"},
+        "rounded": {"to": 1},
+    }
+    stated = changed(columns={"views": column | {"order": ["noise", "round", "threshold"]}})
+    assert load_law(changed(columns={"views": column})).content()["columns"]["views"]["order"] == [
+        "noise",
+        "threshold",
+        "round",
+    ]
+    said = str(suffice.adopt(TABLE, stated))
+    assert said.index("scale 4") < said.index("rounded to 1") < said.index("suppressed below 20")
+    for order in (["noise"], ["noise", "round", "threshold", "clamp"], ["noise", "noise", "round"]):
+        with pytest.raises(LawError, match="order must have each of noise, threshold, round once"):
+            load_law(changed(columns={"views": column | {"order": order}}))
 
 
 TABLES = {
