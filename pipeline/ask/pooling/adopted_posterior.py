@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,7 +27,12 @@ from suffice.pipeline.math.engines.published_counts import (
     parameter_posterior,
     prior_on_line,
 )
-from suffice.pipeline.math.engines.tabled_counts import count_posterior, shares_posterior, shares_tails
+from suffice.pipeline.math.engines.tabled_counts import (
+    count_posterior,
+    shares_posterior,
+    shares_tails,
+    total_posterior,
+)
 from suffice.pipeline.math.engines.varying_counts import VaryingLikelihood
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
@@ -229,10 +234,10 @@ def _check_pooled(statistic: Any, over: tuple[str, ...]) -> None:
     if unknown:
         message = f"{unknown[0]!r} is no key to pool over: the keys are {', '.join(keys) or 'none'}"
         raise UsageError(message)
-    if over and statistic.family in {"count", "categorical"}:
+    if over and statistic.family == "categorical":
         message = (
-            f"{statistic.name} is {statistic.family}: cells are pooled where they share a rate or a "
-            "probability: declare it as poisson or bernoulli"
+            f"{statistic.name} is categorical: cells are pooled where they share a rate or a probability: "
+            "declare its columns as poisson or bernoulli"
         )
         raise UsageError(message)
 
@@ -245,16 +250,19 @@ def _how_cells_are(statistic: Any, over: tuple[str, ...], cells: str | None) -> 
     if cells is not None and not over:
         message = f"{statistic.name}: cells is of cells that are pooled: leave it out, or give pooled"
         raise UsageError(message)
-    if cells == "vary" and statistic.family != "poisson":
+    is_counted = statistic.family in {"count", "poisson"}
+    if cells == "vary" and not is_counted:
         message = (
             f"{statistic.name} is {statistic.family}: only rates may vary over cells; pooled probabilities "
             "are alike"
         )
         raise UsageError(message)
-    return (cells or "vary") if over and statistic.family == "poisson" else "alike"
+    return (cells or "vary") if over and is_counted else "alike"
 
 
 def _counts(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
+    if cells.over:
+        return _totals(statistic, prior, cells)
     upper = int(statistic.entry.upper)
     chosen: Any = Uniform(0, upper) if prior is None else prior
     if isinstance(chosen, str):
@@ -275,6 +283,35 @@ def _counts(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) ->
         judged.distribution,
         chosen,
         ends,
+        judged.tails,
+        is_default=prior is None,
+    )
+
+
+def _totals(statistic: Any, prior: AnyPrior, cells: _Cells) -> AdoptedPosterior:
+    """Return the posterior of totals over pooled cells, whose counts come from one population."""
+    entry = statistic.entry
+    chosen = Gamma(1.0, 2.0 / entry.upper) if prior is None else read_prior(prior)
+    published = cells.published(statistic, entry.column)
+    counts = [
+        [replace(one.count, last=min(one.count.last, math.floor(entry.upper))) for one in cell]
+        for cell in published
+    ]
+    judged = parameter_posterior(
+        "rate",
+        Line.LOGARITHM,
+        [[LatentCount(each) for each in cell] for cell in counts],
+        *_log_prior(statistic, chosen, Gamma, Line.LOGARITHM),
+        is_judged=prior is not None,
+        likelihood_of=VaryingLikelihood if cells.vary else None,
+    )
+    return _made(
+        statistic,
+        cells,
+        [published],
+        total_posterior(counts, judged),
+        chosen,
+        (0.0, math.inf),
         judged.tails,
         is_default=prior is None,
     )
@@ -444,6 +481,9 @@ def _edges(prior: Any) -> Floats:
 
 def _pooled_in_words(cells: _Cells, parameter: str) -> str:
     over, most = ", ".join(cells.over), max(map(len, cells.rows))
+    if parameter == "total":
+        how = "vary about a mean rate, by a spread that is estimated" if cells.vary else "share a rate"
+        return f"pooled over {over}: the total of up to {most} cells, whose counts {how}; the prior is of it"
     if cells.vary:
         return (
             f"pooled over {over}: the mean {parameter} of up to {most} cells, which may vary about it; their "
@@ -518,7 +558,7 @@ def _made(
     if statistic.filled:
         said.append(statistic.filled)
     entry = statistic.entry
-    is_bounded = entry.family == "count" or (entry.family == "poisson" and entry.exposure is None)
+    is_bounded = not cells.over if entry.family == "count" else getattr(entry, "exposure", "") is None
     largest = float(entry.upper) if is_bounded else math.inf
     decided = np.array(
         [
@@ -528,6 +568,9 @@ def _made(
     )
     if is_default and entry.family == "poisson":
         decided |= _moved_by_upper(distribution, prior)
+    if is_default and cells.over and entry.family == "count":
+        halved = distribution.mean_under(lambda position: np.exp(-prior.rate * np.exp(position)))
+        decided |= halved < (1.0 - _MOVED) * distribution.mean("total")
     return AdoptedPosterior(
         statistic=statistic.name,
         family=statistic.family,

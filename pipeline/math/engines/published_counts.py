@@ -315,6 +315,17 @@ class SharedLikelihood:
             total += times * self._of_cell(number, flat)
         return total.reshape(position.shape)
 
+    def by_shape(self, position: Floats) -> Floats:
+        """Return the log likelihood by the shape of the counts' law, (n_shapes, n_positions): one here."""
+        return self(position)[None]
+
+    def log_counts(self, counts: Floats, position: float, shape: int) -> Floats:  # noqa: ARG002
+        """Return log probabilities of counts of one unit of exposure, given a rate and a shape."""
+        from scipy.special import gammaln
+
+        log_count: Floats = counts * position - math.exp(position) - gammaln(counts + 1.0)
+        return log_count
+
     def left_out(self, position: float) -> float:
         """Return how far a cell's likelihood is below its largest at a position, in nats: the farthest."""
         at = np.array([position])
@@ -376,10 +387,13 @@ class JudgedCells:
     tails : ndarray of shape (n_cells,), float64
         Twice the prior probability of parameters at which the likelihood is not 8 nats lower than where it
         is highest, or farther out on the same side: at most 1.
+    likelihoods : tuple of SharedLikelihood
+        Of what every cell shares; empty of counts by themselves.
     """
 
     distribution: Any
     tails: Floats
+    likelihoods: tuple[SharedLikelihood, ...] = ()
 
 
 def parameter_posterior(
@@ -418,15 +432,20 @@ def parameter_posterior(
     def alike(shared: Shared, nats: float, *_: object) -> SharedLikelihood:
         return SharedLikelihood(shared, line, nats)
 
-    panels, tails = [], np.ones(len(cells))
+    panels, tails, likelihoods = [], np.ones(len(cells)), []
     for row, each in enumerate(cells):
         shared = _ended(each, log_prior, edges) if line is Line.LOGARITHM else each
         panel, likelihood = _panels(shared, likelihood_of or alike, log_prior, edges)
         panels.append(panel)
+        likelihoods.append(likelihood)
         if is_judged:
             tails[row] = _tail(likelihood, log_prior, edges)
     distribution = GriddedDistribution.of(name, line, panels)
-    return JudgedCells(distribution=replace(distribution, log_evidence=distribution.log_mass), tails=tails)
+    return JudgedCells(
+        distribution=replace(distribution, log_evidence=distribution.log_mass),
+        tails=tails,
+        likelihoods=tuple(likelihoods),
+    )
 
 
 def _ended(shared: Shared, log_prior: Callable[[Floats], Floats], edges: Floats) -> Shared:

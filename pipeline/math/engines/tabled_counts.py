@@ -1,4 +1,4 @@
-r"""Posteriors of latent counts themselves, and of shares of categories, from published noisy counts.
+r"""Posteriors of latent counts, of their totals, and of shares of categories, from published noisy counts.
 
 Model. With L of ``published_counts``, a count has the posterior
 
@@ -20,6 +20,12 @@ independent of their sum. With the density :math:`1 / \beta (1 + \beta)` and A t
 as far as the range of beta goes: with A = 1 that of ``record_count.Reciprocal``. Given beta the categories
 are apart from each other, and each n_k has a table: negative binomial times L.
 
+The total of cells whose counts come from one population, of the mean lambda and the shape h of
+``varying_counts`` or of one Poisson rate, is a sum of counts that are independent given these:
+
+.. math:: p(n_1, \dots, n_C \mid y) = \sum_h \int p(\lambda, h \mid y) \prod_c p(n_c \mid y_c, \lambda, h)
+    \, d \lambda, \qquad p(n_c \mid y_c, \lambda, h) \propto p(n_c \mid \lambda, h) \, L_c(n_c). \qquad (4)
+
 Symbols:
 
 - n, N: ``counts``, whole numbers; L: ``log_likelihood``
@@ -28,7 +34,9 @@ Symbols:
 Method. (1) is summed singly, or at every so-manieth count where there are more than ``_LARGEST_WINDOW``. Of
 (2) beta is on a grid of half a standard deviation of what is summed there, which leaves next to nothing, the
 range below the grid counts to its first point, where nothing changes any more, and everything else is drawn:
-independent draws, exact but for the grid.
+independent draws, exact but for the grid. Of (4) lambda is at ``_STATES`` quantiles, a
+Gauss-Legendre rule of its distribution function; moments follow from those given lambda and h, and
+everything else is drawn.
 """
 
 from __future__ import annotations
@@ -41,20 +49,23 @@ import numpy as np
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.distributions.composite import Draws
+from suffice.pipeline.math.distributions.quadrature import integral_rule
 from suffice.pipeline.math.engines.published_counts import MILLION, MOST_NATS, NATS, JudgedCells
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.math.engines.published_counts import PublishedCount
+    from suffice.pipeline.math.engines.published_counts import PublishedCount, SharedLikelihood
     from suffice.pipeline.math.priors.record_count import NPrior
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Rows
 
 _LARGEST_WINDOW = 1 << 22
 """Counts of one cell that are looked at singly: 32 MB."""
 _LARGEST_TABLE = 1 << 15
 """Counts of one category: 80 MB for 300 values of beta."""
 _DRAWS = 20_000
+_STATES = 64
+"""Values of lambda that totals are worked out at."""
 _HIGHEST = 22.0
 """Log of beta over A up to which it is summed: the rest of its prior is 3e-10."""
 
@@ -409,3 +420,156 @@ def _negative_binomial(counts: Floats, concentration: float, log_beta: Floats) -
     log_share, log_rest = -np.logaddexp(0.0, -log_beta), -np.logaddexp(0.0, log_beta)
     probability: Floats = of_counts + concentration * log_share[:, None] + np.multiply.outer(log_rest, counts)
     return probability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalDistribution(Draws):
+    """Totals of counts of one population, by draws: (4); made by ``total_posterior``.
+
+    Attributes
+    ----------
+    cells : tuple of _Tables
+        Of every total the counts that are added.
+    states : tuple of (ndarray, ndarray, ndarray)
+        Of every total the positions of lambda, the shapes, and the posterior probabilities of these pairs.
+    of_states : tuple of (ndarray, ndarray)
+        Means and variances given these.
+    log_evidence : ndarray of shape (n_totals,), float64
+    """
+
+    cells: tuple[_Tables, ...] = field(repr=False)
+    states: tuple[tuple[Floats, Rows, Floats], ...] = field(repr=False)
+    of_states: tuple[tuple[Floats, Floats], ...] = field(repr=False)
+    log_evidence: Floats
+    is_whole = True
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return ("total",)
+
+    def mean(self, parameter: str) -> Floats:  # noqa: ARG002 - distributions share one interface
+        """Means."""
+        pairs = zip(self.states, self.of_states, strict=True)
+        return np.array([np.sum(states[2] * means) for states, (means, _) in pairs])
+
+    def sd(self, parameter: str) -> Floats:
+        """Standard deviations: the law of total variance."""
+        found = [
+            np.sum(states[2] * (variances + (means - mean) ** 2))
+            for states, (means, variances), mean in zip(
+                self.states, self.of_states, self.mean(parameter), strict=True
+            )
+        ]
+        return np.sqrt(np.array(found))
+
+    def mean_under(self, weight: Callable[[Floats], Floats]) -> Floats:
+        """Means with the prior of lambda weighted by a function of its logarithm."""
+        means = []
+        for (position, _, probability), (of_state, _) in zip(self.states, self.of_states, strict=True):
+            weights = probability * weight(position)
+            means.append(np.sum(weights * of_state) / np.sum(weights))
+        return np.array(means)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Independent draws."""
+        drawn = np.zeros((draws, len(self.cells)))
+        for total, (tables, (position, shape, probability)) in enumerate(
+            zip(self.cells, self.states, strict=True)
+        ):
+            index = rng.choice(len(probability), draws, p=probability)
+            for state in np.unique(index):
+                here = np.flatnonzero(index == state)
+                drawn[here, total] = tables.drawn(position[state], int(shape[state]), len(here), rng)
+        return {"total": drawn}
+
+
+class _Tables:
+    """The counts of cells that are added, each as often as it occurs, with their likelihoods."""
+
+    def __init__(self, cells: Sequence[PublishedCount], likelihood: SharedLikelihood) -> None:
+        times: dict[PublishedCount, int] = {}
+        for cell in cells:
+            times[cell] = times.get(cell, 0) + 1
+        self._times = np.array(list(times.values()))
+        self._likelihood = likelihood
+        counts = [_added(cell) for cell in times]
+        size = max(map(len, counts))
+        if size * len(counts) > _LARGEST_WINDOW:
+            message = (
+                "noise of a scale this large makes tables of counts too large to add: pool fewer cells, or "
+                "ask for the rate"
+            )
+            raise UsageError(message)
+        # Rows end with counts of the likelihood 0.
+        self._counts = np.stack([np.append(each, np.full(size - len(each), each[-1])) for each in counts])
+        self._weight = np.zeros(self._counts.shape)
+        for row, (cell, each) in enumerate(zip(times, counts, strict=True)):
+            self._weight[row, : len(each)] = np.exp(cell.log_likelihood(each) - cell.largest)
+        self._every, place = np.unique(self._counts, return_inverse=True)
+        self._place = place.reshape(self._counts.shape)
+
+    def _probability(self, position: float, shape: int) -> Floats:
+        log_count = self._likelihood.log_counts(self._every, position, shape)[self._place]
+        with np.errstate(divide="ignore"):
+            log_count += np.log(self._weight)
+        log_count -= np.max(log_count, axis=1, keepdims=True)
+        probability: Floats = np.exp(log_count, out=log_count)
+        probability /= np.sum(probability, axis=1, keepdims=True)
+        return probability
+
+    def moments(self, position: float, shape: int) -> tuple[float, float]:
+        """Return the mean and the variance of the total, given lambda and its shape."""
+        probability = self._probability(position, shape)
+        means = np.sum(probability * self._counts, axis=1)
+        variances = np.sum(probability * (self._counts - means[:, None]) ** 2, axis=1)
+        return float(self._times @ means), float(self._times @ variances)
+
+    def drawn(self, position: float, shape: int, draws: int, rng: np.random.Generator) -> Floats:
+        """Draw the total, given lambda and its shape."""
+        below = np.cumsum(self._probability(position, shape), axis=1)
+        total = np.zeros(draws)
+        for row, times in enumerate(self._times.tolist()):
+            level = rng.random((draws, times)) * below[row, -1]
+            total += np.sum(self._counts[row, np.searchsorted(below[row], level, side="right")], axis=1)
+        return total
+
+
+def _added(cell: PublishedCount) -> Floats:
+    """Return the counts of a cell that matter: every so-manieth where that is less than they vary by."""
+    first, last = cell.window()
+    stride = min(math.ceil((last - first) / _LARGEST_TABLE), math.floor(0.2 * math.sqrt(first)))
+    stride = max(1, stride)
+    counts: Floats = first + stride * np.arange(math.floor((last - first) / stride) + 1.0)
+    return counts
+
+
+def total_posterior(cells: Sequence[Sequence[PublishedCount]], judged: JudgedCells) -> TotalDistribution:
+    """Return the posterior of totals of counts, given that of the rate that each total's counts are about.
+
+    Raises
+    ------
+    UsageError
+        Where counts are known so vaguely that their tables are too large.
+    """
+    # An integral over the distribution function of lambda.
+    (level,), (mass,) = integral_rule(np.zeros(1), np.ones(1), _STATES)
+    rates = judged.distribution.quantiles("rate", level.tolist(), 0, np.random.default_rng(0))
+    tables, states, of_states = [], [], []
+    for each, likelihood, rate in zip(cells, judged.likelihoods, rates, strict=True):
+        position = np.log(np.maximum(rate, 1e-290))
+        value = likelihood.by_shape(position)
+        share = np.exp(value - np.logaddexp.reduce(value, axis=0)) * mass
+        shape, place = np.nonzero(share > 1e-3 * mass)
+        probability = share[shape, place] / np.sum(share[shape, place])
+        added = _Tables(each, likelihood)
+        moments = [added.moments(position[at], int(of)) for of, at in zip(shape, place, strict=True)]
+        tables.append(added)
+        states.append((position[place], shape, probability))
+        of_states.append((np.array([mean for mean, _ in moments]), np.array([var for _, var in moments])))
+    return TotalDistribution(
+        cells=tuple(tables),
+        states=tuple(states),
+        of_states=tuple(of_states),
+        log_evidence=judged.distribution.log_evidence,
+    )

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy.special import gammaln
+from scipy.stats import gamma, nbinom, poisson
 
 import suffice
 from suffice.errors import (
@@ -169,7 +170,7 @@ def test_chances_of_all_that_can_be_published_add_up_to_one(law: str) -> None:
 
 
 def in_order(column: dict[str, Any], order: tuple[str, ...], count: int, noise: float) -> str | None:
-    """Do to a count what a law declares, step by step; None where it is suppressed. Not the product's code."""
+    """Do to a count what a law declares, step by step; None where it is suppressed."""
     value = float(count)
     for step in order:
         if step == "noise":
@@ -529,8 +530,6 @@ def test_what_is_not_there_is_named() -> None:
         adopted.posterior("rate", where={"month": 1})
     with pytest.raises(UsageError, match="'month' is no key to pool over"):
         adopted.posterior("rate", pooled="month")
-    with pytest.raises(UsageError, match="cells are pooled where they share a rate"):
-        adopted.posterior("views", pooled="day")
     with pytest.raises(PriorError, match="is a count: its prior is Uniform"):
         adopted.posterior("views", suffice.Gamma(1, 1))
     with pytest.raises(PriorError, match="is poisson: its prior must be Gamma"):
@@ -621,6 +620,70 @@ def test_what_is_far_out_in_many_cells_is_what_noise_does() -> None:
     (line,) = small(few, SHARE, {"noise": {"law": "laplace", "scale": 2}}).posterior().conflict.lines()
     assert "110 at the only cell: s has the total n" in line
     assert "a chance of 0.0034 in all" in line
+
+
+def exact_total(shown: list[str], below: int, scale: float, *, vary: bool) -> Any:
+    """Return the distribution of a total of counts up to 100, under ``Gamma(2, 0.1)``: plain sums."""
+    n = np.arange(100.0)
+    q = math.exp(-1.0 / scale)
+    likelihoods = [
+        np.sum([q ** np.abs(k - n) for k in range(-150, below)], axis=0)
+        if text == "*"
+        else q ** np.abs(float(text) - n)
+        for text in shown
+    ]
+    total = np.zeros(99 * len(shown) + 1)
+    log_spread = np.linspace(math.log(1e-4), math.log(4.0), 60)
+    spread = np.exp(log_spread)
+    of_spread = spread * np.exp(-2.0 * spread**2) * (log_spread[1] - log_spread[0]) / math.sqrt(math.pi / 2.0)
+    for rate in np.exp(np.linspace(-3.0, 5.0, 81)):
+        laws = [(1.0, poisson.pmf(n, rate))]
+        if vary:
+            k = spread[:, None] ** -2.0
+            laws = list(zip(of_spread, nbinom.pmf(n, k, k / (k + rate)), strict=True))
+            for every in (2, 3, 4, 6, 8, 12):
+                apart = range(1 - every, every)
+                near = [(1 - abs(j) / every) * poisson.pmf(every * n + j, every * rate) for j in apart]
+                laws.append((1.0 / 12.0, np.sum(near, axis=0)))
+        for weight, law in laws:
+            added = np.ones(1)
+            for likelihood in likelihoods:
+                added = np.convolve(added, law * likelihood)
+            total += weight * gamma.pdf(rate, 2.0, scale=10.0) * rate * added
+    return total / total.sum()
+
+
+@pytest.mark.parametrize("cells", ["alike", "vary"])
+@pytest.mark.parametrize("shown", [["12", "*", "20"], ["*", "*", "9"], ["10", "14"]])
+def test_totals_of_pooled_counts_are_those_of_plain_sums(shown: list[str], cells: Any) -> None:
+    column = {"noise": {"law": "geometric", "scale": 3}, "suppressed": {"below": 8, "shown_as": "*"}}
+    table = {"k": list(map(str, range(len(shown)))), "c": shown}
+    posterior = small(table, COUNT, column).posterior("Gamma(2, 0.1)", pooled="k", cells=cells)
+    exact = exact_total(shown, 8, 3.0, vary=cells == "vary")
+    counts = np.arange(len(exact))
+    mean = float(exact @ counts)
+    sd = math.sqrt(exact @ (counts - mean) ** 2)
+
+    assert posterior.parameters == ("total",)
+    assert posterior.mean()[0] == pytest.approx(mean, abs=5e-3 * sd)
+    assert posterior.sd()[0] == pytest.approx(sd, rel=5e-3)
+    below = np.cumsum(exact)
+    for level, quantile in zip(
+        (0.05, 0.5, 0.95), posterior.quantile([0.05, 0.5, 0.95], rng=1)[0], strict=True
+    ):
+        # Of 4,000 draws: five standard errors of a share.
+        slack = 5.0 * math.sqrt(level * (1.0 - level) / 4000)
+        at = round(float(quantile))
+        assert below[at] > level - slack
+        assert below[at - 1] < level + slack
+
+
+def test_totals_say_what_they_rest_on() -> None:
+    adopted = suffice.adopt(TABLE, LAW)
+    said = str(adopted.posterior("views", pooled="day"))
+    assert "the total of up to 4 cells, whose counts vary about a mean rate" in said
+    hidden = small({"k": ["a", "b"], "c": ["*", "*"]}, COUNT, SUPPRESSED).posterior(pooled="k")
+    assert hidden.decided_by_default["total"].tolist() == [True]
 
 
 def test_a_pool_that_ends_where_upper_does_says_so() -> None:
