@@ -7,6 +7,7 @@ number below a threshold was suppressed, one below 0 was set to 0, and what was 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -60,6 +61,17 @@ def _one_line(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://\S+", text):
+        message = (
+            f"{text!r} is no URL: state where the table, or what describes its noise, can be read, as "
+            "https://example.org/table; of a table of your making any address of yours"
+        )
+        raise ValueError(message)
+    return text
+
+
+Source = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_address)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_one_line)]
 Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 Threshold = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
@@ -262,7 +274,15 @@ AdoptedStatisticEntry = Annotated[
 def _domain(value: object) -> Domain | str:
     if isinstance(value, Domain) or value == AS_PUBLISHED:
         return value
-    return parse_domain(value, directory=None, column="text")
+    try:
+        return parse_domain(value, directory=None, column="text")
+    except ValueError as error:
+        if "YYYY-Www" not in str(error):
+            raise
+        message = (
+            f"{error}: of weeks that the table names by their first day, list these days, or as_published"
+        )
+        raise ValueError(message) from None
 
 
 _KEY = {"type": ["string", "number", "boolean"]}
@@ -303,7 +323,7 @@ class DeclaredLaw(_Part):
 
     name: Name
     publisher: Text
-    source: Annotated[str, StringConstraints(pattern=r"^https?://\S+$", max_length=2000)]
+    source: Source
     licence: Text
     privacy: Text
     keys: dict[Column, Keys] = Field(default_factory=dict)

@@ -84,7 +84,7 @@ def picture(
 
 
 def _title(posterior: Posterior) -> str:
-    labels = [named.partition(" ")[0] for named in posterior.releases]
+    labels = [named.rpartition(" ")[0] for named in posterior.releases]  # that it was adopted is of a label
     return ": ".join([*([", ".join(labels)] if len(labels) in {1, 2} else []), posterior.statistic])
 
 

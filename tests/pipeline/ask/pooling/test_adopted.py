@@ -340,7 +340,11 @@ def test_absent_cells_have_to_be_declared() -> None:
     [
         ({"colour": "red"}, "colour: unknown key"),
         ({"publisher": None}, "publisher"),
-        ({"source": "example.org"}, "source"),
+        ({"source": "none"}, "source: 'none' is no URL: state where the table"),
+        (
+            {"keys": {"page": {"from": "2024-01-01", "to": "2024-01-15", "every": "week"}}},
+            "weeks that are named by their first day are listed, or as_published",
+        ),
         ({"columns": {"views": {"noise": {"law": "cauchy", "scale": 1}}}}, "columns.views.noise.law"),
         ({"columns": {"views": {"noise": {"law": "laplace", "sd": 1}}}}, "laplace noise needs scale"),
         (
@@ -540,7 +544,7 @@ def test_posteriors_plot_and_are_frames() -> None:
     posterior = suffice.adopt(TABLE, LAW).posterior("rate", pooled="day")
 
     assert posterior.to_frame("pandas")["page"].tolist() == ["A", "B"]
-    assert "<svg" in posterior.plot().svg
+    assert "views (adopted): rate" in posterior.plot().svg
     assert "<svg" in suffice.adopt(TABLE, LAW).posterior("views", where={"page": "B"}).plot().svg
     assert posterior.sample(10, 1)["rate"].shape == (10, 2)
     assert np.all(np.isfinite(posterior.log_evidence))
