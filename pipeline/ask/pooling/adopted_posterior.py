@@ -472,7 +472,7 @@ def _edges(prior: Any) -> Floats:
     else:
         below, above = prior.concentration1, prior.concentration0
         centre = math.log(below / above)
-    near = np.concatenate([np.arange(0.0, 8.0, 0.25), np.exp2(np.arange(3.0, 8.0))])
+    near = np.concatenate([np.arange(0.0, 8.0), np.exp2(np.arange(3.0, 8.0))])
     narrow = near / math.sqrt(1.0 + below)
     reach = max(_FARTHEST, 50.0 / below), max(_FARTHEST, 50.0 / above)
     left, right = ((each / 256.0) * near for each in reach)
