@@ -6,6 +6,7 @@ PYTHONPATH=tests python benchmarks/adopted_coverage.py [--items 240] [--seed 1]
 from __future__ import annotations
 
 import argparse
+import math
 import time
 
 import numpy as np
@@ -55,7 +56,8 @@ def main() -> None:
                     whole = (held + held_hidden) / (published + hidden)
                     print(
                         f"| {statistic} | {kind} | {law} | {hidden / (published + hidden):.0%} | "
-                        f"{held / published:.1%} | {held_hidden / hidden:.1%} | {whole:.1%} |",
+                        f"{held / published:.1%} | {held_hidden / hidden:.1%} | "
+                        f"{whole:.1%} ± {_error(whole, published + hidden):.1%} |",
                         flush=True,
                     )
     print(f"\n{time.process_time() - started:.0f} s of one processor")
@@ -64,10 +66,16 @@ def main() -> None:
 def row(days_as: str, kind: str, law: str, covered: Covered) -> str:
     """Return a row of the first table."""
     shares = (covered.censored, covered.width, covered.zeros, covered.minima)
-    held = (f"{each / covered.intervals:.1%}" for each in shares)
+    held = [f"{each / covered.intervals:.1%}" for each in shares]
+    held[0] += f" ± {_error(covered.censored / covered.intervals, covered.intervals):.1%}"
     return (
         f"| {days_as} | {kind} | {law} | {covered.suppressed / covered.intervals:.0%} | {' | '.join(held)} |"
     )
+
+
+def _error(share: float, of: float) -> float:
+    """Return the standard error of a share."""
+    return math.sqrt(share * (1.0 - share) / of)
 
 
 if __name__ == "__main__":

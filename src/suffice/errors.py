@@ -158,6 +158,13 @@ class AdoptedTableError(DocumentError):
 class AdoptedReleaseError(UsageError):
     """What was asked is of releases of one's own data, and this one was adopted; the text says what to do."""
 
+    def __init__(self, named: str) -> None:
+        super().__init__(
+            f"{named} was adopted: its law is declared, and no ledger, plan or store belongs to it. Ask it "
+            "with suffice show, table, posterior and verify, or in Python with suffice.open_adopted; what "
+            "publishes, catalogues, compares, pools, calibrates or models releases does not take it"
+        )
+
 
 class PinnedError(UsageError):
     """A parameter lies outside of what the deployment profile allows; nothing was opened."""

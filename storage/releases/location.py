@@ -401,13 +401,8 @@ class Location:
             message = f"there is no release at {self.uri}: it is a rehearsal's, of generated rows"
             raise ReleaseMissingError(message)
         if data.startswith(ADOPTED):
-            message = (
-                f"the release at {self.uri} was adopted: its law is declared, and no ledger, plan or store "
-                "belongs to it. Ask it with suffice show, table, posterior and verify, or in Python with "
-                "suffice.open_adopted; what publishes, catalogues, compares, calibrates or models releases "
-                "does not take it"
-            )
-            raise AdoptedReleaseError(message)
+            named = f"the release at {self.uri}"
+            raise AdoptedReleaseError(named)
         manifest = parse_manifest(data)
         stated = (manifest.name, manifest.edition, manifest.release_id)
         if self.key is not None and self.key != stated:

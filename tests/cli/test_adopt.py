@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -180,6 +181,22 @@ def test_what_was_changed_is_found(folder: Path, name: str, old: bytes, new: byt
     verified = run("verify", folder, "--json")
     assert verified.exit_code == 5
     assert validated("verify", verified.stdout)["ok"] is False
+    said = run("verify", folder).stdout
+    assert "not ok - adopted: law, table and id do not fit" in said
+    assert "the table fits" not in said
+
+
+def test_one_changed_folder_does_not_hide_the_others(folder: Path, run: Run) -> None:
+    other = folder.parent / "other"
+    shutil.copytree(folder, other)
+    (other / "table.csv").write_bytes((other / "table.csv").read_bytes().replace(b"120", b"121"))
+    shown, document = (run("list", folder.parent, *how) for how in ((), ("--json",)))
+
+    assert (shown.exit_code, document.exit_code) == (5, 5)
+    assert str(folder) in shown.stdout
+    assert "not listed: the adopted release at" in shown.stdout
+    listed = validated("list", document.stdout)
+    assert [len(listed[part]) for part in ("adopted", "problems")] == [1, 1]
 
 
 def test_a_manifest_fits_its_schema_and_states_the_law(folder: Path) -> None:

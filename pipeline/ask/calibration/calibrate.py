@@ -43,6 +43,7 @@ from suffice.pipeline.ask.calibration.verdict import (
     level_of,
 )
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, NOISE_AWARE, PLUG_IN, PosteriorTerms
+from suffice.pipeline.ask.pooling.adopted import refuse_adopted
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.terms.declaration.documents import Count, Family, Method, document, one_of, printed
@@ -395,6 +396,7 @@ def calibrate(
     UsageError, PriorError
         Where the statistic, the method or a prior does not fit, or too many records would have to be drawn.
     """
+    refuse_adopted(release)
     if simulations is not None:
         require_positive("simulations", simulations)
     chosen = cells_of(release.statistic(statistic), where)

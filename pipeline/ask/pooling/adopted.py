@@ -12,8 +12,14 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.errors import UnknownNameError
-from suffice.pipeline.ask.pooling.published_table import fitted, read_published, read_table, table_bytes
+from suffice.errors import AdoptedReleaseError, UnknownNameError
+from suffice.pipeline.ask.pooling.published_table import (
+    absent_rows,
+    fitted,
+    read_published,
+    read_table,
+    table_bytes,
+)
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.declared_law import (
     ByLevel,
@@ -97,6 +103,10 @@ class AdoptedRelease(Mapping[str, "AdoptedStatistic"]):
             raise UnknownNameError(message)
         return AdoptedStatistic(release=self, name=name)
 
+    def __fspath__(self) -> str:
+        """Refuse: what takes a release of one's own data or its path does not take this one."""
+        raise AdoptedReleaseError(self.label)
+
     def __iter__(self) -> Iterator[str]:
         """Give the names of statistics."""
         return iter(self.law.statistics)
@@ -119,7 +129,9 @@ class AdoptedRelease(Mapping[str, "AdoptedStatistic"]):
             f"published by {law.publisher}: {law.source} ({law.licence})",
             f"privacy, in its publisher's words: {law.privacy}",
         ]
-        return [*said, *(f"{name}: {in_words(column)}" for name, column in law.columns.items())]
+        said += [f"{name}: {in_words(column)}" for name, column in law.columns.items()]
+        public = dict.fromkeys(filter(None, (statistic.filled for statistic in self.values())))
+        return [*said, *public]
 
     def __repr__(self) -> str:
         return (
@@ -189,6 +201,20 @@ class AdoptedStatistic:
         names = noisy_columns(self.entry)
         total = getattr(self.entry, "total", None)
         return (*names, total) if total in self.release.law.columns else names
+
+    @property
+    def filled(self) -> str:
+        """Say which public numbers were taken from other rows, as theirs are absent; or nothing."""
+        release = self.release
+        column = getattr(self.entry, "exposure", None) or getattr(self.entry, "total", None)
+        rows = absent_rows(release.law, release.columns) if column in release.columns else []
+        if not rows or column in release.law.columns:
+            return ""
+        first = [f"{key}={release.columns[key][rows[0]]}" for key in release.key_columns]
+        return (
+            f"{column} of {counted(len(rows), 'absent row')} ({', '.join(first)} first) is taken to be that "
+            "of published rows, which agree: if it is not, give the table rows for them, with an empty count"
+        )
 
     @property
     def plan(self) -> SimpleNamespace:
@@ -320,6 +346,19 @@ class AdoptedStatistic:
         return adopted_posterior(self, prior, where=where, pooled=pooled, n_prior=n_prior, cells=cells)
 
 
+def refuse_adopted(*given: object) -> None:
+    """Refuse releases that were adopted, and their statistics, by name.
+
+    Raises
+    ------
+    AdoptedReleaseError
+    """
+    for each in given:
+        release = each.release if isinstance(each, AdoptedStatistic) else each
+        if isinstance(release, AdoptedRelease):
+            raise AdoptedReleaseError(release.label)
+
+
 def finite(value: float) -> float | None:
     """Return a number, None in the place of an infinite one."""
     return value if math.isfinite(value) else None
@@ -340,20 +379,20 @@ def in_words(declared: PublishedColumn) -> str:
             )
         return f"{value:g}"
 
-    noise = declared.noise
+    noise, suppressed, rounded = declared.noise, declared.suppressed, declared.rounded
     kind = next(name for name in ("scale", "sd", "variance") if getattr(noise, name) is not None)
-    said = [f"{noise.law.replace('_', ' ')} noise, {kind} {amount(noise.spread)}"]
-    if declared.suppressed is not None:
-        said.append(f"suppressed below {amount(declared.suppressed.below)} ({declared.suppressed.shown_as})")
-    if declared.clamped_at_zero:
-        said.append("clamped at 0")
-    if declared.rounded is not None:
-        rounded = declared.rounded
+    said = {
+        "noise": f"{noise.law.replace('_', ' ')} noise, {kind} {amount(noise.spread)}",
+        "clamp": "clamped at 0",
+    }
+    if suppressed is not None:
+        said["threshold"] = f"suppressed below {amount(suppressed.below)} ({suppressed.shown_as})"
+    if rounded is not None:
         how = (
             f"ties {rounded.ties.replace('_', ' ')}" if rounded.direction == "nearest" else rounded.direction
         )
-        said.append(f"rounded to {rounded.to:g} ({how})")
-    return "; then ".join(said)
+        said["round"] = f"rounded to {rounded.to:g} ({how})"
+    return "; then ".join(said[step] for step in declared.order)
 
 
 def adopt(

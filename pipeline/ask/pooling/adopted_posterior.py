@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference.chosen_priors import read_prior
 from suffice.pipeline.ask.judging.conflict import Conflict
+from suffice.pipeline.ask.pooling.published_table import far_out
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.distribution import Line
@@ -26,7 +27,12 @@ from suffice.pipeline.math.engines.published_counts import (
     parameter_posterior,
     prior_on_line,
 )
-from suffice.pipeline.math.engines.tabled_counts import count_posterior, shares_posterior
+from suffice.pipeline.math.engines.tabled_counts import (
+    count_posterior,
+    shares_posterior,
+    shares_tails,
+    total_posterior,
+)
 from suffice.pipeline.math.engines.varying_counts import VaryingLikelihood
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
@@ -46,10 +52,31 @@ if TYPE_CHECKING:
 
 _RARE = math.log(0.01)
 """Of noise by which a number exceeds the largest that the law declares: the answer is named then."""
+_LEVELS, _MOVED = 4000, 0.2
+"""Quantiles of a rate, and the share that half the ``upper`` may take off a mean or an end in silence."""
 CELLS = ("vary", "alike")
 """What pooled cells do: vary about a mean rate, or share it."""
+_FARTHEST = 400.0
+"""Of positions that are worked with: e^400 is 5e173."""
 LARGEST_TOTAL = 10**12
 """Of a noisy total, under the default prior: what a spec's ``max_total_rows`` is where it is not stated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptedConflict(Conflict):
+    """A ``Conflict``, and what was published beyond what the declared law admits.
+
+    Attributes
+    ----------
+    beyond : tuple of str
+        A sentence each.
+    """
+
+    beyond: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return a sentence for each disagreement."""
+        return [*Conflict.lines(self), *(f"conflict with the declared law: {each}" for each in self.beyond)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -62,19 +89,23 @@ class AdoptedPosterior(Posterior):
         The parameter's range.
     is_default : bool
         Whether the prior is what the law's ``upper`` makes the default.
-    censored : ndarray of shape (n_groups,) or (n_groups, n_categories), bool
-        Where nothing was published but that it was suppressed or clamped, or what lies beyond ``upper``.
+    decided : ndarray of shape (n_groups,) or (n_groups, n_categories), bool
+        Where nothing was published but that it was suppressed or clamped, or what lies beyond ``upper``; of
+        rates also where half that ``upper`` would take a fifth off the mean or the upper end.
     tails : ndarray of shape (n_groups,), float64, or None
         As ``JudgedCells`` has them.
     cells : {"vary", "alike"} or None
         What pooled cells do; None where none are pooled.
+    beyond : tuple of str
+        Where what was published is beyond what the law admits, by noise that is rare.
     """
 
     ends: tuple[float, float]
     is_default: bool
-    censored: Mask = field(repr=False)
+    decided: Mask = field(repr=False)
     tails: Floats | None = field(repr=False)
     cells: Literal["vary", "alike"] | None = None
+    beyond: tuple[str, ...] = ()
 
     @property
     def estimand(self) -> str:
@@ -100,25 +131,22 @@ class AdoptedPosterior(Posterior):
         """Whether what was published is where a stated prior expects it; a default one is not judged.
 
         A tail is twice the prior probability of parameters as likely as all but 8 nats of the best, or
-        farther out. Of shares of categories it is not worked out, and they are named as not judged.
+        farther out.
         """
-        tails = np.ones((self.n_groups, 1))
-        is_judged = self.is_default or self.tails is not None
-        if self.tails is not None and not self.is_default:
-            tails = self.tails[:, None]
-        return Conflict(
-            quantities=(self.statistic,) if is_judged else (),
-            tails=tails[:, : int(is_judged)],
-            of_n=np.zeros(int(is_judged), dtype=bool),
+        tails = np.ones(self.n_groups) if self.is_default or self.tails is None else self.tails
+        return AdoptedConflict(
+            quantities=(self.statistic,),
+            tails=tails[:, None],
+            of_n=np.zeros(1, dtype=bool),
             prior=str(self.prior),
             n_prior="" if self.n_prior is None else str(self.n_prior),
-            not_judged=() if is_judged else (self.statistic,),
+            beyond=self.beyond,
         )
 
     @property
     def decided_by_default(self) -> dict[str, Mask]:
-        """Where the default prior decides intervals: only an end is known, or it lies beyond ``upper``."""
-        return {self.parameters[0]: self.censored} if self.is_default and np.any(self.censored) else {}
+        """Where the default prior decides intervals, or their far ends."""
+        return {self.parameters[0]: self.decided} if self.is_default and np.any(self.decided) else {}
 
     @property
     def moved_by_default(self) -> dict[str, Mask]:
@@ -206,10 +234,10 @@ def _check_pooled(statistic: Any, over: tuple[str, ...]) -> None:
     if unknown:
         message = f"{unknown[0]!r} is no key to pool over: the keys are {', '.join(keys) or 'none'}"
         raise UsageError(message)
-    if over and statistic.family in {"count", "categorical"}:
+    if over and statistic.family == "categorical":
         message = (
-            f"{statistic.name} is {statistic.family}: cells are pooled where they share a rate or a "
-            "probability: declare it as poisson or bernoulli"
+            f"{statistic.name} is categorical: cells are pooled where they share a rate or a probability: "
+            "declare its columns as poisson or bernoulli"
         )
         raise UsageError(message)
 
@@ -222,16 +250,19 @@ def _how_cells_are(statistic: Any, over: tuple[str, ...], cells: str | None) -> 
     if cells is not None and not over:
         message = f"{statistic.name}: cells is of cells that are pooled: leave it out, or give pooled"
         raise UsageError(message)
-    if cells == "vary" and statistic.family != "poisson":
+    is_counted = statistic.family in {"count", "poisson"}
+    if cells == "vary" and not is_counted:
         message = (
             f"{statistic.name} is {statistic.family}: only rates may vary over cells; pooled probabilities "
             "are alike"
         )
         raise UsageError(message)
-    return (cells or "vary") if over and statistic.family == "poisson" else "alike"
+    return (cells or "vary") if over and is_counted else "alike"
 
 
 def _counts(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
+    if cells.over:
+        return _totals(statistic, prior, cells)
     upper = int(statistic.entry.upper)
     chosen: Any = Uniform(0, upper) if prior is None else prior
     if isinstance(chosen, str):
@@ -252,6 +283,35 @@ def _counts(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) ->
         judged.distribution,
         chosen,
         ends,
+        judged.tails,
+        is_default=prior is None,
+    )
+
+
+def _totals(statistic: Any, prior: AnyPrior, cells: _Cells) -> AdoptedPosterior:
+    """Return the posterior of totals over pooled cells, whose counts come from one population."""
+    entry = statistic.entry
+    chosen = Gamma(1.0, 2.0 / entry.upper) if prior is None else read_prior(prior)
+    published = cells.published(statistic, entry.column)
+    counts = [
+        [replace(one.count, last=min(one.count.last, math.floor(entry.upper))) for one in cell]
+        for cell in published
+    ]
+    judged = parameter_posterior(
+        "rate",
+        Line.LOGARITHM,
+        [[LatentCount(each) for each in cell] for cell in counts],
+        *_log_prior(statistic, chosen, Gamma, Line.LOGARITHM),
+        is_judged=prior is not None,
+        likelihood_of=VaryingLikelihood if cells.vary else None,
+    )
+    return _made(
+        statistic,
+        cells,
+        [published],
+        total_posterior(counts, judged),
+        chosen,
+        (0.0, math.inf),
         judged.tails,
         is_default=prior is None,
     )
@@ -348,7 +408,8 @@ def _categories(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object
             message = f"{statistic.name}: shares are of all categories: leave {entry.category} out of where"
             raise UsageError(message)
     concentration = np.broadcast_to(np.asarray(chosen.concentration, dtype=np.float64), (len(names),)).copy()
-    distribution = shares_posterior([[one.count for one in cell] for cell in published], concentration)
+    counts = [[one.count for one in cell] for cell in published]
+    distribution = shares_posterior(counts, concentration)
     return _made(
         statistic,
         cells,
@@ -356,63 +417,73 @@ def _categories(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object
         distribution,
         chosen,
         (0.0, 1.0),
-        None,
+        None if prior is None else shares_tails(counts, concentration),
         is_default=prior is None,
         categories=names,
     )
 
 
 def _log_prior(statistic: Any, chosen: Any, kind: type[Gamma | Beta], line: Line) -> tuple[Any, Floats]:
-    density = chosen if isinstance(chosen, Density) else _density(chosen, kind)
-    if density is None:
+    """Return the log density of a prior on the line, and where it is smooth."""
+    if isinstance(chosen, Density):
+        return prior_on_line(DensityOnLine.of(chosen, line, 0.0))
+    components = chosen.components if isinstance(chosen, Mixture) else (chosen,)
+    if not all(isinstance(component, kind) for component in components):
         message = (
             f"{statistic.name} is {statistic.family}: its prior must be {kind.__name__}, a Mixture of such, "
             "or any density of one number: by its name, or in Python one of scipy.stats or a "
             f"suffice.Density; not {chosen}"
         )
         raise PriorError(message)
-    typical = 0.0 if line is Line.LOGIT else _typical(chosen)
-    return prior_on_line(DensityOnLine.of(density, line, typical))
-
-
-def _typical(chosen: Any) -> float:
-    first = chosen.components[0] if isinstance(chosen, Mixture) else chosen
-    return math.log(first.concentration / first.rate) if isinstance(first, Gamma) else 0.0
-
-
-def _density(chosen: Any, kind: type[Gamma | Beta]) -> Density | None:
-    """Return a conjugate prior, or a mixture of such, as a density; None of any other kind."""
-    components = chosen.components if isinstance(chosen, Mixture) else (chosen,)
     weights = np.array(chosen.weights if isinstance(chosen, Mixture) else (1.0,))
-    if not all(isinstance(component, kind) for component in components):
-        return None
     log_weights = np.log(weights / weights.sum())
 
-    def log_density(parameter: Floats) -> Floats:
+    def log_density(position: Floats) -> Floats:
         parts = [
-            weight + _log_conjugate(each, parameter)
+            weight + _log_conjugate(each, position)
             for weight, each in zip(log_weights, components, strict=True)
         ]
         total: Floats = np.logaddexp.reduce(parts)
         return total
 
-    return Density(log_density, 0.0, 1.0 if kind is Beta else math.inf, name=str(chosen), is_named=True)
+    return log_density, np.unique(np.concatenate([_edges(component) for component in components]))
 
 
-def _log_conjugate(prior: Any, parameter: Floats) -> Floats:
-    from scipy.special import betaln, gammaln, xlog1py, xlogy
+def _log_conjugate(prior: Any, position: Floats) -> Floats:
+    """Return the log density of a logarithm under a gamma prior, or of a logit under a beta one."""
+    from scipy.special import betaln, gammaln
 
     if isinstance(prior, Gamma):
         a, r = prior.concentration, prior.rate
-        density = a * math.log(r) - gammaln(a) + xlogy(a - 1.0, parameter) - r * parameter
+        density = a * (math.log(r) + position) - gammaln(a) - r * np.exp(position)
     else:
         a, b = prior.concentration1, prior.concentration0
-        density = xlogy(a - 1.0, parameter) + xlog1py(b - 1.0, -parameter) - betaln(a, b)
+        density = -a * np.logaddexp(0.0, -position) - b * np.logaddexp(0.0, position) - betaln(a, b)
     return np.asarray(density, dtype=np.float64)
+
+
+def _edges(prior: Any) -> Floats:
+    """Return positions about a conjugate prior, as far out as it has more than e^-50 of its mass.
+
+    Towards its ends it falls as e^(-a |x|), slowly where a concentration is small.
+    """
+    if isinstance(prior, Gamma):
+        centre, below, above = math.log(prior.concentration / prior.rate), prior.concentration, 1.0
+    else:
+        below, above = prior.concentration1, prior.concentration0
+        centre = math.log(below / above)
+    near = np.concatenate([np.arange(0.0, 8.0), np.exp2(np.arange(3.0, 8.0))])
+    narrow = near / math.sqrt(1.0 + below)
+    reach = max(_FARTHEST, 50.0 / below), max(_FARTHEST, 50.0 / above)
+    left, right = ((each / 256.0) * near for each in reach)
+    return centre + np.concatenate([-left, -near, -narrow, narrow, near, right])
 
 
 def _pooled_in_words(cells: _Cells, parameter: str) -> str:
     over, most = ", ".join(cells.over), max(map(len, cells.rows))
+    if parameter == "total":
+        how = "vary about a mean rate, by a spread that is estimated" if cells.vary else "share a rate"
+        return f"pooled over {over}: the total of up to {most} cells, whose counts {how}; the prior is of it"
     if cells.vary:
         return (
             f"pooled over {over}: the mean {parameter} of up to {most} cells, which may vary about it; their "
@@ -429,6 +500,20 @@ def _is_beyond(published: Published, upper: float) -> bool:
         return False
     beyond = math.ceil(beyond) if count.law.is_whole else beyond
     return bool(count.law.log_tail(np.array([beyond]))[0] < _RARE)
+
+
+def _moved_by_upper(distribution: Any, prior: Gamma) -> Mask:
+    """Return where half the ``upper`` of a rate, and so half the prior's mean, would lower what is said."""
+    level = (np.arange(_LEVELS) + 0.5) / _LEVELS
+    rate = distribution.quantiles("rate", level.tolist(), 0, np.random.default_rng(0))
+    # The other prior over this one, Gamma(1, 2 r) over Gamma(1, r), falls as e^(-r lambda).
+    weight = np.exp(-prior.rate * (rate - rate[:, :1]))
+    below = np.cumsum(weight, axis=1)
+    at = np.array([np.searchsorted(row, 0.975 * row[-1]) for row in below])
+    ends = rate[np.arange(len(rate)), at], rate[:, round(0.975 * _LEVELS)]
+    means = np.sum(weight * rate, axis=1) / below[:, -1], np.mean(rate, axis=1)
+    moved: Mask = np.any([other < (1.0 - _MOVED) * this for other, this in (ends, means)], axis=0)
+    return moved
 
 
 def _made(
@@ -463,15 +548,29 @@ def _made(
                 f"in {rests} of {counted(sum(map(len, published)), 'pool')} more than a third is suppressed: "
                 "what is there follows from the shape of the counts' law, which nothing published can check"
             )
+    release, rows = statistic.release, list(itertools.chain.from_iterable(cells.rows))
+    beyond = [
+        str(far)
+        for far in far_out(release.law, release.columns, statistic.name, rows)
+        # What a rate can be is what a stated prior says.
+        if far.log_chance < _RARE and (is_default or not far.is_of_rate)
+    ]
+    if statistic.filled:
+        said.append(statistic.filled)
     entry = statistic.entry
-    is_bounded = entry.family == "count" or (entry.family == "poisson" and entry.exposure is None)
+    is_bounded = not cells.over if entry.family == "count" else getattr(entry, "exposure", "") is None
     largest = float(entry.upper) if is_bounded else math.inf
-    censored = np.array(
+    decided = np.array(
         [
             all(one.count.low == -math.inf or _is_beyond(one, largest) for column in cell for one in column)
             for cell in zip(*published, strict=True)
         ]
     )
+    if is_default and entry.family == "poisson":
+        decided |= _moved_by_upper(distribution, prior)
+    if is_default and cells.over and entry.family == "count":
+        halved = distribution.mean_under(lambda position: np.exp(-prior.rate * np.exp(position)))
+        decided |= halved < (1.0 - _MOVED) * distribution.mean("total")
     return AdoptedPosterior(
         statistic=statistic.name,
         family=statistic.family,
@@ -486,7 +585,8 @@ def _made(
         rows_of="; ".join(said),
         ends=(ends[0], ends[1]),
         is_default=is_default,
-        censored=np.repeat(censored[:, None], len(categories), axis=1) if categories else censored,
+        decided=np.repeat(decided[:, None], len(categories), axis=1) if categories else decided,
         tails=tails,
         cells=None if not cells.over else "vary" if cells.vary else "alike",
+        beyond=tuple(beyond),
     )

@@ -33,6 +33,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.inference.any_joint_prior import conjugate_like
+from suffice.pipeline.ask.pooling.adopted import refuse_adopted
 from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.choice_of_engine import noise_aware, plug_in
 from suffice.pipeline.families import FAMILIES
@@ -156,6 +157,7 @@ def compare_priors(
     PriorError
         Where the family does not take one of the priors.
     """
+    refuse_adopted(release)
     if isinstance(priors, str) or len(priors) < 2:
         message = "compare_priors takes a list of two priors or more, as ['Beta(1, 1)', 'Beta(1, 9)']"
         raise UsageError(message)
@@ -275,6 +277,7 @@ def compare(
     ConflictWarning
         Where a prior and what was released disagree.
     """
+    refuse_adopted(first, second)
     stated = posterior_terms.noise_aware_terms(prior, terms)
     if first.release_id == second.release_id:
         message = (

@@ -37,6 +37,7 @@ from suffice.pipeline.ask.inference.bounded_records import cells_to_model, of_bo
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for, predictor_prior_for, read_prior
 from suffice.pipeline.ask.inference.clipped_cells import pooled_grid_distribution
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
+from suffice.pipeline.ask.pooling.adopted import refuse_adopted
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.posterior import choice_of_engine
 from suffice.pipeline.ask.posterior.cells import refuse_shared
@@ -312,7 +313,9 @@ def pool(
 
 def _listed(given: object) -> list[Release]:
     """Return releases as a list, and refuse what is none."""
+    refuse_adopted(given)
     items = list(given) if isinstance(given, Iterable) and not isinstance(given, str | Release) else [given]
+    refuse_adopted(*items)
     releases = [release for release in items if isinstance(release, Release)]
     if len(releases) < len(items):
         message = "releases are given as a list of what suffice.open_release returns"

@@ -27,13 +27,14 @@ from suffice.pipeline.terms.declaration.declared_law import (
     OfColumn,
     RateStatistic,
     Rounded,
-    SharesStatistic,
     ShareStatistic,
+    noisy_columns,
 )
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, too_many_cells
 from suffice.pipeline.terms.declaration.wording import counted, shown
 
 if TYPE_CHECKING:
+    from suffice.pipeline.math.engines.noise_laws import NoiseLaw
     from suffice.pipeline.math.engines.published_counts import PublishedCount
     from suffice.pipeline.terms.declaration.declared_law import PublishedColumn
 
@@ -300,34 +301,121 @@ def _check_sizes(law: DeclaredLaw, made: Columns, origin: str) -> None:
                     raise AdoptedTableError(_cell(law, made, row, column, origin), rule)
 
 
-def _check_possible(law: DeclaredLaw, made: Columns, origin: str) -> None:
-    """Refuse what a declared ``upper``, or a public total, makes impossible but for noise of chance 1e-9."""
-    for name, statistic in law.statistics.items():
-        if isinstance(statistic, SharesStatistic):  # of categories no number is the largest
-            continue
-        column = statistic.column
-        for row, text in enumerate(made[column]):
-            largest, what = _largest_count(law, statistic, made, row)
+@dataclass(frozen=True, slots=True)
+class FarOut:
+    """Published numbers of a statistic that only rare noise can reach, and how rare all of it is together.
+
+    Attributes
+    ----------
+    cells : list of str
+        The cells, the farthest first.
+    rule : str
+        What they are beyond.
+    log_chance : float
+        Of noise as far out in as many of the cells that were looked at.
+    is_of_rate : bool
+        Whether they are beyond what the ``upper`` of a rate leaves: that is no bound of a count.
+    """
+
+    cells: list[str]
+    rule: str
+    log_chance: float
+    is_of_rate: bool
+
+    def __str__(self) -> str:
+        more = f" and {len(self.cells) - 4} more" if len(self.cells) > 4 else ""
+        chance = "below 1e-300" if self.log_chance < -690.0 else f"{math.exp(self.log_chance):.2g}"
+        return (
+            f"{'; '.join(self.cells[:4])}{more}: {self.rule}, and the declared noise reaches so far with a "
+            f"chance of {chance} in all: check the spread of the noise, what was done to it and the table"
+            + (", or state a larger upper, or a prior" if self.is_of_rate else "")
+        )
+
+
+def far_out(law: DeclaredLaw, made: Columns, name: str, rows: Sequence[int]) -> list[FarOut]:
+    """Return where published numbers are above what a statistic admits, and where they are below 0."""
+    statistic = law.statistics[name]
+    is_rate = isinstance(statistic, RateStatistic)
+    above: dict[str, float] = {}
+    below: dict[str, float] = {}
+    rule = ""
+    for column in noisy_columns(statistic):
+        for row in rows:
             count = read_published(made, column, law.columns[column], row).count
-            beyond = count.low - largest
-            if beyond <= 0.0:  # so it is where it was suppressed
-                continue
-            beyond = math.ceil(beyond) if count.law.is_whole else beyond
-            if float(count.law.log_tail(np.array([beyond]))[0]) < _IMPOSSIBLE:
-                rule = f"{text} was published, and {name} has {what}: the noise does not reach so far"
-                raise AdoptedTableError(_cell(law, made, row, column, origin), rule)
+            largest, what = _largest_count(law, statistic, made, row)
+            rule = what if what and row == rows[0] else rule
+            cell = (
+                f"{made[column][row]} at {_keyed(tuple(law.keys), [str(made[key][row]) for key in law.keys])}"
+            )
+            largest += 0.0 if count.rounded is None else count.rounded.to
+            if count.low > largest:
+                above[cell] = _log_reach(count.law, count.low, largest, is_rate=is_rate)
+            if count.high < 0.0:
+                below[cell] = _log_reach(count.law, -count.high, 0.0, is_rate=False)
+    size = len(rows) * len(noisy_columns(statistic))
+    rules = (
+        (above, f"{name} has {rule}", is_rate),
+        (below, f"{name} counts, and no count is below 0", False),
+    )
+    return [
+        FarOut(
+            sorted(chances, key=chances.__getitem__),
+            said,
+            _log_together(list(chances.values()), size),
+            is_of_rate,
+        )
+        for chances, said, is_of_rate in rules
+        if chances
+    ]
 
 
-def _largest_count(
-    law: DeclaredLaw, statistic: CountStatistic | RateStatistic | ShareStatistic, made: Columns, row: int
-) -> tuple[float, str]:
-    """Return the largest count that a statistic admits in a row, and what says so."""
+def _log_reach(law: NoiseLaw, value: float, largest: float, is_rate: bool) -> float:
+    """Return the log chance of a noisy number of this size or more, of the largest count or rate."""
+    counts, log_weight = np.array([largest]), np.zeros(1)
+    if is_rate:
+        from scipy.stats import poisson
+
+        reach = 12.0 * math.sqrt(largest) + 40.0
+        counts = np.unique(np.rint(np.linspace(max(largest - reach, 0.0), largest + reach, 4001)))
+        log_weight = poisson.logpmf(counts, largest)
+        log_weight -= np.logaddexp.reduce(log_weight)
+    beyond = np.ceil(value - counts) if law.is_whole else value - counts
+    return min(float(np.logaddexp.reduce(log_weight + law.log_tail(beyond))), 0.0)
+
+
+def _log_together(log_chances: list[float], size: int) -> float:
+    """Return the log chance of any k of so many cells as far out as the k-th, k = 1, 2, ...: Bonferroni."""
+    from scipy.special import gammaln
+
+    ordered = np.sort(log_chances)
+    k = np.arange(1.0, len(ordered) + 1.0)
+    log_ways = gammaln(size + 1.0) - gammaln(k + 1.0) - gammaln(size - k + 1.0)
+    return min(float(np.min(log_ways + k * ordered)) + math.log(len(ordered)), 0.0)
+
+
+def _check_possible(law: DeclaredLaw, made: Columns, origin: str) -> None:
+    """Refuse what a count's ``upper``, a public total or 0 makes impossible but for noise of chance 1e-9.
+
+    Cell by cell, and all cells of the table together. The ``upper`` of a rate is no bound of counts.
+    """
+    rows = range(len(next(iter(made.values()))))
+    for name in law.statistics:
+        for far in far_out(law, made, name, rows):
+            if far.log_chance < _IMPOSSIBLE and not far.is_of_rate:
+                raise AdoptedTableError(origin, str(far))
+
+
+def _largest_count(law: DeclaredLaw, statistic: Any, made: Columns, row: int) -> tuple[float, str]:
+    """Return the largest count that a statistic admits in a row, of a rate the largest mean; and why."""
     if isinstance(statistic, CountStatistic):
         return math.floor(statistic.upper), f"upper: {statistic.upper:g}"
-    if isinstance(statistic, RateStatistic):  # its ``upper`` is where the default prior ends, softly
-        return math.inf, ""
-    total = math.inf if statistic.total in law.columns else _number(made[statistic.total][row])
-    return (math.inf if total is None else total), f"a total of {made[statistic.total][row]}"
+    if isinstance(statistic, RateStatistic):
+        exposure = _number(made[statistic.exposure][row]) if statistic.exposure else 1.0
+        return statistic.upper * (exposure or 1.0), f"upper: {statistic.upper:g}"
+    if isinstance(statistic, ShareStatistic) and statistic.total not in law.columns:
+        total = _number(made[statistic.total][row])
+        return (math.inf if total is None else total), f"the total {statistic.total}"
+    return math.inf, ""
 
 
 def read_published(columns: Columns, column: str, declared: PublishedColumn, row: int) -> Published:
@@ -348,85 +436,153 @@ def read_published(columns: Columns, column: str, declared: PublishedColumn, row
         raise ValueError(message)
     law = LAWS[noise.law](math.sqrt(spread) if noise.variance is not None else spread)
     text = columns[column][row]
-    below = -math.inf
+    before, after = _around_noise(declared.order)
+    below, is_hidden = -math.inf, False
     if declared.suppressed is not None:
         below = _amount(columns, declared.suppressed.below, row, "the threshold")
         shown_as = declared.suppressed.shown_as
-        if text == shown_as or (text is None and shown_as in {ABSENT, EMPTY}):
-            # Whole numbers below the threshold end at the last one before it.
-            high = math.ceil(below) - 1.0 if law.is_whole else below
-            return Published(text or "", "suppressed", PublishedCount(law, -math.inf, high))
-    value = _number(text)
-    if value is None or abs(value) > 1e15:
+        is_hidden = text == shown_as or (text is None and shown_as in {ABSENT, EMPTY})
+    value = None if is_hidden else _number(text)
+    if not is_hidden and (value is None or abs(value) > 1e15):
         message = "there is no value" if text is None else f"{shown(text)!r} is no number up to 1e15"
         hint = (
             "" if declared.suppressed is not None else ": where that means suppressed, the law has to say so"
         )
         raise ValueError(message + hint)
-    low, high, status = _before(declared, law.is_whole, value)
-    # A point that an interval shrinks to has no probability where noise is continuous.
-    if max(low, below) > high or (not law.is_whole and low < high <= below):
-        message = f"{text} was published, and noisy numbers below {below:g} were suppressed"
+    every = _Range(-math.inf, math.inf)
+    counts = every
+    if "threshold" in before:
+        at = before[: before.index("threshold")]
+        wanted = _Range(-math.inf, below, has_high=False) if is_hidden else _Range(below, math.inf)
+        counts = _undone(declared, at, wanted, text, below).whole("no count is suppressed by the threshold")
+    if is_hidden:
+        noisy, status = every, "suppressed"
+        if "threshold" in after:
+            at = after[: after.index("threshold")]
+            noisy = _undone(declared, at, _Range(-math.inf, below, has_high=False), text, below)
+    else:
+        assert value is not None  # noqa: S101 - refused above
+        if law.is_whole and declared.rounded is None and not value.is_integer():
+            kind = declared.noise.law.replace("_", " ")
+            message = f"{text} was published, and {kind} noise leaves whole numbers"
+            raise ValueError(message)
+        noisy = _undone(declared, after, _Range(value, value), text, below)
+        status = "rounded" if declared.rounded is not None else "published"
+        status = "clamped" if noisy.low == -math.inf else status
+    if law.is_whole:
+        noisy = noisy.whole(f"no whole number is rounded to {text}")
+    first, last = max(counts.low, 0.0), counts.high
+    if first > last:
+        message = "it was suppressed, and no count is below the threshold"
         raise ValueError(message)
+    rounded = declared.rounded if "round" in before and not ("threshold" in before and is_hidden) else None
     return Published(
-        str(text),
-        status,
-        PublishedCount(
-            law, max(low, math.ceil(below) if law.is_whole and math.isfinite(below) else below), high
-        ),
+        str(text or ""), status, PublishedCount(law, noisy.low, noisy.high, first, last, rounded)
     )
 
 
-def _before(declared: PublishedColumn, is_whole: bool, value: float) -> tuple[float, float, str]:
-    """Return the noisy numbers that rounding and clamping turn into a value: both ends, and what was done."""
-    low = high = value
-    status = "published"
-    if declared.rounded is not None:
-        low, high = _unrounded(declared.rounded, is_whole, value)
-        status = "rounded"
-    elif is_whole and not value.is_integer():
-        message = (
-            f"{value:g} was published, and {declared.noise.law.replace('_', ' ')} noise leaves whole numbers"
-        )
-        raise ValueError(message)
-    if declared.clamped_at_zero:
-        if value < 0.0:
-            message = f"{value:g} was published, and numbers below 0 were set to 0"
-            raise ValueError(message)
-        if value == 0.0:
-            return -math.inf, max(high, 0.0), "clamped"
-    return low, high, status
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Numbers between two ends, each of which is in or not."""
+
+    low: float
+    high: float
+    has_low: bool = True
+    has_high: bool = True
+
+    def whole(self, rule: str) -> _Range:
+        """Return its first and last whole number; refuse where there is none."""
+        low, high = self.low, self.high
+        if math.isfinite(low):
+            low = float(math.ceil(low - 1e-9))
+            low += float(abs(low - self.low) < 1e-9 and not self.has_low)
+        if math.isfinite(high):
+            high = float(math.floor(high + 1e-9))
+            high -= float(abs(high - self.high) < 1e-9 and not self.has_high)
+        if low > high:
+            raise ValueError(rule)
+        return _Range(low, high)
 
 
-def _unrounded(rounded: Rounded, is_whole: bool, value: float) -> tuple[float, float]:
-    step = rounded.to
-    multiple = round(value / step)
-    if abs(value / step - multiple) > 1e-9 * max(1.0, abs(value / step)):
-        message = f"{value:g} was published, which is no multiple of {step:g}"
-        raise ValueError(message)
-    if rounded.direction == "down":
-        low, high, has_low, has_high = value, value + step, True, False
-    elif rounded.direction == "up":
-        low, high, has_low, has_high = value - step, value, False, True
-    else:
-        low, high = value - step / 2.0, value + step / 2.0
-        if rounded.ties == "even":
-            has_low = has_high = multiple % 2 == 0
-        elif rounded.ties == "up":
-            has_low, has_high = True, False
+def _around_noise(order: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the steps before the noise, and those after it."""
+    at = list(order).index("noise")
+    return list(order[:at]), list(order[at + 1 :])
+
+
+def _undone(
+    declared: PublishedColumn, steps: Sequence[str], numbers: _Range, text: str | None, below: float
+) -> _Range:
+    """Return what some steps turn into these numbers, step by step from the last.
+
+    Raises
+    ------
+    ValueError
+        Where nothing becomes any of them.
+    """
+    for step in reversed(steps):
+        if step == "round":
+            assert declared.rounded is not None  # noqa: S101 - it is in the order
+            numbers = _unrounded(declared.rounded, numbers, text)
+        elif step == "clamp":
+            if numbers.high < 0.0 or (numbers.high == 0.0 and not numbers.has_high):
+                message = f"{text} was published, and numbers below 0 were set to 0"
+                if text is None or numbers.low == -math.inf:
+                    message = "it was suppressed, and the threshold is not above 0, below which nothing is"
+                raise ValueError(message)
+            if numbers.low < 0.0 or (numbers.low == 0.0 and numbers.has_low):
+                numbers = _Range(-math.inf, numbers.high, has_high=numbers.has_high)
         else:
-            has_low, has_high = value > 0.0, value < 0.0
-    if not is_whole:
-        return low, high
-    first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
-    if abs(first - low) < 1e-9 and not has_low:
-        first += 1
-    if abs(last - high) < 1e-9 and not has_high:
-        last -= 1
-    if first > last:
-        message = f"no whole number is rounded to {value:g}"
+            # A point that a range shrinks to has no probability where noise is continuous.
+            kept = max(numbers.low, below)
+            if kept > numbers.high or (numbers.low < numbers.high == kept):
+                is_point = declared.noise.is_whole and kept == numbers.high and numbers.has_high
+                if not is_point:
+                    message = f"{text} was published, and noisy numbers below {below:g} were suppressed"
+                    raise ValueError(message)
+            has_low = numbers.has_low if numbers.low > below else True
+            numbers = _Range(kept, numbers.high, has_low, numbers.has_high)
+    return numbers
+
+
+def _unrounded(rounded: Rounded, numbers: _Range, text: str | None) -> _Range:
+    """Return what is rounded to the multiples in a range."""
+    step, (low, has_low), (high, has_high) = rounded.to, (-math.inf, True), (math.inf, True)
+    first = last = 0
+    if math.isfinite(numbers.low):
+        first = _multiple(numbers.low, step, up=True, is_in=numbers.has_low)
+        (low, has_low), _ = _ends(rounded, first)
+    if math.isfinite(numbers.high):
+        last = _multiple(numbers.high, step, up=False, is_in=numbers.has_high)
+        _, (high, has_high) = _ends(rounded, last)
+    if math.isfinite(numbers.low) and math.isfinite(numbers.high) and first > last:
+        message = f"{text} was published, which is no multiple of {step:g}"
         raise ValueError(message)
-    return float(first), float(last)
+    return _Range(low, high, has_low, has_high)
+
+
+def _multiple(number: float, step: float, *, up: bool, is_in: bool) -> int:
+    """Return the first multiple from a number on, or the last up to it."""
+    scaled = number / step
+    nearest = round(scaled)
+    if abs(scaled - nearest) <= 1e-9 * max(1.0, abs(scaled)):
+        return nearest if is_in else nearest + (1 if up else -1)
+    return math.ceil(scaled) if up else math.floor(scaled)
+
+
+def _ends(rounded: Rounded, multiple: int) -> tuple[tuple[float, bool], tuple[float, bool]]:
+    """Return both ends of what is rounded to a multiple, and whether they are."""
+    step, value = rounded.to, multiple * rounded.to
+    if rounded.direction == "down":
+        return (value, True), (value + step, False)
+    if rounded.direction == "up":
+        return (value - step, False), (value, True)
+    has_low = has_high = multiple % 2 == 0
+    if rounded.ties == "up":
+        has_low, has_high = True, False
+    elif rounded.ties == "away_from_zero":
+        has_low, has_high = multiple > 0, multiple < 0
+    return (value - step / 2.0, has_low), (value + step / 2.0, has_high)
 
 
 def _amount(columns: Columns, amount: float | OfColumn | ByLevel, row: int, what: str) -> float:
@@ -458,6 +614,14 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
+
+
+def absent_rows(law: DeclaredLaw, made: Columns) -> list[int]:
+    """Return the rows of which nothing was published, where the law leaves suppressed ones out."""
+    if any(each.suppressed is None or each.suppressed.shown_as != ABSENT for each in law.columns.values()):
+        return []
+    rows = range(len(next(iter(made.values()))))
+    return [row for row in rows if all(made[column][row] is None for column in law.columns)]
 
 
 def _cell(law: DeclaredLaw, made: Columns, row: int, column: str, origin: str) -> str:

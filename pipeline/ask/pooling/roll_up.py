@@ -28,6 +28,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.inference import posterior_terms
 from suffice.pipeline.ask.judging.checking import MOSTLY
 from suffice.pipeline.ask.judging.conflict import Conflict
+from suffice.pipeline.ask.pooling.adopted import refuse_adopted
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.pooling.statistic import Statistic
 from suffice.pipeline.ask.posterior.cells import refuse_shared
@@ -393,6 +394,7 @@ def roll_up(statistic: Statistic | NoisyStatistic, *columns: str) -> RolledUp:
     UsageError
         Where no column is named, or one is no group; where another thing than a statistic is given.
     """
+    refuse_adopted(statistic)
     if isinstance(statistic, Statistic):
         statistic = statistic.noisy
     if isinstance(statistic, ReleasedSample):

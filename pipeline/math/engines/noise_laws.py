@@ -132,8 +132,8 @@ class Geometric(NoiseLaw):
     @property
     def sd(self) -> float:
         """The standard deviation of the noise."""
-        # The variance is 2 q / (1 - q)^2 = 1 / (2 sinh(1 / 2b)^2).
-        return 1.0 / (math.sqrt(2.0) * math.sinh(0.5 / self.spread))
+        # The variance is 2 q / (1 - q)^2; of a small scale q is 0 in numbers.
+        return math.sqrt(2.0) * math.exp(-0.5 / self.spread) / -math.expm1(-1.0 / self.spread)
 
     def log_density(self, noise: Floats) -> Floats:
         """Log probabilities of whole numbers."""

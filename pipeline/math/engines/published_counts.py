@@ -6,7 +6,9 @@ suppression. Of T no more matters than which noisy numbers it turns into the pub
 .. math::
     L(n) = P(l - n \le Z \le u - n), \qquad L(n) = p_Z(y - n) \text{ where } l = u = y. \qquad (1)
 
-A suppressed cell has the interval of all that is below its threshold. Counts given a parameter are
+A suppressed cell has the interval of all that is below its threshold. What was done before the noise is
+done to the count: a threshold there leaves a range of counts, and rounding puts the rounded one in the place
+of n. Counts given a parameter are
 
 .. math::
     n \sim \mathrm{Poisson}(\lambda E), \qquad n \sim \mathrm{Binomial}(N, p), \qquad (2)
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.noise_laws import NoiseLaw
     from suffice.pipeline.math.priors.density import DensityOnLine
     from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.declaration.declared_law import Rounded
     from suffice.typing import Floats
 
 NATS = 36.0
@@ -67,10 +70,28 @@ MOST_NATS = NATS * 4.0**5
 _NEGATIVE = 19
 """The only length of a block whose rule at whole numbers has weights below 0."""
 _LARGEST_PAIRS = 1 << 21
+_TOO_MANY = (
+    "noise of a scale this large leaves too many counts to sum: declare the column as a statistic of the "
+    "family count too and ask that one, or give a prior that ends earlier"
+)
+_MOST_BLOCKS = 1 << 12
+"""Of counts of one cell: 200,000 terms, some seconds a posterior."""
 BATCH = 1 << 22
 """Terms of (3) that are in memory at a time: 32 MB."""
+_FARTHEST = 100.0
+"""Times a rate: farther counts are rarer than e^-36, under any spread of rates that is not as rare."""
 _RISE = 6.0
 _FLOOR = -1e9
+
+
+def round_counts(counts: Floats, rounded: Rounded) -> Floats:
+    """Return counts as they were rounded, to a whole number."""
+    scaled = counts / rounded.to
+    if rounded.direction != "nearest":
+        whole = np.floor(scaled) if rounded.direction == "down" else np.ceil(scaled)
+    else:  # counts are 0 or more: away from zero is up
+        whole = np.rint(scaled) if rounded.ties == "even" else np.floor(scaled + 0.5)
+    return np.asarray(rounded.to * whole, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +103,35 @@ class PublishedCount:
     law : NoiseLaw
     low, high : float
         Ends of the interval, both included; the same where the noisy number itself was published.
+    first, last : float
+        The counts that what was done before the noise leaves.
+    rounded : Rounded, optional
+        How the count was rounded before the noise.
     """
 
     law: NoiseLaw
     low: float
     high: float
+    first: float = 0.0
+    last: float = math.inf
+    rounded: Rounded | None = None
 
     @property
     def nearest(self) -> float:
         """The count at which the likelihood is largest."""
-        middle = self.high if self.low == -math.inf else self.low if self.high == math.inf else self.middle
-        return 0.0 if self.low == -math.inf else max(math.floor(middle + 0.5), 0.0)
+        if self.low == -math.inf:
+            return self.first
+        middle = self.low if self.high == math.inf else self.middle
+        nearest = min(max(math.floor(middle + 0.5), self.first), self.last)
+        if self.rounded is None:
+            return nearest
+        near = np.rint(nearest + self._step * np.linspace(-2.0, 2.0, 65))
+        near = np.unique(np.clip(near, self.first, self.last))
+        return float(near[np.argmax(self.log_likelihood(near))])
+
+    @property
+    def _step(self) -> float:
+        return 0.0 if self.rounded is None else self.rounded.to
 
     @property
     def middle(self) -> float:
@@ -101,21 +140,38 @@ class PublishedCount:
 
     def window(self, nats: float = NATS) -> tuple[float, float]:
         """Return the first and the last count whose likelihood is not lower than the largest by so much."""
-        reach = self.law.reach(nats)
-        last = max(self.high if math.isfinite(self.high) else self.low, 0.0) + reach
-        first = 0.0 if self.low == -math.inf else max(self.low - reach, 0.0)
-        return math.floor(first), math.ceil(last)
+        if self.low == -math.inf and self.high == math.inf:
+            return self.first, self.last
+        reach = self.law.reach(nats) + self._step
+        last = max(self.high if math.isfinite(self.high) else self.low, self.first) + reach
+        first = self.first if self.low == -math.inf else max(self.low - reach, self.first)
+        return math.floor(first), min(math.ceil(last), self.last)
 
     def log_likelihood(self, counts: Floats) -> Floats:
         """Return log L of whole numbers."""
+        at = counts if self.rounded is None else round_counts(counts, self.rounded)
         if self.low == self.high:
-            return self.law.log_density(self.low - counts)
-        return self.law.log_between(self.low - counts, self.high - counts)
+            likelihood = self.law.log_density(self.low - at)
+        elif self.low == -math.inf and self.high == math.inf:
+            likelihood = np.zeros(at.shape)
+        else:
+            likelihood = self.law.log_between(self.low - at, self.high - at)
+        return np.where((counts < self.first) | (counts > self.last), -np.inf, likelihood)
 
     @property
     def largest(self) -> float:
         """The largest log likelihood of any count."""
         return float(self.log_likelihood(np.array([self.nearest]))[0])
+
+    def _stairs(self, first: float, end: float) -> list[float]:
+        """Return the counts at which rounded ones step up, and the next."""
+        if self.rounded is None:
+            return []
+        if end - first > _MOST_BLOCKS * self._step:
+            raise UsageError(_TOO_MANY)
+        half = self._step / 2.0
+        at = half * np.arange(math.floor(first / half), math.ceil(end / half) + 1.0)
+        return [*np.ceil(at).tolist(), *(np.floor(at) + 1.0).tolist()]
 
     def nodes(
         self,
@@ -132,10 +188,13 @@ class PublishedCount:
         first, last = self.window(nats)
         end = min(last, largest) + 1.0
         kinks = [each for each in (self.low, self.high, self.high + 1.0, *others) if math.isfinite(each)]
+        kinks += self._stairs(first, end)
         cuts = sorted({first, end, *(float(math.ceil(kink)) for kink in kinks if first < kink < end)})
         edges = [first]
         for cut in cuts:
             while edges[-1] < cut:
+                if len(edges) > 4 * _MOST_BLOCKS:
+                    raise UsageError(_TOO_MANY)
                 step = max(float(POINTS), 2.0 * min(self.law.spread, width(edges[-1])))
                 after = min(math.floor(edges[-1] + step), cut)
                 edges.append(after - POINTS if after - edges[-1] == _NEGATIVE else after)
@@ -165,12 +224,15 @@ class LatentCount:
         A noisy total; then ``size`` is not used.
     total_prior : NPrior, optional
         Of that total.
+    most : float
+        The count beyond which there is next to nothing under the prior, whatever was published.
     """
 
     published: PublishedCount
     size: float = 1.0
     total: PublishedCount | None = None
     total_prior: NPrior | None = None
+    most: float = math.inf
 
     @property
     def largest(self) -> float:
@@ -185,7 +247,7 @@ class LatentCount:
         from scipy.special import gammaln
 
         if line is Line.LOGARITHM:
-            counts, weights = self.published.nodes(lambda count: math.sqrt(count + 1.0), nats)
+            counts, weights = self.published.nodes(lambda count: math.sqrt(count + 1.0), nats, self.most)
             constants = weights + counts * math.log(self.size) - gammaln(counts + 1.0)
             return counts, np.full_like(counts, self.size), constants
         if self.total is None:
@@ -253,6 +315,17 @@ class SharedLikelihood:
             total += times * self._of_cell(number, flat)
         return total.reshape(position.shape)
 
+    def by_shape(self, position: Floats) -> Floats:
+        """Return the log likelihood by the shape of the counts' law, (n_shapes, n_positions): one here."""
+        return self(position)[None]
+
+    def log_counts(self, counts: Floats, position: float, shape: int) -> Floats:  # noqa: ARG002
+        """Return log probabilities of counts of one unit of exposure, given a rate and a shape."""
+        from scipy.special import gammaln
+
+        log_count: Floats = counts * position - math.exp(position) - gammaln(counts + 1.0)
+        return log_count
+
     def left_out(self, position: float) -> float:
         """Return how far a cell's likelihood is below its largest at a position, in nats: the farthest."""
         at = np.array([position])
@@ -314,10 +387,13 @@ class JudgedCells:
     tails : ndarray of shape (n_cells,), float64
         Twice the prior probability of parameters at which the likelihood is not 8 nats lower than where it
         is highest, or farther out on the same side: at most 1.
+    likelihoods : tuple of SharedLikelihood
+        Of what every cell shares; empty of counts by themselves.
     """
 
     distribution: Any
     tails: Floats
+    likelihoods: tuple[SharedLikelihood, ...] = ()
 
 
 def parameter_posterior(
@@ -356,14 +432,44 @@ def parameter_posterior(
     def alike(shared: Shared, nats: float, *_: object) -> SharedLikelihood:
         return SharedLikelihood(shared, line, nats)
 
-    panels, tails = [], np.ones(len(cells))
-    for row, shared in enumerate(cells):
+    panels, tails, likelihoods = [], np.ones(len(cells)), []
+    for row, each in enumerate(cells):
+        shared = _ended(each, log_prior, edges) if line is Line.LOGARITHM else each
         panel, likelihood = _panels(shared, likelihood_of or alike, log_prior, edges)
         panels.append(panel)
+        likelihoods.append(likelihood)
         if is_judged:
             tails[row] = _tail(likelihood, log_prior, edges)
     distribution = GriddedDistribution.of(name, line, panels)
-    return JudgedCells(distribution=replace(distribution, log_evidence=distribution.log_mass), tails=tails)
+    return JudgedCells(
+        distribution=replace(distribution, log_evidence=distribution.log_mass),
+        tails=tails,
+        likelihoods=tuple(likelihoods),
+    )
+
+
+def _ended(shared: Shared, log_prior: Callable[[Floats], Floats], edges: Floats) -> Shared:
+    """Return cells with the count beyond which the prior of their rate leaves nothing.
+
+    No rate is more likely than what was published allows at the best count of every cell, so that rates whose
+    prior is lower than anywhere by more than a rate near there would lose do not matter.
+    """
+    position = np.linspace(max(edges[0], -40.0), min(edges[-1], 40.0), 1601)
+    value = log_prior(position)
+    best = int(np.argmax(value))
+    rate = math.exp(position[best])
+    lost = sum(
+        cell.published.largest - float(cell.published.log_likelihood(np.array([round(rate * cell.size)]))[0])
+        for cell in shared
+    )
+    last = position[min(int(np.flatnonzero(value > value[best] - lost - NATS)[-1]) + 1, 1600)]
+    if not math.isfinite(lost) or last == position[-1]:
+        return shared
+    ends = [_FARTHEST * (math.exp(last) * cell.size + 1.0) for cell in shared]
+    return [
+        replace(cell, most=math.ceil(max(end, cell.published.nearest)))
+        for cell, end in zip(shared, ends, strict=True)
+    ]
 
 
 def _panels(

@@ -120,13 +120,40 @@ class VaryingLikelihood(SharedLikelihood):
 
     def __call__(self, position: Floats) -> Floats:
         """Return the log likelihood at positions of any shape."""
-        value = self._at(position.ravel(), self._log_spreads, self._every)
+        value = self.by_shape(position.ravel())
+        return np.asarray(np.logaddexp.reduce(value, axis=0).reshape(position.shape))
+
+    def by_shape(self, position: Floats) -> Floats:
+        """Return the log likelihood by the spread or regularity of counts, (n_shapes, n_positions)."""
+        value = self._at(position, self._log_spreads, self._every)
         spreads = len(self._log_spreads)
         step = self._log_spreads[1] - self._log_spreads[0]
         value[:spreads] += (log_spread_prior(self._log_spreads) + math.log(step))[:, None]
         value[[0, spreads - 1]] -= math.log(2.0)
         value[spreads:] += _LOG_REGULAR
-        return np.asarray(np.logaddexp.reduce(value, axis=0).reshape(position.shape))
+        return value
+
+    def log_counts(self, counts: Floats, position: float, shape: int) -> Floats:
+        """Return log probabilities of counts of one unit of exposure, given a rate and a shape."""
+        from scipy.special import gammaln
+
+        if shape < len(self._log_spreads):  # (2)
+            k = math.exp(-2.0 * self._log_spreads[shape])
+            mean = math.exp(position)
+            constants = gammaln(counts + k) - gammaln(k) - gammaln(counts + 1.0)
+            varied: Floats = constants + counts * (position - math.log(k + mean)) - k * math.log1p(mean / k)
+            return varied
+        every = self._every[shape - len(self._log_spreads)]
+        log_mean = math.log(every) + position
+        apart = np.arange(1.0 - every, every)
+        events = np.add.outer(every * counts, apart)
+        log_term = np.log1p(-np.abs(apart) / every) + np.where(
+            events >= 0.0,
+            events * log_mean - math.exp(log_mean) - gammaln(np.maximum(events, 0.0) + 1.0),
+            -np.inf,
+        )
+        spaced: Floats = np.logaddexp.reduce(log_term, axis=1)  # (3)
+        return spaced
 
     def left_out(self, position: float) -> float:
         """Return how far a cell's likelihood is below its largest at a position, in nats: the farthest."""
@@ -169,7 +196,8 @@ class VaryingLikelihood(SharedLikelihood):
         """Return log likelihoods of the cells by (3): one term, and others by ratios of neighbours."""
         from scipy.special import gammaln
 
-        mean = every * np.multiply.outer(self._sizes, np.exp(position))[self._size_of]
+        # Of a mean that is next to nothing no count but 0 is possible, whatever it is.
+        mean = np.maximum(every * np.multiply.outer(self._sizes, np.exp(position))[self._size_of], 1e-290)
         count = (every * self._counts)[:, None]
         middle = np.exp(count * np.log(mean) - mean - gammaln(count + 1.0))
         total, below, above = middle.copy(), middle, middle

@@ -1,12 +1,13 @@
 """The declared law of a published noisy table: what its publisher says of the noise and of what came after.
 
-Noise was added to a count first. Then, each where it is declared: a noisy number below a threshold was
-suppressed, one below 0 was set to 0, and what was left was rounded.
+Noise was added to a count first, unless ``order`` says otherwise. Then, each where it is declared: a noisy
+number below a threshold was suppressed, one below 0 was set to 0, and what was left was rounded.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -60,6 +61,17 @@ def _one_line(text: str) -> str:
     return text
 
 
+def _address(text: str) -> str:
+    if not re.fullmatch(r"https?://\S+", text):
+        message = (
+            f"{text!r} is no URL: state where the table, or what describes its noise, can be read, as "
+            "https://example.org/table; of a table of your making any address of yours"
+        )
+        raise ValueError(message)
+    return text
+
+
+Source = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_address)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_one_line)]
 Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 Threshold = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
@@ -144,6 +156,11 @@ class DeclaredNoise(_Part):
         return self
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the noise is of whole numbers."""
+        return self.law in {"geometric", "discrete_gaussian"}
+
+    @property
     def spread(self) -> float | OfColumn | ByLevel:
         """The number that was given."""
         given: float | OfColumn | ByLevel
@@ -166,13 +183,44 @@ class Rounded(_Part):
     ties: Literal["even", "up", "away_from_zero"] = "even"
 
 
+Step: TypeAlias = Literal["noise", "threshold", "clamp", "round"]
+STEPS: tuple[Step, ...] = ("noise", "threshold", "clamp", "round")
+
+
 class PublishedColumn(_Part):
-    """A noisy column: its noise, and what was done to the noisy numbers, in this order."""
+    """A noisy column: its noise, and what else was done to the numbers.
+
+    Attributes
+    ----------
+    order : tuple of {"noise", "threshold", "clamp", "round"}
+        Every step that is declared, in the order in which the publisher took it; this one where left out.
+    """
 
     noise: DeclaredNoise
     suppressed: Suppressed | None = None
     clamped_at_zero: bool = False
     rounded: Rounded | None = None
+    order: tuple[Step, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_order(self) -> Self:
+        taken = {
+            "noise": True,
+            "threshold": self.suppressed is not None,
+            "clamp": self.clamped_at_zero,
+            "round": self.rounded is not None,
+        }
+        declared = tuple(step for step in STEPS if taken[step])
+        if not self.order:
+            object.__setattr__(self, "order", declared)  # so that what is written down states it
+        if sorted(self.order) != sorted(declared):
+            message = f"order must have each of {', '.join(declared)} once: the steps that are declared"
+            raise ValueError(message)
+        rounds_first = "round" in self.order and self.order.index("round") < self.order.index("noise")
+        if rounds_first and self.rounded is not None and not self.rounded.to.is_integer():
+            message = "order: what is rounded before the noise is a count, and is rounded to whole numbers"
+            raise ValueError(message)
+        return self
 
 
 class CountStatistic(_Part):
@@ -226,7 +274,15 @@ AdoptedStatisticEntry = Annotated[
 def _domain(value: object) -> Domain | str:
     if isinstance(value, Domain) or value == AS_PUBLISHED:
         return value
-    return parse_domain(value, directory=None, column="text")
+    try:
+        return parse_domain(value, directory=None, column="text")
+    except ValueError as error:
+        if "YYYY-Www" not in str(error):
+            raise
+        message = (
+            f"{error}: of weeks that the table names by their first day, list these days, or as_published"
+        )
+        raise ValueError(message) from None
 
 
 _KEY = {"type": ["string", "number", "boolean"]}
@@ -267,7 +323,7 @@ class DeclaredLaw(_Part):
 
     name: Name
     publisher: Text
-    source: Annotated[str, StringConstraints(pattern=r"^https?://\S+$", max_length=2000)]
+    source: Source
     licence: Text
     privacy: Text
     keys: dict[Column, Keys] = Field(default_factory=dict)

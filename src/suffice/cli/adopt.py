@@ -165,6 +165,7 @@ class AdoptedList(TypedDict):
 
     folder: str
     adopted: list[ListedAdopted]
+    problems: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,17 +182,31 @@ def listed(place: str, *, as_json: bool) -> bool:
     """List the adopted releases of a local folder, or the one that it is; tell whether there are any."""
     from suffice.storage.releases.adopted_files import adopted_in
 
-    found = [opened(str(folder)) for folder in adopted_in(place)]
-    rows = [
-        ListedAdopted(name=each.name, release_id=each.release_id, publisher=each.law.publisher, uri=each.uri)
-        for each in found
-    ]
-    if as_json and rows:
-        output.print_json(document(AdoptedList(folder=place, adopted=rows)))
-    elif rows:
-        output.print_rows([asdict(row) for row in rows])
+    rows, problems = [], []
+    for folder in adopted_in(place):
+        try:
+            each = opened(str(folder))
+        except ReleaseCorruptError as error:
+            problems.append(str(error))
+            continue
+        rows.append(
+            ListedAdopted(
+                name=each.name, release_id=each.release_id, publisher=each.law.publisher, uri=each.uri
+            )
+        )
+    if not rows and not problems:
+        return False
+    if as_json:
+        output.print_json(document(AdoptedList(folder=place, adopted=rows, problems=problems)))
+    else:
+        if rows:
+            output.print_rows([asdict(row) for row in rows])
         say("\nadopted: of other people's data, in no ledger; what can be asked: suffice show DIR")
-    return bool(rows)
+        for problem in problems:
+            say(f"not listed: {problem}")
+    if problems:
+        raise typer.Exit(ReleaseCorruptError.exit_status)
+    return True
 
 
 def verified(reference: str, ledger: str | None, *, as_json: bool) -> bool:
@@ -216,7 +231,9 @@ def verified(reference: str, ledger: str | None, *, as_json: bool) -> bool:
         for problem in problems:
             say(problem)
         say(
-            "not ok" if problems else "ok", "- adopted: the table fits its declared law and its id; no ledger"
+            "not ok - adopted: law, table and id do not fit; no ledger"
+            if problems
+            else "ok - adopted: the table fits its declared law and its id; no ledger"
         )
     if problems:
         raise typer.Exit(ReleaseCorruptError.exit_status)

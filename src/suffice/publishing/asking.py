@@ -66,6 +66,9 @@ def question_of(
         raise UsageError(message)
     further = (*disjoint, *same_data, *series, *(() if compare is None else (compare,)))
     names = (statistics,) if isinstance(statistics, str) else tuple(statistics)
+    if not names:
+        message = f"name one or more statistics to publish: {release.label} has {', '.join(release)}"
+        raise UsageError(message)
     kind: Kind = chosen[0] if chosen else "posterior"
     releases = (release, *further)
     chosen_formats, cells_per_part = _formats(

@@ -73,7 +73,7 @@ class Published:
 @lists_terms
 def publish(
     release: Reference,
-    statistics: str | Sequence[str],
+    statistics: str | Sequence[str] = (),
     *,
     prior: AnyPrior | Mapping[str, AnyPrior] = None,
     priors: Mapping[str, AnyPrior] | None = None,

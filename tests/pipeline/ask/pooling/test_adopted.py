@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import re
 from typing import Any
@@ -12,9 +13,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy.special import gammaln
+from scipy.stats import gamma, nbinom, poisson
 
 import suffice
-from suffice.errors import AdoptedTableError, LawError, PriorError, UnknownNameError, UsageError
+from suffice.errors import (
+    AdoptedReleaseError,
+    AdoptedTableError,
+    LawError,
+    PriorError,
+    UnknownNameError,
+    UsageError,
+)
 from suffice.pipeline.ask.pooling.published_table import read_published
 from suffice.pipeline.terms.declaration.declared_law import DeclaredLaw, load_law
 
@@ -159,6 +169,115 @@ def test_chances_of_all_that_can_be_published_add_up_to_one(law: str) -> None:
     assert total == pytest.approx(1.0, abs=1e-12)
 
 
+def in_order(column: dict[str, Any], order: tuple[str, ...], count: int, noise: float) -> str | None:
+    """Do to a count what a law declares, step by step; None where it is suppressed."""
+    value = float(count)
+    for step in order:
+        if step == "noise":
+            value += noise
+        elif step == "threshold" and value < column["suppressed"]["below"]:
+            return None
+        elif step == "clamp":
+            value = max(value, 0.0)
+        elif step == "round":
+            value = float(applied({"rounded": column["rounded"]}, value) or 0.0)
+    return f"{value + 0.0:g}"
+
+
+ORDERS = [
+    order
+    for size in (1, 2, 3)
+    for steps in itertools.combinations(("threshold", "clamp", "round"), size)
+    for order in itertools.permutations(("noise", *steps))
+]
+
+
+@pytest.mark.parametrize(
+    "rounded", [{"to": 4}, {"to": 3, "ties": "up"}, {"to": 5, "direction": "up"}], ids=str
+)
+@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+def test_likelihoods_are_right_for_every_order(order: tuple[str, ...], rounded: Any) -> None:
+    """Against the noise one by one: of every count the chance of every text that can be published."""
+    column: dict[str, Any] = {"noise": {"law": "geometric", "scale": 2}, "order": list(order)}
+    if "threshold" in order:
+        column["suppressed"] = {"below": 6, "shown_as": "empty"}
+    if "clamp" in order:
+        column["clamped_at_zero"] = True
+    if "round" in order:
+        column["rounded"] = rounded
+    declared = load_law(changed(columns={"views": column})).columns["views"]
+    noise = np.arange(-90, 91)
+    chance = np.tanh(0.25) * np.exp(-np.abs(noise) / 2.0)
+    counts = np.arange(30)
+    exact: dict[str | None, Any] = {}
+    for count in counts.tolist():
+        for each, weight in zip(noise.tolist(), chance.tolist(), strict=True):
+            text = in_order(column, order, count, each)
+            exact.setdefault(text, np.zeros(len(counts)))[count] += weight
+    for text in [each for each, chances in exact.items() if chances.max() > 1e-6]:
+        published = read_published({"views": [text]}, "views", declared, 0).count
+        likelihood = np.exp(published.log_likelihood(counts.astype(float)))
+        assert likelihood == pytest.approx(exact[text], abs=1e-9), text
+        first, last = published.window()
+        assert np.all(exact[text][(counts < first) | (counts > last)] < 1e-14)
+        assert likelihood[min(int(published.nearest), 29)] >= (1.0 - 1e-9) * likelihood.max()
+
+
+@pytest.mark.parametrize(
+    ("order", "draws"),
+    [
+        (("round", "noise", "threshold"), 200_000),
+        (("noise", "round", "threshold", "clamp"), 200_000),
+        (("threshold", "noise", "clamp", "round"), 200_000),
+        (("noise", "clamp", "threshold", "round"), 200_000),
+    ],
+)
+def test_rates_are_right_for_every_order(order: tuple[str, ...], draws: int) -> None:
+    """Against rates drawn from the prior whose counts are published so; five standard errors of a mean."""
+    column: dict[str, Any] = {
+        "noise": {"law": "geometric", "scale": 2},
+        "suppressed": {"below": 6, "shown_as": "empty"},
+        "clamped_at_zero": "clamp" in order,
+        "order": list(order),
+    }
+    if "round" in order:
+        column["rounded"] = {"to": 4, "ties": "up"}
+    rng = np.random.default_rng(8)
+    rate = rng.gamma(2.0, 6.0, draws)
+    counts = rng.poisson(rate)
+    noise = rng.geometric(1 - math.exp(-0.5), draws) - rng.geometric(1 - math.exp(-0.5), draws)
+    texts = [
+        in_order(column, order, count, each)
+        for count, each in zip(counts.tolist(), noise.tolist(), strict=True)
+    ]
+    for text in (None, "8", "12"):
+        like = rate[[each == text for each in texts]]
+        if not len(like):
+            continue
+        posterior = small({"c": [text]}, {**RATE, "upper": 1000}, column).posterior("Gamma(2, 0.16666666667)")
+        assert abs(posterior.mean()[0] - like.mean()) < 5.0 * like.std() / math.sqrt(len(like))
+        assert posterior.sd()[0] == pytest.approx(like.std(), rel=0.05)
+
+
+def test_the_order_is_written_down_and_shown() -> None:
+    column = {
+        "noise": {"law": "geometric", "scale": 4},
+        "suppressed": {"below": 20, "shown_as": "absent"},
+        "rounded": {"to": 1},
+    }
+    stated = changed(columns={"views": column | {"order": ["noise", "round", "threshold"]}})
+    assert load_law(changed(columns={"views": column})).content()["columns"]["views"]["order"] == [
+        "noise",
+        "threshold",
+        "round",
+    ]
+    said = str(suffice.adopt(TABLE, stated))
+    assert said.index("scale 4") < said.index("rounded to 1") < said.index("suppressed below 20")
+    for order in (["noise"], ["noise", "round", "threshold", "clamp"], ["noise", "noise", "round"]):
+        with pytest.raises(LawError, match="order must have each of noise, threshold, round once"):
+            load_law(changed(columns={"views": column | {"order": order}}))
+
+
 TABLES = {
     "twice": (TABLE | {"day": [1, 1, 1, 2, 4]}, "row 2: the keys page=A, day=1 already stand in row 1"),
     "outside": (TABLE | {"day": [1, 9, 1, 2, 4]}, "row 2: '9' is no key that the law declares for 'day'"),
@@ -221,7 +340,11 @@ def test_absent_cells_have_to_be_declared() -> None:
     [
         ({"colour": "red"}, "colour: unknown key"),
         ({"publisher": None}, "publisher"),
-        ({"source": "example.org"}, "source"),
+        ({"source": "none"}, "source: 'none' is no URL: state where the table"),
+        (
+            {"keys": {"page": {"from": "2024-01-01", "to": "2024-01-15", "every": "week"}}},
+            "weeks that are named by their first day are listed, or as_published",
+        ),
         ({"columns": {"views": {"noise": {"law": "cauchy", "scale": 1}}}}, "columns.views.noise.law"),
         ({"columns": {"views": {"noise": {"law": "laplace", "sd": 1}}}}, "laplace noise needs scale"),
         (
@@ -411,8 +534,6 @@ def test_what_is_not_there_is_named() -> None:
         adopted.posterior("rate", where={"month": 1})
     with pytest.raises(UsageError, match="'month' is no key to pool over"):
         adopted.posterior("rate", pooled="month")
-    with pytest.raises(UsageError, match="cells are pooled where they share a rate"):
-        adopted.posterior("views", pooled="day")
     with pytest.raises(PriorError, match="is a count: its prior is Uniform"):
         adopted.posterior("views", suffice.Gamma(1, 1))
     with pytest.raises(PriorError, match="is poisson: its prior must be Gamma"):
@@ -423,7 +544,7 @@ def test_posteriors_plot_and_are_frames() -> None:
     posterior = suffice.adopt(TABLE, LAW).posterior("rate", pooled="day")
 
     assert posterior.to_frame("pandas")["page"].tolist() == ["A", "B"]
-    assert "<svg" in posterior.plot().svg
+    assert "views (adopted): rate" in posterior.plot().svg
     assert "<svg" in suffice.adopt(TABLE, LAW).posterior("views", where={"page": "B"}).plot().svg
     assert posterior.sample(10, 1)["rate"].shape == (10, 2)
     assert np.all(np.isfinite(posterior.log_evidence))
@@ -448,8 +569,8 @@ SHARE = {"family": "bernoulli", "column": "c", "total": "n"}
 @pytest.mark.parametrize(
     ("table", "statistic", "column", "rule"),
     [
-        ({"c": ["400"]}, COUNT, LAPLACE, "s has upper: 100: the noise does not reach"),
-        ({"c": ["300"], "n": ["100"]}, SHARE, LAPLACE, "s has a total of 100"),
+        ({"c": ["400"]}, COUNT, LAPLACE, "400 at the only cell: s has upper: 100, and the declared noise"),
+        ({"c": ["300"], "n": ["100"]}, SHARE, LAPLACE, "300 at the only cell: s has the total n"),
         ({"c": ["15"]}, COUNT, SUPPRESSED, "15 was published, and noisy numbers below 17.5 were"),
         (
             {"k": ["a", "b"], "c": ["7", "8"], "z": ["1", None]},
@@ -476,12 +597,208 @@ def test_what_noise_may_explain_is_answered_and_named() -> None:
     assert posterior.decided_by_default["probability"].tolist() == [[True, True]]
 
 
-def test_priors_of_shares_are_named_as_not_judged() -> None:
-    shares = {"family": "categorical", "columns": ["a", "b"]}
-    statistic = small({"a": ["40"], "b": ["10"]}, shares, LAPLACE)
-    conflict = statistic.posterior("Dirichlet(1, 200)").conflict
-    assert (conflict.quantities, conflict.not_judged) == ((), ("s",))
+RATE = {**COUNT, "family": "poisson"}
+
+
+def test_cells_are_judged_together() -> None:
+    """Each of three is 3e-5 by itself; noise of all three is impossible, of which upper of a rate says."""
+    three = {"k": ["a", "b", "c"], "c": ["50", "50", "50"]}
+    posterior = small(three, {**RATE, "upper": 1}, LAPLACE).posterior(pooled="k")
+    (line,) = posterior.conflict.lines()
+    assert "50 at k=a; 50 at k=b; 50 at k=c: s has upper: 1, and the declared noise reaches" in line
+    assert "or state a larger upper, or a prior" in line
+    assert small(three, {**RATE, "upper": 1}, LAPLACE).posterior("Gamma(5, 0.1)").conflict.lines() == []
+    assert small({"c": ["150"]}, COUNT, LAPLACE).posterior().conflict.lines()  # by itself 2e-5: said
+    with pytest.raises(AdoptedTableError, match="155 at k=a; 155 at k=b: s has upper: 100"):
+        small({"k": ["a", "b"], "c": ["155", "155"]}, COUNT, LAPLACE)
+    with pytest.raises(AdoptedTableError, match="-120 at the only cell: s counts, and no count is below 0"):
+        small({"c": ["-120"]}, COUNT, LAPLACE)
+
+
+def test_what_is_far_out_in_many_cells_is_what_noise_does() -> None:
+    rng = np.random.default_rng(3)
+    noisy = (100 + np.rint(rng.laplace(0, 5, 300))).tolist()
+    table = {"k": list(map(str, range(300))), "c": list(map(str, noisy)), "n": ["100"] * 300}
+    assert small(table, SHARE, LAPLACE).posterior().conflict.lines() == []
+    few = {"c": ["110"], "n": ["100"]}
+    (line,) = small(few, SHARE, {"noise": {"law": "laplace", "scale": 2}}).posterior().conflict.lines()
+    assert "110 at the only cell: s has the total n" in line
+    assert "a chance of 0.0034 in all" in line
+
+
+def exact_total(shown: list[str], below: int, scale: float, *, vary: bool) -> Any:
+    """Return the distribution of a total of counts up to 100, under ``Gamma(2, 0.1)``: plain sums."""
+    n = np.arange(100.0)
+    q = math.exp(-1.0 / scale)
+    likelihoods = [
+        np.sum([q ** np.abs(k - n) for k in range(-150, below)], axis=0)
+        if text == "*"
+        else q ** np.abs(float(text) - n)
+        for text in shown
+    ]
+    total = np.zeros(99 * len(shown) + 1)
+    log_spread = np.linspace(math.log(1e-4), math.log(4.0), 60)
+    spread = np.exp(log_spread)
+    of_spread = spread * np.exp(-2.0 * spread**2) * (log_spread[1] - log_spread[0]) / math.sqrt(math.pi / 2.0)
+    for rate in np.exp(np.linspace(-3.0, 5.0, 81)):
+        laws = [(1.0, poisson.pmf(n, rate))]
+        if vary:
+            k = spread[:, None] ** -2.0
+            laws = list(zip(of_spread, nbinom.pmf(n, k, k / (k + rate)), strict=True))
+            for every in (2, 3, 4, 6, 8, 12):
+                apart = range(1 - every, every)
+                near = [(1 - abs(j) / every) * poisson.pmf(every * n + j, every * rate) for j in apart]
+                laws.append((1.0 / 12.0, np.sum(near, axis=0)))
+        for weight, law in laws:
+            added = np.ones(1)
+            for likelihood in likelihoods:
+                added = np.convolve(added, law * likelihood)
+            total += weight * gamma.pdf(rate, 2.0, scale=10.0) * rate * added
+    return total / total.sum()
+
+
+@pytest.mark.parametrize("cells", ["alike", "vary"])
+@pytest.mark.parametrize("shown", [["12", "*", "20"], ["*", "*", "9"], ["10", "14"]])
+def test_totals_of_pooled_counts_are_those_of_plain_sums(shown: list[str], cells: Any) -> None:
+    column = {"noise": {"law": "geometric", "scale": 3}, "suppressed": {"below": 8, "shown_as": "*"}}
+    table = {"k": list(map(str, range(len(shown)))), "c": shown}
+    posterior = small(table, COUNT, column).posterior("Gamma(2, 0.1)", pooled="k", cells=cells)
+    exact = exact_total(shown, 8, 3.0, vary=cells == "vary")
+    counts = np.arange(len(exact))
+    mean = float(exact @ counts)
+    sd = math.sqrt(exact @ (counts - mean) ** 2)
+
+    assert posterior.parameters == ("total",)
+    assert posterior.mean()[0] == pytest.approx(mean, abs=5e-3 * sd)
+    assert posterior.sd()[0] == pytest.approx(sd, rel=5e-3)
+    below = np.cumsum(exact)
+    for level, quantile in zip(
+        (0.05, 0.5, 0.95), posterior.quantile([0.05, 0.5, 0.95], rng=1)[0], strict=True
+    ):
+        # Of 4,000 draws: five standard errors of a share.
+        slack = 5.0 * math.sqrt(level * (1.0 - level) / 4000)
+        at = round(float(quantile))
+        assert below[at] > level - slack
+        assert below[at - 1] < level + slack
+
+
+def test_totals_say_what_they_rest_on() -> None:
+    adopted = suffice.adopt(TABLE, LAW)
+    said = str(adopted.posterior("views", pooled="day"))
+    assert "the total of up to 4 cells, whose counts vary about a mean rate" in said
+    hidden = small({"k": ["a", "b"], "c": ["*", "*"]}, COUNT, SUPPRESSED).posterior(pooled="k")
+    assert hidden.decided_by_default["total"].tolist() == [True]
+
+
+def test_a_pool_that_ends_where_upper_does_says_so() -> None:
+    wild = {"k": ["a", "b", "c"], "c": ["50", "3000", "55"]}
+    column = {"noise": {"law": "geometric", "scale": 3}}
+    for upper in (10**5, 10**6):
+        posterior = small(wild, {**RATE, "upper": upper}, column).posterior(pooled="k")
+        assert posterior.decided_by_default["rate"].tolist() == [True]
+    even = {"k": ["a", "b", "c"], "c": ["50", "60", "55"]}
+    assert small(even, {**RATE, "upper": 10**5}, column).posterior(pooled="k").decided_by_default == {}
+
+
+def test_exposures_of_absent_rows_are_said() -> None:
+    law = changed(
+        statistics={"rate": {"family": "poisson", "column": "views", "upper": 1000, "exposure": "hours"}}
+    )
+    adopted = suffice.adopt(TABLE | {"hours": [2, 2, 4, 4, 4]}, law)
+    said = "hours of 3 absent rows (page=A, day=2 first) is taken to be that of published rows"
+    assert said in str(adopted)
+    assert said in str(adopted.posterior("rate"))
+    assert "absent row" not in str(suffice.adopt(TABLE, LAW))
+
+
+SHARES = {"family": "categorical", "columns": ["a", "b", "d"]}
+
+
+def test_priors_of_shares_are_judged() -> None:
+    statistic = small({"a": ["40"], "b": ["10"], "d": ["5"]}, SHARES, LAPLACE)
+
+    assert statistic.posterior("Dirichlet(1, 1, 200)").conflict.is_said.tolist() == [[True]]
+    for prior in ("Dirichlet(30, 10, 5)", "Dirichlet(0.001)", "Dirichlet(1)"):
+        assert statistic.posterior(prior).conflict.lines() == []
     assert statistic.posterior().conflict.not_judged == ()
+
+
+def exact_shares(counts: list[float], scale: float, concentration: float) -> tuple[Any, Any]:
+    """Return means and sds of three shares under (1 / (N + A)), by sums over all counts up to 300."""
+    n = np.arange(300.0)
+    total = 3.0 * concentration
+    of_count = gammaln(n + concentration) - gammaln(concentration) - gammaln(n + 1.0)
+    each = [np.exp(of_count - np.abs(value - n) / scale) for value in counts]
+    means, sds = [], []
+    for first, second, third in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):
+        rest = np.convolve(each[second], each[third])
+        in_all = n[:, None] + np.arange(len(rest))
+        weight = each[first][:, None] * rest / (in_all + total)
+        weight *= np.exp(gammaln(in_all + 1.0) + gammaln(total) - gammaln(in_all + total))
+        mean = (n[:, None] + concentration) / (in_all + total)
+        square = mean * (1.0 - mean) / (in_all + total + 1.0) + mean**2
+        means.append(float((weight * mean).sum() / weight.sum()))
+        sds.append(math.sqrt((weight * square).sum() / weight.sum() - means[-1] ** 2))
+    return np.array(means), np.array(sds)
+
+
+@pytest.mark.parametrize("concentration", [1e-5, 0.01, 1.0, 30.0])
+def test_shares_under_priors_of_every_size_are_those_of_plain_sums(concentration: float) -> None:
+    """Of 20,000 draws: five standard errors of a mean are 0.035 of an sd."""
+    column = {"noise": {"law": "geometric", "scale": 5}}
+    statistic = small({"a": ["40"], "b": ["10"], "d": ["5"]}, SHARES, column)
+    posterior = statistic.posterior(f"Dirichlet({concentration})")
+    mean, sd = exact_shares([40, 10, 5], 5.0, concentration)
+
+    assert np.all(np.abs(posterior.mean()[0] - mean) < 0.035 * sd)
+    assert posterior.sd()[0] == pytest.approx(sd, rel=0.05)
+
+
+def test_shares_under_a_prior_of_a_hundred_million_are_the_priors() -> None:
+    posterior = small({"a": ["40"], "b": ["10"], "d": ["5"]}, SHARES, LAPLACE).posterior("Dirichlet(1e8)")
+    assert posterior.mean()[0] == pytest.approx([1 / 3] * 3, abs=1e-6)
+
+
+def test_noise_of_every_size_is_answered_or_refused_by_type() -> None:
+    tiny = small({"c": ["5"]}, COUNT, {"noise": {"law": "geometric", "scale": 0.0005}})
+    assert tiny.table()[0]["noise_sd"] == 0.0
+    # Nothing is known but the prior, and it is answered within seconds.
+    huge = {"noise": {"law": "laplace", "scale": 1e9}}
+    posterior = small({"c": ["7"]}, {**COUNT, "family": "poisson", "upper": 1000}, huge).posterior()
+    assert posterior.mean()[0] == pytest.approx(500.0, rel=1e-5)
+    with pytest.raises(UsageError, match="leaves too many counts to sum"):
+        small({"c": ["7"]}, {**COUNT, "family": "poisson", "upper": 1e12}, huge).posterior()
+
+
+@pytest.mark.parametrize("concentration", [0.001, 1.0, 20.0])
+def test_rates_under_gamma_priors_with_long_tails_are_those_of_plain_sums(concentration: float) -> None:
+    column = {"noise": {"law": "geometric", "scale": 3}}
+    statistic = small({"c": ["50"]}, {**COUNT, "family": "poisson"}, column)
+    posterior = statistic.posterior(f"Gamma({concentration}, 0.000001)")
+    n = np.arange(2000.0)
+    log_weight = gammaln(n + concentration) - gammaln(n + 1.0) - n * math.log1p(1e-6) - np.abs(50.0 - n) / 3.0
+    weight = np.exp(log_weight - log_weight.max())
+    mean = float(np.average(n + concentration, weights=weight)) / (1.0 + 1e-6)
+
+    assert posterior.mean()[0] == pytest.approx(mean, rel=1e-6)
+    assert statistic.posterior("Gamma(0.001, 0.000001)", pooled=()).conflict.lines() == []
+
+
+def test_what_is_of_own_releases_refuses_adopted_ones_by_type() -> None:
+    statistic = small({"k": ["a", "b"], "c": ["50", "60"]}, COUNT, LAPLACE)
+    release = statistic.release
+    for ask in (
+        lambda: suffice.publish(release),
+        lambda: suffice.open_release(release),
+        lambda: suffice.compare(release, release, "s"),
+        lambda: suffice.compare_priors(release, "s", []),
+        lambda: suffice.pool("s", disjoint=release),
+        lambda: suffice.pool("s", disjoint=[release, release]),
+        lambda: suffice.roll_up(statistic, "k"),
+        lambda: suffice.calibrate(release, "s"),
+    ):
+        with pytest.raises(AdoptedReleaseError, match=r"x \(adopted\) was adopted"):
+            ask()
 
 
 @pytest.mark.parametrize(("y", "spread"), [(1020, 0.5), (1000, 1.0), (1150, 1.0), (980, 30.0)])
