@@ -10,11 +10,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.composed import REPOSITORY, can_isolate, isolated
+
+if TYPE_CHECKING:
+    from support.prefect_server import PrefectServer
 
 EXAMPLE = REPOSITORY / "deploy" / "example" / "flights-by-origin.yaml"
 SHOW = """
@@ -90,6 +93,41 @@ def test_what_one_machine_serves(tmp_path: Path) -> None:
     rules = ("another spec", "--cron", "--time-zone", "absent.yaml", "called other", "window.first")
     for text, rule in zip(refused, rules, strict=True):
         assert rule in text
+
+
+SWALLOWED = """
+import asyncio, signal, sys, threading
+from prefect.runner._scheduled_run_poller import ScheduledRunPoller
+from suffice.flows import serve
+
+async def run(self):
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        threading.Event().wait(0.1)
+    except BaseException:
+        print("swallowed", flush=True)
+    await asyncio.sleep(1000)
+
+ScheduledRunPoller.run = run
+serve.main(sys.argv[1:])
+"""
+"""What serves, stopped while something runs that takes every exception for its own."""
+
+
+@pytest.mark.slow
+def test_what_serves_ends_wherever_a_stop_finds_it(prefect_server: PrefectServer) -> None:
+    words = [str(EXAMPLE), "--cron", "30 2 * * *", "--time-zone", "UTC"]
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED, *words],
+        env=prefect_server.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    served = "release-statistics/flights-by-origin, recover/recover, audit-ledger/audit"
+    assert done.stdout == f"serving, 4 at most at once: {served}\n"
 
 
 def test_units_of_systemd_run_what_the_page_runs() -> None:
