@@ -289,7 +289,8 @@ def filled_in(schema: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     """Return parameters as a form sends them: with every default that it shows."""
     filled = dict(asked)
     for name, shown in schema["properties"].items():
-        (reference,) = [each["$ref"] for each in shown.get("allOf", [shown]) if "$ref" in each] or [None]
+        alternatives = [shown, *shown.get("allOf", []), *shown.get("anyOf", [])]
+        reference = next((each["$ref"] for each in alternatives if "$ref" in each), None)
         if reference is not None:
             fields = schema["definitions"][reference.rpartition("/")[2]]["properties"]
             defaults = {field: of["default"] for field, of in fields.items() if "default" in of}
