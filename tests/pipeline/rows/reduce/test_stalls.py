@@ -89,6 +89,29 @@ def test_a_stopped_worker_is_named_and_others_read_what_it_had(
     assert len(named) == len(notices) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("action", ["hang", "hang all"])
+def test_a_disk_that_does_not_answer_holds_up_nobody_for_long(
+    rows: tuple[FragileJob, FragileJob, list[Split], Sums], tmp_path: Path, action: str
+) -> None:
+    """Heartbeats come all the time. One worker's is routed around; one that all read from ends the run."""
+    job, _, partitions, expected = rows
+    job = replace(job, action=action, marker=str(tmp_path / "hangs"))
+    notices: list[str] = []
+    began = time.monotonic()
+    with open_cluster_for_sums("local", None, SECONDS, notices.append) as cluster:
+        if action == "hang":
+            sums = exact_sums(job, partitions, cluster).open_totals()
+            assert to_python(sums)["x"].tolist() == to_python(expected)["x"].tolist()
+            assert len(notices) == 1
+        else:
+            with pytest.raises(ClusterError, match="no worker of the cluster ended a task"):
+                exact_sums(job, partitions, cluster)
+        assert time.monotonic() - began < ENDED_WITHIN
+    assert (tmp_path / "hangs").exists() == (action == "hang")
+
+
 @pytest.mark.audit
 @pytest.mark.timeout(300)
 def test_a_worker_whose_network_swallows_everything_is_left_out(
