@@ -342,8 +342,9 @@ def test_a_server_of_prefect_that_was_gone(
     write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"})
     with books(page):
         pass
-    limit = {"names": ["suffice-passengers"], "slots": 1, "mode": "concurrency"}
-    prefect_server.post("/v2/concurrency_limits/", {"name": limit["names"][0], "limit": 1})
+    name = "suffice-passengers"
+    limit = {"names": [name], "slots": 1, "mode": "concurrency"}
+    prefect_server.post("/v2/concurrency_limits/", {"name": name, "limit": 1})
     prefect_server.post("/v2/concurrency_limits/increment", limit)
     with black_hole() as hole:
         host, port = prefect_server.url.removesuffix("/api").rsplit(":", 1)
@@ -359,13 +360,13 @@ def test_a_server_of_prefect_that_was_gone(
     settled, _ = page.follow("A server of Prefect that was gone")
     assert "nothing to recover" in settled
     assert spent() == 1
-    for name, value in prefect_server.environment().items():
-        if name.startswith("PREFECT_"):
-            monkeypatch.setenv(name, value)
+    for variable, value in prefect_server.environment().items():
+        if variable.startswith("PREFECT_"):
+            monkeypatch.setenv(variable, value)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     page.follow("A server of Prefect that was gone", "prefect")
     with pytest.raises(HTTPError, match="404"):
-        prefect_server.get("/v2/concurrency_limits/suffice-passengers")
+        prefect_server.get(f"/v2/concurrency_limits/{name}")
 
 
 def test_missed_windows(page: Page) -> None:

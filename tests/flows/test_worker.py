@@ -167,9 +167,10 @@ def test_an_orphan_that_waits_for_its_dataset_ends_in_its_stated_time(
     workspace = make_workspace(tmp_path)
     asked = {"spec": str(workspace.write_spec()), "store": workspace.store, "ledger": workspace.ledger}
     run = prefect_server.new_run("release-statistics", {"release": asked})
-    limit = {"names": ["suffice-passengers"], "slots": 1, "mode": "concurrency"}
+    name = "suffice-passengers"
+    limit = {"names": [name], "slots": 1, "mode": "concurrency"}
     with suppress(HTTPError):  # another test has made it
-        prefect_server.post("/v2/concurrency_limits/", {"name": limit["names"][0], "limit": 1})
+        prefect_server.post("/v2/concurrency_limits/", {"name": name, "limit": 1})
     prefect_server.post("/v2/concurrency_limits/increment", limit)
     (tmp_path / "go").touch()
     with black_hole() as hole:

@@ -9,7 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -225,7 +225,7 @@ def test_what_hangs_before_the_reading_ends_the_run_before_any_charge(
     tmp_path: Path, kind: str, module: str, name: str
 ) -> None:
     work = make_workspace(tmp_path)
-    source = {"parquet": str(work.data)}
+    source: dict[str, Any] = {"parquet": str(work.data)}
     if kind == "csv":
         (tmp_path / "a.csv").write_text("cancelled\ntrue\n", encoding="utf-8")
         source = {"csv": str(tmp_path / "a.csv"), "columns": {"cancelled": "boolean"}}
