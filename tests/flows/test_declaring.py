@@ -251,6 +251,7 @@ def test_a_script_that_serves_runs_every_flow(installation: Installation) -> Non
 @pytest.mark.audit
 @pytest.mark.timeout(3600)
 def test_whatever_deploys_a_flow_to_a_pool_its_runs_do_their_work(installation: Installation) -> None:
+    before = installation.work.account().spent
     installation.python("own_script.py", "deploy", json.dumps(installation.asked("deploy")))
     modules = {name: module for module, (name, _) in FLOWS.items()}
     entrypoints = {
@@ -282,7 +283,7 @@ def test_whatever_deploys_a_flow_to_a_pool_its_runs_do_their_work(installation: 
         filled = {name: filled_in(schemas[name], asked[name]) for name in ENDS}
         assert filled["recover_charges"]["recovery"], "a form sends what it shows"
         assert installation.ends("module", filled) == ENDS
-    assert installation.work.account().spent == 2 * len(WAYS)
+    assert installation.work.account().spent - before == 2 * len(WAYS[1:])
 
 
 def filled_in(schema: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
