@@ -1,11 +1,12 @@
 """A schedule on one machine for many minutes: how many processes there are, and how much memory they take.
 
-PYTHONPATH=tests python benchmarks/soak.py [--specs 8] [--every 60] [--minutes 30] [--processes 4]
+PYTHONPATH=tests python benchmarks/soak.py [--specs 8] [--every 60] [--minutes 30] [--processes 4] [--logs F]
 
 A real server of Prefect, and ``python -m suffice.flows.serve`` with several specs. Their windows of three
 days were all missed: the first run of each catches up on them. The next window, and an amendment of the last
 that was missed, fall due while all this runs. The other runs find nothing to do.
 Printed are processes and memory of `serve` and all its children by minute, and what is verified at the end.
+What runs logged that did not complete is kept in the file of `--logs`, and after it what `serve` wrote.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=60, help="seconds from one run of a spec to its next")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--logs", type=Path, default=Path("soak.log"))
     arguments = parser.parse_args()
     print(versions())
     with TemporaryDirectory(prefix="soak-") as name:
@@ -82,7 +84,9 @@ def main() -> None:
             finally:
                 serve.terminate()  # where a shell started this beside itself, interrupts are ignored
                 serve.wait(timeout=300)
-            states = ended(server)
+            states = ended(server, arguments.logs)
+            with arguments.logs.open("a", encoding="utf-8") as kept:
+                kept.write((directory / "serve.log").read_text(encoding="utf-8", errors="replace"))
             audited = subprocess.run(
                 [sys.executable, "-c", AUDIT], env=environment, capture_output=True, text=True, check=False
             )
@@ -200,12 +204,23 @@ def family(pid: int) -> tuple[int, int, int]:
     return children, memory.get(pid, 0), sum(memory.get(each, 0) for each in members)
 
 
-def ended(server: PrefectServer) -> Counter[str]:
-    """Count the flow runs of the server by their states."""
-    found: list[dict[str, Any]] = []
-    while page := server.post("/flow_runs/filter", {"limit": 200, "offset": len(found)}):
-        found += page
-    return Counter(str(run["state_name"]) for run in found)
+def ended(server: PrefectServer, logs: Path) -> Counter[str]:
+    """Count the flow runs of the server by their states; keep what those logged that did not complete."""
+    seen: list[dict[str, Any]] = []
+    while page := server.post("/flow_runs/filter", {"limit": 200, "offset": len(seen)}):
+        seen += page
+    with logs.open("w", encoding="utf-8") as kept:
+        for run in seen:
+            if run["state_type"] in {"COMPLETED", "SCHEDULED"}:
+                continue
+            times = f"expected {run['expected_start_time']}, started {run['start_time']}"
+            kept.write(
+                f"{run['id']} {run['name']}: {run['state_name']}, {run['state']['message']}; {times}\n"
+            )
+            asked = {"logs": {"flow_run_id": {"any_": [run["id"]]}}, "sort": "TIMESTAMP_ASC"}
+            for line in server.post("/logs/filter", asked):
+                kept.write(f"    {line['timestamp']} {line['name']}: {line['message']}\n")
+    return Counter(str(run["state_name"]) for run in seen)
 
 
 if __name__ == "__main__":

@@ -7,15 +7,17 @@ pool, and no worker. The runs get this process's environment, whatever a caller 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import re
 import sys
 import zoneinfo
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from prefect import serve
+from prefect.runner import Runner
 from prefect.schedules import Cron, Interval
 from prefect.types.entrypoint import EntrypointType
 
@@ -40,6 +42,26 @@ RECOVER_EVERY = timedelta(minutes=15)
 AUDIT = "0 5 * * 1"
 PROCESSES = 4
 """A run takes a process and its memory, also while it waits for its dataset."""
+
+
+class _Serving(Runner):
+    """A runner that SIGTERM always ends.
+
+    Prefect's raises ``SystemExit`` wherever the loop is just then. What it was in may take that for a failure
+    of its own: then the runner neither serves nor ends.
+    """
+
+    _serving: asyncio.Task[Any] | None = None
+
+    async def start(self, run_once: bool = False, webserver: bool | None = None) -> None:
+        """Serve until SIGTERM, or until somebody cancels this."""
+        self._serving = asyncio.current_task()
+        await super().start(run_once, webserver)
+
+    def handle_sigterm(self, *_: Any) -> None:
+        """Have the loop cancel what serves, between two steps."""
+        if self._serving is not None:
+            self._serving.get_loop().call_soon_threadsafe(self._serving.cancel)
 
 
 def deployments(
@@ -196,7 +218,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SufficeError as error:
         sys.stderr.write(f"error: {escaped(str(error))}\n")
         sys.exit(error.exit_status)
-    serve(*made, limit=asked.processes)
+    runner = _Serving(limit=asked.processes)
+    for each in made:
+        runner.add_deployment(each)
+    names = ", ".join(f"{each.flow_name}/{each.name}" for each in made)
+    sys.stdout.write(f"serving, {asked.processes} at most at once: {escaped(names)}\n")
+    sys.stdout.flush()
+    with suppress(KeyboardInterrupt, asyncio.CancelledError):
+        asyncio.run(runner.start())
 
 
 if __name__ == "__main__":

@@ -230,6 +230,7 @@ class DistributedCluster:
                 with self.client.as_current():
                     import_distributed().wait(futures, timeout=pause, return_when=return_when)
             except TimeoutError:
+                workers.goes_on()  # what is waited for has deadlines by itself
                 if self.client.status != "running":
                     raise ClusterError(LOST) from None
                 if self.client.scheduler_info()["workers"]:

@@ -9,12 +9,13 @@ What a worker must be to hold exact sums: behind encrypted links, without a disk
 from __future__ import annotations
 
 import ipaddress
+import math
 import time
 import uuid
 from concurrent.futures import Executor, Future, InvalidStateError
 from concurrent.futures import wait as _wait
 from contextlib import contextmanager, suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -27,9 +28,10 @@ from urllib.parse import urlsplit
 from suffice.errors import ClusterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 Arguments = ParamSpec("Arguments")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -88,8 +90,9 @@ _SILENT_SECONDS = 120.0
 _REPLACING_SECONDS = 30.0
 
 HANGS = (
-    "a thread of this process did not end its task within the deadline, as where a disk or a mount does not "
-    "answer: look at that, then run again; where tasks are slow by nature, raise SUFFICE_STALL_SECONDS"
+    "a thread of this process did not end its task within the deadline, as where a disk, a mount or a "
+    "database does not answer: look at that, then run again; where tasks are slow by nature, raise "
+    "SUFFICE_STALL_SECONDS"
 )
 
 _LEAVING_SECONDS = 30.0
@@ -282,6 +285,12 @@ class ThreadsThatMayHang(Executor):
         finally:
             is_over.set()
 
+    def go_on(self) -> None:
+        """Let the deadlines of all tasks that run begin anew."""
+        with self._lock:
+            self._longest = max(self._longest, *self._taken.values(), 0.0)
+            self._taken = dict.fromkeys(self._taken, 0.0)
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
         """Let the threads end; wait for what they do, but not where one of them has stalled."""
         for _ in range(self._max_workers):
@@ -324,18 +333,45 @@ class ThreadsThatMayHang(Executor):
                     future.set_exception(Stalled())
 
 
+_deadline: ContextVar[ThreadsThatMayHang | None] = ContextVar("_deadline", default=None)
+
+
+def goes_on() -> None:
+    """Say that what has a deadline came one step further, as to the next file: its deadline begins anew."""
+    if (threads := _deadline.get()) is not None:
+        threads.go_on()
+
+
 def within_deadline(work: Callable[[], Result], stall_seconds: float) -> Result:
-    """Do what may hang, but wait no longer than for a task.
+    """Do what may hang, but wait no longer for a step of it than for a task.
 
     Raises
     ------
     ClusterError
-        Where it takes longer.
+        Where a step takes longer; its thread goes on until the process ends.
     """
     with (
         suppress(Stalled),
         ThreadsThatMayHang(1, stall_seconds) as pool,
         pool.watched(),
     ):
-        return pool.submit(copy_context().run, work).result()
+        context = copy_context()
+        context.run(_deadline.set, pool)
+        return pool.submit(context.run, work).result()
     raise ClusterError(HANGS)
+
+
+def by_threads(work: Callable[[Item], Result], items: Sequence[Item], n_threads: int) -> list[Result]:
+    """Do some work with each of several items, where each that is done is a step.
+
+    Where one hangs, the process can end all the same.
+    """
+
+    def step(item: Item) -> Result:
+        result = work(item)
+        goes_on()
+        return result
+
+    contexts = [copy_context() for _ in items]
+    with ThreadsThatMayHang(min(n_threads, max(1, len(items))), math.inf) as pool:
+        return list(pool.map(lambda context, item: context.run(step, item), contexts, items))

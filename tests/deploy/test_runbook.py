@@ -9,7 +9,10 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from fractions import Fraction
+from pathlib import Path
+from subprocess import Popen
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
 
 import pytest
 
@@ -18,22 +21,26 @@ from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.markers import put_marker
 from suffice.storage.operations.witness import make_witness
 from suffice.storage.releases.release_store import open_store
+from support.black_hole import black_hole
 from support.ledger_sql import tamper
 from support.making import flights, mapping, write_parts
 from support.paid import Books, pay
 from support.postgres import program, with_database
+from support.prefect_server import PLACE, REPORTING, waited_for
 from support.runbook import PAGE, Page, read_blocks
 from support.running import Runner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from suffice.storage.ledger.charge import Charge
+    from support.prefect_server import PrefectServer
 
 pytestmark = pytest.mark.audit
 
-NOT_RUN = {("A wrong clock", "not-run", 0), ("A server of Prefect that was gone", "not-run", 0)}
+FLOW = "suffice.flows.release.release_statistics"
+HELD = "support.held_flow.release_statistics"
+NOT_RUN = {("A wrong clock", "not-run", 0)}
 FOLLOWED = {
     ("Backups", "", 0),
     ("Backups", "postgresql", 0),
@@ -53,6 +60,7 @@ FOLLOWED = {
     ("Runs that end before they begin", "", 0),
     ("A stuck worker", "", 0),
     ("A server of Prefect that was gone", "", 0),
+    ("A server of Prefect that was gone", "prefect", 0),
     ("Missed windows", "", 0),
     ("An upgrade", "", 0),
     ("An upgrade", "", 1),
@@ -83,8 +91,6 @@ def page(
 @contextmanager
 def books(page: Page, *, granted: int = 10) -> Iterator[Books]:
     """Give the ledger and the store that the environment names."""
-    from pathlib import Path
-
     with create_ledger(os.environ["SUFFICE_LEDGER"]) as ledger:
         ledger.grant("passengers", epsilon=Fraction(granted), reason="first")
         store = open_store(os.environ["SUFFICE_STORE"], ledger_id=ledger.ledger_id, create=True)
@@ -99,7 +105,6 @@ def spent() -> Fraction:
 def write_spec(page: Page, **changes: object) -> None:
     """Write the spec that the runbook names, over data of the test's own."""
     import json
-    from pathlib import Path
 
     place = Path(page.places["/srv/suffice"])
     data = place / "data"
@@ -240,21 +245,28 @@ import os, signal, sys
 from suffice.cli.app import main
 from suffice.releasing import run
 
-run.spool_files = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+setattr(run, sys.argv.pop(1), lambda *_: os.kill(os.getpid(), signal.SIGKILL))
 main(sys.argv[1:])
 """
-"""A release that dies while noise meets totals."""
+"""A release that dies where it would call a function."""
+
+
+def kill_release(page: Page, at: str, state: ChargeState, **places: str) -> None:
+    """Have a release die where it would call a function, and see how far it came."""
+    words = ("release", f"{page.places['/srv/suffice']}/spec.json")
+    environment = {**os.environ, **places}
+    command = [sys.executable, "-c", KILLED, at, *words]
+    killed = subprocess.run(command, env=environment, check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    with open_ledger(os.environ["SUFFICE_LEDGER"]) as ledger:
+        assert [charge.state for charge in ledger.charges("passengers")] == [state]
 
 
 def test_a_run_that_was_killed_in_its_draw(page: Page) -> None:
     write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"})
     with books(page):
         pass
-    words = ("release", f"{page.places['/srv/suffice']}/spec.json")
-    killed = subprocess.run([sys.executable, "-c", KILLED, *words], check=False, capture_output=True)
-    assert killed.returncode == -signal.SIGKILL
-    with open_ledger(os.environ["SUFFICE_LEDGER"]) as ledger:
-        assert [charge.state for charge in ledger.charges("passengers")] == [ChargeState.DRAWING]
+    kill_release(page, "spool_files", ChargeState.DRAWING)
     settled, _ = page.follow("A killed run")
     assert "nobody saw what was drawn: epsilon 1 is returned" in settled
     assert spent() == 1
@@ -277,9 +289,23 @@ def test_a_host_that_does_not_come_back(page: Page, tmp_path: Path, monkeypatch:
     assert spent() == 1
 
 
-def test_leftovers_of_killed_runs(page: Page) -> None:
-    from pathlib import Path
+def test_a_host_that_does_not_come_back_had_staged(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
+) -> None:
+    """Its disk is gone with its spool; what it staged is in PostgreSQL."""
+    monkeypatch.setenv("SUFFICE_LEDGER", postgres_url)
+    write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"})
+    with books(page):
+        pass
+    kill_release(page, "publish_patiently", ChargeState.STAGED, SUFFICE_SPOOL=f"{tmp_path}/gone")
+    shutil.rmtree(tmp_path / "gone")
+    settled, released = page.follow("A host that does not come back")
+    assert "published" in settled
+    assert "already" in released
+    assert spent() == 1
 
+
+def test_leftovers_of_killed_runs(page: Page) -> None:
     with books(page) as made:
         pay(made, "a")
     probe = Path(os.environ["SUFFICE_STORE"]) / f"probe-{'0' * 32}"
@@ -292,14 +318,55 @@ def test_leftovers_of_killed_runs(page: Page) -> None:
     assert not probe.exists()
 
 
-def test_a_server_of_prefect_that_was_gone(page: Page) -> None:
-    """As a run leaves its charge whose process was ended; tests/flows has servers that hang."""
+def flow_run(page: Page, server: PrefectServer, entrypoint: str, **places: str) -> tuple[str, Popen[bytes]]:
+    """Start a run of a release in a process of its own, as a worker does; return its id and the process."""
+    asked = {"release": {"spec": f"{page.places['/srv/suffice']}/spec.json"}}
+    run = server.new_run("release-statistics", asked)
+    named = {name: os.environ[name] for name in ("SUFFICE_LEDGER", "SUFFICE_STORE", "SUFFICE_SPOOL")}
+    started = Popen(
+        [sys.executable, "-m", "prefect.engine"],
+        env=server.environment(
+            PREFECT__FLOW_RUN_ID=run, PREFECT__FLOW_ENTRYPOINT=entrypoint, **named, **places
+        ),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return run, started
+
+
+@pytest.mark.timeout(600)
+def test_a_server_of_prefect_that_was_gone(
+    page: Page, prefect_server: PrefectServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hangs while a run waits for its dataset, whose limit it has as taken for ever."""
     write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"})
-    with books(page) as made:
-        made.ledger.let_go(pay(made, "ended", until="reserved"))
+    with books(page):
+        pass
+    name = "suffice-passengers"
+    limit = {"names": [name], "slots": 1, "mode": "concurrency"}
+    prefect_server.post("/v2/concurrency_limits/", {"name": name, "limit": 1})
+    prefect_server.post("/v2/concurrency_limits/increment", limit)
+    with black_hole() as hole:
+        host, port = prefect_server.url.removesuffix("/api").rsplit(":", 1)
+        places = {"PREFECT_API_URL": f"{host}:{hole.lead_to(int(port))}/api", PLACE: str(tmp_path)}
+        run, waiting = flow_run(page, prefect_server, HELD, **{REPORTING: "5"}, **places)
+        try:
+            waited_for(lambda: prefect_server.run(run)["name"] == "flights" or None, "the run's name")
+            hole.swallows.set()
+            waiting.terminate()
+            assert waiting.wait(120) == 1
+        finally:
+            waiting.kill()
     settled, _ = page.follow("A server of Prefect that was gone")
-    assert "returned" in settled
+    assert "nothing to recover" in settled
     assert spent() == 1
+    for variable, value in prefect_server.environment().items():
+        if variable.startswith("PREFECT_"):
+            monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    page.follow("A server of Prefect that was gone", "prefect")
+    with pytest.raises(HTTPError, match="404"):
+        prefect_server.get(f"/v2/concurrency_limits/{name}")
 
 
 def test_missed_windows(page: Page) -> None:
@@ -328,14 +395,22 @@ def test_runs_that_pile_up(page: Page) -> None:
     assert spent() == 2
 
 
-def test_runs_that_end_before_they_begin(page: Page) -> None:
-    write_spec(page)
+@pytest.mark.timeout(600)
+def test_runs_that_end_before_they_begin(page: Page, prefect_server: PrefectServer) -> None:
+    """As where a deployment was made by another version: its module is not there."""
+    write_spec(page, privacy={"epsilon": "1", "neighboring": "add_or_remove_one"})
     with books(page):
         pass
+    _, process = flow_run(page, prefect_server, FLOW.replace("release.", "elsewhere."))
+    assert process.wait(200) != 0
     verified, rehearsed = page.follow("Runs that end before they begin")
     assert verified.startswith("ok")
     assert rehearsed
     assert spent() == 0
+    run, process = flow_run(page, prefect_server, FLOW)
+    assert process.wait(200) == 0
+    assert prefect_server.ended(run)["name"] == "Published"
+    assert spent() == 1
 
 
 def test_a_stuck_worker(page: Page) -> None:

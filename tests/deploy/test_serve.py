@@ -7,14 +7,18 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.composed import REPOSITORY, can_isolate, isolated
+
+if TYPE_CHECKING:
+    from support.prefect_server import PrefectServer
 
 EXAMPLE = REPOSITORY / "deploy" / "example" / "flights-by-origin.yaml"
 SHOW = """
@@ -90,6 +94,53 @@ def test_what_one_machine_serves(tmp_path: Path) -> None:
     rules = ("another spec", "--cron", "--time-zone", "absent.yaml", "called other", "window.first")
     for text, rule in zip(refused, rules, strict=True):
         assert rule in text
+
+
+STOPPED = """
+import asyncio, os, signal, sys, threading
+from prefect.runner._scheduled_run_poller import ScheduledRunPoller
+from suffice.flows import serve
+
+number = int(sys.argv.pop(1))
+
+async def run(self):
+    try:
+        os.kill(os.getpid(), number)
+        threading.Event().wait(0.1)
+    except BaseException:
+        print("swallowed", flush=True)
+    await asyncio.sleep(1000)
+
+ScheduledRunPoller.run = run
+serve.main(sys.argv[1:])
+"""
+"""What serves, stopped while something runs that takes every exception for its own."""
+
+
+@pytest.mark.slow
+def test_what_serves_ends_wherever_a_stop_finds_it_and_serves_again(prefect_server: PrefectServer) -> None:
+    served = "release-statistics/flights-by-origin, recover/recover, audit-ledger/audit"
+
+    def stopped(by: signal.Signals, status: int) -> list[bool]:
+        """Serve until a signal comes; return which of its deployments were paused then."""
+        words = [str(by.value), str(EXAMPLE), "--cron", "30 2 * * *", "--time-zone", "UTC"]
+        done = subprocess.run(
+            [sys.executable, "-c", STOPPED, *words],
+            env=prefect_server.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+        assert (done.returncode, done.stdout) == (status, f"serving, 4 at most at once: {served}\n")
+        found = prefect_server.post("/deployments/filter", {"limit": 200})
+        names = {"flights-by-origin", "recover", "audit"}
+        ours = [each for each in found if each["name"] in names and not each["work_pool_name"]]
+        assert len(ours) == len(names)
+        return [each["paused"] for each in ours]
+
+    assert stopped(signal.SIGTERM, 0) == [True] * 3
+    assert stopped(signal.SIGKILL, -signal.SIGKILL) == [False] * 3, "what was paused by a stop goes on"
 
 
 def test_units_of_systemd_run_what_the_page_runs() -> None:

@@ -7,16 +7,19 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
 
 import pyarrow as pa
 import pytest
 
 import suffice
 from suffice.storage.ledger.opening import open_ledger
+from support.black_hole import black_hole
 from support.making import flights, make_workspace
-from support.prefect_server import PLACE, REPORTING, Gate, waited_for
+from support.prefect_server import PLACE, REPORTING, WAITING, Gate, waited_for
 from support.scheduled import POOL, ZONE
 from support.zones import zone_with_midnight_at
 
@@ -152,6 +155,55 @@ def test_a_run_whose_server_vanishes_ends_in_time_after_publishing(
     assert process.returncode == 0
     assert b"Prefect's server did not take this run's end" in errors
     assert workspace.account().spent == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["vanishes", "hangs"])
+def test_an_orphan_that_waits_for_its_dataset_ends_in_its_stated_time(
+    prefect_server: PrefectServer, tmp_path: Path, loss: str
+) -> None:
+    """Another run holds the dataset, and nobody ever says that it let go: one lived for 43 minutes so."""
+    longest, reporting = 20.0, 8.0
+    workspace = make_workspace(tmp_path)
+    asked = {"spec": str(workspace.write_spec()), "store": workspace.store, "ledger": workspace.ledger}
+    run = prefect_server.new_run("release-statistics", {"release": asked})
+    name = "suffice-passengers"
+    limit = {"names": [name], "slots": 1, "mode": "concurrency"}
+    with suppress(HTTPError):  # another test has made it
+        prefect_server.post("/v2/concurrency_limits/", {"name": name, "limit": 1})
+    prefect_server.post("/v2/concurrency_limits/increment", limit)
+    (tmp_path / "go").touch()
+    with black_hole() as hole:
+        host, port = prefect_server.url.removesuffix("/api").rsplit(":", 1)
+        environment = prefect_server.environment(
+            PREFECT__FLOW_RUN_ID=run,
+            PREFECT__FLOW_ENTRYPOINT=HELD,
+            **{PLACE: str(tmp_path), REPORTING: str(reporting), WAITING: str(longest)},
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-m", "prefect.engine"],
+            env={**environment, "PREFECT_API_URL": f"{host}:{hole.lead_to(int(port))}/api"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            waited_for(lambda: prefect_server.run(run)["name"] == "flights" or None, "the run's name")
+            time.sleep(SETTLED_S / 4)
+            assert process.poll() is None
+            assert workspace.charge() is None, "it waits"
+            lost = time.monotonic()
+            if loss == "hangs":
+                hole.swallows.set()
+            else:
+                hole.close()
+            process.wait(120)
+            assert time.monotonic() - lost < longest + reporting + ENDED_S
+        finally:
+            process.kill()
+            prefect_server.post("/v2/concurrency_limits/decrement", {**limit, "occupancy_seconds": 1})
+    assert process.returncode == 0
+    assert workspace.account().spent == 1
+    assert suffice.open_release("flights", store=workspace.store).epsilon == Fraction(1)
 
 
 def deploy(server: PrefectServer, entrypoint: str, parameters: dict[str, Any], **more: Any) -> str:

@@ -48,9 +48,11 @@ def test_two_starts_keep_every_promise(rules: Rules) -> None:
 
 @pytest.mark.audit
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("faults", [0, 1])
 @pytest.mark.parametrize("rules", SCENARIOS, ids=named)
-def test_three_starts_and_a_fault_keep_every_promise(rules: Rules) -> None:
-    result = search(rules)
+def test_three_starts_keep_every_promise(rules: Rules, faults: int) -> None:
+    """Without a fault all worlds together take four minutes of a processor; with one, hours."""
+    result = search(replace(rules, faults=faults))
     assert (result.broken, str(result), result.exhausted) == ("", "", True)
     print(f"\n{rules.name}: {result.states} states, {result.depth} actions")  # noqa: T201 - for the page
 

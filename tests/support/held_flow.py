@@ -1,7 +1,8 @@
 """The flow ``release_statistics``, held between its draw and its publication until something happens.
 
 The deployments of tests name this module, and no test imports it: it would hold their releases, too.
-Everything else is the real thing; but that the seconds in which Prefect has to report an end may be others.
+Everything else is the real thing; but that the seconds in which Prefect has to report an end, and in which
+the dataset is waited for, may be others.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from typing import Any
 from suffice.flows import running
 from suffice.flows.release import release_statistics
 from suffice.storage.releases.release_store import ReleaseStore
-from support.prefect_server import PLACE, REPORTING
+from support.prefect_server import PLACE, REPORTING, WAITING
 
 __all__ = ["release_statistics"]
 
 running.REPORTING_S = float(os.environ.get(REPORTING, running.REPORTING_S))
+running.LONGEST_WAIT_S = float(os.environ.get(WAITING, running.LONGEST_WAIT_S))
 _put = ReleaseStore.put_manifest
 
 

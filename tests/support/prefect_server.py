@@ -35,6 +35,8 @@ PLACE = "HELD_FLOW_PLACE"
 """The variable that names a held flow's folder: it makes the file ``drawn``, and waits for ``go``."""
 REPORTING = "HELD_FLOW_REPORTING"
 """The variable that gives a held flow other seconds to report its end in."""
+WAITING = "HELD_FLOW_WAITING"
+"""The variable that gives a held flow other seconds in which it waits for its dataset."""
 BUSY = 503
 """What the server answers while another of its writers holds its SQLite file."""
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from suffice.pipeline.rows.chunk.partition import ChunkJob
+
+_LONG = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class FragileJob(ChunkJob):
     """A job that does something else first, in the process that reads.
 
-    ``stop``: stop the process, as a debugger does, unless that was done before. ``stop all``: each time.
-    ``die``: kill the process. ``die once``: kill it, unless that was done before. ``raise``: fail with a text
-    that quotes data.
+    ``hang``: wait, unless that was done before, while the process goes on, as in a read of a disk that does
+    not answer. ``hang all``: each time. ``stop``: stop the process, as a debugger does, unless that was done
+    before. ``stop all``: each time. ``die``: kill the process. ``die once``: kill it, unless that was done
+    before. ``raise``: fail with a text that quotes data.
     """
 
     action: str
@@ -29,6 +33,8 @@ class FragileJob(ChunkJob):
         if self.action == "raise":
             message = f"cannot convert {self.canary}"
             raise ValueError(message)
+        if self.action == "hang all" or (self.action == "hang" and self._is_first()):
+            time.sleep(_LONG)
         if self.action == "stop all" or (self.action == "stop" and self._is_first()):
             os.kill(os.getpid(), signal.SIGSTOP)
         if self.action == "die" or (self.action == "die once" and self._is_first()):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from suffice.errors import InputNotVerifiedError, StageFailedError, UsageError
+from suffice.pipeline.cluster.workers import by_threads, goes_on
 from suffice.pipeline.rows.sources.file_access import opened, reaches, status
 from suffice.pipeline.terms.declaration.source_specs import is_url
 from suffice.pipeline.terms.declaration.spec_text import read_small_file
@@ -106,8 +106,7 @@ def fits(
     is_reached = is_reached or partial(reaches, address)
     if not files <= listed.keys() or any(map(is_reached, listed.keys() - files)):
         return False
-    with ThreadPoolExecutor(_HASHERS) as pool:
-        return all(pool.map(lambda path: _has_digest(path, listed[path]), files))
+    return all(by_threads(lambda path: _has_digest(path, listed[path]), sorted(files), _HASHERS))
 
 
 def _has_digest(path: str, digest: str) -> bool:
@@ -116,6 +115,7 @@ def _has_digest(path: str, digest: str) -> bool:
         with opened(status(path)) as file:
             while data := file.read(_HASHED_BYTES):
                 hashed.update(data)
+                goes_on()
     except OSError:
         return False
     return hashed.hexdigest() == digest

@@ -8,7 +8,6 @@ are read a second time, by the workers.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.cluster.workers import by_threads, goes_on
 from suffice.pipeline.rows.sources import delimited_lines, file_access, window_files
 from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.column_values import TEXT_TYPES, read_texts
@@ -246,8 +246,7 @@ def splits(pin: Pin) -> tuple[Split, ...]:
         Where a file cannot be read, or is not the pinned one.
     """
     pinned: PinnedCsv = pin.private
-    with ThreadPoolExecutor(_COUNTERS) as pool:
-        ranges = [lines for of_file in pool.map(_count, pinned.files) for lines in of_file]
+    ranges = [lines for of_file in by_threads(_count, pinned.files, _COUNTERS) for lines in of_file]
     enough = split_rows(sum(lines.n_rows for lines in ranges), pinned.n_columns)
     return tuple(_batches(ranges, enough))
 
@@ -436,6 +435,7 @@ def _count(csv: CsvFile) -> list[Lines]:
             content.seek(start)
             ends_within = False
             while read := content.read(COUNT_BYTES):
+                goes_on()
                 n_rows += read.count(b"\n")
                 end = position + read.rfind(b"\n") + 1
                 position += len(read)

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from suffice.buckets import VARIABLES, connect
 from suffice.errors import UsageError
+from suffice.pipeline.cluster.workers import goes_on
 from suffice.pipeline.rows.sources.contract import exact_data
 from suffice.pipeline.terms.declaration.source_specs import is_url
 
@@ -294,6 +295,7 @@ def objects_below(address: str, *, recursive: bool) -> Iterator[tuple[str, int, 
         else:
             entries = list_with_delimiter(_client(bucket), prefix=prefix or None)["objects"]
         for entry in entries:
+            goes_on()
             yield (f"{bucket}/{entry['path']}", *_identity(entry))
 
 
@@ -479,6 +481,7 @@ def status(address: str) -> PinnedFile:
     OSError
         Where it is not there, or cannot be looked at.
     """
+    goes_on()
     if is_url(address):
         size, version = object_status(address)
         return PinnedFile(address=address, size=size, version=version)

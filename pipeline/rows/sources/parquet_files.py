@@ -7,7 +7,6 @@ are read by threads of this process or by the workers of a cluster.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import groupby
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 
 from suffice.arrays import number_array
 from suffice.errors import StageFailedError, UsageError
+from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
 from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
@@ -43,11 +43,6 @@ _READERS = 8
 _BATCH = 16
 _LARGE_BATCH = 256
 """Files of which a worker reads the footers in a task: a second of an object store's round trips."""
-
-
-def _by_threads(look: Callable[[Sequence[Any]], list[Any]], parts: list[Sequence[Any]]) -> list[list[Any]]:
-    with ThreadPoolExecutor(_READERS) as pool:
-        return list(pool.map(look, parts))
 
 
 _by: ContextVar[Survey | None] = ContextVar("_by", default=None)
@@ -77,7 +72,7 @@ def surveyed(look: Callable[[Sequence[Item]], list[Found]], items: Sequence[Item
     is_here = survey is None or len(items) <= _LARGE_BATCH
     size = _BATCH if is_here else _LARGE_BATCH
     parts = [items[start : start + size] for start in range(0, len(items), size)]
-    surveys = _by_threads(look, parts) if is_here or survey is None else survey(look, parts)
+    surveys = by_threads(look, parts, _READERS) if is_here or survey is None else survey(look, parts)
     return [each for part in surveys for each in part]
 
 

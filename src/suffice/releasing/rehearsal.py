@@ -14,6 +14,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from suffice.errors import StageFailedError, SufficeError, SufficeWarning
@@ -28,7 +29,7 @@ from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
 from suffice.releasing.guarding import contained
-from suffice.releasing.run import charge_request, require_engine
+from suffice.releasing.run import charge_request, require_engine, timely
 from suffice.storage.ledger.account import chosen_witness
 from suffice.storage.ledger.charge import ChargeState, label, newest_published
 from suffice.storage.ledger.opening import open_ledger
@@ -364,7 +365,7 @@ class _Run:
         from suffice.pipeline.rows.sources.generated import generated_splits
         from suffice.pipeline.rows.sources.schema_check import check_columns
 
-        with contextlib.closing(sources.pin(self.spec, self.window, contract)) as pin:
+        with contextlib.closing(timely(partial(sources.pin, self.spec, self.window, contract))) as pin:
             schemas = sources.schema(pin)
             texts = check_columns(self.spec, schemas, contract)
         for text in texts:

@@ -19,7 +19,7 @@ import importlib
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from suffice import errors
 from suffice.pipeline.spec.contract_fit import check_contract, floating_unit_warning
@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
+
+Result = TypeVar("Result")
 
 PUBLISHED = "published"
 ALREADY_PUBLISHED = "already_published"
@@ -150,16 +152,16 @@ class ReleaseRun:
             contextlib.ExitStack() as pinned,
         ):
             with surveyed_on(cluster):
-                pin = sources.pin(self.spec, self.window, self.contract, self.given)
+                pin = timely(partial(sources.pin, self.spec, self.window, self.contract, self.given))
             pinned.callback(sources.close, pin)
             for text in check_columns(self.spec, sources.schema(pin), self.contract):
                 warnings.warn(text, errors.SufficeWarning, stacklevel=2)
             self._warn_of_zone_data()
             checksums = self.ledger.checksums(self.spec.dataset)
             if checksums is not None:
-                sources.verify(pin, checksums)
+                timely(partial(sources.verify, pin, checksums))
             self.input_verified = checksums is not None
-            splits = sources.splits(pin)
+            splits = timely(partial(sources.splits, pin))
             job = chunk_job(self.spec, self.window)
             add = partial(exact_sums, job, splits, cluster, progress=progress)
             charge = self.ledger.reserve(self.request, new_attempt=self.new_attempt)
@@ -318,11 +320,10 @@ class ReleaseRun:
         int or None
             The number of records, where it is public.
         """
-        from suffice.pipeline.cluster.workers import within_deadline
         from suffice.pipeline.rows import sources
 
-        public_n = sources.row_count(pin, splits) if self.plan.n_is_public else None
-        within_deadline(partial(sources.check, pin), stall_seconds())
+        public_n = timely(partial(sources.row_count, pin, splits)) if self.plan.n_is_public else None
+        timely(partial(sources.check, pin))
         sources.close(pin)
         return public_n
 
@@ -385,6 +386,19 @@ class ReleaseRun:
 
     def _patience(self, interrupts: Interrupts) -> Patience:
         return Patience(seconds=self.publish_timeout, sleep=interrupts.sleep, notice=self.notice)
+
+
+def timely(work: Callable[[], Result]) -> Result:
+    """Ask something of a source, but wait for it no longer than for a task of a worker.
+
+    Raises
+    ------
+    ClusterError
+        Where it does not go on for so long.
+    """
+    from suffice.pipeline.cluster.workers import within_deadline
+
+    return within_deadline(work, stall_seconds())
 
 
 def _left_just_now(charge: Charge) -> errors.ChargeInProgressError:

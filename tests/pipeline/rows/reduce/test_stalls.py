@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,8 @@ from suffice.pipeline.cluster.workers import (
     Stalls,
     ThreadsThatMayHang,
     WorkerStanding,
+    by_threads,
+    goes_on,
     within_deadline,
 )
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
@@ -33,7 +36,7 @@ from suffice.storage.ledger.charge import ChargeState
 from support.black_hole import black_hole
 from support.dask_clusters import in_processes
 from support.hostile import make_spec, normal
-from support.making import make_workspace
+from support.making import make_workspace, mapping
 from support.splits import splits_of
 from support.workers import FragileJob
 
@@ -86,6 +89,29 @@ def test_a_stopped_worker_is_named_and_others_read_what_it_had(
     assert len(named) == len(notices) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("action", ["hang", "hang all"])
+def test_a_disk_that_does_not_answer_holds_up_nobody_for_long(
+    rows: tuple[FragileJob, FragileJob, list[Split], Sums], tmp_path: Path, action: str
+) -> None:
+    """Heartbeats come all the time. One worker's is routed around; one that all read from ends the run."""
+    job, _, partitions, expected = rows
+    job = replace(job, action=action, marker=str(tmp_path / "hangs"))
+    notices: list[str] = []
+    began = time.monotonic()
+    with open_cluster_for_sums("local", None, SECONDS, notices.append) as cluster:
+        if action == "hang":
+            sums = exact_sums(job, partitions, cluster).open_totals()
+            assert to_python(sums)["x"].tolist() == to_python(expected)["x"].tolist()
+            assert len(notices) == 1
+        else:
+            with pytest.raises(ClusterError, match="no worker of the cluster ended a task"):
+                exact_sums(job, partitions, cluster)
+        assert time.monotonic() - began < ENDED_WITHIN
+    assert (tmp_path / "hangs").exists() == (action == "hang")
+
+
 @pytest.mark.audit
 @pytest.mark.timeout(300)
 def test_a_worker_whose_network_swallows_everything_is_left_out(
@@ -125,32 +151,44 @@ def test_a_run_whose_workers_are_all_stopped_ends(
 
 
 HANGING = """
-import os, sys
+import sys
+from importlib import import_module
 from suffice.cli.app import main
-from suffice.pipeline.rows.sources import parquet_files
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 
-pipe, reserve = sys.argv.pop(1), SqlLedger.reserve
+pipe, charged, module, name = sys.argv[1:5]
+del sys.argv[1:5]
+reserve = SqlLedger.reserve
+
+def hang():
+    setattr(import_module(module), name, lambda *_: open(pipe, "rb"))
 
 def reserved(*arguments, **options):
-    parquet_files.opened = lambda _: open(pipe, "rb")
+    hang()
     return reserve(*arguments, **options)
 
-SqlLedger.reserve = reserved
+if charged == "charged":
+    SqlLedger.reserve = reserved
+else:
+    hang()
 main(sys.argv[1:])
 """
-"""A release whose rows are behind a pipe that nobody writes into: to open it hangs, in the kernel."""
+"""A release whose files are behind a pipe that nobody writes into: to open it hangs, in the kernel."""
+SOURCES = "suffice.pipeline.rows.sources"
 
 
-def test_a_read_that_hangs_ends_the_run_and_costs_nothing(tmp_path: Path) -> None:
-    """Threads cannot be ended: the charge is settled, and the process ends without them."""
-    work = make_workspace(tmp_path)
-    os.mkfifo(tmp_path / "pipe")
-    words = ["release", str(work.write_spec()), "--store", work.store, "--ledger", work.ledger]
+def hung(directory: Path, spec: Path, *where: str) -> subprocess.CompletedProcess[str]:
+    """Carry out a release that hangs there, and return how it ended by itself."""
+    os.mkfifo(directory / "pipe")
     began = time.monotonic()
     ended = subprocess.run(
-        [sys.executable, "-c", HANGING, str(tmp_path / "pipe"), *words],
-        env={**os.environ, "SUFFICE_STALL_SECONDS": "1"},
+        [sys.executable, "-c", HANGING, str(directory / "pipe"), *where, "release", str(spec)],
+        env={
+            **os.environ,
+            "SUFFICE_STALL_SECONDS": "1",
+            "SUFFICE_LEDGER": f"sqlite:///{directory}/ledger.db",
+            "SUFFICE_STORE": f"{directory}/releases",
+        },
         capture_output=True,
         text=True,
         timeout=100,
@@ -159,11 +197,61 @@ def test_a_read_that_hangs_ends_the_run_and_costs_nothing(tmp_path: Path) -> Non
     assert time.monotonic() - began < ENDED_WITHIN
     assert (ended.returncode, ended.stdout) == (1, "")
     assert HANGS in ended.stderr
+    return ended
+
+
+def test_a_read_that_hangs_ends_the_run_and_costs_nothing(tmp_path: Path) -> None:
+    """Threads cannot be ended: the charge is settled, and the process ends without them."""
+    work = make_workspace(tmp_path)
+    ended = hung(tmp_path, work.write_spec(), "charged", f"{SOURCES}.parquet_files", "opened")
     assert "its epsilon was returned" in ended.stderr
     assert work.account().remaining == work.account().granted
     charge = work.charge()
     assert charge is not None
     assert charge.state is ChargeState.ABANDONED
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "name"),
+    [
+        ("parquet", "contracted_columns", "opened"),
+        ("csv", "file_access", "opened_text"),
+        ("parquet", "parquet", "pin"),
+        ("csv", "csv_files", "_check_pinned"),
+    ],
+    ids=["a footer", "a first line", "a listing", "a count of lines"],
+)
+def test_what_hangs_before_the_reading_ends_the_run_before_any_charge(
+    tmp_path: Path, kind: str, module: str, name: str
+) -> None:
+    work = make_workspace(tmp_path)
+    source: dict[str, Any] = {"parquet": str(work.data)}
+    if kind == "csv":
+        (tmp_path / "a.csv").write_text("cancelled\ntrue\n", encoding="utf-8")
+        source = {"csv": str(tmp_path / "a.csv"), "columns": {"cancelled": "boolean"}}
+    statistics = {"cancelled": {"family": "bernoulli", "column": "cancelled"}}
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps(mapping(source, groups=None, statistics=statistics)), encoding="utf-8")
+    hung(tmp_path, spec, "uncharged", f"{SOURCES}.{module}", name)
+    assert work.charge() is None
+
+
+def test_a_deadline_begins_anew_with_every_step() -> None:
+    """As with many files, each of which is read in time."""
+
+    def look(_: int) -> None:
+        time.sleep(0.15)
+        goes_on()
+
+    began = time.monotonic()
+    assert within_deadline(lambda: by_threads(look, range(16), 2), 0.5) == [None] * 16
+    assert time.monotonic() - began > 1
+    hung = Event()
+    with pytest.raises(ClusterError):
+        within_deadline(lambda: by_threads(lambda stuck: stuck and hung.wait(), [False, True], 2), 0.1)
+    hung.set()
+    with pytest.raises(ZeroDivisionError):
+        within_deadline(lambda: by_threads(lambda number: 1 // number, [1, 0], 2), 10.0)
 
 
 def test_threads_wait_for_what_is_slow() -> None:
