@@ -357,8 +357,7 @@ def _kept_rows(
         return _as_booleans(of.kept(n_rows)) if of and n_rows else None
 
     try:
-        with ThreadPoolExecutor(_READERS) as pool:
-            return tuple(pool.map(kept, footers, deletes))
+        return tuple(by_threads(lambda pair: kept(*pair), list(zip(footers, deletes, strict=True)), _READERS))
     except (ValueError, OSError, pa.ArrowException):
         message = (
             f"{place}: what deletes rows of a file is gone, damaged, or of other rows: name a later version "
