@@ -455,13 +455,13 @@ class TotalDistribution(Draws):
 
     def sd(self, parameter: str) -> Floats:
         """Standard deviations: the law of total variance."""
-        found = [
+        variances_in_all = [
             np.sum(states[2] * (variances + (means - mean) ** 2))
             for states, (means, variances), mean in zip(
                 self.states, self.of_states, self.mean(parameter), strict=True
             )
         ]
-        return np.sqrt(np.array(found))
+        return np.asarray(np.sqrt(np.array(variances_in_all)), dtype=np.float64)
 
     def mean_under(self, weight: Callable[[Floats], Floats]) -> Floats:
         """Means with the prior of lambda weighted by a function of its logarithm."""
