@@ -280,7 +280,7 @@ def misfit(
     about: About,
     statistics: Collection[str],
     terms_of: Callable[[str], tuple[str, Constants]],
-    groups: Mapping[str, Domain],
+    columns: Mapping[str, Collection[Domain]],
 ) -> tuple[tuple[str, ...], str] | None:
     """Return the place of words for something that a release does not have, and the rule; None where all fit.
 
@@ -291,7 +291,8 @@ def misfit(
         The names of all.
     terms_of : callable
         Returns family and public constants of a statistic.
-    groups : mapping of str to Domain
+    columns : mapping of str to collection of Domain
+        Those that any statistic is grouped by, and their keys.
     """
     for name, words in about.statistics.items():
         if name not in statistics:
@@ -304,10 +305,10 @@ def misfit(
             if other is not None:
                 return ("statistics", name, part, other), f"the statistic has none of these {part}"
     for column, key_words in about.keys.items():
-        if column not in groups:
-            return ("keys", column), f"there is no such group: there are {', '.join(groups) or 'none'}"
+        if column not in columns:
+            return ("keys", column), f"there is no such group: there are {', '.join(columns) or 'none'}"
         if key_words.values:
-            known = {str(key) for key in groups[column]}
+            known = {str(key) for domain in columns[column] for key in domain}
             other = next((each for each in key_words.values if each not in known), None)
             if other is not None:
                 return ("keys", column, "values", other), "the group has no such key"

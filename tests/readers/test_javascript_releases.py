@@ -180,7 +180,7 @@ def test_damaged_data_files_are_refused_where_python_refuses_them(tmp_path: Path
             (other / "manifest.json").write_bytes(sealed(copied))
             asked.append({"directory": str(other)})
             try:
-                decode_statistic(bytes(damaged), statistic, plan.groups)
+                decode_statistic(bytes(damaged), statistic)
             except ReleaseCorruptError:
                 refused.append("file")
             else:

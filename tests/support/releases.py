@@ -61,7 +61,7 @@ def data_files(plan: Plan, values: Values, store: ReleaseStore, window: str = "a
             window,
             RELEASE_ID,
             statistic.name,
-            encode_statistic(statistic, plan.groups, values[statistic.name]),
+            encode_statistic(statistic, values[statistic.name]),
             rows=values[statistic.name].size,
         )
         for statistic in plan.statistics

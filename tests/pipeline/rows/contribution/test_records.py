@@ -47,16 +47,16 @@ def test_records_hold_what_the_readers_read(tmp_path: Path) -> None:
     (batch,) = hostile_table(3000, seed=4).to_batches()
     reader = RecordReader(job, KEY)
     rows = reader.rows(batch)
-    chosen = np.flatnonzero(rows.cells >= 0).astype(np.int32)[::-1].copy()
+    chosen = np.flatnonzero(rows.cells[0] >= 0).astype(np.int32)[::-1].copy()
     records = reader.records(rows, chosen)
     assert records.shape == (len(chosen), layout.n_words)
     assert (records[:, :2] == rows.units[chosen]).all()
-    assert (layout.cells(records) == CellReader(job.cell_columns).read(batch)[chosen]).all()
+    assert (layout.cells_of(records, 0) == CellReader(job).read(batch)[0][chosen]).all()
     for measure in job.measures.values():
         for of in measure.reads:
             assert (layout.column(records, of) == column_reader(of).read(batch)[chosen]).all()
     assert len(layout.columns) == 6, "a column that two statistics read alike is held once"
-    fields = [layout.cell, *layout.columns.values()]
+    fields = [*layout.cells, *layout.columns.values()]
     taken = np.zeros((layout.n_words, 64), int)
     for field in fields:
         assert field.shift + field.bits <= 64
