@@ -71,7 +71,9 @@ def test_records_hold_what_the_readers_read(tmp_path: Path) -> None:
 def test_places_are_in_the_columns_order(tmp_path: Path, order: str) -> None:
     spec = wide_spec(tmp_path)
     made = chunk_job(spec)
-    job = type(made)(measures=made.measures, groups={}, unit=made.unit, orders=(order,))
+    job = type(made)(
+        measures=made.measures, groups=dict.fromkeys(made.measures, {}), unit=made.unit, orders=(order,)
+    )
     table = hostile_table(800, seed=9)
     (batch,) = table.to_batches()
     reader = RecordReader(job, KEY)
