@@ -72,7 +72,7 @@ def test_places_are_in_the_columns_order(tmp_path: Path, order: str) -> None:
     spec = wide_spec(tmp_path)
     made = chunk_job(spec)
     job = type(made)(
-        measures=made.measures, groups=dict.fromkeys(made.measures, {}), unit=made.unit, orders=(order,)
+        measures=made.measures, groups={name: {} for name in made.measures}, unit=made.unit, orders=(order,)
     )
     table = hostile_table(800, seed=9)
     (batch,) = table.to_batches()
