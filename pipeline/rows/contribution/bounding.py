@@ -55,18 +55,18 @@ class UnitSums:
 
     def add_units(self, pieces: Sequence[Records]) -> None:
         """Bound units all of whose rows are here, and add what they keep."""
-        for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
-            for place, of in enumerate(self._cells):
-                # proof: groups
-                is_in = self._layout.cells_of(records, place) >= 0
-                self._add_bounded(records if is_in.all() else records[is_in], place, of.statistics)
-
-    def _add_bounded(self, records: Records, place: int, names: Sequence[str]) -> None:
-        """Bound units all of whose rows in these cells are here, and add what they keep."""
         if self._job.unit is None:
             message = "a job without a column unit bounds nothing"
             raise ValueError(message)
         max_rows = self._job.unit.max_rows
+        for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
+            for place, of in enumerate(self._cells):
+                # proof: groups
+                is_in = self._layout.cells_of(records, place) >= 0
+                self._add_bounded(records if is_in.all() else records[is_in], place, of.statistics, max_rows)
+
+    def _add_bounded(self, records: Records, place: int, names: Sequence[str], max_rows: int) -> None:
+        """Bound units all of whose rows in these cells are here, and add what they keep."""
         self._add_sequences(records, place, names)
         whole = {name: of for name, of in self._of(names) if isinstance(of, UnitAccumulator)}
         by_row = [name for name in names if name not in whole]

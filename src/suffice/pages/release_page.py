@@ -364,7 +364,7 @@ def release_page(
     _, _, further = facts["one_unit"].partition("; ")
     about, data_size = release.about, sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED
-    alike = facts["cells"] is not None
+    alike = not any(release.plan_of(view.name).states_groups for view in views)
     url = f"{site.base_url}/{path}" if site.base_url else None
     return render(
         "release.html",

@@ -1,4 +1,4 @@
-"""Groups that statistics state: the cells of each are those of a spec of its own, and so is what moves them."""
+"""Groups that statistics state: the cells of each are those of a spec of its own, and so is its price."""
 
 from __future__ import annotations
 
