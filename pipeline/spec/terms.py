@@ -17,7 +17,7 @@ from pydantic import Field, PlainValidator
 from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
-from suffice.pipeline.terms.declaration.domains import key_columns
+from suffice.pipeline.terms.declaration.domains import cell_count, key_columns
 from suffice.pipeline.terms.declaration.scalars import read_choice
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
@@ -85,6 +85,11 @@ class Terms(fields.SpecModel):
     groups: fields.Groups = Field(default_factory=dict)
     statistics: dict[str, fields.StatisticSpec]
     max_total_rows: fields.Integer = DEFAULT_MAX_TOTAL_ROWS
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells of these groups: the product of their sizes."""
+        return cell_count(self.groups)
 
     def groups_of(self, statistic: fields.StatisticSpec) -> dict[str, Domain]:
         """Return a statistic's groups: those of the spec where it states none."""

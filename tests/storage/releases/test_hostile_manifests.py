@@ -31,7 +31,10 @@ SEVERAL: dict[str, Any] = {
     "box": {"family": "multivariate_normal", "columns": {"y": BOUNDS, "x": BOUNDS}},
     "bayes": {"family": "naive_bayes", "outcome": {"z": ["0", "1"]}, "features": {"b": ["1"], "a": ["3"]}},
     "waits": {
-        **{"family": "gamma", "column": "w", "shape": "0.3", "upper": "9"},
+        "family": "gamma",
+        "column": "w",
+        "shape": "0.3",
+        "upper": "9",
         "groups": {"hour": {"range": ["0", "2"]}, "origin": ["JFK", "LGA"]},
     },
 }
