@@ -195,13 +195,12 @@ def reduced(spec: Spec) -> tuple[Spec, str | None]:
     plan = compile_plan(spec)
     of_cell = sum(statistic.n_values for statistic in plan.statistics)
     most = max(2, MOST_VALUES // of_cell)
+    cut = spec.model_copy(update={"groups": _cut(spec.groups, most)})
     statistics = {
-        name: statistic.model_copy(update={"groups": _cut(statistic.groups, most)})
-        if statistic.groups is not None
-        else statistic
+        name: cut.bound(statistic.model_copy(update={"groups": _cut(spec.groups_of(statistic), most)}))
         for name, statistic in spec.statistics.items()
     }
-    cut = spec.model_copy(update={"groups": _cut(spec.groups, most), "statistics": statistics})
+    cut = cut.model_copy(update={"statistics": statistics})
     if cut.all_groups == spec.all_groups:
         return spec, None
     left, before = (cells_in_words(each.all_groups) for each in (cut, spec))
