@@ -23,11 +23,10 @@ from suffice.pipeline.terms.declaration import domain_lookup
 from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.rows.chunk.partition import ChunkJob
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.measure import ReadColumn
 
@@ -171,17 +170,27 @@ LARGEST_REST = 2047
 
 
 class CellReader:
-    """The cell of every row under each groups of a job, -1 where it belongs to none; lives for one task."""
+    """The cell of every row under each of several groups, -1 where it belongs to none; lives for one task.
 
-    def __init__(self, job: ChunkJob) -> None:
-        groups = [tuple(cells.groups.items()) for cells in job.cells]
-        places = {key: place for place, key in enumerate(dict.fromkeys(chain(job.entering, *groups)))}
+    Parameters
+    ----------
+    entering : sequence of (str, Domain)
+        Columns without a key of which a row belongs to no cell at all.
+    all_groups : sequence of mapping of str to Domain
+        The columns that choose a cell, in declared order; the cells are the product of their keys.
+    """
+
+    def __init__(
+        self, entering: Sequence[tuple[str, Domain]], all_groups: Sequence[Mapping[str, Domain]]
+    ) -> None:
+        groups = [tuple(of.items()) for of in all_groups]
+        places = {key: place for place, key in enumerate(dict.fromkeys(chain(entering, *groups)))}
         self._encoders = [(column, len(domain), Encoder(domain)) for column, domain in places]
-        self._n_entering = len(job.entering)
+        self._n_entering = len(entering)
         self._groups = [[places[key] for key in keys] for keys in groups]
 
     def read(self, batch: pa.RecordBatch) -> list[domain_lookup.Codes]:
-        """Return the cells of a batch, each shape (n_rows,), int32, in the order of the job's."""
+        """Return the cells of a batch, each shape (n_rows,), int32, in the order of the groups."""
         codes = [(encoder.codes(batch.column(column)), size) for column, size, encoder in self._encoders]
         entering = np.zeros(batch.num_rows, np.int32)
         for of_key, size in codes[: self._n_entering]:

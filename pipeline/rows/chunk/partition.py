@@ -197,6 +197,10 @@ class ChunkJob:
         where = [(self.where, _TRUE)] if self.where else []
         return (*([self.window] if self.window else []), *where)
 
+    def cell_reader(self) -> CellReader:
+        """Return the reader of the cells that :attr:`cells` lists."""
+        return CellReader(self.entering, [cells.groups for cells in self.cells])
+
     @property
     def cell_columns(self) -> tuple[str, ...]:
         """The columns that choose a row's cells, each once."""
@@ -266,7 +270,7 @@ def chunk(partition: Split, job: ChunkJob) -> Sums:
 
 def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
     """Sum batches of rows, each with at least the columns that the job reads, of types that serve them."""
-    all_cells, cell_reader = job.cells, CellReader(job)
+    all_cells, cell_reader = job.cells, job.cell_reader()
     readers = {name: [column_reader(of) for of in measure.reads] for name, measure in job.measures.items()}
     conditions = {name: column_reader(of) for name, of in job.conditions.items()}
     adding_up = {name: accumulator(measure, job.n_cells[name]) for name, measure in job.measures.items()}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from numba import types
 
-from suffice.pipeline.rows.chunk.encoding import LARGEST_REST, CellReader, OrderReader, Places, column_reader
+from suffice.pipeline.rows.chunk.encoding import LARGEST_REST, OrderReader, Places, column_reader
 from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.rows.chunk.kernels import NOTHING
 from suffice.pipeline.rows.contribution import siphash
@@ -231,7 +231,7 @@ class RecordReader:
             message = "a job without a column unit has no records"
             raise ValueError(message)
         self._layout = RecordLayout.of(job)
-        self._cells = CellReader(job)
+        self._cells = job.cell_reader()
         self._units = UnitReader(job.unit.column, key.texts)
         self._columns = [(column_reader(of), field) for of, field in self._layout.columns.items()]
         self._orders = [(OrderReader(column), *place) for column, place in self._layout.orders.items()]

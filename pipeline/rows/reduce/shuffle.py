@@ -20,7 +20,7 @@ import numpy as np
 from suffice.pipeline.cluster.connection import Watched
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.derived_columns import with_derived
-from suffice.pipeline.rows.chunk.encoding import CellReader, in_any
+from suffice.pipeline.rows.chunk.encoding import in_any
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Sums, combine, wipe_sums
 from suffice.pipeline.rows.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.rows.contribution import siphash
@@ -91,7 +91,7 @@ def units_seen(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int) -> Se
         message = "a job without a column unit sees none"
         raise ValueError(message)
     columns = tuple(dict.fromkeys([*job.cell_columns, job.unit.column]))
-    cell_reader, unit_reader = CellReader(job), UnitReader(job.unit.column, key.texts)
+    cell_reader, unit_reader = job.cell_reader(), UnitReader(job.unit.column, key.texts)
     seen = np.zeros(n_bits, np.bool_)
     rows = sources.read(partition, physical(columns, job.derived), BLOCK_ROWS)
     for batch in with_derived(rows, job, columns):

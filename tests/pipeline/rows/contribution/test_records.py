@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.rows.chunk.encoding import NO_POSITION, CellReader, column_reader
+from suffice.pipeline.rows.chunk.encoding import NO_POSITION, column_reader
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution.records import RecordLayout, RecordReader
 from support.hostile import categorical, hostile_table, make_spec, normal, poisson
@@ -51,7 +51,7 @@ def test_records_hold_what_the_readers_read(tmp_path: Path) -> None:
     records = reader.records(rows, chosen)
     assert records.shape == (len(chosen), layout.n_words)
     assert (records[:, :2] == rows.units[chosen]).all()
-    assert (layout.cells_of(records, 0) == CellReader(job).read(batch)[0][chosen]).all()
+    assert (layout.cells_of(records, 0) == job.cell_reader().read(batch)[0][chosen]).all()
     for measure in job.measures.values():
         for of in measure.reads:
             assert (layout.column(records, of) == column_reader(of).read(batch)[chosen]).all()
