@@ -63,7 +63,7 @@ def main() -> None:
             lambda: noisy.extend(block for _, block in privatize(totals, spec, plan)),  # noqa: B023 - called at once
             cells * len(statistic.components),
         )
-        timed(f"{name}: its file", lambda: encode_statistic(statistic, plan.groups, np.concatenate(noisy)), 0)  # noqa: B023
+        timed(f"{name}: its file", lambda: encode_statistic(statistic, np.concatenate(noisy)), 0)  # noqa: B023
     for grid, n in itertools.product(GRIDS, RECORDS):
         time_sample(grid, n)
     if cells == 1_000_000:

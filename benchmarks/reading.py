@@ -55,7 +55,7 @@ def publish(root: Path) -> str:
     files = []
     for statistic in plan.statistics:
         values = rng.integers(-1000, 2**40, (plan.n_cells, len(statistic.components))).astype(object)
-        data = encode_statistic(statistic, plan.groups, values)
+        data = encode_statistic(statistic, values)
         files.append(store.write_data(plan.name, "all", RELEASE_ID, statistic.name, data, rows=values.size))
     manifest = compose_manifest(
         plan,

@@ -119,7 +119,7 @@ def release(
         sums = simulate(entry, truth[one.name], sizes, rng).clipped
         totals = family.totals(entry, one.design, sums)
         noise = discrete_laplace(one.scale, totals.shape, rng)
-        data = encode_statistic(one, plan.groups, totals + noise.astype(object))
+        data = encode_statistic(one, totals + noise.astype(object))
         path = f"{one.name}.parquet"
         (folder / path).write_bytes(data)
         files.append(

@@ -322,7 +322,7 @@ def misfit(
     about: About,
     statistics: Collection[str],
     terms_of: Callable[[str], tuple[str, Constants]],
-    groups: Mapping[str, Domain],
+    columns: Mapping[str, Collection[Domain]],
 ) -> tuple[tuple[str, ...], str] | None:
     """Return the place of words for something that a release does not have, and the rule; None where all fit.
 
@@ -333,7 +333,8 @@ def misfit(
         The names of all.
     terms_of : callable
         Returns family and public constants of a statistic.
-    groups : mapping of str to Domain
+    columns : mapping of str to collection of Domain
+        Those that any statistic is grouped by, and their keys.
     """
     for name, words in about.statistics.items():
         if name not in statistics:
@@ -346,7 +347,7 @@ def misfit(
             if other is not None:
                 return ("statistics", name, part, other), f"the statistic has none of these {part}"
     for column, key_words in about.keys.items():
-        of_group = _misfit_of_group(column, key_words, groups)
+        of_group = _misfit_of_group(column, key_words, columns)
         if of_group is not None:
             place, rule = of_group
             return ("keys", column, *place), rule
@@ -354,14 +355,14 @@ def misfit(
 
 
 def _misfit_of_group(
-    column: str, words: KeyWords, groups: Mapping[str, Domain]
+    column: str, words: KeyWords, columns: Mapping[str, Collection[Domain]]
 ) -> tuple[tuple[str, ...], str] | None:
     """Return the same of a group column; a label that is another's name would be taken for that one."""
-    if column not in groups:
-        return (), f"there is no such group: there are {', '.join(groups) or 'none'}"
-    if words.label in groups and words.label != column:
+    if column not in columns:
+        return (), f"there is no such group: there are {', '.join(columns) or 'none'}"
+    if words.label in columns and words.label != column:
         return ("label",), "this is the name of another group"
-    known = {str(key) for key in groups[column]} if words.values else set()
+    known = {str(key) for domain in columns[column] for key in domain} if words.values else set()
     for key, label in words.values.items():
         if key not in known:
             return ("values", key), "the group has no such key"

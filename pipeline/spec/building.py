@@ -35,6 +35,7 @@ class Common(TypedDict, total=False):
     within_unit: bool
     count_clipped: bool | Keyed
     where: str | Keyed
+    groups: Mapping[str, Keys]
 
 
 def spec(

@@ -16,6 +16,7 @@ from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
     MOST_PERIODS,
+    cell_count,
     too_many_cells,
     too_many_periods,
 )
@@ -23,7 +24,10 @@ from suffice.pipeline.terms.statistics.measure import N_SIDES
 from suffice.pipeline.terms.statistics.statistic_plan import grid_values
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from suffice.pipeline.spec.terms import Terms
+    from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.spec_text import Document
 
 _MOST_TOTAL_ROWS = 10**15
@@ -45,10 +49,14 @@ def check_terms(document: Document, terms: Terms) -> None:
     if unit is not None:
         _refuse_derived(document.location(("privacy", "unit", "column")), terms, unit.column)
     _check_zones(document, terms)
-    _check_cells(document.location(("groups",)), terms.n_cells)
-    periods = sum(len(domain) for domain in terms.groups.values() if domain.every is not None)
+    _check_groups(document.location(("groups",)), terms.groups)
+
+
+def _check_groups(location: str, groups: Mapping[str, Domain]) -> None:
+    _check_cells(location, cell_count(groups))
+    periods = sum(len(domain) for domain in groups.values() if domain.every is not None)
     if periods > MOST_PERIODS:
-        raise SpecError(document.location(("groups",)), too_many_periods(periods), "group by longer periods")
+        raise SpecError(location, too_many_periods(periods), "group by longer periods")
 
 
 def _check_zones(document: Document, terms: Terms) -> None:
@@ -73,15 +81,18 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: fiel
     """Check a statistic against the terms that it stands among."""
     family, location = FAMILIES[statistic.family], document.location(("statistics", name))
     check_unit(document, terms, name, statistic)
-    _check_cells(location, terms.n_cells * family.n_categories(statistic))
-    _check_sample(document, name, statistic, terms.n_cells)
+    groups = terms.groups_of(statistic)
+    if statistic.groups is not None:
+        _check_groups(document.location(("statistics", name, "groups")), groups)
+    _check_cells(location, cell_count(groups) * family.n_categories(statistic))
+    _check_sample(document, name, statistic, cell_count(groups))
     variables = {variable.name for table in family.tables(statistic) for variable in table.variables}
     unit, order = terms.privacy.column_unit, getattr(statistic, "order", None)
     if order is not None:
         _refuse_derived(document.location(("statistics", name, "order")), terms, order)
     if unit is not None and order == unit.column:
         raise SpecError(location, f"{order!r} is the unit, so it cannot order a unit's rows", "name a time")
-    for variable in terms.groups.keys() & variables:
+    for variable in groups.keys() & variables:
         rule = f"the variable {variable!r} is a group too"
         raise SpecError(location, rule, "call it otherwise, and state its column")
 
@@ -186,7 +197,7 @@ def with_prior(document: Document, name: str, statistic: fields.StatisticSpec) -
     return statistic.model_copy(update={"sample": entry.model_copy(update={"prior": stated})})
 
 
-def _check_sample(document: Document, name: str, statistic: fields.StatisticSpec, n_cells: int) -> None:
+def _check_sample(document: Document, name: str, statistic: fields.StatisticSpec, cells: int) -> None:
     """Check a sample against its family and the statistic that it stands in."""
     entry = fields.sample_entry(statistic)
     if entry is None:
@@ -198,8 +209,8 @@ def _check_sample(document: Document, name: str, statistic: fields.StatisticSpec
             "a sample has nothing of units beside it",
         )
         raise SpecError(location, rule, "leave one of the two out")
-    if n_cells * entry.draws > MOST_CELLS:
-        rule = f"{n_cells * entry.draws} draws are declared in all cells, at most {MOST_CELLS} are released"
+    if cells * entry.draws > MOST_CELLS:
+        rule = f"{cells * entry.draws} draws are declared in all cells, at most {MOST_CELLS} are released"
         raise SpecError(document.location((*path, "draws")), rule, "draw fewer, or coarsen a domain")
     space = sampled_parameter(statistic)
     lower, upper = entry.within

@@ -50,8 +50,9 @@ def column_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
         column = spec.privacy.column_unit.column
         yield "privacy.unit.column", Input(column=column, families=ANY_FAMILY)
     yield from _computed_uses(spec)
-    for column, domain in spec.groups.items():
-        yield f"groups.{column}", Input(column=column, families=_serving(domain))
+    for place, groups in (("groups", spec.groups), *_stated_groups(spec)):
+        for column, domain in groups.items():
+            yield f"{place}.{column}", Input(column=column, families=_serving(domain))
     for name, measure in measures(spec).items():
         position = f"statistics.{name}" + (".column" if isinstance(spec.statistics[name], ColumnSpec) else "")
         for read in measure.reads:
@@ -59,6 +60,12 @@ def column_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
             yield position, Input(column=read.column, families=needed)
         for order in orders_of([measure]):
             yield f"statistics.{name}.order", Input(column=order, families=_ORDERED)
+
+
+def _stated_groups(spec: Spec) -> Iterator[tuple[str, dict[str, Domain]]]:
+    """List the groups that statistics state, by the place that does."""
+    for name, statistic in spec.statistics.items():
+        yield f"statistics.{name}.groups", statistic.groups or {}
 
 
 def _computed_uses(spec: Spec) -> Iterator[tuple[str, Input]]:

@@ -73,8 +73,9 @@ def _fits(spec: Spec) -> dict[str, Any]:
     read = expect.columns if expect is not None else None
     if read is None:
         read = tuple(dict.fromkeys(name for each in measures(spec).values() for name in columns_of(each)))
-    conditions = [_is_in(column, domain) for column, domain in spec.groups.items()]
-    conditions += [{"column": column, "present": TRUE} for column in read if column not in spec.groups]
+    keys = spec.key_columns
+    conditions = [_is_in(column, domain) for column, domains in keys.items() for domain in domains]
+    conditions += [{"column": column, "present": TRUE} for column in read if column not in keys]
     if not conditions:  # statistics of the rows of units read no column but the unit's
         unit = spec.privacy.column_unit
         assert unit is not None  # noqa: S101 - every other statistic reads a column

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.derived_columns import physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
+from suffice.pipeline.terms.declaration.domains import cell_count, cells_in_words, key_columns
 from suffice.pipeline.terms.declaration.exact_numbers import (
     LARGEST_SCALE,
     format_epsilon,
@@ -26,7 +26,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import (
 )
 from suffice.pipeline.terms.declaration.fields import RowsOf, sample_entry
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
-from suffice.pipeline.terms.declaration.wording import counted, text_table
+from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.released.table import card, html_table, markup
 from suffice.pipeline.terms.statistics.beside_sums import beside_sums
 from suffice.pipeline.terms.statistics.measure import columns_of
@@ -100,7 +100,7 @@ def _lines(plan: Plan) -> list[str]:
     return [
         *([_UNITS] if noisy else []),
         *(
-            sample_line(statistic, statistic.sample, plan.n_cells)
+            sample_line(statistic, statistic.sample)
             for statistic in plan.statistics
             if statistic.sample is not None
         ),
@@ -121,7 +121,7 @@ def _heading(plan: Plan) -> str:
     window = f", released per window of {plan.grid}" if plan.grid else ""
     heading = (
         f"{plan.name}: epsilon {format_epsilon(plan.epsilon)} of {plan.dataset}, {plan.neighboring}, "
-        f"{unit}{window}\n{counted(plan.n_cells, 'cell')}"
+        f"{unit}{window}\n{plan.cells_text}"
     )
     if not plan.amend:
         return heading
@@ -173,7 +173,7 @@ class Plan:
     derived : dict of str to DerivedColumn
         Columns that are computed from others of their row.
     groups : dict of str to Domain
-        The public group keys, in declared order; the cells are their product.
+        The public group keys, in declared order, of statistics that state none of their own.
     statistics : tuple of StatisticPlan
         In declared order.
     max_total_rows : int
@@ -208,8 +208,18 @@ class Plan:
 
     @property
     def n_cells(self) -> Count:
-        """Number of cells: the product of the groups' sizes."""
-        return math.prod(len(domain) for domain in self.groups.values())
+        """Number of cells of these groups: the product of their sizes."""
+        return cell_count(self.groups)
+
+    @property
+    def cells_text(self) -> str:
+        """How many cells there are, in words; where statistics differ, of which and by which columns."""
+        return cells_in_words({statistic.name: statistic.groups for statistic in self.statistics})
+
+    @property
+    def key_columns(self) -> dict[str, list[Domain]]:
+        """The columns that statistics are grouped by, each with its domains."""
+        return key_columns([self.groups, *(statistic.groups for statistic in self.statistics)])
 
     @property
     def zone_data(self) -> str | None:
@@ -279,7 +289,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     """Return what ``suffice plan --json`` prints of a plan."""
     return {
         **document(plan),
-        "statistics": [statistic_dict(statistic, plan.n_cells) for statistic in plan.statistics],
+        "statistics": [statistic_dict(statistic) for statistic in plan.statistics],
     }
 
 
@@ -358,14 +368,13 @@ def compile_statistics(
     n_may_be_public = (
         terms.privacy.neighboring is NeighboringRelation.REPLACE_ONE
         and terms.privacy.column_unit is None
-        and not terms.groups
         and terms.window is None
         and terms.where is None
     )
     for name, entry in entries:
         epsilon = terms.privacy.epsilon * entry.share / shares
         # proof: conditions
-        every_row = n_may_be_public and entry.where is None
+        every_row = n_may_be_public and entry.where is None and not terms.groups_of(entry)
         yield _compile_statistic(terms, name, entry, epsilon, n_may_be_public=every_row)
 
 
@@ -380,7 +389,7 @@ def source_columns(spec: Spec) -> tuple[str, ...]:
     unit = (spec.privacy.column_unit.column,) if spec.privacy.column_unit else ()
     statistics = (column for measure in measures(spec).values() for column in columns_of(measure))
     conditions = spec.condition_columns.values()
-    return physical((*window, *spec.groups, *unit, *statistics, *conditions), spec.computed)
+    return physical((*window, *spec.key_columns, *unit, *statistics, *conditions), spec.computed)
 
 
 def measure_of(entry: StatisticSpec) -> Measure:
@@ -435,7 +444,7 @@ def _unit_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: bo
 def _sentence(terms: Terms, entry: StatisticSpec) -> str | None:
     is_filtered = terms.where is not None or entry.where is not None
     max_rows = terms.privacy.max_rows
-    return rows_sentence(entry, max_rows, has_groups=bool(terms.groups), is_filtered=is_filtered)
+    return rows_sentence(entry, max_rows, has_groups=bool(terms.groups_of(entry)), is_filtered=is_filtered)
 
 
 def score_tables(statistic: StatisticSpec, entry: SampleEntry) -> ScoreTables:
@@ -513,7 +522,7 @@ def _compile_statistic(
         epsilon,
         terms.privacy.neighboring,
         records=1 if block.unit_l1 is not None else max_rows or 1,
-        n_cells=terms.n_cells,
+        n_cells=cell_count(terms.groups_of(entry)),
         n_is_public=block.design is Design.MINIMAL,
     )
     if sample is not None:
@@ -521,6 +530,8 @@ def _compile_statistic(
             name=name,
             family=entry.family,
             columns=columns_of(measure_of(entry)),
+            groups=dict(terms.groups_of(entry)),
+            states_groups=entry.groups is not None,
             design=block.design,
             components=(),
             epsilon=epsilon,
@@ -555,6 +566,8 @@ def _compile_statistic(
         name=name,
         family=entry.family,
         columns=columns_of(measure_of(entry)),
+        groups=dict(terms.groups_of(entry)),
+        states_groups=entry.groups is not None,
         design=block.design,
         components=block.components,
         epsilon=epsilon,

@@ -70,9 +70,7 @@ class CanonicalPlan:
             for name, entry in self._entries.items():
                 _count_periods(("statistics", name), entry, left)
                 statistic = spec.read_statistic(self._document, name, entry, None)
-                statistic = checks.with_prior(
-                    self._document, name, statistic.under(self.terms.privacy.max_rows)
-                )
+                statistic = checks.with_prior(self._document, name, self.terms.bound(statistic))
                 checks.check_unit(self._document, self.terms, name, statistic)
                 left -= checks.n_sums(statistic)
                 if left < 0:
@@ -138,6 +136,8 @@ def read_canonical_plan(text: str, order: DeclaredOrder) -> CanonicalPlan:
         left -= _count_periods(("groups", name), domain, left)
     document = read_mapping(content, _ORIGIN)
     entries = spec.statistic_entries(document, document.content)
+    for name, entry in entries.items():
+        left -= _count_periods(("statistics", name, "groups"), entry.get("groups"), left)
     read = {"derived": spec.read_derived_columns(document, document.content, None), "statistics": {}}
     try:
         terms = Terms.model_validate({**document.content, **read}, context={"directory": None})

@@ -25,6 +25,7 @@ from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn,
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import (
     MOST_PERIODS,
+    cells_in_words,
     too_many_periods,
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
@@ -193,7 +194,7 @@ class Spec(Terms):
     def __repr__(self) -> str:
         statistics = counted(len(self.statistics), "statistic")
         epsilon = f"epsilon {format_epsilon(self.privacy.epsilon)} of {self.dataset}"
-        return f"Spec({self.name}: {statistics} in {counted(self.n_cells, 'cell')}, {epsilon})"
+        return f"Spec({self.name}: {statistics} in {cells_in_words(self.all_groups)}, {epsilon})"
 
     def __str__(self) -> str:
         return repr(self) if self._stated.content is None else self.to_yaml()
@@ -318,10 +319,7 @@ def _validate(document: Document, directory: Path) -> Spec:
     check_terms(document, spec)
     _check_expect(document, spec)
     _check_files_by_window(document, spec)
-    bound = {
-        name: with_prior(document, name, each.under(spec.privacy.max_rows))
-        for name, each in spec.statistics.items()
-    }
+    bound = {name: with_prior(document, name, spec.bound(each)) for name, each in spec.statistics.items()}
     spec = spec.model_copy(update={"statistics": bound})
     spec._stated = _Stated(content)  # noqa: SLF001 - a new spec's own
     for name, statistic in spec.statistics.items():
@@ -344,7 +342,7 @@ def _check_about(document: Document, spec: Spec) -> None:
         statistic = spec.statistics[name]
         return statistic.family, FAMILIES[statistic.family].parameters(statistic)
 
-    other = misfit(spec.about, spec.statistics, terms_of, spec.groups)
+    other = misfit(spec.about, spec.statistics, terms_of, spec.key_columns)
     if other is not None:
         place, rule = other
         raise SpecError(document.location(("about", *place)), rule)

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, PlainValidator, ValidationInfo
+from pydantic import Field, PlainValidator
 
 from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
-from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
-from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, too_many_cells
+from suffice.pipeline.terms.declaration.domains import cell_count, key_columns
 from suffice.pipeline.terms.declaration.scalars import read_choice
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from suffice.pipeline.terms.declaration.domains import Domain
 
 
 ROW = "row"
@@ -78,32 +77,6 @@ class Privacy(fields.SpecModel):
         return f"column:{self.unit.column}" if isinstance(self.unit, fields.ColumnUnit) else ROW
 
 
-def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
-    if not isinstance(value, dict):
-        message = "groups map column names to domains"
-        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
-    directory = (info.context or {}).get("directory", Path())
-    groups: dict[str, Domain] = {}
-    cells = 1
-    for column, domain in value.items():  # counted before they are listed
-        fields.label_name("group", column)
-        try:
-            cells *= domain_size(domain)
-        except ValueError as error:
-            message = f"{column}: {error}"
-            raise ValueError(message) from None
-    if cells > MOST_CELLS:
-        message = f"{too_many_cells(cells)} (coarsen a domain)"
-        raise ValueError(message)
-    for column, domain in value.items():
-        try:
-            groups[column] = parse_domain(domain, directory=directory, column=column)
-        except ValueError as error:
-            message = f"{column}: {error}"
-            raise ValueError(message) from None
-    return groups
-
-
 class Terms(fields.SpecModel):
     """What is charged: all that a spec declares but its source. Defaults are filled, domains inlined."""
 
@@ -113,14 +86,33 @@ class Terms(fields.SpecModel):
     privacy: Privacy
     where: Annotated[str | DerivedColumn | None, PlainValidator(read_condition)] = None
     derived: dict[str, DerivedColumn] = Field(default_factory=dict)
-    groups: Annotated[dict[str, Domain], PlainValidator(_groups)] = Field(default_factory=dict)
+    groups: fields.Groups = Field(default_factory=dict)
     statistics: dict[str, fields.StatisticSpec]
     max_total_rows: fields.Integer = DEFAULT_MAX_TOTAL_ROWS
 
     @property
     def n_cells(self) -> int:
-        """Number of cells: the product of the groups' sizes."""
-        return math.prod(len(domain) for domain in self.groups.values())
+        """Number of cells of these groups: the product of their sizes."""
+        return cell_count(self.groups)
+
+    def groups_of(self, statistic: fields.StatisticSpec) -> dict[str, Domain]:
+        """Return a statistic's groups: those of the spec where it states none."""
+        return self.groups if statistic.groups is None else statistic.groups
+
+    @property
+    def all_groups(self) -> dict[str, dict[str, Domain]]:
+        """The groups of every statistic, by its name."""
+        return {name: self.groups_of(statistic) for name, statistic in self.statistics.items()}
+
+    @property
+    def key_columns(self) -> dict[str, list[Domain]]:
+        """The columns that statistics are grouped by, each with its domains."""
+        return key_columns([self.groups, *self.all_groups.values()])
+
+    def bound(self, statistic: fields.StatisticSpec) -> fields.StatisticSpec:
+        """Return a statistic as it stands under these terms; groups that are theirs are not stated."""
+        bound = statistic.under(self.privacy.max_rows)
+        return bound.model_copy(update={"groups": None}) if bound.groups == self.groups else bound
 
     @property
     def conditions(self) -> dict[str, str | DerivedColumn]:

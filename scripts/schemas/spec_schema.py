@@ -109,7 +109,7 @@ SCALARS: dict[str, Schema] = {
     "_nulls": NULLS,
     "_count_clipped": COUNT_CLIPPED,
     "_domain": DOMAIN,
-    "_groups": {"type": "object", "additionalProperties": DOMAIN},
+    "_groups": {"$ref": "#/$defs/groups"},
     "_files": {"type": "string", "maxLength": 255},
     "_columns": {"type": "array", "items": TEXT, "minItems": 1},
     "_amendments": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": 99},
@@ -190,6 +190,7 @@ def spec_schema() -> Schema:
         definitions |= schema.pop("$defs", {})
         derived.append(schema)
     definitions["derived"] = {"anyOf": derived}
+    definitions["groups"] = {"type": "object", "additionalProperties": DOMAIN}
     definitions["unit"] = _of(ColumnUnit)
     for name in ("VariableSpec", "NodeSpec"):  # written short: `name: categories`
         definitions[name]["required"].remove("column")

@@ -145,9 +145,7 @@ def _make(
         noise[one.name] = drawn
         values[one.name] = np.clip(totals[one.name] + drawn, lowest, highest)
     release_id = hashlib.sha256(spec.name.encode()).hexdigest()[:16]
-    files = {
-        f"{one.name}.parquet": encode_statistic(one, plan.groups, values[one.name]) for one in plan.statistics
-    }
+    files = {f"{one.name}.parquet": encode_statistic(one, values[one.name]) for one in plan.statistics}
     entries = [
         DataFile(
             statistic=one.name,

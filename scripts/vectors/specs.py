@@ -430,4 +430,31 @@ VALID: dict[str, VectorSpec] = {
         },
         asked=(Asked(statistic="delay", arguments={"method": "plug-in"}),),
     ),
+    "groups-of-statistics": VectorSpec(
+        about="statistics with groups of their own: fewer, others, none; one takes those of the spec",
+        spec={
+            "privacy": {**ROW, "epsilon": "5"},
+            "groups": {"origin": ["JFK", "EWR"], "month": {"range": ["1", "3"]}},
+            "statistics": {
+                "cancelled": FIRST["cancelled"],
+                "stops": {**FIRST["stops"], "groups": {"month": {"range": ["1", "3"]}, "state": ["b", "a"]}},
+                "cancelled_in_all": {**FIRST["cancelled"], "groups": {}},
+                "stops_drawn": {
+                    **FIRST["stops"],
+                    "sample": {"draws": "2", "within": ["0.1", "2.1"], "grid": "5"},
+                    "groups": {"day": {"from": "2013-01", "to": "2013-02", "every": "month"}},
+                },
+                "size": {
+                    "family": "multivariate_normal",
+                    "columns": {"weight": WEIGHT, "delay": DELAY},
+                    "lattice_bits": "6",
+                    "groups": {"origin": ["LGA"]},
+                },
+            },
+        },
+        asked=(
+            *_both("cancelled_in_all", cancelled_in_all="Beta(2, 3)"),
+            Asked(statistic="stops", arguments={"method": "plug-in"}),
+        ),
+    ),
 }

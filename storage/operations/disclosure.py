@@ -16,7 +16,7 @@ from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 SOURCE = "opendp/deployments-registry-data@3e9c812a924c"
 
@@ -164,14 +164,24 @@ def to_yaml(document: Disclosure) -> str:
 
 def _basic(manifest: Mapping[str, Any], release: str) -> Basic:
     statistics = ", ".join(f"{entry['name']} ({entry['family']})" for entry in manifest["statistics"])
-    by = ", ".join(group["column"] for group in manifest["groups"])
+    by = _columns(manifest["groups"])
+    differing = "; ".join(
+        f"{entry['name']} by {_columns(entry['groups']) or 'nothing'}, in {entry['cells']} cells"
+        for entry in manifest["statistics"]
+        if "groups" in entry
+    )
     return {
         "name": release,
         "data_product_type": "Summary statistics",
         "description": f"{_what(manifest)} of the data set {manifest['dataset']}: {statistics}"
-        + (f", by {by}, in {manifest['cells']} cells." if by else "."),
+        + (f", by {by}, in {manifest['cells']} cells" if by else "")
+        + (f"; {differing}." if differing else "."),
         "publication_date": manifest["created"][:10],
     }
+
+
+def _columns(groups: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(group["column"] for group in groups)
 
 
 def _what(manifest: Mapping[str, Any]) -> str:

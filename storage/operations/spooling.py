@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
@@ -188,9 +187,9 @@ def spool_sizes(plan: Plan, charge: Charge, created: datetime) -> dict[str, int]
         DataFile(
             statistic=statistic.name,
             path=file_name(statistic),
-            size=encoded_size(statistic, plan.groups),
+            size=encoded_size(statistic),
             sha256=_LONGEST_HASH,
-            rows=_rows(plan, statistic),
+            rows=statistic.n_cells * statistic.n_values,
         )
         for statistic in plan.statistics
     ]
@@ -248,7 +247,7 @@ def spool_files(entry: SpoolEntry, plan: Plan, blocks: Blocks) -> list[DataFile]
                 if statistic is None or statistic.name != name:
                     message = "the blocks are not in the order of the plan"
                     raise ValueError(message)
-                writer = stack.enter_context(_writing(entry, plan, statistic, files))
+                writer = stack.enter_context(_writing(entry, statistic, files))
                 current = name
             writer.write(block)
             block.fill(0)
@@ -289,14 +288,12 @@ class _Sink:
 
 
 @contextlib.contextmanager
-def _writing(
-    entry: SpoolEntry, plan: Plan, statistic: StatisticPlan, files: list[DataFile]
-) -> Iterator[StatisticWriter]:
+def _writing(entry: SpoolEntry, statistic: StatisticPlan, files: list[DataFile]) -> Iterator[StatisticWriter]:
     """Write one data file; add it to `files` once it is whole and durable."""
     path = file_name(statistic)
     with entry.writing(path) as file:
         sink = _Sink(file)
-        writer = StatisticWriter(statistic, plan.groups, pa.PythonFile(sink, mode="w"))
+        writer = StatisticWriter(statistic, pa.PythonFile(sink, mode="w"))
         try:
             yield writer
             writer.close()
@@ -308,10 +305,6 @@ def _writing(
             path=path,
             size=sink.size,
             sha256=sink.digest.hexdigest(),
-            rows=_rows(plan, statistic),
+            rows=statistic.n_cells * statistic.n_values,
         )
     )
-
-
-def _rows(plan: Plan, statistic: StatisticPlan) -> int:
-    return math.prod(len(domain) for domain in plan.groups.values()) * statistic.n_values

@@ -207,7 +207,7 @@ def check_words(about: About, manifest: Manifest, name: str = "") -> None:
     """
     plans = {each.name: each for each in manifest.plan.statistics}
     other = misfit(
-        about, plans, lambda name: (plans[name].family, plans[name].parameters), manifest.plan.groups
+        about, plans, lambda name: (plans[name].family, plans[name].parameters), manifest.plan.key_columns
     )
     if other is None:
         return

@@ -117,11 +117,9 @@ def _meaning(statistic: StatisticPlan) -> str:
     )
 
 
-def columns_of(
-    statistic: StatisticPlan, manifest: Manifest, about: About = NOTHING
-) -> Iterator[tuple[str, str, str]]:
+def columns_of(statistic: StatisticPlan, about: About = NOTHING) -> Iterator[tuple[str, str, str]]:
     """Give name, type and meaning of each column of a file."""
-    for name, domain in manifest.plan.groups.items():
+    for name, domain in statistic.groups.items():
         kind = "integer" if domain.kind is DomainKind.RANGE else "string"
         words = about.keys.get(name)
         said = f" {words.description}" if words is not None and words.description else ""
@@ -202,13 +200,13 @@ def datapackage(data: bytes, manifest: Manifest, about: About) -> dict[str, Any]
                         {
                             "name": column,
                             "type": kind,
-                            **_called(column, manifest, about),
+                            **_called(column, statistic, about),
                             "description": text,
-                            "constraints": {"required": True, **_listed(column, statistic, manifest)},
+                            "constraints": {"required": True, **_listed(column, statistic)},
                         }
-                        for column, kind, text in columns_of(statistic, manifest, about)
+                        for column, kind, text in columns_of(statistic, about)
                     ],
-                    "primaryKey": [*manifest.plan.groups, within_cell(statistic)],
+                    "primaryKey": [*statistic.groups, within_cell(statistic)],
                 },
                 "suffice": _law(statistic),
             }
@@ -249,9 +247,9 @@ def _of_whom(about: About) -> dict[str, Any]:
     return stated
 
 
-def _called(column: str, manifest: Manifest, about: About) -> dict[str, Any]:
+def _called(column: str, statistic: StatisticPlan, about: About) -> dict[str, Any]:
     """Return what a column and its keys are called, where that is said."""
-    words, domain = about.keys.get(column), manifest.plan.groups.get(column)
+    words, domain = about.keys.get(column), statistic.groups.get(column)
     if words is None or domain is None:
         return {}
     title = {"title": words.label} if words.label else {}
@@ -291,14 +289,14 @@ def _law(statistic: StatisticPlan) -> dict[str, Any]:
     }
 
 
-def _listed(column: str, statistic: StatisticPlan, manifest: Manifest) -> dict[str, Any]:
+def _listed(column: str, statistic: StatisticPlan) -> dict[str, Any]:
     """Return the constraints of a column whose values the manifest lists, unless there are very many."""
     if column == "component" and len(statistic.components) <= MOST_LISTED:
         return {"enum": list(statistic.components)}
     if statistic.sample is not None and column in {"draw", "value"}:
         most = statistic.sample.draws if column == "draw" else statistic.sample.grid
         return {"minimum": "0", "maximum": str(most - 1)}
-    domain: Domain | None = manifest.plan.groups.get(column)
+    domain: Domain | None = statistic.groups.get(column)
     if domain is None:
         return {}
     if domain.kind is DomainKind.RANGE:
@@ -343,7 +341,7 @@ def croissant(data: bytes, manifest: Manifest, about: About) -> dict[str, Any]:
                 "description": meaning(statistic, about),
                 "key": [
                     {"@id": _field_id(statistic.name, column)}
-                    for column in (*manifest.plan.groups, within_cell(statistic))
+                    for column in (*statistic.groups, within_cell(statistic))
                 ],
                 "field": [
                     {
@@ -354,7 +352,7 @@ def croissant(data: bytes, manifest: Manifest, about: About) -> dict[str, Any]:
                         "dataType": _TYPES[kind],
                         "source": {"fileObject": {"@id": file.path}, "extract": {"column": column}},
                     }
-                    for column, kind, text in columns_of(statistic, manifest, about)
+                    for column, kind, text in columns_of(statistic, about)
                 ],
             }
             for file, statistic in parts(manifest)

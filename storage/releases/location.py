@@ -55,12 +55,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The cells of a release that have some keys, numbered from 0 in the order of the release.
+    """The cells of a statistic that have some keys, numbered from 0 in the order of its file.
 
     Attributes
     ----------
     groups : mapping of str to Domain
-        Of the release, in declared order; its cells are their product, the last column running fastest.
+        Of the statistic, in declared order; its cells are their product, the last column running fastest.
     fixed : mapping of str to int
         Group column -> position of the one key that is kept.
     """
@@ -137,7 +137,7 @@ class ReleasedCells:
         self.plan: StatisticPlan = manifest.plan.statistics[index]
         self.selection = selection
         self._content, self._manifest = content, manifest
-        self._row_groups = [*row_groups(content, self.plan, manifest.plan.groups)]
+        self._row_groups = [*row_groups(content, self.plan)]
         self._ends = np.cumsum([_n_rows(spans["value"], self.plan) for spans in self._row_groups])
         self._decoded: tuple[int, NDArray[Any]] = (-1, np.empty(0))
 
@@ -180,8 +180,8 @@ class ReleasedCells:
 
     def _row_group(self, number: int) -> NDArray[Any]:
         if self._decoded[0] != number:
-            groups, spans = self._manifest.plan.groups, self._row_groups[number]
-            stored = decode_row_group(self._content, spans, self.plan, groups, self._start(number))
+            spans = self._row_groups[number]
+            stored = decode_row_group(self._content, spans, self.plan, self._start(number))
             self._decoded = (number, stored)
         return self._decoded[1]
 
@@ -232,7 +232,7 @@ class StatisticFiles(Mapping[str, NoisyStatistic]):
             file = _checked_copy(objects, uri, manifest, index)
             weakref.finalize(self, file.close)
             content = FileContent(file, manifest.files[index].size)
-            check_statistic(content, plan, manifest.plan.groups)
+            check_statistic(content, plan)
             self._content.append(content)
         self.sampled = SampleFiles(self._content, manifest)
 
@@ -264,7 +264,7 @@ class StatisticFiles(Mapping[str, NoisyStatistic]):
             As :meth:`NoisyStatistic.where`.
         """
         index = self._index[statistic]
-        selection = select(self._manifest.plan.groups, where)
+        selection = select(self._manifest.plan.statistics[index].groups, where)
         return ReleasedCells(self._content[index], self._manifest, index, selection)
 
 
@@ -286,12 +286,10 @@ class SampleFiles(Mapping[str, ReleasedSample]):
 
     def __getitem__(self, name: str) -> ReleasedSample:
         """Return a sample."""
-        index, plan = self._index[name], self._manifest.plan
-        data = self._content[index][:]
-        indices = decode_statistic(data, plan.statistics[index], plan.groups)
-        return ReleasedSample(
-            plan=plan.statistics[index], indices=indices.astype(np.int64), groups=expand_groups(plan.groups)
-        )
+        index = self._index[name]
+        plan = self._manifest.plan.statistics[index]
+        indices = decode_statistic(self._content[index][:], plan)
+        return ReleasedSample(plan=plan, indices=indices.astype(np.int64), groups=expand_groups(plan.groups))
 
     def __contains__(self, name: object) -> bool:
         """Tell whether there is such a sample, without reading it."""
@@ -451,12 +449,16 @@ class Location:
             return files, files.sampled
         values = [self.values(manifest, index) for index in range(len(manifest.files))]
         keys = expand_groups(manifest.plan.groups)
+
+        def keys_of(plan: StatisticPlan) -> dict[str, list[str | int]]:
+            return expand_groups(plan.groups) if plan.states_groups else keys
+
         read = [*zip(manifest.plan.statistics, values, strict=True)]
         noisy = {
             plan.name: NoisyStatistic(
                 plan=plan,
                 values=stored,
-                groups=keys,
+                groups=keys_of(plan),
                 public_n=manifest.n if plan.design is Design.MINIMAL else None,
                 max_total_rows=manifest.plan.max_total_rows,
             )
@@ -464,7 +466,7 @@ class Location:
             if plan.sample is None
         }
         sampled = {
-            plan.name: ReleasedSample(plan=plan, indices=stored.astype(np.int64), groups=keys)
+            plan.name: ReleasedSample(plan=plan, indices=stored.astype(np.int64), groups=keys_of(plan))
             for plan, stored in read
             if plan.sample is not None
         }
@@ -486,7 +488,7 @@ class Location:
         elif hashlib.sha256(data).hexdigest() != file.sha256:
             rule = "does not have the SHA-256 that the manifest states"
         else:
-            return decode_statistic(data, manifest.plan.statistics[index], manifest.plan.groups)
+            return decode_statistic(data, manifest.plan.statistics[index])
         message = f"the release at {self.uri} is corrupt: {file.path} {rule}"
         raise ReleaseCorruptError(message)
 

@@ -26,7 +26,7 @@ from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.storage.signatures.signing import is_signature_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
@@ -142,6 +142,8 @@ class _StatisticEntry(TypedDict):
     design: Annotated[str, one_of(*Design)]
     epsilon: Exact
     parameters: ParametersEntry
+    cells: NotRequired[Annotated[Count, Also(minimum=1)]]
+    groups: NotRequired[list[GroupOfRange | GroupOfKeys]]
 
 
 class NoisyEntry(_StatisticEntry):
@@ -183,7 +185,7 @@ def declared_fields(plan: Plan) -> Declared:
         "unit": plan.unit,
         "max_total_rows": plan.max_total_rows,
         "cells": plan.n_cells,
-        "groups": [_group(column, domain) for column, domain in plan.groups.items()],
+        "groups": _groups(plan.groups),
     }
     if plan.column_unit is not None:
         declared["max_rows"] = plan.column_unit.max_rows
@@ -193,8 +195,16 @@ def declared_fields(plan: Plan) -> Declared:
 
 def statistic_fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry:
     """Return a statistic's entry; its quantities are made one after another, as there may be many."""
-    if statistic.sample is not None:
-        return _sampled_fields(statistic, statistic.sample)
+    entry = (
+        _noisy_fields(statistic) if statistic.sample is None else _sampled_fields(statistic, statistic.sample)
+    )
+    if statistic.states_groups:
+        entry["cells"] = statistic.n_cells
+        entry["groups"] = _groups(statistic.groups)
+    return entry
+
+
+def _noisy_fields(statistic: StatisticPlan) -> NoisyEntry:
     entry: NoisyEntry = {
         "name": statistic.name,
         "family": statistic.family,
@@ -277,6 +287,10 @@ def _parameters(parameters: Constants) -> ParametersEntry:
             for table in parameters.tables
         ]
     return entry
+
+
+def _groups(groups: Mapping[str, Domain]) -> list[GroupOfRange | GroupOfKeys]:
+    return [_group(column, domain) for column, domain in groups.items()]
 
 
 def _group(column: str, domain: Domain) -> GroupOfRange | GroupOfKeys:

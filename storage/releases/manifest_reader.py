@@ -272,12 +272,13 @@ def _check_stated(manifest: Manifest, canonical: CanonicalPlan) -> None:
         expected = {
             "statistic": statistic.name,
             "path": f"{statistic.name}.parquet",
-            "rows": plan.n_cells * statistic.n_values,
+            "rows": statistic.n_cells * statistic.n_values,
         }
         for field, value in expected.items():
             if getattr(file, field) != value:
                 raise _differs(("files", str(position), field))
-        least, greatest = sizes.of_file(statistic)
+        of_keys = Sizes.of(statistic.groups) if statistic.states_groups else sizes
+        least, greatest = of_keys.of_file(statistic)
         if not least <= file.size <= greatest:
             raise _corrupt(f"files.{position}.size: no file of this plan has that size")
 

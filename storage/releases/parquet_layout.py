@@ -10,12 +10,11 @@ process on damaged footers. Every value that is returned took at least a byte of
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from suffice.errors import ReleaseCorruptError
-from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.domains import DomainKind, cell_count
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
 
 if TYPE_CHECKING:
@@ -144,22 +143,21 @@ _PLAIN, _LEVELS = 0, 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes that files of a plan may have.
+    """The sizes that files of statistics with the same groups may have.
 
     Parameters
     ----------
-    groups : dict of str to Domain
+    cell_bytes : dict of str to int
+        How many bytes the keys of all cells take, by column.
     """
 
-    groups: Mapping[str, Domain]
     _cell_bytes: Mapping[str, int]
 
     @classmethod
     def of(cls, groups: Mapping[str, Domain]) -> Self:
         """Count the bytes of keys once, as there may be many keys and many statistics."""
-        n_cells = _n_cells(groups)
+        n_cells = cell_count(groups)
         return cls(
-            groups=groups,
             _cell_bytes={
                 name: 8 * n_cells
                 if domain.kind is DomainKind.RANGE
@@ -170,7 +168,7 @@ class Sizes:
 
     def columns(self, statistic: StatisticPlan) -> dict[str, int]:
         """Return the bytes of every column's values: a fixed number each, or a length and a text."""
-        n_cells, n_rows = _n_cells(self.groups), _n_cells(self.groups) * statistic.n_values
+        n_cells, n_rows = statistic.n_cells, statistic.n_cells * statistic.n_values
         keys = {name: statistic.n_values * size for name, size in self._cell_bytes.items()}
         if statistic.sample is not None:
             return {**keys, "draw": 8 * n_rows, "value": 8 * n_rows}
@@ -184,7 +182,7 @@ class Sizes:
     def of_file(self, statistic: StatisticPlan) -> tuple[int, int]:
         """Return the least and the greatest size: of values alone, and with headers and a footer."""
         columns = self.columns(statistic)
-        values, row_groups = sum(columns.values()), _n_row_groups(statistic, self.groups)
+        values, row_groups = sum(columns.values()), _n_row_groups(statistic)
         headers = _PAGE_HEADER * (row_groups * len(columns) + values // _SMALLEST_PAGE)
         return _ENDS + values, _ENDS + values + headers + _largest_footer(columns, row_groups)
 
@@ -201,9 +199,7 @@ class Content(Protocol):
     def __getitem__(self, span: slice, /) -> bytes: ...
 
 
-def row_groups(
-    data: Content, statistic: StatisticPlan, groups: Mapping[str, Domain]
-) -> Iterator[dict[str, list[Span]]]:
+def row_groups(data: Content, statistic: StatisticPlan) -> Iterator[dict[str, list[Span]]]:
     """Walk through a file, and return where the values of every column stand, row group by row group.
 
     Nothing is decoded: headers of pages and the footer are read, and have to say of every byte what it is.
@@ -213,7 +209,7 @@ def row_groups(
     ReleaseCorruptError
         Where the file does not hold every value of the plan as it is, once, and nothing else.
     """
-    sizes = Sizes.of(groups)
+    sizes = Sizes.of(statistic.groups)
     columns = sizes.columns(statistic)
     least, greatest = sizes.of_file(statistic)
     if not least <= len(data) <= greatest:
@@ -221,10 +217,10 @@ def row_groups(
     if data[:4] != _MAGIC or data[-4:] != _MAGIC:
         raise _refused(statistic, "it is no readable Parquet file")
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    if footer < max(4, len(data) - 8 - _largest_footer(columns, _n_row_groups(statistic, groups))):
+    if footer < max(4, len(data) - 8 - _largest_footer(columns, _n_row_groups(statistic))):
         raise _refused(statistic, "its footer is larger than the plan's")
     try:
-        row_groups = [*_walk(data, statistic, groups, footer)]
+        row_groups = [*_walk(data, statistic, footer)]
     except (KeyError, ValueError, TypeError, IndexError):
         raise _refused(statistic, "it is no readable Parquet file, or not one of this format") from None
     held = {name: sum(end - start for group in row_groups for start, end in group[name]) for name in columns}
@@ -233,14 +229,12 @@ def row_groups(
     return iter(row_groups)
 
 
-def _walk(
-    data: Content, statistic: StatisticPlan, groups: Mapping[str, Domain], footer: int
-) -> Iterator[dict[str, list[Span]]]:
+def _walk(data: Content, statistic: StatisticPlan, footer: int) -> Iterator[dict[str, list[Span]]]:
     written = data[footer : len(data) - 8]
     reader = ThriftReader(written, 0, len(written))
     metadata = reader.struct()
-    n_rows = _n_cells(groups) * statistic.n_values
-    kinds = _kinds(statistic, groups)
+    n_rows = statistic.n_cells * statistic.n_values
+    kinds = _kinds(statistic)
     # Version, schema, rows, row groups; who wrote it and how columns are ordered may be said besides.
     if not {1, 2, 3, 4} <= metadata.keys() <= {1, 2, 3, 4, 6, 7} or reader.position != len(written):
         raise _refused(statistic, "its footer says more than the plan's")
@@ -310,10 +304,11 @@ def _pages(data: Content, position: int, end: int, rows: Value, statistic: Stati
         raise _refused(statistic, "its pages are not the plan's")
 
 
-def _kinds(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> dict[str, tuple[int, ...]]:
+def _kinds(statistic: StatisticPlan) -> dict[str, tuple[int, ...]]:
     """Return each column's type, the length of its values where it is fixed, scale and precision."""
     keys: dict[str, tuple[int, ...]] = {
-        name: (_INT64,) if domain.kind is DomainKind.RANGE else (_TEXT,) for name, domain in groups.items()
+        name: (_INT64,) if domain.kind is DomainKind.RANGE else (_TEXT,)
+        for name, domain in statistic.groups.items()
     }
     if statistic.sample is not None:
         return {**keys, "draw": (_INT64,), "value": (_INT64,)}
@@ -351,12 +346,8 @@ def _largest_footer(columns: Mapping[str, int], n_row_groups: int) -> int:
     return 1024 + 64 * len(columns) + names + n_row_groups * (64 + 128 * len(columns) + names)
 
 
-def _n_cells(groups: Mapping[str, Domain]) -> int:
-    return math.prod(len(domain) for domain in groups.values())
-
-
-def _n_row_groups(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> int:
-    return -(-_n_cells(groups) * statistic.n_values // ROW_GROUP)
+def _n_row_groups(statistic: StatisticPlan) -> int:
+    return -(-statistic.n_cells * statistic.n_values // ROW_GROUP)
 
 
 def _refused(statistic: StatisticPlan, rule: str) -> ReleaseCorruptError:

@@ -5,7 +5,6 @@ A file that is read may be hostile: it is known where its values stand, and each
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 
 from suffice.arrays import bytes_array, decimal_array, number_array, text_array
 from suffice.errors import ReleaseCorruptError
-from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.domains import DomainKind, cell_count
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
 from suffice.storage.releases.parquet_layout import ROW_GROUP, row_groups
 
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from suffice.storage.releases.parquet_layout import Content, Span
 
 
-def decode_statistic(
-    data: bytes, statistic: StatisticPlan, groups: Mapping[str, Domain]
-) -> NDArray[np.object_]:
+def decode_statistic(data: bytes, statistic: StatisticPlan) -> NDArray[np.object_]:
     """Read what :func:`encode_statistic` wrote, and check every byte of it against the plan.
 
     Returns
@@ -43,20 +40,20 @@ def decode_statistic(
     ReleaseCorruptError
         Where layout, rows, group keys, components or estimates are not the plan's.
     """
-    n_cells = math.prod(len(domain) for domain in groups.values())
+    n_cells = statistic.n_cells
     n_values = statistic.n_values
     # Before there is room for values that may not be there.
-    groups_of_rows = row_groups(data, statistic, groups)
+    groups_of_rows = row_groups(data, statistic)
     values = np.empty(n_cells * n_values, dtype=object)
     done = 0
     for spans in groups_of_rows:
-        stored = decode_row_group(data, spans, statistic, groups, done)
+        stored = decode_row_group(data, spans, statistic, done)
         values[done : done + len(stored)] = stored.tolist()
         done += len(stored)
     return values.reshape(n_cells, n_values)
 
 
-def check_statistic(data: Content, statistic: StatisticPlan, groups: Mapping[str, Domain]) -> None:
+def check_statistic(data: Content, statistic: StatisticPlan) -> None:
     """Check every byte of a file as :func:`decode_statistic` does, a row group at a time; keep nothing.
 
     Raises
@@ -64,15 +61,14 @@ def check_statistic(data: Content, statistic: StatisticPlan, groups: Mapping[str
     ReleaseCorruptError
     """
     done = 0
-    for spans in row_groups(data, statistic, groups):
-        done += len(decode_row_group(data, spans, statistic, groups, done))
+    for spans in row_groups(data, statistic):
+        done += len(decode_row_group(data, spans, statistic, done))
 
 
 def decode_row_group(
     data: Content,
     spans: Mapping[str, Sequence[Span]],
     statistic: StatisticPlan,
-    groups: Mapping[str, Domain],
     start: int,
 ) -> NDArray[Any]:
     """Read one row group, and check every byte of it against the plan.
@@ -83,7 +79,7 @@ def decode_row_group(
         The whole file.
     spans : mapping of str to sequence of Span
         Where the columns of the row group stand, as :func:`row_groups` found them.
-    statistic, groups
+    statistic
         As in :func:`decode_statistic`.
     start : int
         The row of the file that its first one is.
@@ -98,7 +94,7 @@ def decode_row_group(
         As :func:`decode_statistic`.
     """
     stored = _stored(statistic, _joined(data, spans["value"]))
-    for name, expected in _expected_labels(statistic, groups, start, len(stored)):
+    for name, expected in _expected_labels(statistic, start, len(stored)):
         if _joined(data, spans[name]) != expected:
             raise _corrupt(statistic, f"its column {name!r} is not the plan's")
     if statistic.sample is not None:
@@ -126,13 +122,11 @@ def _stored(statistic: StatisticPlan, stored: bytes) -> NDArray[Any]:
     return np.array(numbers, dtype=object)
 
 
-def _expected_labels(
-    statistic: StatisticPlan, groups: Mapping[str, Domain], start: int, n_rows: int
-) -> Iterator[tuple[str, bytes]]:
+def _expected_labels(statistic: StatisticPlan, start: int, n_rows: int) -> Iterator[tuple[str, bytes]]:
     """Return the bytes of the group columns and of components or draws, of some consecutive rows."""
     cells, positions_in_cell = np.divmod(np.arange(start, start + n_rows), statistic.n_values)
-    inner = math.prod(len(domain) for domain in groups.values())
-    for name, domain in groups.items():
+    inner = statistic.n_cells
+    for name, domain in statistic.groups.items():
         inner //= len(domain)
         positions = cells // inner % len(domain)
         if domain.kind is DomainKind.RANGE:
@@ -190,19 +184,17 @@ class StatisticWriter:
     Parameters
     ----------
     statistic : StatisticPlan
-    groups : mapping of str to Domain
-        In declared order; the cells are their product, the last column running fastest.
     sink : pyarrow.NativeFile
         Gets the bytes; their number is the same for all values. It stays open.
     """
 
-    def __init__(self, statistic: StatisticPlan, groups: Mapping[str, Domain], sink: pa.NativeFile) -> None:
-        self._statistic, self._groups = statistic, groups
-        self._n_rows = math.prod(_shape(statistic, groups))
+    def __init__(self, statistic: StatisticPlan, sink: pa.NativeFile) -> None:
+        self._statistic = statistic
+        self._n_rows = statistic.n_cells * statistic.n_values
         self._written = self._waiting = 0
         kind: Any = np.int64 if statistic.value_type == INT64 else object
         self._values: NDArray[Any] = np.zeros(min(ROW_GROUP, self._n_rows), kind)
-        self._schema = _schema(statistic, groups)
+        self._schema = _schema(statistic)
         self._writer = pq.ParquetWriter(sink, self._schema, **_WRITER)
 
     def write(self, block: NDArray[Any]) -> None:
@@ -245,7 +237,7 @@ class StatisticWriter:
         stored = self._values[: self._waiting]
         kind = self._schema.field("value").type
         columns = [
-            *_labels(self._statistic, self._groups, self._written, len(stored)),
+            *_labels(self._statistic, self._written, len(stored)),
             decimal_array(stored.tolist(), kind) if pa.types.is_decimal(kind) else number_array(stored),
         ]
         estimates = np.empty(0)
@@ -263,12 +255,12 @@ class StatisticWriter:
         return ValueError(f"{self._statistic.name} has values of the wrong shape")
 
 
-def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], values: NDArray[Any]) -> bytes:
+def encode_statistic(statistic: StatisticPlan, values: NDArray[Any]) -> bytes:
     """Return a statistic's whole file, as :class:`StatisticWriter` writes it.
 
     Parameters
     ----------
-    statistic, groups
+    statistic
         As there.
     values : ndarray of int64 or of Python integers, shape (n_cells, n_values)
         In lattice units.
@@ -279,17 +271,17 @@ def encode_statistic(statistic: StatisticPlan, groups: Mapping[str, Domain], val
         A Parquet file; its length is the same for all values.
     """
     sink = pa.BufferOutputStream()
-    writer = StatisticWriter(statistic, groups, sink)
+    writer = StatisticWriter(statistic, sink)
     writer.write(values)
     writer.close()
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def encoded_size(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> int:
+def encoded_size(statistic: StatisticPlan) -> int:
     """Return how many bytes a statistic's file has, by writing zeros: it follows from the plan alone."""
     sink = pa.MockOutputStream()
-    writer = StatisticWriter(statistic, groups, sink)
-    n_cells, n_values = _shape(statistic, groups)
+    writer = StatisticWriter(statistic, sink)
+    n_cells, n_values = statistic.n_cells, statistic.n_values
     cells = max(1, ROW_GROUP // n_values)
     zeros = np.zeros((min(cells, n_cells), n_values), np.int64)
     for start in range(0, n_cells, cells):
@@ -300,7 +292,7 @@ def encoded_size(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> int:
 
 def expand_groups(groups: Mapping[str, Domain]) -> dict[str, list[str | int]]:
     """Return the key of each cell by group column; the last column runs fastest."""
-    n_cells = inner = _n_cells(groups)
+    n_cells = inner = cell_count(groups)
     keys = {}
     for column, domain in groups.items():
         inner //= len(domain)
@@ -309,18 +301,10 @@ def expand_groups(groups: Mapping[str, Domain]) -> dict[str, list[str | int]]:
     return keys
 
 
-def _n_cells(groups: Mapping[str, Domain]) -> int:
-    return math.prod(len(domain) for domain in groups.values())
-
-
-def _shape(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> tuple[int, int]:
-    return _n_cells(groups), statistic.n_values
-
-
-def _schema(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> pa.Schema:
+def _schema(statistic: StatisticPlan) -> pa.Schema:
     columns = {
         name: pa.int64() if domain.kind is DomainKind.RANGE else pa.string()
-        for name, domain in groups.items()
+        for name, domain in statistic.groups.items()
     }
     if statistic.sample is not None:
         columns |= {"draw": pa.int64(), "value": pa.int64()}
@@ -330,14 +314,12 @@ def _schema(statistic: StatisticPlan, groups: Mapping[str, Domain]) -> pa.Schema
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
 
 
-def _labels(
-    statistic: StatisticPlan, groups: Mapping[str, Domain], start: int, n_rows: int
-) -> list[pa.Array]:
+def _labels(statistic: StatisticPlan, start: int, n_rows: int) -> list[pa.Array]:
     """Return the group columns, and the column of components or of draws, of some consecutive rows."""
     cells, positions_in_cell = np.divmod(np.arange(start, start + n_rows), statistic.n_values)
-    inner = _n_cells(groups)
+    inner = statistic.n_cells
     columns = []
-    for domain in groups.values():
+    for domain in statistic.groups.values():
         inner //= len(domain)
         positions = cells // inner % len(domain)
         if domain.kind is DomainKind.RANGE:

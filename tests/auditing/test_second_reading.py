@@ -34,7 +34,7 @@ def test_both_readings_count_the_same_records(tmp_path: Path, name: str) -> None
             data = DataSet(parts=(WrittenPart(writer="spark", rows=tuple(rows)),))
             found = runner.totals(data)[statistic].sum(axis=1)
             stored = stored_rows(data.parts[0], runner.schema)
-            expected = allowed(spec, stored, runner.window)
+            expected = allowed(spec, spec.groups, stored, runner.window)
             assert expected.clean
             assert {cell: int(n) for cell, n in enumerate(found) if n} == expected.cells
             known += expected.whole
@@ -47,5 +47,5 @@ def test_rows_of_one_unit_are_cut_in_the_second_reading(tmp_path: Path) -> None:
     with running(spec, tmp_path) as (runner, maker):
         row = {**maker.good_row(0), "who": 7}
         stored = [row] * 5 + [{**row, "who": None}] * 2 + [{**row, "who": 1.7345e18}]
-        expected = allowed(spec, stored, runner.window)
+        expected = allowed(spec, spec.groups, stored, runner.window)
     assert (expected.whole, expected.clean) == (5, False)

@@ -140,9 +140,7 @@ def test_a_consistent_forgery_is_read_without_a_pinned_key_and_refused_with_one(
     if what == "values":
         statistic = plan.statistics[0]
         values = some_values(plan, seed=2)[statistic.name]
-        release.joinpath(f"{statistic.name}.parquet").write_bytes(
-            encode_statistic(statistic, plan.groups, values)
-        )
+        release.joinpath(f"{statistic.name}.parquet").write_bytes(encode_statistic(statistic, values))
     forge(release, changes[what])
     assert not is_refused(release, None)
     assert is_refused(release, [signer.public_key.raw.hex()])

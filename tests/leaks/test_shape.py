@@ -64,7 +64,7 @@ def test_files_of_all_values_differ_in_their_numbers_only(value_type: str) -> No
     plan = make_plan(groups={"origin": ["EWR", "Zürich"], "month": {"range": ["1", "12"]}})
     statistic: StatisticPlan = replace(plan.statistics[0], value_type=value_type)
     vectors = value_vectors(value_type, plan.n_cells * len(statistic.components))
-    files = {encode_statistic(statistic, plan.groups, array(plan, vector)) for vector in vectors}
+    files = {encode_statistic(statistic, array(plan, vector)) for vector in vectors}
     assert len(files) > N_VECTORS - 3
     assert len({len(data) for data in files}) == 1
     assert len({blanked(data, value_type) for data in files}) == 1
@@ -88,7 +88,7 @@ def test_files_of_all_samples_differ_in_their_indices_only() -> None:
     shape = (plan.n_cells, 3)
     vectors = [np.full(shape, index) for index in (0, 1, 127, 128, 4096)]
     vectors += [rng.integers(0, rng.integers(1, 4098), shape) for _ in range(N_VECTORS)]
-    files = {encode_statistic(statistic, plan.groups, vector) for vector in vectors}
+    files = {encode_statistic(statistic, vector) for vector in vectors}
     assert len(files) > N_VECTORS - 3
     assert len({len(data) for data in files}) == 1
 
@@ -107,7 +107,7 @@ def test_files_hold_no_statistics_no_dictionary_and_no_metadata() -> None:
     plan = make_plan(statistics={**mapping("")["statistics"], "drawn": drawn("cancelled")})
     for statistic in plan.statistics:
         values = np.zeros((plan.n_cells, statistic.n_values), dtype=object)
-        footer = pq.ParquetFile(io.BytesIO(encode_statistic(statistic, plan.groups, values))).metadata
+        footer = pq.ParquetFile(io.BytesIO(encode_statistic(statistic, values))).metadata
         assert footer.metadata is None
         assert footer.num_row_groups == 1
         assert footer.created_by.startswith("parquet-cpp-arrow version")

@@ -88,6 +88,7 @@ def documents() -> dict[str, dict[str, Any]]:
         "m": {"from": "2012-12", "to": "2013-01", "every": "month"},
     }
     entries = {name: entry_of(name, dict(FAMILIES[name].example.entry)) for name in COMPUTED_AGAIN}
+    entries["bernoulli"]["groups"] = {"r": {"range": [1, 2]}, "g": ["b", "c"]}
     unit = {"column": "who", "max_rows": 3}
     minimal = {
         name: counting_nulls(entry, str(entry.get("minimum", "0")))
@@ -180,7 +181,7 @@ def test_damaged_data_files_are_refused_where_python_refuses_them(tmp_path: Path
             (other / "manifest.json").write_bytes(sealed(copied))
             asked.append({"directory": str(other)})
             try:
-                decode_statistic(bytes(damaged), statistic, plan.groups)
+                decode_statistic(bytes(damaged), statistic)
             except ReleaseCorruptError:
                 refused.append("file")
             else:

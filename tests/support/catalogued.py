@@ -40,7 +40,7 @@ def realistic(plan: Plan, seed: int) -> dict[str, Any]:
     return {
         statistic.name: (
             (statistic.partition_total or 1)
-            * rng.integers(200, 900, (plan.n_cells, len(statistic.components)))
+            * rng.integers(200, 900, (statistic.n_cells, len(statistic.components)))
         ).astype(object)
         for statistic in plan.statistics
     }

@@ -83,7 +83,7 @@ def steps(
             charge.window,
             charge.release_id,
             statistic.name,
-            encode_statistic(statistic, plan.groups, values[statistic.name]),
+            encode_statistic(statistic, values[statistic.name]),
             rows=values[statistic.name].size,
         )
         for statistic in plan.statistics

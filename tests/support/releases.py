@@ -48,7 +48,7 @@ def some_values(plan: Plan, seed: int = 1, *, reach: int = 2**40) -> Values:
     """Return values for every component of every cell, some of them negative."""
     rng = np.random.default_rng(seed)
     return {
-        statistic.name: rng.integers(-1000, reach, (plan.n_cells, statistic.n_values)).astype(object)
+        statistic.name: rng.integers(-1000, reach, (statistic.n_cells, statistic.n_values)).astype(object)
         for statistic in plan.statistics
     }
 
@@ -61,7 +61,7 @@ def data_files(plan: Plan, values: Values, store: ReleaseStore, window: str = "a
             window,
             RELEASE_ID,
             statistic.name,
-            encode_statistic(statistic, plan.groups, values[statistic.name]),
+            encode_statistic(statistic, values[statistic.name]),
             rows=values[statistic.name].size,
         )
         for statistic in plan.statistics
@@ -70,14 +70,13 @@ def data_files(plan: Plan, values: Values, store: ReleaseStore, window: str = "a
 
 def smallest_files(plan: Plan) -> list[DataFile]:
     """Return entries of files that are not there, of sizes that they could have."""
-    sizes = Sizes.of(plan.groups)
     return [
         DataFile(
             statistic=statistic.name,
             path=f"{statistic.name}.parquet",
-            size=sizes.of_file(statistic)[0],
+            size=Sizes.of(statistic.groups).of_file(statistic)[0],
             sha256=HASH,
-            rows=plan.n_cells * statistic.n_values,
+            rows=statistic.n_cells * statistic.n_values,
         )
         for statistic in plan.statistics
     ]

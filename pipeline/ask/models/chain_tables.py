@@ -339,7 +339,7 @@ def _check_columns(
     known = ", ".join(statistic.groups) or "none"
     for column in (*chains, *times):
         if column not in statistic.groups:
-            message = f"the release has no group {column!r}: its groups are {known}"
+            message = f"the statistic has no group {column!r}: its groups are {known}"
             raise UsageError(message)
     both = [column for column in chains if column in times]
     if both:

@@ -23,7 +23,6 @@ from suffice.pipeline.families.naive_bayes import estimated_tables
 from suffice.pipeline.math.parameters.contrasts import require_share, share_between
 from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
 from suffice.pipeline.terms.declaration import domain_lookup
-from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 
 if TYPE_CHECKING:
@@ -209,8 +208,8 @@ def row_cells(release: Release, posterior: Posterior) -> RowCells:
     groups = posterior.groups
     if not groups:
         return RowCells(keys={}, shared={}, numbers=np.zeros(1, np.int64))
-    declared = release.manifest["plan"]["groups"]
-    keys = {name: parse_domain(declared[name], directory=None, column=name) for name in groups}
+    declared = release.plan_of(posterior.statistic).groups
+    keys = {name: declared[name] for name in groups}
     places = {}
     for name, domain in keys.items():
         place = {str(key): number for number, key in enumerate(domain)}

@@ -386,7 +386,7 @@ def _generative_model(
         raise UsageError(message)
     private = statistic.design is not Design.MINIMAL
     entry = canonical(spec.statistics[statistic.name])
-    summed = plan.n_cells if FAMILIES[statistic.family].of_release else 1
+    summed = statistic.n_cells if FAMILIES[statistic.family].of_release else 1
     cell = simulated_release.unseen_cell(statistic, n, spec.max_total_rows, summed)
     if statistic.within_unit is not None:
         message = (

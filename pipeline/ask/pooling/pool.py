@@ -51,7 +51,7 @@ from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_compo
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived
 from suffice.pipeline.terms.declaration.derived_conditions import condition_inputs, condition_of_plan
-from suffice.pipeline.terms.declaration.domains import Every, next_period, period_start
+from suffice.pipeline.terms.declaration.domains import Domain, Every, next_period, period_start
 from suffice.pipeline.terms.declaration.scalars import as_written
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Rows
 
-_OF_NOISE_ALONE = frozenset({"share", "moment_weight", "count_clipped"})
-"""Keys of a statistic's entry on which its exact sums do not depend."""
+_OF_NOISE_ALONE = frozenset({"share", "moment_weight", "count_clipped", "groups"})
+"""Keys of a statistic's entry on which the exact sums of a cell do not depend."""
 
 
 class Relation(StrEnum):
@@ -104,7 +104,7 @@ def relation_of(first: Release, second: Release, statistic: str) -> tuple[Relati
     for reason, same in (
         ("an amendment read rows that came late", not first.amendment and not second.amendment),
         ("their units differ", _unit(first) == _unit(second)),
-        ("their groups differ", first.manifest["groups"] == second.manifest["groups"]),
+        ("their groups differ", _groups(first, statistic) == _groups(second, statistic)),
         ("their entries in the spec differ", entry(first, statistic) == entry(second, statistic)),
         ("every release chooses anew which rows of a unit enter", _unit(first) == "row"),
     ):
@@ -183,7 +183,8 @@ def entry(release: Release, statistic: str) -> dict[str, Any]:
     """
     stated, plan = release.entry(statistic), release.manifest["plan"]
     condition = {"where": plan["where"]} if "where" in plan else {}
-    columns = [*plan["groups"], *release.statistic(statistic).plan.columns]
+    of = release.statistic(statistic).plan
+    columns = [*of.groups, *of.columns]
     columns += _condition_columns(condition.get("where"), stated.get("where"))
     derived = _derived(release, columns)
     return {
@@ -191,6 +192,11 @@ def entry(release: Release, statistic: str) -> dict[str, Any]:
         **({"of rows where": condition["where"]} if condition else {}),
         **({"derived": derived} if derived else {}),
     }
+
+
+def _groups(release: Release, statistic: str) -> list[tuple[str, Domain]]:
+    """Return a statistic's groups, in order."""
+    return [*release.statistic(statistic).plan.groups.items()]
 
 
 def _condition_columns(*conditions: object) -> list[str]:

@@ -134,8 +134,8 @@ class Release(Mapping[str, Statistic]):
 
     @property
     def group_columns(self) -> tuple[str, ...]:
-        """The columns whose keys name a cell; empty where there is one cell."""
-        return tuple(self.manifest["plan"].get("groups") or ())
+        """The columns whose keys name a cell of any statistic; empty where each has one cell."""
+        return tuple(dict.fromkeys(column for name in self for column in self.plan_of(name).groups))
 
     def __repr__(self) -> str:
         held = counted(len(self), "statistic")
@@ -354,7 +354,7 @@ class Release(Mapping[str, Statistic]):
         return Table(
             rows,
             title=self.titled(statistic),
-            in_words=partial(self.about.rows, statistic, columns=self.group_columns),
+            in_words=partial(self.about.rows, statistic, columns=self.plan_of(statistic).groups),
             digits=partial(self.about.digits, statistic),
         )
 

@@ -90,7 +90,7 @@ class Statistic:
         return len(self.release.cells(self.name))
 
     def __repr__(self) -> str:
-        of = f" by {', '.join(self.release.group_columns)}" if self.release.group_columns else ""
+        of = f" by {', '.join(self.plan.groups)}" if self.plan.groups else ""
         return (
             f"<Statistic {self.name} of {self.release.label}: {self.family}, "
             f"{counted(len(self), 'cell')}{of}>"

@@ -397,7 +397,7 @@ def _checked_formats(formats: Sequence[str], kind: str, terms: object, draws: in
 
 def _in_order(release: Release, statistic: str, over: Sequence[str]) -> tuple[str, ...]:
     """Return columns that are rolled up in the release's order, which changes nothing; others stay behind."""
-    columns = list(release.cells(statistic).slice(0, 1).groups) if over else []
+    columns = list(release.plan_of(statistic).groups) if over else []
     return tuple(sorted(over, key=lambda name: columns.index(name) if name in columns else len(columns)))
 
 

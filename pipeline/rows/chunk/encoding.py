@@ -8,6 +8,7 @@ value of any type is ever an error. Everything that depends on a single row alon
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from suffice.pipeline.terms.declaration import domain_lookup
 from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -169,23 +170,43 @@ LARGEST_REST = 2047
 
 
 class CellReader:
-    """The cell of every row, -1 where it belongs to none; lives for one task.
+    """The cell of every row under each of several groups, -1 where it belongs to none; lives for one task.
 
     Parameters
     ----------
-    keys : iterable of (str, Domain)
+    entering : sequence of (str, Domain)
+        Columns without a key of which a row belongs to no cell at all.
+    all_groups : sequence of mapping of str to Domain
         The columns that choose a cell, in declared order; the cells are the product of their keys.
     """
 
-    def __init__(self, keys: Iterable[tuple[str, Domain]]) -> None:
-        self._keys = [(column, len(domain), Encoder(domain)) for column, domain in keys]
+    def __init__(
+        self, entering: Sequence[tuple[str, Domain]], all_groups: Sequence[Mapping[str, Domain]]
+    ) -> None:
+        groups = [tuple(of.items()) for of in all_groups]
+        places = {key: place for place, key in enumerate(dict.fromkeys(chain(entering, *groups)))}
+        self._encoders = [(column, len(domain), Encoder(domain)) for column, domain in places]
+        self._n_entering = len(entering)
+        self._groups = [[places[key] for key in keys] for keys in groups]
 
-    def read(self, batch: pa.RecordBatch) -> domain_lookup.Codes:
-        """Return the cells of a batch, shape (n_rows,), int32."""
-        cells = np.zeros(batch.num_rows, np.int32)
-        for column, size, encoder in self._keys:
-            kernels.combine_codes(cells, encoder.codes(batch.column(column)), size)
-        return cells
+    def read(self, batch: pa.RecordBatch) -> list[domain_lookup.Codes]:
+        """Return the cells of a batch, each shape (n_rows,), int32, in the order of the groups."""
+        codes = [(encoder.codes(batch.column(column)), size) for column, size, encoder in self._encoders]
+        entering = np.zeros(batch.num_rows, np.int32)
+        for of_key, size in codes[: self._n_entering]:
+            kernels.combine_codes(entering, of_key, size)
+        # proof: groups
+        all_cells = [entering.copy() for _ in self._groups]
+        for cells, places in zip(all_cells, self._groups, strict=True):
+            for place in places:
+                kernels.combine_codes(cells, *codes[place])
+        return all_cells
+
+
+def in_any(all_cells: Sequence[domain_lookup.Codes]) -> NDArray[np.bool_]:
+    """Tell which rows belong to a cell of any groups."""
+    is_in: NDArray[np.bool_] = np.logical_or.reduce([cells >= 0 for cells in all_cells])
+    return is_in
 
 
 class CodeReader:

@@ -7,7 +7,6 @@ The totals of a release are one object, opened once, by the mechanism alone.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +14,10 @@ import numpy as np
 from suffice.pipeline.rows.sources.contract import exact_data, name_alone, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.measure import Measure
 
 
@@ -119,22 +117,17 @@ def sums_nbytes(sums: Sums) -> int:
     return sum(table.low.nbytes + (0 if table.high is None else table.high.nbytes) for table in sums.values())
 
 
-def cell_count(domains: Iterable[Domain]) -> int:
-    """Return the number of cells: the product of the domains' sizes."""
-    return math.prod(len(domain) for domain in domains)
-
-
-def zeros(measures: Mapping[str, Measure], n_cells: int) -> Sums:
+def zeros(measures: Mapping[str, Measure], n_cells: Mapping[str, int]) -> Sums:
     """Return the sums of no rows.
 
     Parameters
     ----------
     measures : mapping of str to Measure
         What is summed, by statistic.
-    n_cells : int
-        Number of cells.
+    n_cells : mapping of str to int
+        How many cells each has.
     """
-    return {name: zero_table(measure, n_cells) for name, measure in measures.items()}
+    return {name: zero_table(measure, n_cells[name]) for name, measure in measures.items()}
 
 
 def zero_table(measure: Measure, n_cells: int) -> Table:

@@ -20,11 +20,10 @@ from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk import accumulators
 from suffice.pipeline.rows.chunk.derived_columns import with_derived
 from suffice.pipeline.rows.chunk.encoding import CellReader, column_reader
-from suffice.pipeline.rows.chunk.exact_sums import cell_count
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, physical
-from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
+from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, cell_count
 from suffice.pipeline.terms.declaration.fields import UnitNulls
 from suffice.pipeline.terms.declaration.time_zones import zone_offsets
 from suffice.pipeline.terms.statistics.measure import (
@@ -98,6 +97,26 @@ BLOCK_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Cells that statistics share: those with the same groups.
+
+    Parameters
+    ----------
+    groups : dict of str to Domain
+        The columns that choose one, in declared order; the cells are the product of their keys.
+    statistics : tuple of str
+        Their names.
+    """
+
+    groups: dict[str, Domain]
+    statistics: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Return how many cells there are."""
+        return cell_count(self.groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkJob:
     """What every task computes; made from the public spec alone.
 
@@ -105,8 +124,8 @@ class ChunkJob:
     ----------
     measures : dict of str to Measure
         What is summed, by statistic.
-    groups : dict of str to Domain
-        The group columns, in declared order; the cells are the product of their keys.
+    groups : dict of str to dict of str to Domain
+        By statistic, its group columns, in declared order; its cells are the product of their keys.
     window : (str, Domain) or None
         The window's column, and a domain whose one key is the window: other rows enter nothing.
     unit : ColumnUnit or None
@@ -126,7 +145,7 @@ class ChunkJob:
     """
 
     measures: dict[str, Measure]
-    groups: dict[str, Domain]
+    groups: dict[str, dict[str, Domain]]
     window: tuple[str, Domain] | None = None
     unit: ColumnUnit | None = None
     is_clustered: bool = False
@@ -137,9 +156,17 @@ class ChunkJob:
     zones: dict[str, ZoneOffsets] = field(default_factory=dict)
 
     @property
-    def n_cells(self) -> int:
-        """Number of cells."""
-        return cell_count(self.groups.values())
+    def n_cells(self) -> dict[str, int]:
+        """Number of cells, by statistic."""
+        return {name: cell_count(groups) for name, groups in self.groups.items()}
+
+    @property
+    def cells(self) -> tuple[Cells, ...]:
+        """All cells: those of each groups, with the statistics that have them."""
+        statistics: dict[tuple[tuple[str, Domain], ...], list[str]] = {}
+        for name in self.measures:
+            statistics.setdefault(tuple(self.groups[name].items()), []).append(name)
+        return tuple(Cells(groups=dict(keys), statistics=tuple(of)) for keys, of in statistics.items())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,7 +176,8 @@ class ChunkJob:
         unit = (self.unit.column,) if self.unit else ()
         conditions = [of.column for of in self.conditions.values()]
         where = (self.where,) if self.where else ()
-        names = (*window, *where, *self.groups, *unit, *self.orders, *statistics, *conditions)
+        keys = (column for cells in self.cells for column in cells.groups)
+        names = (*window, *where, *keys, *unit, *self.orders, *statistics, *conditions)
         return tuple(dict.fromkeys(names))
 
     @property
@@ -163,11 +191,21 @@ class ChunkJob:
         return self.unit is not None and self.unit.nulls is UnitNulls.OWN_UNIT
 
     @property
-    def cell_columns(self) -> tuple[tuple[str, Domain], ...]:
-        """The columns that choose a row's cell, with their keys; of a window and a condition it is one."""
+    def entering(self) -> tuple[tuple[str, Domain], ...]:
+        """The columns without whose one key a row enters nothing: of the window, and of a condition."""
         # proof: conditions
         where = [(self.where, _TRUE)] if self.where else []
-        return (*([self.window] if self.window else []), *where, *self.groups.items())
+        return (*([self.window] if self.window else []), *where)
+
+    def cell_reader(self) -> CellReader:
+        """Return the reader of the cells that :attr:`cells` lists."""
+        return CellReader(self.entering, [cells.groups for cells in self.cells])
+
+    @property
+    def cell_columns(self) -> tuple[str, ...]:
+        """The columns that choose a row's cells, each once."""
+        keys = (column for cells in self.cells for column in cells.groups)
+        return tuple(dict.fromkeys([*(column for column, _ in self.entering), *keys]))
 
 
 def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
@@ -189,7 +227,7 @@ def chunk_job(spec: Spec, window: str = ALL) -> ChunkJob:
         selected = (spec.window.column, period)
     job = ChunkJob(
         measures=measures(spec),
-        groups=dict(spec.groups),
+        groups=spec.all_groups,
         window=selected,
         unit=spec.privacy.column_unit,
         is_clustered=spec.is_clustered,
@@ -232,16 +270,16 @@ def chunk(partition: Split, job: ChunkJob) -> Sums:
 
 def sum_batches(batches: Iterable[pa.RecordBatch], job: ChunkJob) -> Sums:
     """Sum batches of rows, each with at least the columns that the job reads, of types that serve them."""
-    cell_reader = CellReader(job.cell_columns)
+    all_cells, cell_reader = job.cells, job.cell_reader()
     readers = {name: [column_reader(of) for of in measure.reads] for name, measure in job.measures.items()}
     conditions = {name: column_reader(of) for name, of in job.conditions.items()}
-    adding_up = {name: accumulator(measure, job.n_cells) for name, measure in job.measures.items()}
+    adding_up = {name: accumulator(measure, job.n_cells[name]) for name, measure in job.measures.items()}
     for batch in with_derived(batches, job):
-        cells = cell_reader.read(batch)
-        for name, adding in adding_up.items():
-            condition = conditions.get(name)
-            entering = cells if condition is None else where_true(cells, condition.read(batch))
-            adding.add(entering, [reader.read(batch) for reader in readers[name]])
+        for of, cells in zip(all_cells, cell_reader.read(batch), strict=True):
+            for name in of.statistics:
+                condition = conditions.get(name)
+                entering = cells if condition is None else where_true(cells, condition.read(batch))
+                adding_up[name].add(entering, [reader.read(batch) for reader in readers[name]])
     return {name: adding.table() for name, adding in adding_up.items()}
 
 

@@ -239,8 +239,9 @@ def _true(flags: pa.Array) -> int:
 
 def _uses(spec: Spec) -> Iterator[tuple[str, str, Fits]]:
     """Give columns with domains and bounds: what each is for, and what tells the values that fit."""
-    for column, domain in spec.groups.items():
-        yield column, "a key of groups", _listed(domain)
+    for column, domains in spec.key_columns.items():
+        for domain in domains:
+            yield column, "a key of groups", _listed(domain)
     for name, measure in measures(spec).items():
         statistic = spec.statistics[name]
         family = FAMILIES[statistic.family]

@@ -17,7 +17,7 @@ from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.records import RecordLayout, by_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -45,11 +45,13 @@ class UnitSums:
         self._job = job
         self._key = key
         self._layout = RecordLayout.of(job)
-        self._accumulators = {name: accumulator(of, job.n_cells) for name, of in job.measures.items()}
+        self._accumulators = {name: accumulator(of, job.n_cells[name]) for name, of in job.measures.items()}
+        self._cells = job.cells
 
     def add(self, records: Records) -> None:
         """Add rows each of which is a unit of its own."""
-        self._add_rows(records, self._accumulators)
+        for place, of in enumerate(self._cells):
+            self._add_rows(records, place, of.statistics)
 
     def add_units(self, pieces: Sequence[Records]) -> None:
         """Bound units all of whose rows are here, and add what they keep."""
@@ -57,28 +59,38 @@ class UnitSums:
             message = "a job without a column unit bounds nothing"
             raise ValueError(message)
         max_rows = self._job.unit.max_rows
-        whole = {name: of for name, of in self._accumulators.items() if isinstance(of, UnitAccumulator)}
-        by_row = {name: of for name, of in self._accumulators.items() if name not in whole}
         for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
-            self._add_sequences(records)
-            if whole:
-                rows = unit_rows(records, self._layout.cells(records), max_rows, self._key)
-                for name, adding in whole.items():
-                    columns = self._columns(records, name)
-                    condition = self._condition(records, name)
-                    if condition is None:
-                        adding.add_units(rows, columns)
-                        continue
-                    # proof: conditions
-                    chosen = np.flatnonzero(condition == 0)
-                    adding.add_units(rows.chosen(chosen), [column[chosen] for column in columns])
-                self._add_rows(records[rows.kept], by_row)
-            else:
-                self._add_rows(first_rows(records, max_rows, self._key), by_row)
+            for place, of in enumerate(self._cells):
+                # proof: groups
+                is_in = self._layout.cells_of(records, place) >= 0
+                self._add_bounded(records if is_in.all() else records[is_in], place, of.statistics, max_rows)
 
-    def _add_rows(self, records: Records, accumulators: Mapping[str, Accumulator]) -> None:
-        cells = self._layout.cells(records)
-        for name, adding in accumulators.items():
+    def _add_bounded(self, records: Records, place: int, names: Sequence[str], max_rows: int) -> None:
+        """Bound units all of whose rows in these cells are here, and add what they keep."""
+        self._add_sequences(records, place, names)
+        whole = {name: of for name, of in self._of(names) if isinstance(of, UnitAccumulator)}
+        by_row = [name for name in names if name not in whole]
+        if not whole:
+            self._add_rows(first_rows(records, max_rows, self._key), place, by_row)
+            return
+        rows = unit_rows(records, self._layout.cells_of(records, place), max_rows, self._key)
+        for name, adding in whole.items():
+            columns = self._columns(records, name)
+            condition = self._condition(records, name)
+            if condition is None:
+                adding.add_units(rows, columns)
+                continue
+            # proof: conditions
+            chosen = np.flatnonzero(condition == 0)
+            adding.add_units(rows.chosen(chosen), [column[chosen] for column in columns])
+        self._add_rows(records[rows.kept], place, by_row)
+
+    def _of(self, names: Sequence[str]) -> list[tuple[str, Accumulator]]:
+        return [(name, self._accumulators[name]) for name in names]
+
+    def _add_rows(self, records: Records, place: int, names: Sequence[str]) -> None:
+        cells = self._layout.cells_of(records, place)
+        for name, adding in self._of(names):
             condition = self._condition(records, name)
             entering = cells if condition is None else where_true(cells, condition)
             adding.add(entering, self._columns(records, name))
@@ -92,15 +104,13 @@ class UnitSums:
         """Return what a statistic reads of the records, in new arrays."""
         return [self._layout.column(records, of) for of in self._job.measures[name].reads]
 
-    def _add_sequences(self, records: Records) -> None:
+    def _add_sequences(self, records: Records, place: int, names: Sequence[str]) -> None:
         """Add all rows of some units to the statistics that go along them, and bound them by themselves."""
-        following = {
-            name: each for name, each in self._accumulators.items() if isinstance(each, TransitionAccumulator)
-        }
+        following = {name: of for name, of in self._of(names) if isinstance(of, TransitionAccumulator)}
         if not following:
             return
         units, _ = number_units(records, self._key)
-        cells = self._layout.cells(records)
+        cells = self._layout.cells_of(records, place)
         for name, adding in following.items():
             order = self._layout.order(records, adding.measure.order)
             codes, condition = self._layout.column(records, adding.measure.of), self._condition(records, name)

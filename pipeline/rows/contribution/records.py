@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 from numba import types
 
-from suffice.pipeline.rows.chunk.encoding import LARGEST_REST, CellReader, OrderReader, Places, column_reader
+from suffice.pipeline.rows.chunk.encoding import LARGEST_REST, OrderReader, Places, column_reader
 from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.rows.chunk.kernels import NOTHING
 from suffice.pipeline.rows.contribution import siphash
@@ -104,7 +104,6 @@ class UnitKey:
 
 _UNIT_WORDS = 2
 _WORD_BITS = 64
-_CELL = "cell"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,22 +137,22 @@ class RecordLayout:
         What statistics read, each once.
     orders : dict of str to (int, Field)
         The words of places' floors, and the fields of their rests, of columns that order a unit's rows.
-    cell : Field
-        The cell.
+    cells : tuple of Field
+        The cell under each groups of the job.
     n_words : int
         Words of a record.
     """
 
     columns: dict[ReadColumn, Field]
     orders: dict[str, tuple[int, Field]]
-    cell: Field
+    cells: tuple[Field, ...]
     n_words: int
 
     @classmethod
     def of(cls, job: ChunkJob) -> RecordLayout:
         """Return the layout of a job's records: unit, orders, then the others, the widest first."""
         numbers: dict[ReadColumn | str, tuple[int, int, int]] = {
-            _CELL: (0, job.n_cells - 1, -1),
+            **{_cell(number): (0, len(cells) - 1, -1) for number, cells in enumerate(job.cells)},
             **{_rest(column): (0, LARGEST_REST, 0) for column in job.orders},
         }
         reads = (of for measure in job.measures.values() for of in measure.reads)
@@ -178,7 +177,8 @@ class RecordLayout:
             column: (_UNIT_WORDS + position, fields[_rest(column)])
             for position, column in enumerate(job.orders)
         }
-        return cls(columns=columns, orders=orders, cell=fields[_CELL], n_words=word + 1)
+        cells = tuple(fields[_cell(number)] for number in range(len(job.cells)))
+        return cls(columns=columns, orders=orders, cells=cells, n_words=word + 1)
 
     @property
     def n_bytes(self) -> int:
@@ -189,14 +189,19 @@ class RecordLayout:
         """Return what a statistic reads of a column, in a new array, shape (n_rows,), int32."""
         return _unpacked(records, self.columns[of])
 
-    def cells(self, records: Records) -> Codes:
-        """Return the records' cells, shape (n_rows,), int32."""
-        return _unpacked(records, self.cell)
+    def cells_of(self, records: Records, number: int) -> Codes:
+        """Return the records' cells under one groups of the job, shape (n_rows,), int32."""
+        return _unpacked(records, self.cells[number])
 
     def order(self, records: Records, column: str) -> Places:
         """Return the records' places in the order of a column."""
         word, rest = self.orders[column]
         return Places(floors=records[:, word].view(np.int64), rests=_unpacked(records, rest))
+
+
+def _cell(number: int) -> str:
+    """Name the field of a cell."""
+    return f"cell {number}"
 
 
 def _rest(column: str) -> str:
@@ -226,16 +231,17 @@ class RecordReader:
             message = "a job without a column unit has no records"
             raise ValueError(message)
         self._layout = RecordLayout.of(job)
-        self._cells = CellReader(job.cell_columns)
+        self._cells = job.cell_reader()
         self._units = UnitReader(job.unit.column, key.texts)
         self._columns = [(column_reader(of), field) for of, field in self._layout.columns.items()]
         self._orders = [(OrderReader(column), *place) for column, place in self._layout.orders.items()]
 
     def rows(self, batch: pa.RecordBatch) -> Rows:
-        """Return which rows of a batch belong to a cell, and their units."""
+        """Return which rows of a batch belong to a cell, of which groups, and their units."""
         units, kinds = self._units.read(batch)
         # proof: bounded-contributions (a row of nobody knows whom enters nothing)
-        cells = np.where(kinds == IS_ROUNDED, np.int32(-1), self._cells.read(batch))
+        is_rounded = kinds == IS_ROUNDED
+        cells = [np.where(is_rounded, np.int32(-1), of) for of in self._cells.read(batch)]
         return Rows(batch=batch, cells=cells, units=units, is_null=kinds == IS_NULL)
 
     def records(self, rows: Rows, chosen: NDArray[np.int32]) -> Records:
@@ -248,8 +254,8 @@ class RecordReader:
             places = order.read(rows.batch)
             records[:, word] = places.floors.view(np.uint64)[chosen]
             pack(places.rests, chosen, rest.word, rest.shift, rest.lowest, records)
-        cell = self._layout.cell
-        pack(rows.cells, chosen, cell.word, cell.shift, cell.lowest, records)
+        for cells, place in zip(rows.cells, self._layout.cells, strict=True):
+            pack(cells, chosen, place.word, place.shift, place.lowest, records)
         for column, place in self._columns:
             pack(column.read(rows.batch), chosen, place.word, place.shift, place.lowest, records)
         return records
@@ -263,8 +269,8 @@ class Rows:
     ----------
     batch : pyarrow.RecordBatch
         The rows.
-    cells : ndarray of int32, shape (n_rows,)
-        -1 where a row belongs to none, or its unit may have been rounded.
+    cells : list of ndarray of int32, shape (n_rows,)
+        Under each groups of the job; -1 where a row belongs to none, or its unit may have been rounded.
     units : ndarray of uint64, shape (n_rows, 2)
         See `unit_ids`.
     is_null : ndarray of bool, shape (n_rows,)
@@ -272,7 +278,7 @@ class Rows:
     """
 
     batch: pa.RecordBatch
-    cells: Codes
+    cells: list[Codes]
     units: Records
     is_null: NDArray[np.bool_]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.rows.chunk.exact_sums import cell_count, wipe
+from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.sources.contract import name_alone, refuse
@@ -85,12 +85,11 @@ class HeldNoise:
             )
             for statistic in plan.statistics
         }
-        n_cells = cell_count(plan.groups.values())
         noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
-        if 8 * n_cells * sum(statistic.n_values for statistic in noisy) <= most_held:
+        if 8 * sum(statistic.n_cells * statistic.n_values for statistic in noisy) <= most_held:
             # proof: drawn-before
             for statistic in noisy:
-                self._held[statistic.name] = deque(self._blocks(statistic, n_cells))
+                self._held[statistic.name] = deque(self._blocks(statistic, statistic.n_cells))
 
     __repr__ = name_alone
     __reduce_ex__ = refuse

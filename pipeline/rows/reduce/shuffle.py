@@ -20,7 +20,7 @@ import numpy as np
 from suffice.pipeline.cluster.connection import Watched
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.derived_columns import with_derived
-from suffice.pipeline.rows.chunk.encoding import CellReader
+from suffice.pipeline.rows.chunk.encoding import in_any
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Sums, combine, wipe_sums
 from suffice.pipeline.rows.chunk.partition import BLOCK_ROWS
 from suffice.pipeline.rows.contribution import siphash
@@ -90,13 +90,13 @@ def units_seen(partition: Split, job: ChunkJob, key: UnitKey, n_bits: int) -> Se
     if job.unit is None:
         message = "a job without a column unit sees none"
         raise ValueError(message)
-    columns = tuple(dict.fromkeys([*(column for column, _ in job.cell_columns), job.unit.column]))
-    cell_reader, unit_reader = CellReader(job.cell_columns), UnitReader(job.unit.column, key.texts)
+    columns = tuple(dict.fromkeys([*job.cell_columns, job.unit.column]))
+    cell_reader, unit_reader = job.cell_reader(), UnitReader(job.unit.column, key.texts)
     seen = np.zeros(n_bits, np.bool_)
     rows = sources.read(partition, physical(columns, job.derived), BLOCK_ROWS)
     for batch in with_derived(rows, job, columns):
         units, kinds = unit_reader.read(batch)
-        enters = (cell_reader.read(batch) >= 0) & (kinds == IS_UNIT)
+        enters = in_any(cell_reader.read(batch)) & (kinds == IS_UNIT)
         seen[unit_bits(units, key, n_bits)[enters]] = True
     once = np.packbits(seen)
     return Seen(once=once, twice=np.zeros_like(once))
@@ -352,7 +352,7 @@ def divide_rows(partition: Split, shared: Round) -> Divided:
     whole: list[Records] = []
     for batch in with_derived(sources.read(partition, job.columns, BLOCK_ROWS), job):
         rows = reader.rows(batch)
-        in_cell = rows.cells >= 0
+        in_cell = in_any(rows.cells)
         travels = enters = in_cell & ~rows.is_null
         if seen is not None:
             travels = enters & seen.more_than_once(rows.units, key)

@@ -263,7 +263,8 @@ def zero_sums(job: ChunkJob) -> Sums:
 
 def sums_bytes(job: ChunkJob) -> int:
     """Return how many bytes the sums of a job take: one or two limbs a sum."""
-    return 8 * job.n_cells * sum(measure.width * (1 + measure.is_wide) for measure in job.measures.values())
+    n_cells, measures = job.n_cells, job.measures.items()
+    return 8 * sum(n_cells[name] * of.width * (1 + of.is_wide) for name, of in measures)
 
 
 def add_tree(

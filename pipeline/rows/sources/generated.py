@@ -116,8 +116,8 @@ def _stated(spec: Spec, window: str) -> dict[str, list[Any]]:
     values: dict[str, list[Any]] = {}
     if spec.window is not None:
         values[spec.window.column] = _days(window, spec.window.every)
-    for column, domain in spec.groups.items():
-        values.setdefault(column, []).extend(_keys(domain))
+    for column, domains in spec.key_columns.items():
+        values.setdefault(column, []).extend(key for domain in domains for key in _keys(domain))
     for measure in measures(spec).values():
         for of in measure.reads:
             values.setdefault(of.column, []).extend(_read_values(of))

@@ -98,8 +98,10 @@ def needed(spec: Spec, columns: Mapping[str, HiveColumn], window: str = ALL) -> 
     """
     if compile_plan(spec).n_is_public:
         return ()
-    wanted = dict(spec.groups)
-    masks = [_of_domain(columns[name], domain) for name, domain in wanted.items() if name in columns]
+    # proof: groups
+    first, *others = spec.all_groups.values()
+    shared = {name: of for name, of in first.items() if all(groups.get(name) == of for groups in others)}
+    masks = [_of_domain(columns[name], domain) for name, domain in shared.items() if name in columns]
     if spec.window is not None and window != ALL and spec.window.column in columns:
         period = Domain(kind=DomainKind.PERIOD, keys=(window,), every=spec.window.every)
         masks.append(_of_domain(columns[spec.window.column], period))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
 import numpy as np
+
+from suffice.pipeline.terms.declaration.wording import counted
 
 MOST_CELLS = 10**7
 MOST_PERIODS = 10**5
@@ -94,6 +97,35 @@ class Domain(Sequence[str | int]):
         if self.kind is DomainKind.PERIOD:
             return {"from": self.keys[0], "to": self.keys[-1], "every": str(self.every)}
         return list(self.keys)
+
+
+def cell_count(groups: Mapping[str, Domain]) -> int:
+    """Return the number of cells: the product of the groups' sizes."""
+    return math.prod(len(domain) for domain in groups.values())
+
+
+def key_columns(all_groups: Iterable[Mapping[str, Domain]]) -> dict[str, list[Domain]]:
+    """Return the columns of several groups, each with its domains, no two of them equal."""
+    columns: dict[str, list[Domain]] = {}
+    for groups in all_groups:
+        for column, domain in groups.items():
+            domains = columns.setdefault(column, [])
+            domains += [domain] if domain not in domains else []
+    return columns
+
+
+def cells_in_words(all_groups: Mapping[str, Mapping[str, Domain]]) -> str:
+    """Return how many cells statistics have; where they differ, of which and by which columns."""
+    names: dict[tuple[int, tuple[str, ...]], list[str]] = {}
+    for name, groups in all_groups.items():
+        names.setdefault((cell_count(groups), tuple(groups)), []).append(name)
+    if len(names) == 1:
+        ((count, _),) = names
+        return counted(count, "cell")
+    return "; ".join(
+        f"{counted(count, 'cell')}{' by ' + ', '.join(columns) if columns else ''}: {', '.join(of)}"
+        for (count, columns), of in names.items()
+    )
 
 
 def boolean_domain() -> Domain:

@@ -21,8 +21,8 @@ from pydantic import (
 )
 
 from suffice.pipeline.terms.declaration.documents import Form
-from suffice.pipeline.terms.declaration.domain_entries import parse_domain
-from suffice.pipeline.terms.declaration.domains import Domain, Every
+from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
+from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, Every, too_many_cells
 from suffice.pipeline.terms.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
 from suffice.pipeline.terms.declaration.scalars import (
     read_boolean,
@@ -110,6 +110,7 @@ class StatisticSpec(SpecModel):
     within_unit: IfTrue | None = None
     count_clipped: CountClippedField = None
     where: Where = None
+    groups: Groups | None = None
     _max_rows: int | None = PrivateAttr(default=None)
 
     @property
@@ -235,6 +236,32 @@ def _domain(value: object, info: ValidationInfo) -> Domain:
     return parse_domain(value, directory=directory, column=str(info.data.get("column", "")))
 
 
+def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
+    if not isinstance(value, dict):
+        message = "groups map column names to domains"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    directory = (info.context or {}).get("directory", Path())
+    groups: dict[str, Domain] = {}
+    cells = 1
+    for column, domain in value.items():  # counted before they are listed
+        label_name("group", column)
+        try:
+            cells *= domain_size(domain)
+        except ValueError as error:
+            message = f"{column}: {error}"
+            raise ValueError(message) from None
+    if cells > MOST_CELLS:
+        message = f"{too_many_cells(cells)} (coarsen a domain)"
+        raise ValueError(message)
+    for column, domain in value.items():
+        try:
+            groups[column] = parse_domain(domain, directory=directory, column=column)
+        except ValueError as error:
+            message = f"{column}: {error}"
+            raise ValueError(message) from None
+    return groups
+
+
 def _below_2_53(value: int) -> int:
     if abs(value) >= 2**53:
         message = "must be below 2^53"
@@ -325,6 +352,8 @@ RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf)
 EveryField = Annotated[Every, PlainValidator(read_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]
+Groups = Annotated[dict[str, Domain], PlainValidator(_groups)]
+"""Columns that choose a cell, and their keys."""
 
 
 class UnitType(StrEnum):

@@ -54,7 +54,7 @@ def wanted_keys(where: Mapping[str, object], groups: Mapping[str, Iterable[str |
     for column, key in where.items():
         if column not in groups:
             known = ", ".join(groups) or "none"
-            message = f"the release has no group {column!r}: its groups are {known}"
+            message = f"the statistic has no group {column!r}: its groups are {known}"
             raise UsageError(message)
         if isinstance(key, Iterable) and not isinstance(key, str):
             example = {column: str(next(iter(groups[column])))}

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import decimal
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
 from suffice.pipeline.terms.declaration.documents import (
+    Count,
     Exact,
     Family,
     Positive,
@@ -27,12 +28,14 @@ from suffice.pipeline.terms.declaration.documents import (
     document,
     printed,
 )
+from suffice.pipeline.terms.declaration.domains import cell_count
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.sensitivity import Constants, CountedClipping, Design, Quantity
     from suffice.typing import Floats
@@ -63,6 +66,10 @@ class StatisticPlan:
         As in the spec.
     columns : tuple of str
         The columns that the statistic reads.
+    groups : dict of str to Domain
+        The public group keys, in declared order; the cells are their product.
+    states_groups : bool
+        Whether the statistic states them, and not its spec.
     design : Design
         Partition of unity, bounded, or minimal beside a public N.
     components : tuple of str
@@ -108,12 +115,29 @@ class StatisticPlan:
     value_type: str
     quantities: tuple[Quantity, ...]
     parameters: Constants
+    groups: dict[str, Domain] = field(default_factory=dict)
+    states_groups: bool = False
     moment_weight: Fraction | None = None
     within_unit: WithinUnit | None = None
     counted: CountedClipping | None = None
     max_rows: int | None = None
     rows_of: str | None = None
     sample: SamplePlan | None = None
+
+    @property
+    def n_cells(self) -> Count:
+        """Number of cells: the product of the groups' sizes."""
+        return cell_count(self.groups)
+
+    @property
+    def stated_cells(self) -> Count | None:
+        """Number of cells of groups that the statistic states; None where they are its spec's."""
+        return self.n_cells if self.states_groups else None
+
+    @property
+    def stated_sizes(self) -> dict[str, Count] | None:
+        """How many keys every group has that the statistic states; None where they are its spec's."""
+        return {name: len(domain) for name, domain in self.groups.items()} if self.states_groups else None
 
     @property
     def n_values(self) -> int:
@@ -403,7 +427,7 @@ def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
     return rows
 
 
-def sample_line(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> str:
+def sample_line(statistic: StatisticPlan, sample: SamplePlan) -> str:
     """Say what is drawn, how much the likelihood counts, what of epsilon is unused, and what takes long."""
     lower, upper = map(format_number, sample.within)
     draws = "1 draw" if sample.draws == 1 else f"{sample.draws} draws"
@@ -419,7 +443,7 @@ def sample_line(statistic: StatisticPlan, sample: SamplePlan, n_cells: int) -> s
             f"; {float(unused):.6g} of its epsilon are unused, as a posterior is not drawn below "
             "temperature 1, and are charged all the same"
         )
-    candidates = sample.candidates(n_cells)
+    candidates = sample.candidates(statistic.n_cells)
     if candidates >= MANY_CANDIDATES:
         line += (
             f"; it is drawn from {candidates:,} candidates (cells x grid x draws): about "
@@ -435,7 +459,7 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
 
 
-HEADING = "name family columns rows_of design epsilon"
+HEADING = "name family columns groups?=stated_sizes cells?=stated_cells rows_of design epsilon"
 NOISY = f"{HEADING} l1_sensitivity scale=exact_scale moment_weight? components=named_components derived"
 """The keys of a statistic, of which a sample is drawn or noisy components are released."""
 
@@ -450,7 +474,11 @@ class DrawnSample:
     candidates: Positive
 
 
-@printed(" ".join([*(f"{key}=statistic.{key}" for key in HEADING.split()), "sample"]))
+@printed(
+    "name=statistic.name family=statistic.family columns=statistic.columns groups?=statistic.stated_sizes "
+    "cells?=statistic.stated_cells rows_of=statistic.rows_of design=statistic.design "
+    "epsilon=statistic.epsilon sample"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSample:
     """A statistic of which a sample is drawn."""
@@ -459,11 +487,12 @@ class ShownSample:
     sample: DrawnSample
 
 
-def statistic_dict(statistic: StatisticPlan, n_cells: int) -> Any:
+def statistic_dict(statistic: StatisticPlan) -> Any:
     """Return a statistic's entry in what ``suffice plan --json`` prints."""
     sample = statistic.sample
     if sample is None:
         return document(statistic, NOISY)
     unused = format_number(statistic.epsilon - sample.privacy_loss)
-    drawn = DrawnSample(plan=sample, epsilon_unused=unused, candidates=sample.candidates(n_cells))
+    candidates = sample.candidates(statistic.n_cells)
+    drawn = DrawnSample(plan=sample, epsilon_unused=unused, candidates=candidates)
     return document(ShownSample(statistic=statistic, sample=drawn))

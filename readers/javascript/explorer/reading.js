@@ -78,7 +78,7 @@ export function reading(page) {
 function ofMoments(release, statistic, table, asked) {
   if (table.reason) throw new ReleaseError("statistic", table.reason);
   const entry = release.noisy(statistic);
-  const [index] = release.selected(asked.where);
+  const [index] = release.selected(asked.where, statistic);
   const width = entry.components.length;
   const estimates = Object.fromEntries(release.table(statistic, asked.where).map(({ quantity, estimate }) => [quantity, estimate]));
   const released = {

@@ -43,7 +43,8 @@ export async function readAbout(given, manifest, manifestBytes, publicKeys) {
 function areWords(about, manifest) {
   const { statistics = {}, keys = {}, ...rest } = isMapping(about) ? about : { "": null };
   const names = new Set(manifest.statistics.map(({ name }) => name));
-  const columns = new Set(manifest.groups.map(({ column }) => column));
+  const stated = [manifest, ...manifest.statistics].flatMap(({ groups = [] }) => groups);
+  const columns = new Set(stated.map(({ column }) => column));
   return (
     areLines(rest, ["title", "description", "licence", "contact", "source"]) &&
     every(statistics, (name, { values = {}, parameters = {}, ...words }) =>

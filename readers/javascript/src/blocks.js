@@ -41,6 +41,7 @@ export function checkEntry(entry, { unit }, place) {
   const { family, nulls, other } = entry;
   const optional = [
     "where",
+    "groups",
     ...(OF_MOMENTS.includes(family) ? ["moment_weight"] : ["sample"]),
     ...(WITHIN_UNIT.includes(family) ? ["within_unit"] : []),
     ...(COUNT_CLIPPED.includes(family) ? ["count_clipped"] : []),

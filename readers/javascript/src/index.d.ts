@@ -111,6 +111,12 @@ export interface Posterior {
   priorDensity(parameter: string | undefined, xs: ArrayLike<number>): Float64Array;
 }
 
+export interface Group {
+  column: string;
+  kind: string;
+  keys: (string | number)[];
+}
+
 export interface Release {
   readonly name: string;
   readonly releaseId: string;
@@ -121,8 +127,10 @@ export interface Release {
   /** What its owner calls things; empty where there are no words. Their text is others': escape it. */
   readonly about: About;
   readonly statistics: Statistic[];
-  readonly groups: { column: string; kind: string; keys: (string | number)[] }[];
+  /** Of statistics that state no groups of their own, as `nCells` is. */
+  readonly groups: Group[];
   readonly nCells: number;
+  groupsOf(statistic?: string): Group[];
   cells(statistic?: string): Keys[];
   table(statistic: string, where?: Keys): TableRow[];
   /** The draws of a posterior sample; `table` and `posterior` refuse one, as there are no statistics in it. */

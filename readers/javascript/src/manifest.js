@@ -91,12 +91,13 @@ function checkDerived(manifest, { heading, statistics }) {
     for (const [field, value] of Object.entries(fields)) same(stated[field], value, `${place}.${field}`);
     if (Object.hasOwn(fields, "quantities") || isSampled(fields)) {
       for (const field of Object.keys(stated)) if (!Object.hasOwn(fields, field)) throw differs(`${place}.${shown(field)}`);
-    } else checkUnknown(stated, statistic, place);
+    } else checkUnknown(stated, statistic, fields, place);
   });
 }
 
 /** A statistic of a family that this reader does not compute again: it must be consistent in itself. */
-function checkUnknown(stated, { terms }, place) {
+function checkUnknown(stated, { terms }, fields, place) {
+  for (const field of ["cells", "groups"]) if (Object.hasOwn(stated, field) !== Object.hasOwn(fields, field)) throw differs(`${place}.${field}`);
   const { components, quantities, design, partition_total: total } = stated;
   const isList = Array.isArray(components) && components.every((name) => typeof name === "string");
   if (!isList || components.length === 0 || new Set(components).size !== components.length) throw differs(`${place}.components`);
@@ -134,7 +135,6 @@ function checkStated(manifest, { heading }) {
   const { variables, ...order } = manifest.declared_order;
   if (Object.keys(order).length !== 2 || !Array.isArray(variables)) throw differs("declared_order");
   if (files.length !== statistics.length) throw differs("files");
-  const groups = groupsOf(manifest);
   files.forEach((file, i) => {
     const statistic = statistics[i];
     const place = `files.${i}`;
@@ -142,8 +142,8 @@ function checkStated(manifest, { heading }) {
     if (!isFile) throw corrupt(`${place}: it is not what the format states there`);
     same(file.statistic, statistic.name, `${place}.statistic`);
     same(file.path, `${statistic.name}.parquet`, `${place}.path`);
-    same(file.rows, heading.cells * valuesOfCell(statistic), `${place}.rows`);
-    const [least, greatest] = fileSizes(statistic, groups);
+    same(file.rows, (statistic.cells ?? heading.cells) * valuesOfCell(statistic), `${place}.rows`);
+    const [least, greatest] = fileSizes(statistic, groupsOf(statistic.groups ?? manifest.groups));
     if (file.size < least || file.size > greatest) throw corrupt(`${place}.size: no file of this plan has that size`);
   });
 }

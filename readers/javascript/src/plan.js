@@ -1,6 +1,7 @@
 /** What follows from a canonical plan, computed again: the price, the cells, and each statistic's block. */
 
 import { besideSums, BLOCKS, checkEntry } from "./blocks.js";
+import { encode } from "./canonical_json.js";
 import { group } from "./domains.js";
 import { shown } from "./errors.js";
 import { add, compare, divide, format, multiply, nextDown, nextUp, ofNumber, rational, toNumber } from "./exact.js";
@@ -37,20 +38,20 @@ export function derive(plan, order) {
   if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
   const epsilon = number(privacy.epsilon, "privacy.epsilon");
   if (compare(epsilon, ZERO) <= 0) throw refused("privacy.epsilon", "it is not above 0");
-  const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
-  const cells = groups.reduce((product, { size }) => product * size, 1);
-  if (cells > MOST_CELLS) throw refused("groups", "there are too many cells");
+  const heading = cellsOf(plan.groups, order.groups, "groups");
   const entries = ordered(plan.statistics, order.statistics, "statistics");
   checkVariables(plan.statistics, order.variables);
   const shares = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO);
-  const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null && plan.where === undefined;
-  const terms = {
-    replaces, unit, maxRows, mayBeMinimal, hasGroups: groups.length > 0, isFiltered: plan.where !== undefined,
+  const mayBeMinimal = replaces && unit === null && plan.window === null && plan.where === undefined;
+  const shared = {
+    replaces, unit, maxRows, isFiltered: plan.where !== undefined,
     maxTotalRows: integer(plan.max_total_rows, "max_total_rows"),
   };
   const statistics = entries.map(([name, entry]) => {
-    const own = divide(multiply(epsilon, share(name, entry)), shares);
-    return { name, entry, epsilon: own, terms };
+    const price = divide(multiply(epsilon, share(name, entry)), shares);
+    const stated = statedCells(name, entry, plan.groups, order.variables);
+    const hasGroups = (stated ?? heading).groups.length > 0;
+    return { name, entry, epsilon: price, stated, terms: { ...shared, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
   });
   return {
     heading: {
@@ -61,25 +62,41 @@ export function derive(plan, order) {
       unit: unit ? `column:${unit.column}` : "row",
       ...(unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {}),
       max_total_rows: Number(plan.max_total_rows),
-      cells,
-      groups: groups.map(({ stated }) => stated),
+      ...heading,
     },
     statistics,
   };
+}
+
+/** The number of cells that groups make, and the groups as a manifest states them. */
+function cellsOf(mapping, names, place) {
+  const groups = ordered(mapping, names, place).map(([column, domain]) => group(column, domain));
+  const cells = groups.reduce((product, { size }) => product * size, 1);
+  if (cells > MOST_CELLS) throw refused(place, "there are too many cells");
+  return { cells, groups: groups.map(({ stated }) => stated) };
+}
+
+/** The same of groups that a statistic states; null where they are the plan's, which it then does not state. */
+function statedCells(name, { groups }, ofPlan, variables) {
+  if (groups === undefined) return null;
+  const place = `statistics.${shown(name)}.groups`;
+  if (!isMapping(groups) || encode(groups) === encode(ofPlan)) throw refused(place, "they are none of its own");
+  const order = variables.find(([of, key]) => of === name && key === "groups");
+  return cellsOf(groups, order?.[2], place);
 }
 
 /**
  * The fields of a statistic that follow from the plan: all of them in families that this reader knows, else
  * the price and the noise, which follow from the sensitivity that is stated.
  */
-export function statisticFields({ name, entry, epsilon, terms: shared }, stated) {
+export function statisticFields({ name, entry, epsilon, stated: cells, terms: shared }, stated) {
   const isFiltered = shared.isFiltered || entry.where !== undefined;
   const terms = { ...shared, isFiltered, mayBeMinimal: shared.mayBeMinimal && !isFiltered };
   const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
   if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
   const isKnown = isComputedAgain(entry);
   const mechanism = entry.sample === undefined ? "discrete_laplace" : "exponential";
-  const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism };
+  const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism, ...cells };
   const place = `statistics.${shown(name)}`;
   if (entry.sample !== undefined) {
     if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused(place, "no sample is of this family");
@@ -186,13 +203,14 @@ function ordered(mapping, names, place) {
   return names.map((name) => [name, mapping[name]]);
 }
 
-/** The order of the names of mappings by variables or columns; families of one column have none. */
+/** The order of the names of mappings by variables or columns; families of one column have groups alone. */
 function checkVariables(statistics, variables) {
   if (!Array.isArray(variables)) throw refused("declared_order.variables", "it is no list");
   const seen = new Set();
   for (const [name, key, names, ...more] of variables) {
     const entry = Object.hasOwn(statistics, name) ? statistics[name] : null;
-    const isKnown = entry === null || Object.hasOwn(BLOCKS, entry.family) || !Object.hasOwn(entry, key);
+    const hasNone = entry !== null && Object.hasOwn(BLOCKS, entry.family) && key !== "groups";
+    const isKnown = entry === null || hasNone || !Object.hasOwn(entry, key);
     if (isKnown || more.length || seen.has(`${name} ${key}`)) throw refused("declared_order.variables", "its names are not those of the plan");
     seen.add(`${name} ${key}`);
     ordered(entry[key], names, "variables");

@@ -18,14 +18,17 @@ export class Release {
     this.about = about;
     this.signatureStatus = signatureStatus;
     this.withdrawal = withdrawal;
-    this.groups = groupsOf(manifest);
+    this.groups = groupsOf(manifest.groups);
+    this.groupsByStatistic = new Map();
     this.nCells = manifest.cells;
     this.values = new Map();
     this.kept = new KeptWork();
     this.keptOfAll = new KeptWork(12 * MOST_MOVED);
     manifest.statistics.forEach((statistic, i) => {
       if (!wanted.has(statistic.name)) return;
-      this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
+      const groups = statistic.groups === undefined ? this.groups : groupsOf(statistic.groups);
+      this.groupsByStatistic.set(statistic.name, groups);
+      this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, groups));
     });
   }
 
@@ -53,20 +56,15 @@ export class Release {
     }));
   }
 
-  /** The cells: one object of group keys each, in order; one empty object where there are no groups. */
-  cells(statistic) {
-    if (statistic !== undefined) this.entry(statistic);
-    return Array.from({ length: this.nCells }, (_, index) => this.cellAt(index));
+  /** The groups of a statistic; without one, of those that state none of their own. */
+  groupsOf(statistic) {
+    return statistic === undefined ? this.groups : this.groupsByStatistic.get(this.entry(statistic).name);
   }
 
-  cellAt(index) {
-    const keys = Object.create(null);
-    let inner = this.nCells;
-    for (const { column, keys: all } of this.groups) {
-      inner /= all.length;
-      keys[column] = all[Math.floor(index / inner) % all.length];
-    }
-    return keys;
+  /** The cells: one object of group keys each, in order; one empty object where there are no groups. */
+  cells(statistic) {
+    const groups = this.groupsOf(statistic);
+    return Array.from({ length: cellCount(groups) }, (_, index) => cellAt(groups, index));
   }
 
   /**
@@ -82,7 +80,8 @@ export class Release {
     const noise = discreteLaplaceSd(toNumber(parseRational(entry.scale)));
     const rows = [];
     const maps = entry.quantities.map((quantity) => ({ quantity, ...mapOf(quantity, entry.components) }));
-    for (const index of this.selected(where)) {
+    const groups = this.groupsOf(statistic);
+    for (const index of this.selected(where, statistic)) {
       for (const { quantity, weights, ofPublicN, norm } of maps) {
         let [numerator, denominator] = [ofPublicN.n * BigInt(this.manifest.n ?? 0), ofPublicN.d];
         for (const [component, weight] of weights) {
@@ -91,7 +90,7 @@ export class Release {
           denominator *= weight.d;
         }
         rows.push({
-          cell: this.cellAt(index),
+          cell: cellAt(groups, index),
           quantity: quantity.name,
           category: quantity.category,
           component: quantity.component ?? null,
@@ -118,7 +117,7 @@ export class Release {
     if (method !== NOISE_AWARE && method !== PLUG_IN) {
       throw new ReleaseError("method", `there is no method ${shown(method)}: choose ${NOISE_AWARE} or ${PLUG_IN}`);
     }
-    const selected = this.selected(options.where ?? {});
+    const selected = this.selected(options.where ?? {}, statistic);
     if (selected.length !== 1) {
       throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
     }
@@ -174,7 +173,7 @@ export class Release {
       finish: () => this.keptOfAll.finish(),
     });
     const { n, max_total_rows: maxTotalRows } = this.manifest;
-    return oneSumTogether(entry, valuesOf, this.nCells, { n, maxTotalRows }, options, keptOf);
+    return oneSumTogether(entry, valuesOf, cellCount(this.groupsOf(statistic)), { n, maxTotalRows }, options, keptOf);
   }
 
   /** The same in slices, as `posteriorInSlices`. */
@@ -195,9 +194,10 @@ export class Release {
     }
     const { parameter, draws } = entry;
     const points = this.values.get(statistic);
-    return this.selected(where).flatMap((index) =>
+    const groups = this.groupsOf(statistic);
+    return this.selected(where, statistic).flatMap((index) =>
       Array.from({ length: draws }, (_, draw) => ({
-        cell: this.cellAt(index),
+        cell: cellAt(groups, index),
         parameter,
         draw,
         value: gridPoint(entry, points[index * draws + draw]),
@@ -222,17 +222,18 @@ export class Release {
     return found;
   }
 
-  /** Positions of the cells that have the given keys. */
-  selected(where) {
+  /** Positions of the cells of a statistic that have the given keys. */
+  selected(where, statistic) {
+    const groups = this.groupsOf(statistic);
     const wanted = Object.entries(where).map(([column, key]) => {
-      const group = this.groups.find((one) => one.column === column);
+      const group = groups.find((one) => one.column === column);
       if (!group) throw new ReleaseError("cell", `there is no group ${shown(column)}`);
       const at = group.keys.findIndex((one) => String(one) === String(key));
       if (at < 0) throw new ReleaseError("cell", `${shown(column)} has no key ${shown(key)}`);
       return [column, at];
     });
     let positions = [0];
-    for (const { column, keys } of this.groups) {
+    for (const { column, keys } of groups) {
       const only = wanted.find(([name]) => name === column);
       const own = only ? [only[1]] : keys.map((_, i) => i);
       positions = positions.flatMap((position) => own.map((at) => position * keys.length + at));
@@ -260,9 +261,24 @@ export function discreteLaplaceSd(scale) {
   return half < 700 ? 1 / (Math.SQRT2 * Math.sinh(half)) : 0;
 }
 
-/** The groups with all their keys; those of a range are whole numbers. */
-export function groupsOf(manifest) {
-  return manifest.groups.map((group) => {
+function cellCount(groups) {
+  return groups.reduce((product, { keys }) => product * keys.length, 1);
+}
+
+/** The keys of a cell, by its position. */
+function cellAt(groups, index) {
+  const found = Object.create(null);
+  let inner = cellCount(groups);
+  for (const { column, keys } of groups) {
+    inner /= keys.length;
+    found[column] = keys[Math.floor(index / inner) % keys.length];
+  }
+  return found;
+}
+
+/** Groups that a manifest states, with all their keys; those of a range are whole numbers. */
+export function groupsOf(stated) {
+  return stated.map((group) => {
     if (group.kind !== "range") return { column: group.column, kind: group.kind, keys: group.keys };
     const [first, last] = [Number(group.first), Number(group.last)];
     return { column: group.column, kind: "range", keys: Array.from({ length: last - first + 1 }, (_, i) => first + i) };

@@ -55,7 +55,7 @@ for (const { name, signed } of json("index.json").valid) {
         for (const [column, key] of Object.entries(row.cell)) assert.equal(String(key), String(rows[i][column]));
       });
       assert.throws(() => release.table(statistic), { code: "statistic" });
-      assert.throws(() => release.posterior(statistic, { where: release.cells()[0] }), { code: "statistic" });
+      assert.throws(() => release.posterior(statistic, { where: release.cells(statistic)[0] }), { code: "statistic" });
     }
     for (const posterior of expected.posteriors) await t.test(`${posterior.statistic} ${JSON.stringify(posterior.arguments)}`, (own) => {
       compare(release, posterior, own);
@@ -66,12 +66,12 @@ for (const { name, signed } of json("index.json").valid) {
 function compare(release, { statistic, arguments: given, prior, n_prior: nPrior, levels, tolerance, cells, ...stated }, t) {
   const own = release.statistics.find(({ name }) => name === statistic);
   if (!own.hasPosterior) {
-    assert.throws(() => release.posterior(statistic, { where: release.cells()[0] }), { code: "statistic" });
+    assert.throws(() => release.posterior(statistic, { where: release.cells(statistic)[0] }), { code: "statistic" });
     t.skip(`this reader has no posterior of ${own.family}`);
     return;
   }
   cells.forEach(({ parameters, ...cell }, i) => {
-    const { n_prior: ofN, ...options } = { ...given, where: { ...(cell.cell ?? release.cells()[i]) } };
+    const { n_prior: ofN, ...options } = { ...given, where: { ...(cell.cell ?? release.cells(statistic)[i]) } };
     const ask = () => release.posterior(statistic, ofN === undefined ? options : { ...options, nPrior: ofN });
     const isClipped = Array.isArray(stated.clipping_modelled) ? stated.clipping_modelled[i] : stated.clipping_modelled;
     const found = ask();

@@ -129,10 +129,21 @@ summary.suffice_release <- function(object, ...) {
   )
 }
 
+# How many cells there are, and by which columns; where statistics differ, of which.
+.cells_in_words <- function(keys) {
+  words <- vapply(keys, function(of) {
+    paste0(nrow(of), " cells", if (length(of)) paste0(" by ", paste(.shown(names(of)), collapse = ", ")))
+  }, "")
+  if (length(unique(words)) == 1) return(words[[1]])
+  paste(vapply(unique(words), function(one) {
+    paste0(one, ": ", paste(.shown(names(keys)[words == one]), collapse = ", "))
+  }, ""), collapse = "; ")
+}
+
 print.suffice_release <- function(x, ...) {
   manifest <- x$manifest
   cat("Release ", .shown(manifest$name), "@", .shown(manifest$release_id), " of ", .shown(manifest$dataset), ", epsilon ", manifest$epsilon, ", ",
-    manifest$cells, " cells", if (length(x$keys)) c(" by ", paste(.shown(names(x$keys)), collapse = ", ")), "\n", sep = "")
+    .cells_in_words(x$keys), "\n", sep = "")
   if (!is.null(x$withdrawn)) cat("withdrawn: ", .shown(x$withdrawn), "\n", sep = "")
   table <- summary(x)
   table$statistic <- .shown(table$statistic)

@@ -27,7 +27,8 @@ release_posterior <- function(release, statistic, where = list(), prior = NULL, 
   if (!is.null(why)) {
     .usage(.shown(statistic), " is ", .shown(entry$family), why, ": this reader has no posterior of it; a published one can be read")
   }
-  cell <- .cell(release, where)
+  keys <- release$keys[[statistic]]
+  cell <- .cell(keys, where)
   asked <- list(
     entry = entry, values = release$values[[statistic]][cell, ], public_n = release$manifest$n,
     prior = prior, n_prior = .n_prior_of(entry, release$manifest, n_prior, method), method = method, clipping = clipping
@@ -36,7 +37,7 @@ release_posterior <- function(release, statistic, where = list(), prior = NULL, 
   # Marginals and the conflict are worked out when they are asked for, once.
   structure(
     c(parts, list(
-      statistic = statistic, family = entry$family, cell = as.list(release$keys[cell, , drop = FALSE]),
+      statistic = statistic, family = entry$family, cell = as.list(keys[cell, , drop = FALSE]),
       n_prior = asked$n_prior$text, method = method, known = new.env()
     )),
     class = "suffice_posterior"
@@ -65,8 +66,7 @@ release_posterior <- function(release, statistic, where = list(), prior = NULL, 
   release$manifest$statistics[[at]]
 }
 
-.cell <- function(release, where) {
-  keys <- release$keys
+.cell <- function(keys, where) {
   unknown <- setdiff(names(where), names(keys))
   if (length(unknown) || length(names(where)) != length(where)) {
     .usage("there is no group ", .shown(c(unknown, "without a name")[1]), ": there are ", paste(.shown(names(keys)), collapse = ", "))

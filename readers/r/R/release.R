@@ -3,7 +3,7 @@
 #' @param directory Where `manifest.json` stands.
 #' @param public_keys Demand a signature: PEM files of Ed25519 keys. Needs the package openssl.
 #' @param allow_withdrawn Whether to read a release that was withdrawn.
-#' @return A list: `manifest`, `withdrawn` (its reason, or NULL) and `values`, by statistic a matrix with a row for each cell
+#' @return A list: `manifest`, `withdrawn` (its reason, or NULL), `keys`, by statistic those of its cells, and `values`, by statistic a matrix with a row for each cell
 #'   and a column for each component, in lattice units; of a posterior sample for each draw, points of the grid from 0 on.
 #' A hostile or damaged release ends in a condition of class `suffice_refused` with the `check` that it failed.
 read_release <- function(directory, public_keys = NULL, allow_withdrawn = FALSE) {
@@ -26,9 +26,10 @@ read_release <- function(directory, public_keys = NULL, allow_withdrawn = FALSE)
   if (!is.null(public_keys)) .check_signature(manifest, bytes, document$spans, public_keys)
   withdrawn <- .withdrawal(directory, manifest, bytes)
   if (!is.null(withdrawn) && !allow_withdrawn) refuse("withdrawal", paste("it was withdrawn:", withdrawn))
-  keys <- .cell_keys(manifest$groups)
-  values <- Map(function(statistic, file) .values(directory, manifest, statistic, file, keys), manifest$statistics, manifest$files)
-  names(values) <- vapply(manifest$statistics, `[[`, "", "name")
+  shared <- .cell_keys(manifest$groups)
+  keys <- lapply(manifest$statistics, function(entry) if (.states_groups(entry)) .cell_keys(entry$groups) else shared)
+  values <- Map(function(...) .values(directory, manifest, ...), manifest$statistics, manifest$files, keys)
+  names(keys) <- names(values) <- vapply(manifest$statistics, `[[`, "", "name")
   structure(list(manifest = manifest, keys = keys, withdrawn = withdrawn, values = values), class = "suffice_release")
 }
 
@@ -57,7 +58,7 @@ release_table <- function(release, statistic) {
       labels = paste(vapply(labels, function(label) paste0(label[[1]], "=", label[[2]]), ""), collapse = ", ")
     )
     data.frame(
-      release$keys, quantity = quantity$name, extra,
+      release$keys[[at]], quantity = quantity$name, extra,
       estimate = estimate, noise_sd = sd * sqrt(sum(weights^2)), check.names = FALSE, stringsAsFactors = FALSE
     )
   })
@@ -79,7 +80,7 @@ release_samples <- function(release, statistic) {
   ends <- vapply(entry$within, as_double, 0)
   cells <- rep(seq_len(nrow(points)), each = entry$draws)
   data.frame(
-    release$keys[cells, , drop = FALSE], parameter = entry$parameter,
+    release$keys[[at]][cells, , drop = FALSE], parameter = entry$parameter,
     draw = rep(seq_len(entry$draws) - 1, nrow(points)),
     value = ends[1] + as.vector(t(points)) * (ends[2] - ends[1]) / (entry$grid - 1),
     check.names = FALSE, row.names = NULL, stringsAsFactors = FALSE
@@ -131,8 +132,10 @@ release_samples <- function(release, statistic) {
   }
   .check_signature_form(manifest$signature)
   .check_window(manifest)
-  n_cells <- prod(vapply(manifest$groups, .group_size, 0))
-  if (!identical(manifest$cells, n_cells)) refuse("shape", "its cells are not the product of its groups")
+  for (of in c(list(manifest), Filter(.states_groups, manifest$statistics))) {
+    n_cells <- prod(vapply(of$groups, .group_size, 0))
+    if (!identical(of$cells, n_cells)) refuse("shape", "its cells are not the product of its groups")
+  }
   designs <- vapply(manifest$statistics, function(entry) .or_empty(entry$design), "")
   if (!is.null(manifest$n) != any(designs == "minimal") || (!is.null(manifest$n) && !.is_count(manifest$n))) {
     refuse("fields", "a number of records is stated exactly where it is public")
@@ -147,7 +150,7 @@ release_samples <- function(release, statistic) {
     if (!setequal(names(file), c("path", "rows", "sha256", "size", "statistic"))) refuse("fields", "a file's fields are others")
     if (!identical(file$statistic, entry$name)) refuse("files", "they are not in the order of the statistics")
     if (!identical(file$path, paste0(entry$name, ".parquet"))) refuse("paths", "a file's path is not its statistic's name")
-    if (!identical(file$rows, n_cells * .values_of_cell(entry))) refuse("shape", "a file has other rows")
+    if (!identical(file$rows, .n_cells(entry, manifest) * .values_of_cell(entry))) refuse("shape", "a file has other rows")
     if (!.matches("^[0-9a-f]{64}$", file$sha256) || !.is_count(file$size, 1)) refuse("files", "a file's entry has another form")
   }
 }
@@ -260,6 +263,16 @@ release_samples <- function(release, statistic) {
   stated$reason
 }
 
+# A statistic may state groups of its own, and then the number of its cells.
+.states_groups <- function(entry) "groups" %in% names(entry) || "cells" %in% names(entry)
+.n_cells <- function(entry, manifest) if (.states_groups(entry)) entry$cells else manifest$cells
+
+.group_columns <- function(entry, manifest) {
+  lapply(if (.states_groups(entry)) entry$groups else manifest$groups, function(group) {
+    list(name = group$column, kind = if (identical(group$kind, "range")) "int64" else "text")
+  })
+}
+
 .group_size <- function(group) {
   if (identical(group$kind, "range")) as.numeric(group$last) - as.numeric(group$first) + 1 else length(group$keys)
 }
@@ -282,23 +295,22 @@ release_samples <- function(release, statistic) {
   if (.is_sampled(statistic)) return(.points(data, manifest, statistic, file, keys))
   components <- unlist(statistic$components)
   is_int <- statistic$value_type == "int64"
-  groups <- lapply(manifest$groups, function(group) {
-    list(name = group$column, kind = if (identical(group$kind, "range")) "int64" else "text")
-  })
+  groups <- .group_columns(statistic, manifest)
   columns <- c(groups, list(
     list(name = "component", kind = "text"), list(name = "value", kind = if (is_int) "int64" else "decimal"),
     list(name = "estimate", kind = "double")
   ))
   contents <- parquet_columns(data, columns, file$rows)
   n_components <- length(components)
-  cells <- rep(seq_len(manifest$cells), each = n_components)
+  n_cells <- .n_cells(statistic, manifest)
+  cells <- rep(seq_len(n_cells), each = n_components)
   for (at in seq_along(groups)) {
     expected <- keys[[at]][cells]
     wanted <- if (groups[[at]]$kind == "int64") int64_bytes(expected) else text_bytes(expected)
     if (!identical(contents[[at]], wanted)) refuse("data file", "its keys are others")
   }
   at <- length(groups)
-  if (!identical(contents[[at + 1]], text_bytes(rep(components, manifest$cells)))) refuse("data file", "its components are others")
+  if (!identical(contents[[at + 1]], text_bytes(rep(components, n_cells)))) refuse("data file", "its components are others")
   width <- if (is_int) 8 else 16
   if (length(contents[[at + 2]]) != width * file$rows || length(contents[[at + 3]]) != 8 * file$rows) refuse("data file", "it lacks values")
   if (!is_int && !decimals_fit(contents[[at + 2]])) refuse("data file", "a value lies beyond the end of its type")
@@ -313,19 +325,18 @@ release_samples <- function(release, statistic) {
 }
 
 .points <- function(data, manifest, statistic, file, keys) {
-  groups <- lapply(manifest$groups, function(group) {
-    list(name = group$column, kind = if (identical(group$kind, "range")) "int64" else "text")
-  })
+  groups <- .group_columns(statistic, manifest)
   columns <- c(groups, list(list(name = "draw", kind = "int64"), list(name = "value", kind = "int64")))
   contents <- parquet_columns(data, columns, file$rows)
-  cells <- rep(seq_len(manifest$cells), each = statistic$draws)
+  n_cells <- .n_cells(statistic, manifest)
+  cells <- rep(seq_len(n_cells), each = statistic$draws)
   for (at in seq_along(groups)) {
     expected <- keys[[at]][cells]
     wanted <- if (groups[[at]]$kind == "int64") int64_bytes(expected) else text_bytes(expected)
     if (!identical(contents[[at]], wanted)) refuse("data file", "its keys are others")
   }
   at <- length(groups)
-  draws <- int64_bytes(rep(seq_len(statistic$draws) - 1, manifest$cells))
+  draws <- int64_bytes(rep(seq_len(statistic$draws) - 1, n_cells))
   if (!identical(contents[[at + 1]], draws)) refuse("data file", "its draws are counted otherwise")
   if (length(contents[[at + 2]]) != 8 * file$rows) refuse("data file", "it lacks values")
   points <- int64_numbers(contents[[at + 2]])

@@ -48,7 +48,7 @@ for (vector in index) {
     if (any(abs(table$estimate - estimates) > room)) complain(vector$name, " ", statistic, ": estimates")
     if (any(abs(table$noise_sd - sds) > 1e-12 * sds)) complain(vector$name, " ", statistic, ": noise_sd")
     if (!identical(table$quantity, quantities)) complain(vector$name, " ", statistic, ": quantities")
-    for (column in names(release$keys)) {
+    for (column in names(release$keys[[statistic]])) {
       if (!identical(as.character(table[[column]]), vapply(stated$rows, function(row) as.character(row[[column]]), ""))) complain(vector$name, ": keys")
     }
   }
@@ -64,7 +64,7 @@ for (vector in index) {
     wanted <- vapply(stated, function(row) as.numeric(row$value), 0)
     if (nrow(draws) != length(stated) || any(abs(draws$value - wanted) > 1e-12 * abs(wanted))) complain(vector$name, " ", statistic, ": draws")
     if (!identical(as.numeric(draws$draw), vapply(stated, function(row) as.numeric(row$draw), 0))) complain(vector$name, " ", statistic, ": numbers of draws")
-    for (column in names(release$keys)) {
+    for (column in names(release$keys[[statistic]])) {
       if (!identical(as.character(draws[[column]]), vapply(stated, function(row) as.character(row[[column]]), ""))) complain(vector$name, ": keys of draws")
     }
     refused <- tryCatch({ release_table(release, statistic); FALSE }, error = function(error) grepl("posterior sample", conditionMessage(error)))
@@ -83,7 +83,7 @@ for (vector in index) {
   for (stated in read_json(file.path(folder, "expected.json"))$posteriors) {
     for (at in seq_along(stated$cells)) {
       cell <- stated$cells[[at]]
-      where <- as.list(release$keys[at, , drop = FALSE])
+      where <- as.list(release$keys[[stated$statistic]][at, , drop = FALSE])
       options <- stated$arguments[names(stated$arguments) != "within_unit"]
       ask <- function() do.call(release_posterior, c(list(release, stated$statistic, where), options))
       about <- paste(vector$name, stated$statistic, paste(names(options), options, collapse = " "), "cell", at)

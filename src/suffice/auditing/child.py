@@ -26,12 +26,12 @@ from suffice.auditing.mutants import mutants_of
 from suffice.auditing.running import Runner, patched
 from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.terms.declaration.domains import Domain
+from suffice.pipeline.terms.declaration.domains import Domain, cell_count, cells_in_words
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from suffice.releasing import run as release_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from suffice.auditing.mutants import Mutant
     from suffice.auditing.running import ObservedRun
@@ -194,8 +194,23 @@ def reduced(spec: Spec) -> tuple[Spec, str | None]:
     """Return a spec whose release has few values: domains of groups are cut, and nothing else is."""
     plan = compile_plan(spec)
     of_cell = sum(statistic.n_values for statistic in plan.statistics)
-    most, groups = max(2, MOST_VALUES // of_cell), dict(spec.groups)
-    cells = plan.n_cells
+    most = max(2, MOST_VALUES // of_cell)
+    cut = spec.model_copy(update={"groups": _cut(spec.groups, most)})
+    statistics = {
+        name: cut.bound(statistic.model_copy(update={"groups": _cut(spec.groups_of(statistic), most)}))
+        for name, statistic in spec.statistics.items()
+    }
+    cut = cut.model_copy(update={"statistics": statistics})
+    if cut.all_groups == spec.all_groups:
+        return spec, None
+    left, before = (cells_in_words(each.all_groups) for each in (cut, spec))
+    return cut, f"{left} instead of {before}, the first keys of each group; one code serves all"
+
+
+def _cut(groups: Mapping[str, Domain], most: int) -> dict[str, Domain]:
+    """Return the first keys of groups, so many that there are about as few cells as stated."""
+    groups = dict(groups)
+    cells = cell_count(groups)
     while cells > most and any(len(domain) > 1 for domain in groups.values()):
         name = max(groups, key=lambda each: len(groups[each]))
         domain = groups[name]
@@ -204,10 +219,7 @@ def reduced(spec: Spec) -> tuple[Spec, str | None]:
             kind=domain.kind, keys=domain.keys[:kept], every=domain.every, time_zone=domain.time_zone
         )
         cells = cells // len(domain) * kept
-    if cells == plan.n_cells:
-        return spec, None
-    said = f"{cells} of {plan.n_cells} cells, the first keys of each group; one code serves all"
-    return spec.model_copy(update={"groups": groups}), said
+    return groups
 
 
 class Auditor:

@@ -130,7 +130,7 @@ class Maker:
                 row[name] = self._moment(inside=True)
             elif not stated:
                 row[name] = coerced(self._chosen((1, 2, 3)), column) or self._any(column)
-            elif place is not None and name in self.spec.groups:
+            elif place is not None and name in self.spec.key_columns:
                 row[name] = stated[place % len(stated)]
             else:
                 row[name] = self._chosen(stated)
@@ -159,11 +159,11 @@ class Maker:
                     for value in (coerced(each, column) for each in column.stated)
                     if isinstance(value, int | float) and not isinstance(value, bool)
                 ]
-                if numbers and name not in self.spec.groups:
+                if numbers and name not in self.spec.key_columns:
                     row[name] = min(numbers) if lowest else max(numbers)
-                elif column.family is TypeFamily.BOOLEAN and name not in self.spec.groups:
+                elif column.family is TypeFamily.BOOLEAN and name not in self.spec.key_columns:
                     row[name] = not lowest
-                elif column.stated and name not in self.spec.groups:
+                elif column.stated and name not in self.spec.key_columns:
                     row[name] = coerced(column.stated[0 if lowest else -1], column)
             yield row
 

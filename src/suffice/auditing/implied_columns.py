@@ -148,8 +148,9 @@ def _uses(spec: Spec) -> Iterator[Use]:
         is_text = unit.type is UnitType.TEXT
         hint = TypeFamily.TEXT if is_text else TypeFamily.NUMERIC
         yield unit.column, ANY_FAMILY, hint, []
-    for column, domain in spec.groups.items():
-        yield column, _serving(domain), _hint(domain), _keys(domain)
+    for column, domains in spec.key_columns.items():
+        for domain in domains:
+            yield column, _serving(domain), _hint(domain), _keys(domain)
     for measure in measures(spec).values():
         for read in measure.reads:
             if isinstance(read, CodeColumn):

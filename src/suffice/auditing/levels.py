@@ -236,10 +236,10 @@ def _compare(
 def _check_cells(runner: Runner, data: DataSet, totals: Totals, plan: Plan, seen: ExactLevel) -> None:
     """Compare totals with the rows that a second reading of units and cells lets in."""
     rows = rows_as_stored(runner.spec, runner.schema, data)
-    expected = allowed(runner.spec, rows, runner.window)
     for statistic in plan.statistics:
         if statistic.sample is not None or plan.n_is_public:
             continue
+        expected = allowed(runner.spec, statistic.groups, rows, runner.window)
         sums: Any = totals[statistic.name]
         for cell in range(len(sums)):
             if cell not in expected.cells and any(sums[cell]):
@@ -351,7 +351,7 @@ def one_run(runner: Runner, plan: Plan, size: int) -> dict[str, NDArray[Any]]:
     drawn: dict[str, NDArray[Any]] = {}
     for statistic in plan.statistics:
         n_cells = max(1, -(-size // statistic.n_values))
-        sums = zeros({statistic.name: job.measures[statistic.name]}, n_cells)
+        sums = zeros({statistic.name: job.measures[statistic.name]}, {statistic.name: n_cells})
         alone = dataclasses.replace(plan, statistics=(statistic,))
         with closing(mechanism.privatize(ExactTotals(sums), runner.spec, alone)) as blocks:
             taken = [np.asarray(block).astype(object).ravel() for _, block in blocks]
@@ -374,7 +374,7 @@ def try_noise(runner: Runner, released: list[ObservedRun], *, draws: int, first_
     """
     plan = runner.plan()
     job = chunk_job(runner.spec, runner.window)
-    base = added_to(zeros(job.measures, 1), runner.spec, plan)
+    base = added_to(zeros(job.measures, dict.fromkeys(job.measures, 1)), runner.spec, plan)
     runs: dict[str, list[NDArray[Any]]] = {statistic.name: [] for statistic in plan.statistics}
     for seen in released:
         for name, noise in _published_noise(seen, plan).items():

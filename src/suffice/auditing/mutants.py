@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
 from suffice.errors import StageFailedError
-from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, normalise, zeros
+from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, normalise
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution import bounding, unit_ids
 from suffice.pipeline.rows.mechanism import held_noise, mechanism, noise, sampling
+from suffice.pipeline.rows.reduce.tree import zero_sums
 from suffice.pipeline.spec import plan as plan_module
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -100,7 +101,7 @@ def _has_noise(plan: Plan) -> bool:
 def _has_several(plan: Plan) -> bool:
     """Tell whether some statistic has several draws of noise."""
     return any(
-        statistic.sample is None and statistic.scale >= 0.2 and statistic.n_values * plan.n_cells > 1
+        statistic.sample is None and statistic.scale >= 0.2 and statistic.n_values * statistic.n_cells > 1
         for statistic in plan.statistics
     )
 
@@ -420,7 +421,7 @@ def _draw_before_charge() -> Iterator[None]:
     preflight = release_run.ReleaseRun._preflight  # noqa: SLF001
 
     def early(run: Any, charge: Any) -> None:
-        totals = ExactTotals(zeros(chunk_job(run.spec, run.window).measures, run.plan.n_cells))
+        totals = ExactTotals(zero_sums(chunk_job(run.spec, run.window)))
         mechanism.privatize(totals, run.spec, run.plan).close()
         preflight(run, charge)
 
@@ -502,7 +503,7 @@ MUTANTS: tuple[Mutant, ...] = (
         name="a record counts in the next cell, too",
         level="exact",
         apply=_next_cell,
-        applies=lambda plan: plan.n_cells > 1,
+        applies=lambda plan: any(statistic.n_cells > 1 for statistic in plan.statistics),
     ),
     Mutant(name="noise of a scale / 1.25", level="noise", apply=partial(_scaled, 1.25), applies=_has_noise),
     Mutant(name="no noise on the last statistic", level="noise", apply=_none_on_the_last),

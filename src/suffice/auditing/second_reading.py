@@ -139,12 +139,14 @@ class Allowed:
     clean: bool
 
 
-def allowed(spec: Spec, rows: Iterable[Row], window: str) -> Allowed:
+def allowed(spec: Spec, groups: Mapping[str, Domain], rows: Iterable[Row], window: str) -> Allowed:
     """Count the rows that may enter each cell, at most so many of each unit.
 
     Parameters
     ----------
     spec : Spec
+    groups : mapping of str to Domain
+        Of a statistic.
     rows : iterable of mapping
         As they are stored, column by column; None for null.
     window : str
@@ -153,7 +155,7 @@ def allowed(spec: Spec, rows: Iterable[Row], window: str) -> Allowed:
     by_unit: dict[object, Counter[int]] = {}
     clean = True
     for number, row in enumerate(rows):
-        cell = cell_of(spec, row, window)
+        cell = cell_of(spec, groups, row, window)
         if cell is None:
             continue
         who: object = ("row", number)
@@ -200,8 +202,8 @@ def identity(value: object) -> object:
     return (type(value).__name__, value)
 
 
-def cell_of(spec: Spec, row: Row, window: str) -> int | None:
-    """Return the number of the cell that a row belongs to, None where it belongs to none."""
+def cell_of(spec: Spec, groups: Mapping[str, Domain], row: Row, window: str) -> int | None:
+    """Return the number of the cell of some groups that a row belongs to, None where it belongs to none."""
     if spec.window is not None:
         day = day_of(row[spec.window.column], str(spec.window.time_zone))
         if day is None or period_label(day, spec.window.every) != window:
@@ -209,7 +211,7 @@ def cell_of(spec: Spec, row: Row, window: str) -> int | None:
     if spec.where is not None and _holds(spec, spec.where, row) is not True:
         return None
     cell = 0
-    for column, domain in spec.groups.items():
+    for column, domain in groups.items():
         code = _code(domain, _value(spec, column, row))
         if code is None:
             return None

@@ -12,6 +12,7 @@ import json
 import os
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.source import ESTIMATES, Provenance, ReleaseSource, sample_source
@@ -22,6 +23,7 @@ from suffice.pages.site_pages import SiteEntry, series_path
 from suffice.pages.statistic_view import sample_view, statistic_view
 from suffice.pipeline.spec.windows_and_amendments import Window, edition, window_times
 from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.domains import cells_in_words, key_columns
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.releases.about_file import MOST_WORDINGS, about_name
 from suffice.storage.releases.about_file import beside as beside_manifest
@@ -62,6 +64,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
     """
     content = release.manifest
     signature = content["signature"]
+    groups = {view.name: release.plan_of(view.name).groups for view in views}
     return {
         "label": release.label,
         "title": release.about.title,
@@ -90,8 +93,9 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "withdrawn": document(release.withdrawn),
         "versions": dict(content["versions"]),
         "window_of": _window(release),
-        "groups": {column: len(dict.fromkeys(keys)) for column, keys in _groups(release).items()},
-        "cells": views[0].n_cells if views else 0,
+        "groups": {column: len(keys) for column, keys in _keys(release).items()},
+        "cells": views[0].n_cells if all(of == groups[views[0].name] for of in groups.values()) else None,
+        "cells_text": cells_in_words(groups),
         "files": [
             {name: file[name] for name in ("statistic", "path", "size", "sha256", "rows")}
             for file in content["files"]
@@ -101,18 +105,17 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
     }
 
 
-def _groups(release: Release) -> Mapping[str, list[str | int]]:
-    """Return the key of each cell, by group column: all statistics have the same cells."""
-    if release.statistics:
-        return next(iter(release.statistics.values())).groups
-    return next(iter(release.sampled.values())).groups
+def _keys(release: Release) -> dict[str, list[str | int]]:
+    """Return the keys of the statistics' cells, each once, by group column."""
+    columns = key_columns(release.plan_of(name).groups for name in release)
+    return {column: list(dict.fromkeys(chain(*domains))) for column, domains in columns.items()}
 
 
 def _words(release: Release) -> list[str]:
     """Return the group columns, the keys and the categories that search finds a release by."""
-    of_cells = _groups(release)
+    of_cells = _keys(release)
     plans = [release.plan_of(file["statistic"]) for file in release.files]
-    keys = [str(key) for of in of_cells.values() for key in dict.fromkeys(of)]
+    keys = [str(key) for of in of_cells.values() for key in of]
     categories = [quantity.category for plan in plans for quantity in plan.quantities if quantity.category]
     columns = [column for plan in plans for column in plan.columns]
     groups = list(of_cells)

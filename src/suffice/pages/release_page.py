@@ -20,6 +20,7 @@ from suffice.pages.statistic_picture import picture
 from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import is_address
+from suffice.pipeline.terms.declaration.domains import DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table, texts_of
@@ -62,7 +63,8 @@ def lead(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> str:
     """Say what was released, in a sentence or two."""
     names = [view.label for view in views]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    cells = f" in each of {facts['cells']:,} cells" if facts["cells"] > 1 else ""
+    cells = "" if facts["cells"] == 1 else " in each of their cells"
+    cells = f" in each of {facts['cells']:,} cells" if facts["cells"] and cells else cells
     window = "" if facts["window"] == "all" else f" for {facts['window']}"
     sampled = [view.label for view in views if view.kind == SAMPLE]
     if len(sampled) == len(views):
@@ -363,7 +365,7 @@ def release_page(
     _, _, further = facts["one_unit"].partition("; ")
     about, data_size = release.about, sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED
-    ordered = _ordered_groups(release)
+    alike = not any(release.plan_of(view.name).states_groups for view in views)
     url = f"{site.base_url}/{path}" if site.base_url else None
     return render(
         "release.html",
@@ -390,12 +392,15 @@ def release_page(
         banners=banners,
         neighbours=neighbours,
         signature_note=signature_note,
-        statistics=[_statistic(release, view, position, ordered) for position, view in enumerate(views)],
-        explorer=_explorer(release, files, uri) if embedded and release.statistics else None,
+        statistics=[_statistic(release, view, position) for position, view in enumerate(views)],
+        explorer=_explorer(release, files, uri) if embedded and alike and release.statistics else None,
         explorer_note=(
             f"The data files have {number(data_size / 2**20, 3)} MB: too much for a page to carry. Open the "
             "release in Python, R or JavaScript instead."
             if data_size > LARGEST_EMBEDDED
+            else "Its statistics have groups of their own, which are not explored here: open the release in "
+            "Python, R or JavaScript."
+            if not alike
             else ""
             if release.statistics
             else "A posterior sample is not explored: there are no statistics in it to start from."
@@ -410,17 +415,10 @@ def release_page(
     )
 
 
-def _ordered_groups(release: Release) -> list[str]:
-    """Return the groups whose keys have an order: ranges of numbers, and periods."""
-    return [
-        column for column, domain in release.manifest["plan"]["groups"].items() if isinstance(domain, dict)
-    ]
-
-
-def _statistic(
-    release: Release, view: StatisticView, position: int, ordered: Sequence[str]
-) -> dict[str, Any]:
+def _statistic(release: Release, view: StatisticView, position: int) -> dict[str, Any]:
     plan = release.plan_of(view.name)
+    has_order = {DomainKind.RANGE, DomainKind.PERIOD}
+    ordered = [column for column, domain in plan.groups.items() if domain.kind in has_order]
     rows = table_rows(release.in_words(view.name, view.rows))
     more = f", the first {len(rows)} of {len(view.rows):,}" if len(rows) < len(view.rows) else ""
     columns = view.keys[0] if view.keys else {}

@@ -285,6 +285,8 @@ def _each(entries: Sequence[SiteEntry]) -> str:
 
 
 def _cells_text(entry: SiteEntry) -> str:
+    if entry.facts["cells"] is None:
+        return f"{entry.facts['cells_text']}."
     if not entry.facts["groups"]:
         return "No groups: one cell."
     columns = map(entry.about.column, entry.facts["groups"])
@@ -415,8 +417,8 @@ def _summary(entry: SiteEntry) -> str:
     mark = f" This release was {entry.mark}." if entry.mark else ""
     about = entry.about.description or ""
     said = f" {about}" if about.endswith((".", "!", "?")) else f" {about}." if about else ""
-    cells = counted(facts["cells"], "cell")
-    return f"{facts['dataset']}: {entry.statistics}; {cells}, epsilon {facts['epsilon']}.{said}{mark}"
+    about_cells = f"{entry.statistics}; {facts['cells_text']}, epsilon {facts['epsilon']}"
+    return f"{facts['dataset']}: {about_cells}.{said}{mark}"
 
 
 def _time(hour: str) -> str:

@@ -289,7 +289,7 @@ class _Run:
                 stage.tried = f"summed {sum(split.n_rows for split in splits)} generated rows"
             with self._stage("drawing") as stage:
                 files = self._draw(totals, entry, charge, splits, signer)
-                stage.tried = f"noise drawn for {counted(self.plan.n_cells, 'cell')}, kept in the spool"
+                stage.tried = f"noise drawn for {self.plan.cells_text}, kept in the spool"
             with self._stage("publishing") as stage:
                 stage.tried = self._publish(place, entry, files)
 

@@ -30,7 +30,13 @@ BOUNDS = {"lower": "-1", "upper": "3"}
 SEVERAL: dict[str, Any] = {
     "box": {"family": "multivariate_normal", "columns": {"y": BOUNDS, "x": BOUNDS}},
     "bayes": {"family": "naive_bayes", "outcome": {"z": ["0", "1"]}, "features": {"b": ["1"], "a": ["3"]}},
-    "waits": {"family": "gamma", "column": "w", "shape": "0.3", "upper": "9"},
+    "waits": {
+        "family": "gamma",
+        "column": "w",
+        "shape": "0.3",
+        "upper": "9",
+        "groups": {"hour": {"range": ["0", "2"]}, "origin": ["JFK", "LGA"]},
+    },
 }
 GROUPS = {
     "origin": ["EWR", "Zürich"],
@@ -129,6 +135,9 @@ def test_every_field_that_follows_from_the_plan_is_compared() -> None:
         ("groups", "every"),
         ("groups", "first"),
         ("statistics", "family"),
+        ("statistics", "cells"),
+        ("statistics", "groups", "keys"),
+        ("statistics", "groups", "last"),
         ("statistics", "columns"),
         ("statistics", "l1_sensitivity"),
         ("statistics", "mechanism"),

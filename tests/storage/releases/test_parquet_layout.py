@@ -33,11 +33,11 @@ MANY = make_plan(
 
 def encoded(plan: Plan) -> bytes:
     (statistic,) = plan.statistics
-    return encode_statistic(statistic, plan.groups, some_values(plan)[statistic.name])
+    return encode_statistic(statistic, some_values(plan)[statistic.name])
 
 
 def checked(data: bytes, plan: Plan = MANY) -> None:
-    row_groups(data, plan.statistics[0], plan.groups)
+    row_groups(data, plan.statistics[0])
 
 
 def rewritten(data: bytes, **options: Any) -> bytes:
@@ -51,10 +51,10 @@ def test_the_size_of_what_we_write_lies_within_the_bounds(groups: dict[str, Any]
     for plan in (make_plan(groups=groups), make_plan(groups=groups, max_total_rows="1000000000000000")):
         sizes = Sizes.of(plan.groups)
         for statistic in plan.statistics:
-            data = encode_statistic(statistic, plan.groups, some_values(plan)[statistic.name])
+            data = encode_statistic(statistic, some_values(plan)[statistic.name])
             least, greatest = sizes.of_file(statistic)
             assert least < len(data) <= greatest < least + 3000 + 64 * sizes.columns(statistic)["value"]
-            row_groups(data, statistic, plan.groups)
+            row_groups(data, statistic)
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ def test_no_changed_bit_of_a_page_header_changes_what_is_read() -> None:
     data = encoded(MANY)
     column = pq.read_metadata(io.BytesIO(data)).row_group(0).column(1)
     start, missed = column.data_page_offset, []
-    values = decode_statistic(data, MANY.statistics[0], MANY.groups)
+    values = decode_statistic(data, MANY.statistics[0])
     for position in range(start, start + 20):
         for bit in range(8):
             changed = bytearray(data)
             changed[position] ^= 1 << bit
             try:
-                decoded = decode_statistic(bytes(changed), MANY.statistics[0], MANY.groups)
+                decoded = decode_statistic(bytes(changed), MANY.statistics[0])
             except ReleaseCorruptError:
                 continue
             assert np.array_equal(decoded, values)
@@ -142,7 +142,7 @@ plan = make_plan(
 data = open(sys.argv[1], "rb").read()
 before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
 try:
-    decode_statistic(data, plan.statistics[0], plan.groups)
+    decode_statistic(data, plan.statistics[0])
 except ReleaseCorruptError as error:
     print(error)
 peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024

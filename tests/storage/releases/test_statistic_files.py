@@ -130,7 +130,7 @@ def test_a_file_whose_hash_is_stated_but_not_what_it_holds(tmp_path: Path) -> No
     """Every value of every row group is checked at once, as when a release is read whole."""
     plan = make_plan(groups=GROUPS)
     values = some_values(plan)
-    good = release_parquet.encode_statistic(plan.statistics[0], plan.groups, values[plan.statistics[0].name])
+    good = release_parquet.encode_statistic(plan.statistics[0], values[plan.statistics[0].name])
     last = int(values[plan.statistics[0].name].ravel()[-1])
     position = good.rindex(last.to_bytes(8, "little", signed=True))
     bad = good[:position] + (last + 1).to_bytes(8, "little", signed=True) + good[position + 8 :]

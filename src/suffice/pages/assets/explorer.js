@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 1845a7c31b2bd990bf308676b1c69f4aa9143dd9f3fb5a32b598cb6e01868b86
+// sha256: 44c73d4dd1fe64128b348c0d93bb34566328f6252a994cd8832bbcb3cd8be4c8
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -360,7 +360,8 @@
   function areWords(about, manifest) {
     const { statistics = {}, keys = {}, ...rest } = isMapping(about) ? about : { "": null };
     const names = new Set(manifest.statistics.map(({ name }) => name));
-    const columns = new Set(manifest.groups.map(({ column }) => column));
+    const stated = [manifest, ...manifest.statistics].flatMap(({ groups = [] }) => groups);
+    const columns = new Set(stated.map(({ column }) => column));
     return areLines(rest, ["title", "description", "licence", "contact", "source"]) && every(
       statistics,
       (name, { values = {}, parameters = {}, ...words }) => names.has(name) && isNumber(words) && every(values, isLabel) && every(parameters, (_, one) => isNumber(one))
@@ -986,6 +987,7 @@
     const { family, nulls, other } = entry;
     const optional = [
       "where",
+      "groups",
       ...OF_MOMENTS.includes(family) ? ["moment_weight"] : ["sample"],
       ...WITHIN_UNIT.includes(family) ? ["within_unit"] : [],
       ...COUNT_CLIPPED.includes(family) ? ["count_clipped"] : []
@@ -2424,25 +2426,23 @@
     if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused2("privacy", "neighboring is no relation");
     const epsilon = number(privacy.epsilon, "privacy.epsilon");
     if (compare(epsilon, ZERO2) <= 0) throw refused2("privacy.epsilon", "it is not above 0");
-    const groups = ordered(plan.groups, order.groups, "groups").map(([column, domain]) => group(column, domain));
-    const cells = groups.reduce((product, { size }) => product * size, 1);
-    if (cells > MOST_CELLS2) throw refused2("groups", "there are too many cells");
+    const heading2 = cellsOf(plan.groups, order.groups, "groups");
     const entries = ordered(plan.statistics, order.statistics, "statistics");
     checkVariables(plan.statistics, order.variables);
     const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO2);
-    const mayBeMinimal = replaces && unit === null && groups.length === 0 && plan.window === null && plan.where === void 0;
-    const terms = {
+    const mayBeMinimal = replaces && unit === null && plan.window === null && plan.where === void 0;
+    const shared = {
       replaces,
       unit,
       maxRows,
-      mayBeMinimal,
-      hasGroups: groups.length > 0,
       isFiltered: plan.where !== void 0,
       maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
     };
     const statistics = entries.map(([name, entry]) => {
-      const own = divide(multiply(epsilon, share(name, entry)), shares2);
-      return { name, entry, epsilon: own, terms };
+      const price = divide(multiply(epsilon, share(name, entry)), shares2);
+      const stated = statedCells(name, entry, plan.groups, order.variables);
+      const hasGroups = (stated ?? heading2).groups.length > 0;
+      return { name, entry, epsilon: price, stated, terms: { ...shared, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
     });
     return {
       heading: {
@@ -2453,20 +2453,32 @@
         unit: unit ? `column:${unit.column}` : "row",
         ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
         max_total_rows: Number(plan.max_total_rows),
-        cells,
-        groups: groups.map(({ stated }) => stated)
+        ...heading2
       },
       statistics
     };
   }
-  function statisticFields({ name, entry, epsilon, terms: shared }, stated) {
+  function cellsOf(mapping, names, place) {
+    const groups = ordered(mapping, names, place).map(([column, domain]) => group(column, domain));
+    const cells = groups.reduce((product, { size }) => product * size, 1);
+    if (cells > MOST_CELLS2) throw refused2(place, "there are too many cells");
+    return { cells, groups: groups.map(({ stated }) => stated) };
+  }
+  function statedCells(name, { groups }, ofPlan, variables) {
+    if (groups === void 0) return null;
+    const place = `statistics.${shown(name)}.groups`;
+    if (!isMapping2(groups) || encode(groups) === encode(ofPlan)) throw refused2(place, "they are none of its own");
+    const order = variables.find(([of2, key]) => of2 === name && key === "groups");
+    return cellsOf(groups, order?.[2], place);
+  }
+  function statisticFields({ name, entry, epsilon, stated: cells, terms: shared }, stated) {
     const isFiltered = shared.isFiltered || entry.where !== void 0;
     const terms = { ...shared, isFiltered, mayBeMinimal: shared.mayBeMinimal && !isFiltered };
     const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
     if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
     const isKnown = isComputedAgain(entry);
     const mechanism = entry.sample === void 0 ? "discrete_laplace" : "exponential";
-    const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism };
+    const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism, ...cells };
     const place = `statistics.${shown(name)}`;
     if (entry.sample !== void 0) {
       if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused2(place, "no sample is of this family");
@@ -2563,7 +2575,8 @@
     const seen = /* @__PURE__ */ new Set();
     for (const [name, key, names, ...more] of variables) {
       const entry = Object.hasOwn(statistics, name) ? statistics[name] : null;
-      const isKnown = entry === null || Object.hasOwn(BLOCKS, entry.family) || !Object.hasOwn(entry, key);
+      const hasNone = entry !== null && Object.hasOwn(BLOCKS, entry.family) && key !== "groups";
+      const isKnown = entry === null || hasNone || !Object.hasOwn(entry, key);
       if (isKnown || more.length || seen.has(`${name} ${key}`)) throw refused2("declared_order.variables", "its names are not those of the plan");
       seen.add(`${name} ${key}`);
       ordered(entry[key], names, "variables");
@@ -3707,14 +3720,17 @@
       this.about = about;
       this.signatureStatus = signatureStatus;
       this.withdrawal = withdrawal;
-      this.groups = groupsOf(manifest);
+      this.groups = groupsOf(manifest.groups);
+      this.groupsByStatistic = /* @__PURE__ */ new Map();
       this.nCells = manifest.cells;
       this.values = /* @__PURE__ */ new Map();
       this.kept = new KeptWork();
       this.keptOfAll = new KeptWork(12 * MOST_MOVED);
       manifest.statistics.forEach((statistic, i) => {
         if (!wanted.has(statistic.name)) return;
-        this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, this.groups));
+        const groups = statistic.groups === void 0 ? this.groups : groupsOf(statistic.groups);
+        this.groupsByStatistic.set(statistic.name, groups);
+        this.values.set(statistic.name, readValues(files.get(manifest.files[i].path), statistic, groups));
       });
     }
     get name() {
@@ -3738,19 +3754,14 @@
         hasPosterior: hasPosterior(entry)
       }));
     }
+    /** The groups of a statistic; without one, of those that state none of their own. */
+    groupsOf(statistic) {
+      return statistic === void 0 ? this.groups : this.groupsByStatistic.get(this.entry(statistic).name);
+    }
     /** The cells: one object of group keys each, in order; one empty object where there are no groups. */
     cells(statistic) {
-      if (statistic !== void 0) this.entry(statistic);
-      return Array.from({ length: this.nCells }, (_, index) => this.cellAt(index));
-    }
-    cellAt(index) {
-      const keys = /* @__PURE__ */ Object.create(null);
-      let inner = this.nCells;
-      for (const { column, keys: all } of this.groups) {
-        inner /= all.length;
-        keys[column] = all[Math.floor(index / inner) % all.length];
-      }
-      return keys;
+      const groups = this.groupsOf(statistic);
+      return Array.from({ length: cellCount(groups) }, (_, index) => cellAt(groups, index));
     }
     /**
      * Estimates of a statistic's quantities with the standard deviations of their noise.
@@ -3765,7 +3776,8 @@
       const noise = discreteLaplaceSd(toNumber(parseRational(entry.scale)));
       const rows = [];
       const maps = entry.quantities.map((quantity2) => ({ quantity: quantity2, ...mapOf(quantity2, entry.components) }));
-      for (const index of this.selected(where)) {
+      const groups = this.groupsOf(statistic);
+      for (const index of this.selected(where, statistic)) {
         for (const { quantity: quantity2, weights, ofPublicN, norm } of maps) {
           let [numerator, denominator] = [ofPublicN.n * BigInt(this.manifest.n ?? 0), ofPublicN.d];
           for (const [component2, weight] of weights) {
@@ -3774,7 +3786,7 @@
             denominator *= weight.d;
           }
           rows.push({
-            cell: this.cellAt(index),
+            cell: cellAt(groups, index),
             quantity: quantity2.name,
             category: quantity2.category,
             component: quantity2.component ?? null,
@@ -3800,7 +3812,7 @@
       if (method !== NOISE_AWARE && method !== PLUG_IN) {
         throw new ReleaseError("method", `there is no method ${shown(method)}: choose ${NOISE_AWARE} or ${PLUG_IN}`);
       }
-      const selected = this.selected(options.where ?? {});
+      const selected = this.selected(options.where ?? {}, statistic);
       if (selected.length !== 1) {
         throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
       }
@@ -3854,7 +3866,7 @@
         finish: () => this.keptOfAll.finish()
       });
       const { n, max_total_rows: maxTotalRows } = this.manifest;
-      return oneSumTogether(entry, valuesOf, this.nCells, { n, maxTotalRows }, options, keptOf);
+      return oneSumTogether(entry, valuesOf, cellCount(this.groupsOf(statistic)), { n, maxTotalRows }, options, keptOf);
     }
     /** The same in slices, as `posteriorInSlices`. */
     conflictInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
@@ -3873,9 +3885,10 @@
       }
       const { parameter, draws } = entry;
       const points = this.values.get(statistic);
-      return this.selected(where).flatMap(
+      const groups = this.groupsOf(statistic);
+      return this.selected(where, statistic).flatMap(
         (index) => Array.from({ length: draws }, (_, draw2) => ({
-          cell: this.cellAt(index),
+          cell: cellAt(groups, index),
           parameter,
           draw: draw2,
           value: gridPoint(entry, points[index * draws + draw2])
@@ -3897,17 +3910,18 @@
       if (!this.values.has(statistic)) throw new ReleaseError("usage", `${shown(statistic)} was not read: name it in statistics`);
       return found;
     }
-    /** Positions of the cells that have the given keys. */
-    selected(where) {
+    /** Positions of the cells of a statistic that have the given keys. */
+    selected(where, statistic) {
+      const groups = this.groupsOf(statistic);
       const wanted = Object.entries(where).map(([column, key]) => {
-        const group3 = this.groups.find((one) => one.column === column);
+        const group3 = groups.find((one) => one.column === column);
         if (!group3) throw new ReleaseError("cell", `there is no group ${shown(column)}`);
         const at = group3.keys.findIndex((one) => String(one) === String(key));
         if (at < 0) throw new ReleaseError("cell", `${shown(column)} has no key ${shown(key)}`);
         return [column, at];
       });
       let positions = [0];
-      for (const { column, keys } of this.groups) {
+      for (const { column, keys } of groups) {
         const only2 = wanted.find(([name]) => name === column);
         const own = only2 ? [only2[1]] : keys.map((_, i) => i);
         positions = positions.flatMap((position) => own.map((at) => position * keys.length + at));
@@ -3930,8 +3944,20 @@
     const half = 0.5 / scale2;
     return half < 700 ? 1 / (Math.SQRT2 * Math.sinh(half)) : 0;
   }
-  function groupsOf(manifest) {
-    return manifest.groups.map((group3) => {
+  function cellCount(groups) {
+    return groups.reduce((product, { keys }) => product * keys.length, 1);
+  }
+  function cellAt(groups, index) {
+    const found = /* @__PURE__ */ Object.create(null);
+    let inner = cellCount(groups);
+    for (const { column, keys } of groups) {
+      inner /= keys.length;
+      found[column] = keys[Math.floor(index / inner) % keys.length];
+    }
+    return found;
+  }
+  function groupsOf(stated) {
+    return stated.map((group3) => {
       if (group3.kind !== "range") return { column: group3.column, kind: group3.kind, keys: group3.keys };
       const [first, last] = [Number(group3.first), Number(group3.last)];
       return { column: group3.column, kind: "range", keys: Array.from({ length: last - first + 1 }, (_, i) => first + i) };
@@ -4012,10 +4038,11 @@
       for (const [field, value] of Object.entries(fields)) same(stated[field], value, `${place}.${field}`);
       if (Object.hasOwn(fields, "quantities") || isSampled(fields)) {
         for (const field of Object.keys(stated)) if (!Object.hasOwn(fields, field)) throw differs(`${place}.${shown(field)}`);
-      } else checkUnknown(stated, statistic, place);
+      } else checkUnknown(stated, statistic, fields, place);
     });
   }
-  function checkUnknown(stated, { terms }, place) {
+  function checkUnknown(stated, { terms }, fields, place) {
+    for (const field of ["cells", "groups"]) if (Object.hasOwn(stated, field) !== Object.hasOwn(fields, field)) throw differs(`${place}.${field}`);
     const { components, quantities, design, partition_total: total } = stated;
     const isList = Array.isArray(components) && components.every((name) => typeof name === "string");
     if (!isList || components.length === 0 || new Set(components).size !== components.length) throw differs(`${place}.components`);
@@ -4046,7 +4073,6 @@
     const { variables, ...order } = manifest.declared_order;
     if (Object.keys(order).length !== 2 || !Array.isArray(variables)) throw differs("declared_order");
     if (files.length !== statistics.length) throw differs("files");
-    const groups = groupsOf(manifest);
     files.forEach((file, i) => {
       const statistic = statistics[i];
       const place = `files.${i}`;
@@ -4054,8 +4080,8 @@
       if (!isFile) throw corrupt(`${place}: it is not what the format states there`);
       same(file.statistic, statistic.name, `${place}.statistic`);
       same(file.path, `${statistic.name}.parquet`, `${place}.path`);
-      same(file.rows, heading2.cells * valuesOfCell(statistic), `${place}.rows`);
-      const [least, greatest] = fileSizes(statistic, groups);
+      same(file.rows, (statistic.cells ?? heading2.cells) * valuesOfCell(statistic), `${place}.rows`);
+      const [least, greatest] = fileSizes(statistic, groupsOf(statistic.groups ?? manifest.groups));
       if (file.size < least || file.size > greatest) throw corrupt(`${place}.size: no file of this plan has that size`);
     });
   }
@@ -4552,7 +4578,7 @@
   function ofMoments(release, statistic, table2, asked) {
     if (table2.reason) throw new ReleaseError("statistic", table2.reason);
     const entry = release.noisy(statistic);
-    const [index] = release.selected(asked.where);
+    const [index] = release.selected(asked.where, statistic);
     const width2 = entry.components.length;
     const estimates = Object.fromEntries(release.table(statistic, asked.where).map(({ quantity: quantity2, estimate: estimate2 }) => [quantity2, estimate2]));
     const released = {

@@ -26,7 +26,7 @@ def limbs(*numbers: int) -> Table:
 
 
 def test_zeros_have_a_cell_for_every_key_and_a_column_for_every_sum() -> None:
-    sums = to_python(zeros({"c": COUNTS, "p": POWERS}, 4))
+    sums = to_python(zeros({"c": COUNTS, "p": POWERS}, {"c": 4, "p": 4}))
     assert sums["c"].shape == (4, 3)
     assert sums["p"].shape == (4, 3)
     assert sums["c"].dtype == sums["p"].dtype == object

@@ -76,7 +76,7 @@ def unit_sums(spec: Spec, rows: Sequence[Row]) -> dict[str, Any]:
     reader, adding = RecordReader(job, KEY), UnitSums(job, KEY)
     (batch,) = with_derived([table(rows, (*NAMES, "who"))], job)
     read = reader.rows(batch)
-    adding.add_units([reader.records(read, np.flatnonzero(read.cells >= 0).astype(np.int32))])
+    adding.add_units([reader.records(read, np.flatnonzero(read.cells[0] >= 0).astype(np.int32))])
     return components(spec, to_python(adding.sums()))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.rows.chunk.encoding import NO_POSITION, CellReader, column_reader
+from suffice.pipeline.rows.chunk.encoding import NO_POSITION, column_reader
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution.records import RecordLayout, RecordReader
 from support.hostile import categorical, hostile_table, make_spec, normal, poisson
@@ -47,16 +47,16 @@ def test_records_hold_what_the_readers_read(tmp_path: Path) -> None:
     (batch,) = hostile_table(3000, seed=4).to_batches()
     reader = RecordReader(job, KEY)
     rows = reader.rows(batch)
-    chosen = np.flatnonzero(rows.cells >= 0).astype(np.int32)[::-1].copy()
+    chosen = np.flatnonzero(rows.cells[0] >= 0).astype(np.int32)[::-1].copy()
     records = reader.records(rows, chosen)
     assert records.shape == (len(chosen), layout.n_words)
     assert (records[:, :2] == rows.units[chosen]).all()
-    assert (layout.cells(records) == CellReader(job.cell_columns).read(batch)[chosen]).all()
+    assert (layout.cells_of(records, 0) == job.cell_reader().read(batch)[0][chosen]).all()
     for measure in job.measures.values():
         for of in measure.reads:
             assert (layout.column(records, of) == column_reader(of).read(batch)[chosen]).all()
     assert len(layout.columns) == 6, "a column that two statistics read alike is held once"
-    fields = [layout.cell, *layout.columns.values()]
+    fields = [*layout.cells, *layout.columns.values()]
     taken = np.zeros((layout.n_words, 64), int)
     for field in fields:
         assert field.shift + field.bits <= 64
@@ -71,7 +71,9 @@ def test_records_hold_what_the_readers_read(tmp_path: Path) -> None:
 def test_places_are_in_the_columns_order(tmp_path: Path, order: str) -> None:
     spec = wide_spec(tmp_path)
     made = chunk_job(spec)
-    job = type(made)(measures=made.measures, groups={}, unit=made.unit, orders=(order,))
+    job = type(made)(
+        measures=made.measures, groups={name: {} for name in made.measures}, unit=made.unit, orders=(order,)
+    )
     table = hostile_table(800, seed=9)
     (batch,) = table.to_batches()
     reader = RecordReader(job, KEY)

@@ -139,9 +139,9 @@ def test_rows_kept_by_rank_are_no_sequence(tmp_path: Path, key: Any, monkeypatch
     expected = plainly(LONG, None)
     assert totals(tmp_path, spec, LONG).tolist() == expected
 
-    def of_kept(self: Any, records: Any) -> None:
+    def of_kept(self: Any, records: Any, *of: Any) -> None:
         kept = first_rows(records, MOST + 1, key)
-        original(self, kept)
+        original(self, kept, *of)
 
     original = bounding.UnitSums._add_sequences
     monkeypatch.setattr(bounding.UnitSums, "_add_sequences", of_kept)

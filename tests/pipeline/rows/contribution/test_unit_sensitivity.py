@@ -145,7 +145,7 @@ def test_other_ways_to_cut_are_caught(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def per_cell(records: NDArray[Any], max_rows: int, key: UnitKey) -> NDArray[Any]:
         """Cut each cell for itself."""
-        cells = RecordLayout.of(engine.job).cells(records)
+        cells = RecordLayout.of(engine.job).cells_of(records, 0)
         kept = [first_rows(records[cells == cell], max_rows, key) for cell in np.unique(cells)]
         return np.concatenate(kept) if kept else records
 

@@ -252,6 +252,22 @@ def test_all_is_read_where_the_number_of_records_is_public(
     assert len(pinned_names(spec, "2013-01")) == 2
 
 
+def test_a_folder_is_left_out_where_no_statistic_has_a_cell_for_it(tmp_path: Path) -> None:
+    for number, (place, year) in enumerate([("south", 2013), ("west", 2013), ("west", 2014)]):
+        write(tmp_path / f"place={place}" / f"year={year}" / "a.parquet", 1 << number)
+    hive = {"place": "text", "year": "integer"}
+
+    def released(*stated: Any) -> tuple[list[list[int]], int]:
+        statistics = {f"s{number}": bernoulli("flag", **of) for number, of in enumerate(stated)}
+        spec = folder_spec(tmp_path, hive, groups={"place": ["west"], "year": [2013]}, statistics=statistics)
+        return [[sum(row) for row in rows] for rows in totals(spec).values()], len(pinned_names(spec))
+
+    assert released({}) == ([[2]], 1)
+    assert released({}, {"groups": {"year": [2013]}}) == ([[2], [3]], 2)
+    assert released({}, {"groups": {"place": ["south", "west"]}}) == ([[2], [1, 6]], 3)
+    assert released({}, {"groups": {}}) == ([[2], [7]], 3)
+
+
 def test_of_a_key_that_folders_state_twice_the_outer_one_counts(tmp_path: Path) -> None:
     """Which window a row is in does not depend on which folders were left out."""
     write(tmp_path / "year=2013/month=1/month=2/a.parquet")
