@@ -7,7 +7,7 @@ import inspect
 import itertools
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -182,7 +182,8 @@ def test_every_page_of_the_site_is_accessible_in_both_themes(tmp_path: Path) -> 
         raise
     violations = []
     with running_browser() as browser:
-        for width, theme in ((390, "dark"), (1280, "light")):
+        screens: tuple[tuple[int, Literal["dark", "light"]], ...] = ((390, "dark"), (1280, "light"))
+        for width, theme in screens:
             page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=theme)
             for path in sorted((tmp_path / suffice.__version__).rglob("*.html")):
                 page.goto(path.as_uri())

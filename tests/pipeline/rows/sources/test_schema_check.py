@@ -92,7 +92,7 @@ def test_which_types_serve_which_use(
         message = str(caught.value)
         assert message.startswith(f"{location.format(column)}: {every_type / 'a.parquet'}: ")
         assert f"the column {column!r} is " in message
-        assert message.endswith("is needed")
+        assert " is needed" in message
         assert CANARY not in message
         assert caught.value.exit_status == 4
 
