@@ -644,7 +644,7 @@ def exact_total(shown: list[str], below: int, scale: float, *, vary: bool) -> An
         laws = [(1.0, poisson.pmf(n, rate))]
         if vary:
             k = spread[:, None] ** -2.0
-            laws = list(zip(of_spread.tolist(), nbinom.pmf(n, k, k / (k + rate)), strict=True))
+            laws = list(zip(of_spread.tolist(), np.atleast_2d(nbinom.pmf(n, k, k / (k + rate))), strict=True))
             for every in (2, 3, 4, 6, 8, 12):
                 apart = range(1 - every, every)
                 near = [(1 - abs(j) / every) * poisson.pmf(every * n + j, every * rate) for j in apart]
