@@ -196,7 +196,15 @@ ENTRY = st.one_of(
     of(ZONED, st.builds(lambda part, zone: {"part": part, **zone}, st.sampled_from(PARTS), ZONES)),
     of(
         [*TEXT, *NONE],
-        st.sampled_from([{"trim": "true"}, {"case": "upper"}, {"trim": "true", "case": "lower"}]),
+        st.sampled_from(
+            [
+                {"trim": "true"},
+                {"case": "upper"},
+                {"trim": "true", "case": "lower"},
+                {"normalize": "NFC"},
+                {"normalize": "NFKD", "trim": "true", "case": "upper"},
+            ]
+        ),
     ),
     of([*NUMBERS, *TEXT, *FLAGS, *NONE], MAPPED),
     ARITHMETIC,

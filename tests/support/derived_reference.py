@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import unicodedata
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 from zoneinfo import ZoneInfo
@@ -52,10 +53,11 @@ def _of_value(entry: Mapping[str, Any], value: Any) -> Any:  # noqa: PLR0911 - a
         return any(_MATCHES[match](data, text.encode()) for text in entry[match])
     if "part" in entry:
         return _part(value, entry["part"], entry.get("time_zone", "UTC"))
-    if "trim" in entry or "case" in entry:
+    if entry.keys() & {"normalize", "trim", "case"}:
         if isinstance(value, bytes):
             return None
-        text = value.strip() if "trim" in entry else value
+        text = unicodedata.normalize(entry["normalize"], value) if "normalize" in entry else value
+        text = text.strip() if "trim" in entry else text
         return {"lower": text.lower(), "upper": text.upper(), None: text}[entry.get("case")]
     if "map" in entry:
         found = next((to for key, to in entry["map"].items() if is_key(value, key)), entry.get("otherwise"))

@@ -270,6 +270,8 @@ def _positions(column: pa.Array, of: PublicMap) -> pa.Array:
 
 
 def _uniform(column: pa.Array, of: UniformText) -> pa.Array:
+    if of.normalize is not None:
+        column = _where_text(partial(pc.utf8_normalize, form=str(of.normalize)), column)
     if of.trim:
         column = _where_text(pc.utf8_trim_whitespace, column)
     if of.case is not None:

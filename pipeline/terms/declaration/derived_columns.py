@@ -85,17 +85,27 @@ class Case(StrEnum):
     UPPER = "upper"
 
 
+class NormalForm(StrEnum):
+    """The form of Unicode that texts are put in: one text for what looks alike."""
+
+    NFC = "NFC"
+    NFD = "NFD"
+    NFKC = "NFKC"
+    NFKD = "NFKD"
+
+
 class UniformText(DerivedColumn):
-    """A text without spaces around it, or with all letters in one case, or both."""
+    """A text in one normal form, without spaces around it, with all letters in one case: in this order."""
 
     column: fields.Column
+    normalize: Annotated[NormalForm | None, PlainValidator(partial(read_choice, kind=NormalForm))] = None
     trim: fields.IfTrue | None = None
     case: Annotated[Case | None, PlainValidator(partial(read_choice, kind=Case))] = None
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
-        if self.trim is None and self.case is None:
-            message = "needs trim: true, case: lower or upper, or both"
+        if self.normalize is None and self.trim is None and self.case is None:
+            message = "needs normalize: NFC, trim: true, or case: lower or upper; or several of them"
             raise ValueError(message)
         return self
 
@@ -110,7 +120,11 @@ class UniformText(DerivedColumn):
         return column_types.TypeFamily.TEXT
 
     def __str__(self) -> str:
-        how = [*(["trimmed"] if self.trim else []), *([f"in {self.case} case"] if self.case else [])]
+        how = [
+            *([f"in form {self.normalize}"] if self.normalize else []),
+            *(["trimmed"] if self.trim else []),
+            *([f"in {self.case} case"] if self.case else []),
+        ]
         return f"{self.column} {', '.join(how)}"
 
 

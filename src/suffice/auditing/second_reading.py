@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -333,7 +334,8 @@ def _mapped(of: PublicMap, value: Any) -> Any:
 
 
 def _uniform(of: UniformText, value: str) -> str:
-    text = value.strip() if of.trim else value
+    text = value if of.normalize is None else unicodedata.normalize(str(of.normalize), value)
+    text = text.strip() if of.trim else text
     return {"lower": text.lower(), "upper": text.upper()}.get(str(of.case), text)
 
 

@@ -88,6 +88,32 @@ def test_a_date_is_the_whole_day_in_its_zone() -> None:
     assert derive({"x": {**until, "time_zone": "Europe/Berlin"}}, columns, "x").to_pylist() == [True, False]
 
 
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_texts_that_look_alike_are_alike_in_one_normal_form(form: str) -> None:
+    """A letter and its accent apart or together, a ligature, a wide letter with a wide space before it."""
+    texts = ["caf\u00e9", "cafe\u0301", "\ufb01n", "fin", "\u3000\uff21", None]
+    entry = {"column": "t", "normalize": form, "trim": "true", "case": "lower"}
+    read = derive({"x": entry}, {"t": pa.array(texts)}, "x").to_pylist()
+    assert read[0] == read[1]
+    assert read[5] is None
+    assert (read[2] == read[3]) == form.startswith("NFK")
+    assert (read[4] == "a") == form.startswith("NFK")
+
+    nothing = {"column": "t", "case": "lower"}
+    apart = derive({"x": nothing}, {"t": pa.array(texts)}, "x").to_pylist()
+    assert apart[0] != apart[1]
+
+
+def test_what_is_no_utf_8_has_no_normal_form() -> None:
+    data = pa.array([b"e\xcc\x81", b"\xff", b"a"])
+    texts = pa.Array.from_buffers(pa.string(), 3, data.buffers())
+    assert derive({"x": {"column": "t", "normalize": "NFC"}}, {"t": texts}, "x").to_pylist() == [
+        "\u00e9",
+        None,
+        "a",
+    ]
+
+
 def test_dictionaries_stay_dictionaries_and_may_grow() -> None:
     entry = read_derived("x", {"column": "t", "case": "upper"}, None)
     job = ChunkJob(measures={}, groups={}, derived={"x": entry})
