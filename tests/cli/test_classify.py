@@ -120,7 +120,7 @@ def test_queries_are_printed_and_their_draws_written(store: str, suffice: Runner
     out = tmp_path / "draws.parquet"
     words = ("model", "query", "tables", "causes", "--store", store, "--target", "well", *FEW)
     stated = ("--given", "severe=yes", "--do", "treated=no")
-    document = suffice.json(*words, *stated, "--out", str(out))
+    document = suffice.json(*words, *stated, "--draws-out", str(out))
     found = models.network(open_release("tables", store=store), "causes", method="plug-in", draws=50, rng=7)
     answer = found.query("well", given={"severe": "yes"}, do={"treated": "no"})
     assert document["rows"] == answer.rows()

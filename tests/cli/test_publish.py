@@ -273,10 +273,10 @@ def test_json_names_its_source(store: str, suffice: Runner) -> None:
 
 
 def test_files_of_a_command_say_what_they_come_from(store: str, suffice: Runner, tmp_path: Path) -> None:
-    out = tmp_path / "draws.csv"
+    out = tmp_path / "posterior.csv"
     words = ("posterior", "flights", "flag", "--draws", "2", "--seed", "4", "--store", store)
     suffice.text(*words, "--out", str(out))
-    described = json.loads((tmp_path / "draws.csv-metadata.json").read_text(encoding="utf-8"))
+    described = json.loads((tmp_path / "posterior.csv-metadata.json").read_text(encoding="utf-8"))
     source = described["notes"][0]["source"]
     assert source["releases"][0]["label"] == "flights@all"
     assert (source["statistic"], source["method"], source["seed"]) == ("flag", "noise-aware", 4)

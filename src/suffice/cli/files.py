@@ -79,10 +79,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 _OUR_COLUMNS = (
     {"estimate", "noise_sd"},
     {"draw", "parameter", "value"},
+    {"parameter", "mean", "sd", "lower", "upper"},
     {"predictive_lower", "predictive_upper"},
     {"predicted_class", "class_probability"},
 )
-"""Of tables, draws, predictions and classes."""
+"""Of tables, draws, posteriors, predictions and classes."""
 _HEAD_BYTES = 64 * 1024
 
 

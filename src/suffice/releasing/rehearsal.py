@@ -28,6 +28,7 @@ from suffice.pipeline.terms.declaration.source_specs import declared_sample
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
+from suffice.releasing.granting import naming_the_grant
 from suffice.releasing.guarding import contained
 from suffice.releasing.run import charge_request, require_engine, timely
 from suffice.storage.ledger.account import chosen_witness
@@ -252,7 +253,7 @@ class _Run:
         from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 
         with contextlib.ExitStack() as opened:
-            with self._stage("ledger") as stage:
+            with self._stage("ledger") as stage, naming_the_grant(self.spec):
                 ledger = opened.enter_context(open_ledger(self.chosen.ledger))
                 dataset = self.spec.dataset
                 witness = chosen_witness(dataset, ledger.witness(dataset), self.chosen.witness)
@@ -262,7 +263,7 @@ class _Run:
                 stage.tried = f"opened{', and its witness agrees' if witness else ''}"
             with self._stage("store") as stage:
                 place, stage.tried = self._place(ledger)
-            with self._stage("account") as stage:
+            with self._stage("account") as stage, naming_the_grant(self.spec):
                 request, stage.tried = self._reserved(ledger, place, contract)
                 if contract is not None:
                     check_contract(self.spec, contract)
