@@ -1,4 +1,7 @@
-"""Where the tasks run: threads of this process, processes of this machine, or a cluster given by address.
+"""Where the tasks run: threads of this process, processes of this machine, or a cluster that others started.
+
+That is given by its address, by a client that is connected to it, or by a hook: a function of the operator's
+that returns a client.
 
 A trusted room has exact statistics in the memory of whatever runs here and on its links. So links beyond the
 loopback are encrypted and authenticated, and a cluster whose workers may write their memory to disk is
@@ -7,14 +10,17 @@ refused, whoever opens it.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
 import os
+import re
+import sys
 import tempfile
 import time
 import uuid
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -29,6 +35,9 @@ from suffice.pipeline.cluster.quiet_client import quiet_client
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from distributed import Client
+
+    AnyCluster = str | Client
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
 
@@ -44,6 +53,18 @@ _NOT_ENCRYPTED = (
     "`suffice cluster certificates DIR` makes them, in SUFFICE_CLUSTER_CERTIFICATES=DIR"
 )
 _UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
+_IN_THIS_PROCESS = "the client's cluster is threads of this process: say threads instead"
+_ASYNCHRONOUS = "cluster: the client is asynchronous: hand over one that is not"
+_NO_CLUSTER = (
+    "cluster: a {} is given: say threads, local, an address or MODULE:FUNCTION, or hand over a "
+    "distributed.Client, as cluster.get_client() returns it"
+)
+_NO_HOOK = "--cluster {}: a module cannot be imported here: install it, or set PYTHONPATH"
+_HOOK_FAILED = "--cluster {}: the function ended in {}, whose text is withheld: call it by itself to see it"
+_NOT_LEFT = "--cluster {}: leaving its client ended in {}: look whether its cluster still runs"
+_HOOK = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_ENCRYPTED = ("tls", "gateway")
+"""Schemes of schedulers' addresses; Dask Gateway's proxy passes TLS on without opening it."""
 _NOT_STARTED = (
     "the local processes could not be started; a script that uses them must do its work under "
     "if __name__ == '__main__'"
@@ -282,7 +303,7 @@ class Watched:
 
 @contextmanager
 def open_cluster(
-    cluster: str,
+    cluster: AnyCluster,
     *,
     certificates: str | None = None,
     prepare: Callable[[], None] | None = None,
@@ -293,9 +314,10 @@ def open_cluster(
 
     Parameters
     ----------
-    cluster : str
-        ``threads``; ``local``: a process per processor, with TLS on the loopback and no dashboard; or the
-        address of a scheduler, ``tls://HOST:PORT``. ``tcp://`` is for the loopback only.
+    cluster : str or Client
+        ``threads``; ``local``: a process per processor, with TLS on the loopback and no dashboard; the
+        address of a scheduler, ``tls://HOST:PORT``; or ``MODULE:FUNCTION``, which returns a client.
+        ``tcp://`` is for the loopback only. A client that is handed over stays open.
     certificates : str, optional
         The folder of the client's certificate, its key and its authority's certificate, for ``tls://``; see
         :mod:`suffice.pipeline.cluster.certificates`. Where left out, Dask's own configuration names them.
@@ -330,20 +352,47 @@ def open_cluster(
         check_cluster(cluster)
         require_dask("a cluster of processes")
         with (
-            _remote_client(cluster, certificates) as client,
+            _client_of(cluster, certificates, notice) as client,
             _checked(client, prepare, stall_seconds, notice) as checked,
         ):
             yield checked
 
 
-def check_cluster(cluster: str) -> None:
-    """Refuse a text that names no cluster; whether one answers there is not asked.
+def client_address(client: Any) -> str:
+    """Return the address of the scheduler that a client is connected to.
+
+    Raises
+    ------
+    UsageError
+        Where it is no client, or one that nobody here can wait for.
+    ClusterError
+        Where it is closed.
+    """
+    distributed = sys.modules.get("distributed")  # nobody has a client without it
+    if distributed is None or not isinstance(client, distributed.Client):
+        raise UsageError(_NO_CLUSTER.format(type(client).__name__))
+    if client.asynchronous:
+        raise UsageError(_ASYNCHRONOUS)
+    if client.status != "running" or client.scheduler is None:
+        raise ClusterError(LOST)
+    return str(client.scheduler.address)
+
+
+def is_hook(cluster: str) -> bool:
+    """Tell whether a text names a function that returns a client, as ``MODULE:FUNCTION``."""
+    return _HOOK.fullmatch(cluster) is not None
+
+
+def check_cluster(cluster: AnyCluster) -> None:
+    """Refuse what names no cluster; whether one answers there is not asked.
 
     Raises
     ------
     UsageError
     """
-    if cluster not in {THREADS, LOCAL}:
+    if not isinstance(cluster, str):
+        client_address(cluster)
+    elif cluster not in {THREADS, LOCAL} and not is_hook(cluster):
         _scheme_and_host(cluster)
 
 
@@ -353,6 +402,7 @@ def check_workers(address: str, *, certificates: str | None = None) -> int:
     Parameters
     ----------
     address : str
+        Or a hook.
     certificates : str, optional
         As for :func:`open_cluster`.
 
@@ -366,7 +416,7 @@ def check_workers(address: str, *, certificates: str | None = None) -> int:
     UsageError, ClusterError
         As :func:`open_cluster`.
     """
-    with _remote_client(address, certificates) as client:
+    with _client_of(address, certificates, lambda _: None) as client:
         _refuse_unfit(client, version("suffice"))
         return len(client.scheduler_info()["workers"])
 
@@ -426,6 +476,44 @@ def _local_client() -> Iterator[Any]:
 
 
 @contextmanager
+def _client_of(cluster: AnyCluster, certificates: str | None, notice: Notice) -> Iterator[Any]:
+    """Give a client of a cluster that others started, once its link is known to be closed to strangers."""
+    if isinstance(cluster, str) and not is_hook(cluster):
+        with _remote_client(cluster, certificates) as client:
+            yield client
+        return
+    given = _hooked(cluster, notice) if isinstance(cluster, str) else nullcontext(cluster)
+    with quiet_client(), given as client:
+        parts = urlsplit(client_address(client))
+        if parts.scheme == "inproc":
+            raise ClusterError(_IN_THIS_PROCESS)
+        if parts.scheme not in _ENCRYPTED and not workers.is_loopback(parts.hostname or ""):
+            raise ClusterError(_NOT_ENCRYPTED)
+        yield client
+
+
+@contextmanager
+def _hooked(hook: str, notice: Notice) -> Iterator[Any]:
+    """Call a hook, and leave what it returned; it hears of no error, whose frames may hold exact sums."""
+    try:
+        with redirect_stdout(sys.stderr):  # where documents are printed, nobody else prints
+            module, name = hook.split(":")
+            context = getattr(importlib.import_module(module), name)()
+            client = context.__enter__()
+    except ModuleNotFoundError:
+        raise ClusterError(_NO_HOOK.format(hook)) from None
+    except Exception as error:  # noqa: BLE001 - its text may hold a password
+        raise ClusterError(_HOOK_FAILED.format(hook, type(error).__name__)) from None
+    try:
+        yield client
+    finally:
+        try:
+            context.__exit__(None, None, None)
+        except Exception as error:  # noqa: BLE001 - the run is over, and its end does not hang on this
+            notice(_NOT_LEFT.format(hook, type(error).__name__))
+
+
+@contextmanager
 def _remote_client(address: str, certificates: str | None) -> Iterator[Any]:
     scheme, host = _scheme_and_host(address)
     if scheme == "tcp" and not workers.is_loopback(host):
@@ -467,7 +555,10 @@ def _scheme_and_host(address: str) -> tuple[str, str]:
     except ValueError:
         well_formed = False
     if not well_formed:
-        message = "--cluster is threads, local, or the address of a Dask scheduler, as tls://HOST:8786"
+        message = (
+            "--cluster is threads, local, or the address of a Dask scheduler, as tls://HOST:8786; or "
+            "MODULE:FUNCTION, which returns a client"
+        )
         raise UsageError(message)
     return parts.scheme, str(parts.hostname)
 

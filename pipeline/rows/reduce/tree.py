@@ -86,7 +86,7 @@ class Packed:
 
 @contextmanager
 def open_cluster_for_sums(
-    address: str,
+    place: connection.AnyCluster,
     certificates: str | None = None,
     stall_seconds: float = STALL_SECONDS,
     notice: connection.Notice = lambda _: None,
@@ -94,7 +94,7 @@ def open_cluster_for_sums(
     """Open a cluster whose workers can move partial results to one another; see :func:`open_cluster`."""
     connection.require_dask("reading data")
     with connection.open_cluster(
-        address,
+        place,
         certificates=certificates,
         prepare=move_partial_results,
         stall_seconds=stall_seconds,

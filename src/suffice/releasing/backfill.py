@@ -32,6 +32,7 @@ from suffice.storage.ledger.opening import open_ledger
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from suffice.pipeline.cluster.connection import AnyCluster
     from suffice.pipeline.spec.plan import Plan
     from suffice.releasing.release import Outcome
     from suffice.storage.ledger.charge import Charge
@@ -119,7 +120,7 @@ def backfill(
     *,
     store: str | os.PathLike[str] | None = None,
     ledger: str | None = None,
-    cluster: str | None = None,
+    cluster: AnyCluster | None = None,
     as_of: str | datetime | None = None,
     allow_open: bool = False,
     publish_timeout: float = PUBLISH_TIMEOUT,
@@ -192,7 +193,7 @@ def carry_out_backfill(
     *,
     store: str | None = None,
     ledger: str | None = None,
-    cluster: str | None = None,
+    cluster: AnyCluster | None = None,
     as_of: str | datetime | None = None,
     allow_open: bool = False,
     publish_timeout: float = PUBLISH_TIMEOUT,
