@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import dask
 import distributed
@@ -18,6 +18,7 @@ from suffice.pipeline.cluster import connection
 from suffice.pipeline.cluster.connection import check_workers, open_cluster
 from support.dask_clusters import NO_SPILLING, by_address
 from support.making import make_workspace
+from support.page_blocks import read_page
 from support.profiles import write_profile
 
 if TYPE_CHECKING:
@@ -162,6 +163,40 @@ def test_a_function_that_fails_is_named_without_its_text(hook: ModuleType) -> No
         with pytest.raises(ClusterError, match=text) as caught, open_cluster(name):
             pass
         assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["gateway", "coiled"])
+def test_the_functions_of_the_page(
+    client: Any, hook: ModuleType, monkeypatch: pytest.MonkeyPatch, repository: Path, name: str
+) -> None:
+    """Against stand-ins that hand out a client of processes here; neither package is installed."""
+    connected: list[Any] = []
+
+    class Cluster:
+        def __init__(self, **options: Any) -> None:
+            assert set(options) <= {"n_workers", "environ"}
+            connected.append(self)
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            connected.clear()
+
+        def get_client(self) -> Any:
+            return distributed.Client(client.scheduler.address, set_as_default=False)
+
+    gateway = SimpleNamespace(connect=lambda _: Cluster())
+    stand_ins = {"dask_gateway": {"Gateway": lambda _: gateway}, "coiled": {"Cluster": Cluster}}
+    for module, names in stand_ins.items():
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace(**names))
+    page = read_page(repository / "docs/how-to/run-a-cluster.md")
+    code = next(block.text for block in page.blocks if f"def {name}()" in block.text)
+    exec(code, vars(hook))  # noqa: S102 - our own page
+    with open_cluster(f"{hook.__name__}:{name}") as cluster:
+        assert cluster.compute({"a": (sum, [1, 2])}, ["a"]) == [3]
+        assert len(connected) == 1
+    assert len(connected) == (name == "gateway"), "what the function starts, it takes down"
 
 
 def test_neither_a_spec_nor_a_parameter_of_a_flow_names_a_function(tmp_path: Path) -> None:
