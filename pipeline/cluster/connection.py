@@ -10,34 +10,36 @@ refused, whoever opens it.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import logging
 import os
-import re
-import sys
 import tempfile
 import time
 import uuid
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
 
-from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
+from suffice.errors import ClusterError, MissingExtraError, StageFailedError
 from suffice.pipeline.cluster import workers
+from suffice.pipeline.cluster.clients import (
+    NOT_ENCRYPTED,
+    client_address,
+    given_client,
+    is_hook,
+    scheme_and_host,
+)
 from suffice.pipeline.cluster.quiet_client import quiet_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from distributed import Client
+    from suffice.pipeline.cluster.clients import AnyCluster
 
-    AnyCluster = str | Client
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
 
@@ -48,23 +50,7 @@ MAY_SPILL = (
     "distributed.worker.memory.target and distributed.worker.memory.spill to False in every worker's Dask "
     "configuration"
 )
-_NOT_ENCRYPTED = (
-    "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with certificates as "
-    "`suffice cluster certificates DIR` makes them, in SUFFICE_CLUSTER_CERTIFICATES=DIR"
-)
 _UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
-_IN_THIS_PROCESS = "the client's cluster is threads of this process: say threads instead"
-_ASYNCHRONOUS = "cluster: the client is asynchronous: hand over one that is not"
-_NO_CLUSTER = (
-    "cluster: a {} is given: say threads, local, an address or MODULE:FUNCTION, or hand over a "
-    "distributed.Client, as cluster.get_client() returns it"
-)
-_NO_HOOK = "--cluster {}: a module cannot be imported here: install it, or set PYTHONPATH"
-_HOOK_FAILED = "--cluster {}: the function ended in {}, whose text is withheld: call it by itself to see it"
-_NOT_LEFT = "--cluster {}: leaving its client ended in {}: look whether its cluster still runs"
-_HOOK = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-_ENCRYPTED = ("tls", "gateway")
-"""Schemes of schedulers' addresses; Dask Gateway's proxy passes TLS on without opening it."""
 _NOT_STARTED = (
     "the local processes could not be started; a script that uses them must do its work under "
     "if __name__ == '__main__'"
@@ -358,31 +344,6 @@ def open_cluster(
             yield checked
 
 
-def client_address(client: Any) -> str:
-    """Return the address of the scheduler that a client is connected to.
-
-    Raises
-    ------
-    UsageError
-        Where it is no client, or one that nobody here can wait for.
-    ClusterError
-        Where it is closed.
-    """
-    distributed = sys.modules.get("distributed")  # nobody has a client without it
-    if distributed is None or not isinstance(client, distributed.Client):
-        raise UsageError(_NO_CLUSTER.format(type(client).__name__))
-    if client.asynchronous:
-        raise UsageError(_ASYNCHRONOUS)
-    if client.status != "running" or client.scheduler is None:
-        raise ClusterError(LOST)
-    return str(client.scheduler.address)
-
-
-def is_hook(cluster: str) -> bool:
-    """Tell whether a text names a function that returns a client, as ``MODULE:FUNCTION``."""
-    return _HOOK.fullmatch(cluster) is not None
-
-
 def check_cluster(cluster: AnyCluster) -> None:
     """Refuse what names no cluster; whether one answers there is not asked.
 
@@ -393,7 +354,7 @@ def check_cluster(cluster: AnyCluster) -> None:
     if not isinstance(cluster, str):
         client_address(cluster)
     elif cluster not in {THREADS, LOCAL} and not is_hook(cluster):
-        _scheme_and_host(cluster)
+        scheme_and_host(cluster)
 
 
 def check_workers(address: str, *, certificates: str | None = None) -> int:
@@ -477,47 +438,20 @@ def _local_client() -> Iterator[Any]:
 
 @contextmanager
 def _client_of(cluster: AnyCluster, certificates: str | None, notice: Notice) -> Iterator[Any]:
-    """Give a client of a cluster that others started, once its link is known to be closed to strangers."""
+    """Give a client of a cluster that others started, by a link that is closed to strangers."""
     if isinstance(cluster, str) and not is_hook(cluster):
         with _remote_client(cluster, certificates) as client:
             yield client
         return
-    given = _hooked(cluster, notice) if isinstance(cluster, str) else nullcontext(cluster)
-    with quiet_client(), given as client:
-        parts = urlsplit(client_address(client))
-        if parts.scheme == "inproc":
-            raise ClusterError(_IN_THIS_PROCESS)
-        if parts.scheme not in _ENCRYPTED and not workers.is_loopback(parts.hostname or ""):
-            raise ClusterError(_NOT_ENCRYPTED)
+    with quiet_client(), given_client(cluster, notice) as client:
         yield client
-
-
-@contextmanager
-def _hooked(hook: str, notice: Notice) -> Iterator[Any]:
-    """Call a hook, and leave what it returned; it hears of no error, whose frames may hold exact sums."""
-    try:
-        with redirect_stdout(sys.stderr):  # where documents are printed, nobody else prints
-            module, name = hook.split(":")
-            context = getattr(importlib.import_module(module), name)()
-            client = context.__enter__()
-    except ModuleNotFoundError:
-        raise ClusterError(_NO_HOOK.format(hook)) from None
-    except Exception as error:  # noqa: BLE001 - its text may hold a password
-        raise ClusterError(_HOOK_FAILED.format(hook, type(error).__name__)) from None
-    try:
-        yield client
-    finally:
-        try:
-            context.__exit__(None, None, None)
-        except Exception as error:  # noqa: BLE001 - the run is over, and its end does not hang on this
-            notice(_NOT_LEFT.format(hook, type(error).__name__))
 
 
 @contextmanager
 def _remote_client(address: str, certificates: str | None) -> Iterator[Any]:
-    scheme, host = _scheme_and_host(address)
+    scheme, host = scheme_and_host(address)
     if scheme == "tcp" and not workers.is_loopback(host):
-        raise ClusterError(_NOT_ENCRYPTED)
+        raise ClusterError(NOT_ENCRYPTED)
     tls = _client_tls(certificates) if scheme == "tls" and certificates is not None else {}
     distributed = import_distributed()
     with quiet_client(), _connected(distributed, address, scheme, tls) as client:
@@ -545,22 +479,6 @@ def _client_tls(certificates: str) -> dict[str, str]:
 
     authority, certificate, key = map(str, client_files(Path(certificates)))
     return {"tls_ca_file": authority, "tls_client_cert": certificate, "tls_client_key": key}
-
-
-def _scheme_and_host(address: str) -> tuple[str, str]:
-    """Split a scheduler's address; its text is not repeated in errors, as it might hold a password."""
-    try:
-        parts = urlsplit(address)
-        well_formed = parts.scheme in {"tls", "tcp"} and parts.hostname and parts.port and "@" not in address
-    except ValueError:
-        well_formed = False
-    if not well_formed:
-        message = (
-            "--cluster is threads, local, or the address of a Dask scheduler, as tls://HOST:8786; or "
-            "MODULE:FUNCTION, which returns a client"
-        )
-        raise UsageError(message)
-    return parts.scheme, str(parts.hostname)
 
 
 @contextmanager
@@ -596,12 +514,12 @@ def _refuse_unfit(client: Any, here: str) -> None:
     except (OSError, TimeoutError):
         raise ClusterError(_NO_WORKER) from None
     texts = {
-        workers.Objection.OPEN_LINK: _NOT_ENCRYPTED,
+        workers.Objection.OPEN_LINK: NOT_ENCRYPTED,
         workers.Objection.MAY_SPILL: MAY_SPILL,
         workers.Objection.OTHER_VERSION: _STRANGERS.format(here),
     }
     if any(map(workers.is_open, client.scheduler_info()["workers"])):
-        raise ClusterError(_NOT_ENCRYPTED)
+        raise ClusterError(NOT_ENCRYPTED)
     try:
         run = client._run  # noqa: SLF001 - what is public waits for ever
         answers = client.sync(run, workers.objection, caller=here, callback_timeout=_ANSWER_SECONDS)

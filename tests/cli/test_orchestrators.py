@@ -67,7 +67,7 @@ def loaded(
 def test_airflow_releases_the_window_of_the_scheduled_time(
     workspace: Workspace, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Airflow sends a task's source, with rendered arguments, to another interpreter: so does the stand-in."""
+    """Airflow sends a task's source and rendered arguments to another interpreter: so does the stand-in."""
     results: list[str] = []
 
     def external_python(python: str, *, expect_airflow: bool) -> Callable[..., Callable[..., None]]:

@@ -14,7 +14,7 @@ import pytest
 import suffice
 from suffice.errors import ClusterError, PinnedError, UsageError
 from suffice.flows.parameters import ReleaseParameters
-from suffice.pipeline.cluster import connection
+from suffice.pipeline.cluster import clients, connection
 from suffice.pipeline.cluster.connection import check_workers, open_cluster
 from support.dask_clusters import NO_SPILLING, by_address
 from support.making import make_workspace
@@ -66,7 +66,7 @@ def test_a_client_that_cannot_be_used_is_refused(client: Any, tmp_path: Path) ->
             suffice.rehearse(workspace.spec(), workspace.store, workspace.ledger, other)
     with distributed.Client(client.scheduler.address, set_as_default=False) as closed:
         pass
-    with pytest.raises(ClusterError, match="connection was lost"), open_cluster(closed):
+    with pytest.raises(ClusterError, match="the client is closed"), open_cluster(closed):
         pass
 
 
@@ -144,7 +144,7 @@ def test_a_function_may_take_its_cluster_down_and_hears_of_no_error(
     with pytest.raises(ZeroDivisionError), open_cluster(HOOK, notice=notices.append):
         raise ZeroDivisionError("exact")
     assert heard == []
-    assert notices == [connection._NOT_LEFT.format(HOOK, "OSError")]
+    assert notices == [clients._NOT_LEFT.format(HOOK, "OSError")]
     assert capsys.readouterr().out == ""
 
 
