@@ -210,8 +210,9 @@ def _dbt_source(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
     for above in (entry, entry.get("config")):
         meta = above.get("meta") if isinstance(above, dict) else None
         ours = meta.get("suffice") if isinstance(meta, dict) else None
-        if isinstance(ours, dict) and isinstance(ours.get("source"), dict):
-            return ours["source"]
+        source = ours.get("source") if isinstance(ours, dict) else None
+        if isinstance(source, dict):
+            return source
     return None
 
 
