@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from suffice.errors import UsageError
+from suffice.pipeline.cluster.clients import is_hook
 from suffice.pipeline.spec.windows_and_amendments import LATEST_COMPLETE
 from suffice.releasing.release import PUBLISH_TIMEOUT
 
@@ -38,7 +39,16 @@ PublicUrl = Annotated[str | None, WithJsonSchema(_PUBLIC_URL)]
 Reference = Annotated[str, Field(min_length=1, max_length=4096), WithJsonSchema(_REFERENCE)]
 """A release: NAME[@WINDOW] in the store, or a path or URI inside of the pinned stores; without a password."""
 
-ClusterAddress = Annotated[str | None, WithJsonSchema(_CLUSTER)]
+
+def _no_function(cluster: str | None) -> str | None:
+    """Refuse a function: whoever may start a flow run must not have any module imported where it runs."""
+    if cluster is not None and is_hook(cluster):
+        message = "a function is named by SUFFICE_CLUSTER, where the flow runs, and by no parameter"
+        raise ValueError(message)
+    return cluster
+
+
+ClusterAddress = Annotated[str | None, AfterValidator(_no_function), WithJsonSchema(_CLUSTER)]
 """``threads``, ``local``, or the address of a Dask scheduler."""
 
 SpecPath = Annotated[str, Field(min_length=1, max_length=4096)]

@@ -95,7 +95,7 @@ def test_every_command_and_option_is_in_the_reference() -> None:
     assert release.startswith("# suffice release\n")
     assert "| `--ledger URL` | The privacy ledger. | `sqlite:///ledger.db` | `SUFFICE_LEDGER` |" in release
     assert "## suffice ledger grant" in made["docs/reference/commands/ledger.md"]
-    assert r"`--cluster threads\|local\|ADDRESS`" in release
+    assert r"`--cluster threads\|local\|ADDRESS\|MODULE:FUNCTION`" in release
     root = made["docs/reference/commands/index.md"]
     assert all(f"]({Path(name).name})" in root for name in made if not name.endswith("index.md"))
 

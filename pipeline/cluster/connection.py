@@ -1,4 +1,7 @@
-"""Where the tasks run: threads of this process, processes of this machine, or a cluster given by address.
+"""Where the tasks run: threads of this process, processes of this machine, or a cluster that others started.
+
+That is given by its address, by a client that is connected to it, or by a hook: a function of the operator's
+that returns a client.
 
 A trusted room has exact statistics in the memory of whatever runs here and on its links. So links beyond the
 loopback are encrypted and authenticated, and a cluster whose workers may write their memory to disk is
@@ -20,14 +23,22 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
 
-from suffice.errors import ClusterError, MissingExtraError, StageFailedError, UsageError
+from suffice.errors import ClusterError, MissingExtraError, StageFailedError
 from suffice.pipeline.cluster import workers
+from suffice.pipeline.cluster.clients import (
+    NOT_ENCRYPTED,
+    client_address,
+    given_client,
+    is_hook,
+    scheme_and_host,
+)
 from suffice.pipeline.cluster.quiet_client import quiet_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from suffice.pipeline.cluster.clients import AnyCluster
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
@@ -38,10 +49,6 @@ MAY_SPILL = (
     "a worker of the cluster may write its memory to disk, where exact statistics must not go: set "
     "distributed.worker.memory.target and distributed.worker.memory.spill to False in every worker's Dask "
     "configuration"
-)
-_NOT_ENCRYPTED = (
-    "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with certificates as "
-    "`suffice cluster certificates DIR` makes them, in SUFFICE_CLUSTER_CERTIFICATES=DIR"
 )
 _UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
 _NOT_STARTED = (
@@ -282,7 +289,7 @@ class Watched:
 
 @contextmanager
 def open_cluster(
-    cluster: str,
+    cluster: AnyCluster,
     *,
     certificates: str | None = None,
     prepare: Callable[[], None] | None = None,
@@ -293,9 +300,10 @@ def open_cluster(
 
     Parameters
     ----------
-    cluster : str
-        ``threads``; ``local``: a process per processor, with TLS on the loopback and no dashboard; or the
-        address of a scheduler, ``tls://HOST:PORT``. ``tcp://`` is for the loopback only.
+    cluster : str or Client
+        ``threads``; ``local``: a process per processor, with TLS on the loopback and no dashboard; the
+        address of a scheduler, ``tls://HOST:PORT``; or ``MODULE:FUNCTION``, which returns a client.
+        ``tcp://`` is for the loopback only. A client that is handed over stays open.
     certificates : str, optional
         The folder of the client's certificate, its key and its authority's certificate, for ``tls://``; see
         :mod:`suffice.pipeline.cluster.certificates`. Where left out, Dask's own configuration names them.
@@ -330,21 +338,23 @@ def open_cluster(
         check_cluster(cluster)
         require_dask("a cluster of processes")
         with (
-            _remote_client(cluster, certificates) as client,
+            _client_of(cluster, certificates, notice) as client,
             _checked(client, prepare, stall_seconds, notice) as checked,
         ):
             yield checked
 
 
-def check_cluster(cluster: str) -> None:
-    """Refuse a text that names no cluster; whether one answers there is not asked.
+def check_cluster(cluster: AnyCluster) -> None:
+    """Refuse what names no cluster; whether one answers there is not asked.
 
     Raises
     ------
     UsageError
     """
-    if cluster not in {THREADS, LOCAL}:
-        _scheme_and_host(cluster)
+    if not isinstance(cluster, str):
+        client_address(cluster)
+    elif cluster not in {THREADS, LOCAL} and not is_hook(cluster):
+        scheme_and_host(cluster)
 
 
 def check_workers(address: str, *, certificates: str | None = None) -> int:
@@ -353,6 +363,7 @@ def check_workers(address: str, *, certificates: str | None = None) -> int:
     Parameters
     ----------
     address : str
+        Or a hook.
     certificates : str, optional
         As for :func:`open_cluster`.
 
@@ -366,7 +377,7 @@ def check_workers(address: str, *, certificates: str | None = None) -> int:
     UsageError, ClusterError
         As :func:`open_cluster`.
     """
-    with _remote_client(address, certificates) as client:
+    with _client_of(address, certificates, lambda _: None) as client:
         _refuse_unfit(client, version("suffice"))
         return len(client.scheduler_info()["workers"])
 
@@ -426,10 +437,21 @@ def _local_client() -> Iterator[Any]:
 
 
 @contextmanager
+def _client_of(cluster: AnyCluster, certificates: str | None, notice: Notice) -> Iterator[Any]:
+    """Give a client of a cluster that others started, by a link that is closed to strangers."""
+    if isinstance(cluster, str) and not is_hook(cluster):
+        with _remote_client(cluster, certificates) as client:
+            yield client
+        return
+    with quiet_client(), given_client(cluster, notice) as client:
+        yield client
+
+
+@contextmanager
 def _remote_client(address: str, certificates: str | None) -> Iterator[Any]:
-    scheme, host = _scheme_and_host(address)
+    scheme, host = scheme_and_host(address)
     if scheme == "tcp" and not workers.is_loopback(host):
-        raise ClusterError(_NOT_ENCRYPTED)
+        raise ClusterError(NOT_ENCRYPTED)
     tls = _client_tls(certificates) if scheme == "tls" and certificates is not None else {}
     distributed = import_distributed()
     with quiet_client(), _connected(distributed, address, scheme, tls) as client:
@@ -457,19 +479,6 @@ def _client_tls(certificates: str) -> dict[str, str]:
 
     authority, certificate, key = map(str, client_files(Path(certificates)))
     return {"tls_ca_file": authority, "tls_client_cert": certificate, "tls_client_key": key}
-
-
-def _scheme_and_host(address: str) -> tuple[str, str]:
-    """Split a scheduler's address; its text is not repeated in errors, as it might hold a password."""
-    try:
-        parts = urlsplit(address)
-        well_formed = parts.scheme in {"tls", "tcp"} and parts.hostname and parts.port and "@" not in address
-    except ValueError:
-        well_formed = False
-    if not well_formed:
-        message = "--cluster is threads, local, or the address of a Dask scheduler, as tls://HOST:8786"
-        raise UsageError(message)
-    return parts.scheme, str(parts.hostname)
 
 
 @contextmanager
@@ -505,12 +514,12 @@ def _refuse_unfit(client: Any, here: str) -> None:
     except (OSError, TimeoutError):
         raise ClusterError(_NO_WORKER) from None
     texts = {
-        workers.Objection.OPEN_LINK: _NOT_ENCRYPTED,
+        workers.Objection.OPEN_LINK: NOT_ENCRYPTED,
         workers.Objection.MAY_SPILL: MAY_SPILL,
         workers.Objection.OTHER_VERSION: _STRANGERS.format(here),
     }
     if any(map(workers.is_open, client.scheduler_info()["workers"])):
-        raise ClusterError(_NOT_ENCRYPTED)
+        raise ClusterError(NOT_ENCRYPTED)
     try:
         run = client._run  # noqa: SLF001 - what is public waits for ever
         answers = client.sync(run, workers.objection, caller=here, callback_timeout=_ANSWER_SECONDS)

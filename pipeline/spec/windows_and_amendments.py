@@ -304,7 +304,7 @@ def resolve_window(
     return label
 
 
-def amendment_due(times: WindowTimes, as_of: dt.datetime, *, newest: int, charged: dt.datetime) -> int:
+def amendment_due(times: WindowTimes, as_of: dt.datetime, *, newest: int, charged: dt.datetime | None) -> int:
     """Return the number of the amendment of a window that is to be released; 0 where none is.
 
     That is the last that has fallen due: the ones before it would read the same rows. None is where the
@@ -316,11 +316,13 @@ def amendment_due(times: WindowTimes, as_of: dt.datetime, *, newest: int, charge
     as_of : datetime
     newest : int
         The number of the newest edition that is published; 0 for the first release.
-    charged : datetime
-        When that was charged.
+    charged : datetime or None
+        When that was charged; None where that is not to count.
     """
     last = sum(due <= as_of for due in times.amendments)
-    return last if last > newest and times.amendments[last - 1] > charged else 0
+    if last <= newest:
+        return 0
+    return last if charged is None or times.amendments[last - 1] > charged else 0
 
 
 def check_amendment(spec: Windowed, label: str, amendment: int, *, as_of: dt.datetime) -> None:

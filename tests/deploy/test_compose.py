@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from suffice.cli.app import command
+from suffice.pipeline.cluster import connection
 from suffice.profile.model import DeploymentProfile, parse_profile
 from support.bad_inputs import walk
 from support.composed import HERE, composition
@@ -153,6 +154,18 @@ def test_no_worker_writes_its_memory_to_a_disk(composed: dict[str, Any]) -> None
         assert environment["DASK_LOGGING__DISTRIBUTED"] == "error"
         role = {"scheduler": "SCHEDULER", "reader": "WORKER"}[name]
         assert environment[f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY"].startswith("/run/secrets/")
+
+
+def test_workers_keep_freed_memory_as_those_of_a_local_cluster_do(
+    composed: dict[str, Any], repository: Path
+) -> None:
+    local = connection._LOCAL_SETTINGS["distributed.nanny.pre-spawn-environ"]
+    kept = {name: str(value) for name, value in local.items() if name.startswith("MALLOC_")}  # type: ignore[attr-defined]
+    assert kept.items() <= composed["services"]["reader"]["environment"].items()
+    folder = repository / "deploy/kubernetes/components/dask"
+    pods = json.loads((folder / "cluster.json").read_text(encoding="utf-8"))["spec"]["worker"]["spec"]
+    (container,) = pods["containers"]
+    assert kept.items() <= {each["name"]: each["value"] for each in container["env"]}.items()
 
 
 def test_the_profile_pins_what_the_file_starts(composed: dict[str, Any]) -> None:

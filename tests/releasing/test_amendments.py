@@ -141,6 +141,25 @@ def test_the_calendar_decides_from_when_on(workspace: Workspace) -> None:
     assert workspace.account().spent == 2
 
 
+def test_a_backfill_rehearses_nights_that_are_past(workspace: Workspace) -> None:
+    """Windows of 2013 are charged today, after all their amendments fell due: the calendar alone counts."""
+
+    def night(as_of: str, **options: bool) -> list[str]:
+        done = suffice.backfill(
+            monthly(workspace), "2013-01", "2013-01", **where(workspace), as_of=as_of, **options
+        )
+        return [f"{window.edition} {window.status}" for window in done.windows]
+
+    assert night("2013-02-04T00:00Z", by_calendar=True) == ["2013-01 published"]
+    assert night("2013-02-10T23:59Z", by_calendar=True) == ["2013-01 already_published"]
+    assert night("2013-03-05T00:00Z") == ["2013-01 already_published"]
+    published, amended = night("2013-02-11T00:00Z", by_calendar=True)
+    assert (published, amended) == ("2013-01 already_published", "2013-01.1 published")
+    assert night("2013-02-11T00:00Z", by_calendar=True) == [published], "the same night again does nothing"
+    assert night("2013-03-05T00:00Z", by_calendar=True) == [published, "2013-01.2 published"]
+    assert workspace.account().spent == 3
+
+
 def test_the_calendar_is_no_part_of_what_is_charged(workspace: Workspace) -> None:
     with_them, without = monthly(workspace), monthly(workspace, amend=["1 day"])
     assert with_them.plan_hash() == without.plan_hash()

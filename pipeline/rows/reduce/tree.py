@@ -26,6 +26,7 @@ from suffice.pipeline.rows.sources.contract import join, name_alone, pack, refus
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from suffice.pipeline.cluster.clients import AnyCluster
     from suffice.pipeline.rows.chunk.partition import ChunkJob
     from suffice.pipeline.rows.sources.contract import Split
 
@@ -86,7 +87,7 @@ class Packed:
 
 @contextmanager
 def open_cluster_for_sums(
-    address: str,
+    place: AnyCluster,
     certificates: str | None = None,
     stall_seconds: float = STALL_SECONDS,
     notice: connection.Notice = lambda _: None,
@@ -94,7 +95,7 @@ def open_cluster_for_sums(
     """Open a cluster whose workers can move partial results to one another; see :func:`open_cluster`."""
     connection.require_dask("reading data")
     with connection.open_cluster(
-        address,
+        place,
         certificates=certificates,
         prepare=move_partial_results,
         stall_seconds=stall_seconds,

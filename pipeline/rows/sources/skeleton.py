@@ -1,4 +1,4 @@
-"""The skeleton of a spec, from the names and types of a source's columns.
+"""The skeleton of a spec, from the names and types of a source's columns, or of a model of dbt.
 
 What a person must state is left empty, and a spec is refused until it is stated.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import yaml
 
 from suffice.errors import SpecError, StageFailedError, UsageError
 from suffice.pipeline.rows.sources import SOURCES, csv_files
@@ -83,6 +84,19 @@ _NARROWEST_FIRST = (
 )
 _SAMPLE_ROWS = 1 << 16
 
+_DBT_TYPES = {
+    CsvType.BOOLEAN: "bool|boolean",
+    CsvType.INTEGER: "(tiny|small|medium|big)?int|u?int[0-9]*|integer|byteint",
+    CsvType.NUMBER: "float[0-9]*|double( precision)?|real|(big)?numeric|(big)?decimal|number",
+    CsvType.TEXT: "n?(var)?char|character( varying)?|bpchar|text|string",
+    CsvType.DATE: "date",
+    CsvType.TIMESTAMP: "timestamp(_?ntz| without time zone)?|datetime[0-9]*",
+    CsvType.TIMESTAMP_WITH_OFFSET: "timestamp(_?l?tz| with (local )?time zone)",
+}
+"""Names of types, of several warehouses, by what their values are."""
+_DBT_RELATION = re.compile(r"\s*(ref|source)\(.*?['\"](?P<name>[^'\"]+)['\"]\s*\)\s*")
+"""As exposures state what they depend on: the last text names a model, or a source's table."""
+
 
 def skeleton(data: str, *, relative_to: Path, sample: str | None = None) -> str:
     """Return the text of a spec for a source.
@@ -131,6 +145,105 @@ def skeleton(data: str, *, relative_to: Path, sample: str | None = None) -> str:
     return _text(spec.source_address, source, schema, folders)
 
 
+def dbt_skeleton(path: str, exposure: str | None = None, *, relative_to: Path) -> str:
+    """Return the text of a spec for an exposure that dbt's YAML declares; nothing else is opened.
+
+    The exposure depends on one model, or one table of a source, in the same file, and states where its rows
+    are::
+
+        meta: {suffice: {source: {parquet: exports/flights}}}
+
+    Parameters
+    ----------
+    path : str
+    exposure : str, optional
+        Its name, where several have such a `meta`.
+    relative_to : Path
+        The directory the spec will stand in; the source's path starts there.
+
+    Raises
+    ------
+    UsageError, SpecError
+        Where there is no such exposure, or it lacks what is needed.
+    """
+    content = _dbt_content(path)
+    sources = {
+        str(entry.get("name")): source
+        for entry in _entries(content, "exposures")
+        if (source := _dbt_source(entry)) is not None and exposure in {None, entry.get("name")}
+    }
+    if len(sources) != 1:
+        which = "several exposures state" if sources else "no exposure of that name states"
+        message = (
+            f"--dbt {path}: {which} meta: {{suffice: {{source: ...}}}}: name one, as in suffice init NAME"
+        )
+        raise UsageError(message)
+    ((name, stated),) = sources.items()
+    columns = _dbt_columns(content, name, path)
+    spec = _spec_of(stated, relative_to)
+    schema = pa.schema(
+        [(column, TEXT_TYPES[kind] if kind else _UNSTATED) for column, kind in columns.items()]
+    )
+    types = columns if isinstance(spec.source, CsvSpec) and not spec.source.columns else {}
+    return _text(name, _source_of_texts(stated, types), schema, frozenset(getattr(spec.source, "hive", ())))
+
+
+def _dbt_content(path: str) -> Mapping[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a text
+            content = yaml.safe_load(file)  # anchors and empty values are usual here
+    except (OSError, ValueError, yaml.YAMLError):
+        content = None
+    if not isinstance(content, dict):
+        message = f"--dbt {path}: it cannot be read as dbt's YAML of models and exposures"
+        raise UsageError(message)
+    return content
+
+
+def _entries(content: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    entries = content.get(key)
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _dbt_source(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what an exposure's `meta`, which newer versions of dbt have below `config`, says of a source."""
+    for above in (entry, entry.get("config")):
+        meta = above.get("meta") if isinstance(above, dict) else None
+        ours = meta.get("suffice") if isinstance(meta, dict) else None
+        source = ours.get("source") if isinstance(ours, dict) else None
+        if isinstance(source, dict):
+            return source
+    return None
+
+
+def _dbt_columns(content: Mapping[str, Any], exposure: str, path: str) -> dict[str, CsvType | None]:
+    """Return the columns of what an exposure depends on, and what their types say of their values."""
+    (entry,) = (entry for entry in _entries(content, "exposures") if str(entry.get("name")) == exposure)
+    depends = entry.get("depends_on")
+    relation = (
+        _DBT_RELATION.fullmatch(str(depends[0])) if isinstance(depends, list) and len(depends) == 1 else None
+    )
+    tables = [table for source in _entries(content, "sources") for table in _entries(source, "tables")]
+    columns = {
+        str(column.get("name")): _dbt_type(str(column.get("data_type", "")))
+        for table in [*_entries(content, "models"), *tables]
+        if relation is not None and table.get("name") == relation["name"]
+        for column in _entries(table, "columns")
+    }
+    if not columns:
+        message = (
+            f"--dbt {path}: {exposure} must depend on one ref('MODEL') or source('SOURCE', 'TABLE'), "
+            "which lists its columns in this file"
+        )
+        raise UsageError(message)
+    return columns
+
+
+def _dbt_type(name: str) -> CsvType | None:
+    plain = re.sub(r"\s*\([^)]*\)", "", name.strip().lower())
+    return next((kind for kind, names in _DBT_TYPES.items() if re.fullmatch(names, plain)), None)
+
+
 def _text(address: str, source: str, schema: pa.Schema, folders: frozenset[str]) -> str:
     head = _HEAD.format(name=_release_name(address), source=source, window=_window(schema, folders))
     return head + "".join(_statistics(schema))
@@ -161,18 +274,22 @@ def _written(data: str, directory: Path) -> str:
 
 def _loaded(source: str, directory: Path) -> tuple[Spec, Mapping[str, Any]]:
     """Return a spec of a source that is stated as in a spec, and what the source states."""
+    content = read_yaml(source, "DATA").content
+    return _spec_of(content, directory), content
+
+
+def _spec_of(content: Any, directory: Path) -> Spec:
+    """Return a spec of a source; its columns are still unknown."""
     terms = {
         "name": "skeleton",
         "dataset": "skeleton",
         "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
         "statistics": {"rows": {"family": "bernoulli", "column": "no column yet"}},
     }
-    content = read_yaml(source, "DATA").content
     try:
-        spec = load_spec({**terms, "source": content}).model_copy(update={"directory": directory})
+        return load_spec({**terms, "source": content}).model_copy(update={"directory": directory})
     except SpecError as error:
         raise SpecError("DATA", str(error).removeprefix("spec: ")) from None
-    return spec, content
 
 
 def _of_source(spec: Spec) -> pa.Schema:
@@ -234,8 +351,9 @@ def _source_of_texts(content: Mapping[str, Any], types: Mapping[str, CsvType | N
     """Return a source over several lines, in which types that nobody has stated are empty."""
     keys = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in content.items()]
     types_stated = [f"  {_quoted(name)}: {kind or ''}".rstrip() for name, kind in types.items()]
-    lines = [key for key in keys if not key.startswith("columns:")]
-    lines += [f"columns:    # {_TYPES}; --sample proposes them", *types_stated]
+    lines = [key for key in keys if not (types and key.startswith("columns:"))]
+    if types:
+        lines += [f"columns:    # {_TYPES}; --sample proposes them", *types_stated]
     return "".join(f"\n  {line}" for line in lines)
 
 
@@ -292,7 +410,7 @@ def _statistics(schema: pa.Schema) -> Iterable[str]:
             window = f"window: {{column: {_quoted(column.name)}, every: month}}"
             yield f"  # {name}: dates: a window perhaps ({window}), or what others are derived from\n"
         elif column.type == _UNSTATED:
-            yield f"  # {name}: state above what its texts are, and here a family of such a column\n"
+            yield f"  # {name}: state what its values are, and here a family of such a column\n"
         elif _ID.search(column.name):
             yield f"  # {name}: named like an id: a unit perhaps (privacy.unit), and nothing to sum\n"
         else:

@@ -167,17 +167,21 @@ class Skeleton(TypedDict):
 
 def init(
     data: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="DATA",
             help="A Parquet or CSV file, directory or glob; or a source as in specs: '{delta: flights}'.",
         ),
-    ],
+    ] = None,
     sample: Annotated[
         str | None,
         typer.Option("--sample", metavar="FILE", help="Of CSV: propose types that fit this file's texts."),
     ] = None,
     sample_is: options.SampleIsOption = None,
+    dbt: Annotated[
+        str | None,
+        typer.Option("--dbt", metavar="FILE", help="From an exposure in dbt's YAML; DATA may name it."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="SPEC", help="Write the skeleton here.")
     ] = None,
@@ -185,12 +189,22 @@ def init(
     as_json: options.JsonOption = False,
 ) -> None:
     """Write a spec skeleton from the schema alone; bounds and categories are left for a person to state."""
-    from suffice.pipeline.rows.sources.skeleton import skeleton
+    from suffice.pipeline.rows.sources.skeleton import dbt_skeleton, skeleton
     from suffice.pipeline.terms.declaration.source_specs import declared_sample
 
     check_file("--out", out, overwrite=None)
     of_sample = None if sample is None and sample_is is None else declared_sample(sample, sample_is)[0]
-    text = skeleton(data, relative_to=out.parent if out else Path(), sample=of_sample)
+    directory = out.parent if out else Path()
+    if dbt is not None:
+        if of_sample is not None:
+            message = "--sample: dbt's file states the types: leave it out"
+            raise UsageError(message)
+        text = dbt_skeleton(dbt, data, relative_to=directory)
+    elif data is None:
+        message = "DATA is missing: name files, or --dbt and a file of dbt's"
+        raise UsageError(message)
+    else:
+        text = skeleton(data, relative_to=directory, sample=of_sample)
     if out is not None:
         write_new(out, text)
     if as_json:

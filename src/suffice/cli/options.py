@@ -71,7 +71,10 @@ WitnessOption = Annotated[
 ClusterOption = Annotated[
     str,
     typer.Option(
-        "--cluster", envvar="SUFFICE_CLUSTER", metavar="threads|local|ADDRESS", help="Where Dask runs."
+        "--cluster",
+        envvar="SUFFICE_CLUSTER",
+        metavar="threads|local|ADDRESS|MODULE:FUNCTION",
+        help="Where Dask runs.",
     ),
 ]
 AsOfOption = Annotated[

@@ -36,6 +36,12 @@ def backfill(
     witness: options.WitnessOption = None,
     as_of: options.AsOfOption = None,
     *,
+    by_calendar: Annotated[
+        bool,
+        typer.Option(
+            "--by-calendar", help="Amend windows that were charged after an amendment fell due, too."
+        ),
+    ] = False,
     allow_open: options.AllowOpenOption = False,
     publish_timeout: options.PublishTimeoutOption = options.PUBLISH_TIMEOUT,
     wait: options.WaitOption = False,
@@ -57,6 +63,7 @@ def backfill(
             ledger=ledger,
             cluster=cluster,
             as_of=as_of,
+            by_calendar=by_calendar,
             allow_open=allow_open,
             publish_timeout=publish_timeout,
             wait=wait,

@@ -95,7 +95,7 @@ class DeploymentProfile(BaseModel):
     output_folders : tuple of str, optional
         Folders that flows may write files into, at any depth.
     clusters : tuple of str, optional
-        ``threads``, ``local`` and addresses of schedulers.
+        ``threads``, ``local``, addresses of schedulers, and functions that return clients.
     cluster_certificates : str, optional
         The folder of the certificates with which runs open links to schedulers.
     spec_folders : tuple of str, optional

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import PinnedError, ProfileError, UsageError
+from suffice.pipeline.cluster.clients import client_address
 from suffice.pipeline.cluster.workers import LONGEST_STALL, STALL_SECONDS
 from suffice.profile.values import LOG, LOG_FORMATS, is_inside, same_ledger, store_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from suffice.pipeline.cluster.clients import AnyCluster
     from suffice.profile.model import DeploymentProfile
 
 
@@ -234,7 +236,7 @@ class Settings:
 
     ledger: str
     store: str
-    cluster: str
+    cluster: AnyCluster
     cluster_certificates: str | None
     spool: str | None
     witness: str | None
@@ -244,7 +246,7 @@ def settings(
     *,
     ledger: str | None = None,
     store: str | None = None,
-    cluster: str | None = None,
+    cluster: AnyCluster | None = None,
     cluster_certificates: str | None = None,
     spool: str | None = None,
     witness: str | None = None,
@@ -257,7 +259,7 @@ def settings(
     ledger, store, cluster, cluster_certificates, spool, witness : str, optional
         What the caller asks for. Left out, the variables ``SUFFICE_LEDGER``, ``SUFFICE_STORE``,
         ``SUFFICE_CLUSTER``, ``SUFFICE_CLUSTER_CERTIFICATES``, ``SUFFICE_SPOOL`` and ``SUFFICE_WITNESS``, the
-        profile, and last the defaults.
+        profile, and last the defaults. A cluster may also be a client.
     spec_path : path, optional
         The spec that is to be released, or the folder that it lies in.
 
@@ -280,11 +282,27 @@ def settings(
     return Settings(
         ledger=chosen("ledger", ledger) or "",
         store=chosen("store", store) or "",
-        cluster=chosen("cluster", cluster) or "",
+        cluster=cluster_setting(cluster, profile=profile),
         cluster_certificates=chosen("cluster_certificates", cluster_certificates),
         spool=chosen("spool", spool),
         witness=chosen("witness", witness),
     )
+
+
+def cluster_setting(given: AnyCluster | None, *, profile: DeploymentProfile | None) -> AnyCluster:
+    """Return where Dask runs; a client stands for its scheduler's address.
+
+    Raises
+    ------
+    PinnedError, UsageError
+        As for :func:`settings`.
+    ClusterError
+        Where the client is closed.
+    """
+    if given is None or isinstance(given, str):
+        return setting("cluster", given, profile=profile).value or ""
+    setting("cluster", client_address(given), profile=profile)
+    return given
 
 
 def pinned_profile() -> DeploymentProfile | None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.batches.part_answer import AnswerPart
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.question import Question
+    from suffice.pipeline.cluster.clients import AnyCluster
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.storage.publications.publication import PublishedEntry, PublishedFile
@@ -50,7 +51,7 @@ def publish_parts(
     question: Question,
     publications: PublicationStore,
     *,
-    cluster: str,
+    cluster: AnyCluster,
     progress: CellProgress | None = None,
     signer: Signer | None = None,
 ) -> tuple[list[PublishedEntry], dict[str, dict[str, str]]]:
@@ -61,7 +62,7 @@ def publish_parts(
     question : Question
         Of kind ``posterior``, with ``cells_per_part``.
     publications : PublicationStore
-    cluster : str
+    cluster : str or Client
         Where parts are computed, as ``open_cluster`` takes it. It changes no number.
     progress : callable, optional
         Gets the number of cells that are done, and of all, after every part.
@@ -149,7 +150,7 @@ def _put(
 
 
 def _computed(
-    cluster: str, all_parts: Sequence[StatisticParts], missing: Mapping[int, Sequence[AnswerPart]]
+    cluster: AnyCluster, all_parts: Sequence[StatisticParts], missing: Mapping[int, Sequence[AnswerPart]]
 ) -> Iterator[tuple[int, PartFiles]]:
     """Give what is missing as it is computed, each with its statistic's position; none opens no cluster."""
     if missing:

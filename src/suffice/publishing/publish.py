@@ -22,7 +22,7 @@ from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.publication.answering import answers
 from suffice.pipeline.cluster.connection import THREADS, check_cluster
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.profile.settings import pinned_profile, publication_store, setting
+from suffice.profile.settings import cluster_setting, pinned_profile, publication_store
 from suffice.publishing.asking import question_of, title_of
 from suffice.publishing.files import answer_files
 from suffice.publishing.parts import publish_parts
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.publication.question import Question
+    from suffice.pipeline.cluster.clients import AnyCluster
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.storage.publications.publication import Publication, PublishedEntry
 
@@ -97,7 +98,7 @@ def publish(
     publication_keys: Sequence[signing.KeyReference] | None = None,
     publish_timeout: float = PUBLISH_TIMEOUT,
     notice: Callable[[str], None] | None = None,
-    cluster: str = THREADS,
+    cluster: AnyCluster = THREADS,
     progress: CellProgress | None = None,
     **terms: Unpack[FurtherTerms],
 ) -> Publication:
@@ -152,9 +153,8 @@ def publish(
         Seconds for which a store that fails in a way that may pass is tried again.
     notice : callable, optional
         Gets a sentence before every wait for a store.
-    cluster : str
-        Where very many cells are computed, in parts: ``threads`` of this process, ``local`` processes, or
-        the address of a Dask scheduler. It changes no number.
+    cluster : str or distributed.Client
+        Where very many cells are computed, in parts, as of :func:`suffice.release`. It changes no number.
     progress : callable, optional
         Gets the number of cells that are done, and of all.
     **terms
@@ -177,7 +177,7 @@ def publish(
         Where a format needs an extra that is not installed.
     """
     destination(to)
-    placed = setting("cluster", cluster, profile=pinned_profile()).value or THREADS
+    placed = cluster_setting(cluster, profile=pinned_profile())
 
     def opened(reference: Reference) -> Release:
         if isinstance(reference, Release):
@@ -214,7 +214,7 @@ def carry_out(
     question: Question,
     publications: PublicationStore,
     *,
-    cluster: str = THREADS,
+    cluster: AnyCluster = THREADS,
     progress: CellProgress | None = None,
 ) -> Published:
     """Answer a request, unless it was answered before, and publish the answer.
@@ -223,9 +223,8 @@ def carry_out(
     ----------
     question : Question
     publications : PublicationStore
-    cluster : str
-        Where parts of very many cells are computed: ``threads``, ``local`` processes, or the address of a
-        Dask scheduler.
+    cluster : str or Client
+        Where parts of very many cells are computed.
     progress : callable, optional
         Gets the number of cells that are done, and of all.
 

@@ -32,6 +32,7 @@ from suffice.storage.ledger.opening import open_ledger
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from suffice.pipeline.cluster.clients import AnyCluster
     from suffice.pipeline.spec.plan import Plan
     from suffice.releasing.release import Outcome
     from suffice.storage.ledger.charge import Charge
@@ -119,8 +120,9 @@ def backfill(
     *,
     store: str | os.PathLike[str] | None = None,
     ledger: str | None = None,
-    cluster: str | None = None,
+    cluster: AnyCluster | None = None,
     as_of: str | datetime | None = None,
+    by_calendar: bool = False,
     allow_open: bool = False,
     publish_timeout: float = PUBLISH_TIMEOUT,
     wait: bool = False,
@@ -149,6 +151,10 @@ def backfill(
         Labels, both included; `last` may be ``latest-complete``.
     store, ledger, cluster, as_of, allow_open, publish_timeout, wait, witness, progress
         As for :func:`suffice.release`.
+    by_calendar : bool
+        Release the last amendment that is due at `as_of` also where the window was charged, and so read,
+        after it fell due. It reads the same rows again for another charge: it rehearses a schedule on
+        windows that are past.
     notice : callable, optional
         Called with a sentence about every window and every wait.
 
@@ -173,6 +179,7 @@ def backfill(
         ledger=ledger,
         cluster=cluster,
         as_of=as_of,
+        by_calendar=by_calendar,
         allow_open=allow_open,
         publish_timeout=publish_timeout,
         wait=wait,
@@ -192,8 +199,9 @@ def carry_out_backfill(
     *,
     store: str | None = None,
     ledger: str | None = None,
-    cluster: str | None = None,
+    cluster: AnyCluster | None = None,
     as_of: str | datetime | None = None,
+    by_calendar: bool = False,
     allow_open: bool = False,
     publish_timeout: float = PUBLISH_TIMEOUT,
     wait: bool = False,
@@ -218,7 +226,7 @@ def carry_out_backfill(
     plan = compile_plan(spec)
     say = notice or (lambda _: None)
     with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
-        releases = _expected(opened, spec, plan, labels, instant)
+        releases = _expected(opened, spec, plan, labels, instant, by_calendar=by_calendar)
         per_window = opened.account(spec.dataset).per_window is not None
     refusal: str | None = None
     failure: errors.SufficeError | None = None
@@ -291,7 +299,13 @@ def _is_of_the_window(error: BaseException) -> bool:
 
 
 def _expected(
-    ledger: Ledger, spec: Spec, plan: Plan, labels: Sequence[str], as_of: datetime
+    ledger: Ledger,
+    spec: Spec,
+    plan: Plan,
+    labels: Sequence[str],
+    as_of: datetime,
+    *,
+    by_calendar: bool = False,
 ) -> list[BackfilledWindow]:
     """Return the first release of every window, and the amendments that are due, by when each was.
 
@@ -309,7 +323,8 @@ def _expected(
         expected.append((times.complete, BackfilledWindow(window=label, amendment=0, status=status)))
         newest = newest_published(editions.get(label, ()))
         if published and newest is not None:
-            due = amendment_due(times, as_of, newest=newest.amendment, charged=newest.created)
+            read = None if by_calendar else newest.created
+            due = amendment_due(times, as_of, newest=newest.amendment, charged=read)
             if due:
                 amended = BackfilledWindow(window=label, amendment=due, status=LEFT)
                 expected.append((times.amendments[due - 1], amended))

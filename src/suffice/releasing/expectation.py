@@ -23,6 +23,7 @@ from suffice.storage.releases.release_store import open_release
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.pipeline.cluster.clients import AnyCluster
     from suffice.pipeline.spec.spec import Spec
     from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
@@ -58,15 +59,15 @@ class Expected:
         require_manifest(plan.plan)
         return cls(spec=expect_spec(spec), plan=plan)
 
-    def require(self, run: ReleaseRun, address: str) -> None:
+    def require(self, run: ReleaseRun, place: AnyCluster) -> None:
         """Count, or find counted, and refuse what the run would release where it is less than expected.
 
         Parameters
         ----------
         run : ReleaseRun
             Of the release itself, which is not charged yet.
-        address : str
-            Of the cluster.
+        place : str or Client
+            Where Dask runs.
 
         Raises
         ------
@@ -79,7 +80,7 @@ class Expected:
         number = _newest(charges)
         if not any(charge.state is ChargeState.PUBLISHED for charge in charges):
             self.check(run.ledger, run.request)
-        charge, status = self._count(run, number, address)
+        charge, status = self._count(run, number, place)
         counted = published_count(run.store, charge)
         if (
             counted < self.plan.floor
@@ -88,7 +89,7 @@ class Expected:
             and run.window != ALL
         ):
             self.check(run.ledger, run.request)
-            charge, status = self._count(run, number + 1, address)
+            charge, status = self._count(run, number + 1, place)
             counted = published_count(run.store, charge)
         if counted < self.plan.floor:
             raise self._not_met(run, charge, counted, charged=status != ALREADY_PUBLISHED)
@@ -103,7 +104,7 @@ class Expected:
         """
         ledger.check(replace(request, epsilon=request.epsilon + self.plan.epsilon))
 
-    def _count(self, run: ReleaseRun, number: int, address: str) -> tuple[Charge, str]:
+    def _count(self, run: ReleaseRun, number: int, place: AnyCluster) -> tuple[Charge, str]:
         """Release the count as its amendment of this number, or find it released."""
         counting = ReleaseRun(
             spec=self.spec,
@@ -121,7 +122,7 @@ class Expected:
             contract=run.contract,
             given=run.given,
         )
-        return counting.carry_out(address, None)
+        return counting.carry_out(place, None)
 
     def _not_met(
         self, run: ReleaseRun, charge: Charge, counted: int, *, charged: bool

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.cluster.clients import AnyCluster
     from suffice.pipeline.rows.sources.given_rows import GivenRows
     from suffice.pipeline.terms.declaration.documents import Exact
     from suffice.releasing.run import ReleaseStatus
@@ -77,7 +78,7 @@ def run_release(
     spec: AnySpec,
     store: str | os.PathLike[str] | None = None,
     ledger: str | None = None,
-    cluster: str | None = None,
+    cluster: AnyCluster | None = None,
     window: str = ALL,
     *,
     data: Any = None,
@@ -105,8 +106,9 @@ def run_release(
     ledger : str, optional
         URL of the privacy ledger; otherwise ``SUFFICE_LEDGER``, what the profile pins, or
         ``sqlite:///ledger.db``.
-    cluster : str, optional
-        ``threads``, ``local``, or the address of a Dask scheduler inside the trust boundary; otherwise
+    cluster : str or distributed.Client, optional
+        ``threads``, ``local``, the address of a Dask scheduler inside the trust boundary, a function that
+        returns a client of one, as ``MODULE:FUNCTION``, or such a client, which stays open; otherwise
         ``SUFFICE_CLUSTER``, what the profile pins, or ``threads``.
     window : str
         The label of the period released, or ``latest-complete``, for a spec with windows; else ``all``.
@@ -253,7 +255,7 @@ def carry_out(
     given: GivenRows | None = None,
     store: str | None = None,
     ledger: str | None = None,
-    cluster: str | None = None,
+    cluster: AnyCluster | None = None,
     window: str = ALL,
     amendment: int = 0,
     as_of: str | datetime | None = None,
@@ -273,7 +275,7 @@ def carry_out(
     chosen = settings(store=store, ledger=ledger, cluster=cluster, witness=witness, spec_path=spec.directory)
     if given is not None and chosen.cluster != "threads":
         message = (
-            f"rows in memory are summed by threads of this process, and the cluster is {chosen.cluster}: "
+            "rows in memory are summed by threads of this process, and another cluster is chosen: "
             'say cluster="threads"'
         )
         raise UsageError(message)

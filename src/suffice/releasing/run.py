@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from suffice.pipeline.cluster.clients import AnyCluster
     from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
     from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
     from suffice.pipeline.rows.sources.contract import Pin, Split
@@ -120,7 +121,7 @@ class ReleaseRun:
             contract=contract,
         )
 
-    def carry_out(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
+    def carry_out(self, place: AnyCluster, progress: Progress | None) -> tuple[Charge, str]:
         """Settle what an earlier run of the same key left; make the release where none came of that."""
         charge, status = self._settle(
             self.ledger.find(self.spec.dataset, self.spec.name, self.window, amendment=self.request.amendment)
@@ -133,9 +134,9 @@ class ReleaseRun:
             warn_of_unit(self.contract)
         if self.before_charging is not None:
             self.before_charging()
-        return contained(lambda: self._fresh(address, progress))
+        return contained(lambda: self._fresh(place, progress))
 
-    def _fresh(self, address: str, progress: Progress | None) -> tuple[Charge, str]:
+    def _fresh(self, place: AnyCluster, progress: Progress | None) -> tuple[Charge, str]:
         """Reserve, read, draw once, write, stage and publish; hold what is exact meanwhile."""
         require_engine()
         from suffice.pipeline.rows import sources  # reruns and refusals need no engine
@@ -148,7 +149,7 @@ class ReleaseRun:
         with uncharged():
             self.store.check_create_only()
         with (
-            open_cluster_for_sums(address, pinned_certificates(), stall_seconds(), self.notice) as cluster,
+            open_cluster_for_sums(place, pinned_certificates(), stall_seconds(), self.notice) as cluster,
             contextlib.ExitStack() as pinned,
         ):
             with surveyed_on(cluster):

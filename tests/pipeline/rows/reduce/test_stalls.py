@@ -11,6 +11,8 @@ from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+import dask
+import distributed
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,7 +36,7 @@ from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.storage.ledger.charge import ChargeState
 from support.black_hole import black_hole
-from support.dask_clusters import in_processes
+from support.dask_clusters import NO_SPILLING, by_address, in_processes
 from support.hostile import make_spec, normal
 from support.making import make_workspace, mapping
 from support.splits import splits_of
@@ -87,6 +89,25 @@ def test_a_stopped_worker_is_named_and_others_read_what_it_had(
     assert (tmp_path / "stop marker").exists(), "a worker was stopped"
     named = {address for address in addresses for notice in notices if address in notice}
     assert len(named) == len(notices) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_stopped_worker_of_a_client_is_named_and_the_client_goes_on(
+    rows: tuple[FragileJob, FragileJob, list[Split], Sums],
+) -> None:
+    job, _, partitions, expected = rows
+    notices: list[str] = []
+    with (
+        dask.config.set(NO_SPILLING),
+        by_address(2) as processes,
+        distributed.Client(processes, set_as_default=False) as client,
+    ):
+        with open_cluster_for_sums(client, None, SECONDS, notices.append) as cluster:
+            sums = exact_sums(job, partitions, cluster).open_totals()
+        assert client.status == "running"
+    assert to_python(sums)["x"].tolist() == to_python(expected)["x"].tolist()
+    assert len(notices) == 1
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def test_the_page_on_postgresql(
     page = (repository / PAGE).read_text()
     monkeypatch.setenv("SUFFICE_POSTGRESQL", source_database)
     write_postgresql(flights())
-    role, view = fenced(page, "sql")
+    role, view, _ = fenced(page, "sql")
     execute(source_database, *filter(None, map(str.strip, role.split(";"))))
     try:
         monkeypatch.setenv("SUFFICE_POSTGRESQL", as_user(source_database, "statistics"))
@@ -138,3 +139,35 @@ def test_a_join_that_fans_out_breaks_the_unit_that_was_meant(
     # One flight is five rows: `unit: row` hides one of them, and the column unit all that count.
     assert with_flight[0] - without[0] == 5
     assert with_flight[1] - without[1] == 3
+
+
+def test_a_copy_of_another_databases_table_is_released(
+    repository: Path, page_directory: Path, suffice: Runner
+) -> None:
+    """The page's statement, with a DuckDB file in the place of MySQL."""
+    table = flights()
+    with duckdb.connect("shop.duckdb") as shop:
+        shop.register("rows", table)
+        shop.execute("CREATE TABLE flights AS SELECT * FROM rows")
+    statement = fenced((repository / PAGE).read_text(), "sql")[2]
+    install, attach, copy = statement.strip().splitlines()
+    assert "mysql" in install
+    attach = re.sub(r"'.*?'", "'shop.duckdb'", attach).replace("TYPE mysql, ", "")
+    (page_directory / "exports").mkdir()
+    with duckdb.connect() as connection:
+        connection.execute(attach)
+        connection.execute(copy)
+    spec = {
+        "name": "copied",
+        "dataset": "passengers",
+        "source": {"parquet": "exports/flights.parquet"},
+        "privacy": {"epsilon": "100", "neighboring": "add_or_remove_one"},
+        "statistics": {"cancelled": {"family": "bernoulli", "column": "cancelled"}},
+    }
+    (page_directory / "spec.yaml").write_text(json.dumps(spec))
+    granted = ("--epsilon", "100", "--source", "exports/flights.parquet", "--reason", "copy", "--create")
+    suffice.text("ledger", "grant", "passengers", *granted)
+    suffice.json("release", "spec.yaml")
+    estimates = {row["quantity"]: row["estimate"] for row in suffice.json("table", "copied")["rows"]}
+    assert abs(estimates["n"] - table.num_rows) < 2
+    assert abs(estimates["total"] - np.sum(table["cancelled"].to_numpy())) < 2

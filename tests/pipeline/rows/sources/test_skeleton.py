@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from suffice.errors import SpecError, UsageError
-from suffice.pipeline.rows.sources.skeleton import skeleton
+from suffice.pipeline.rows.sources.skeleton import dbt_skeleton, skeleton
 from suffice.pipeline.spec.spec import load_spec
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def test_a_sample_proposes_types_and_no_value_of_it(tmp_path: Path) -> None:
     }
     assert "  amount: {family: normal, column: amount, lower: , upper: }\n" in text
     assert "  late: {family: bernoulli, column: late}\n" in text
-    assert "  # more: state above what its texts are" in text
+    assert "  # more: state what its values are" in text
     assert "window: {column: day, every: month}" in text
     assert "CANARY" not in text
 
@@ -103,3 +103,100 @@ def test_a_sample_is_no_file_of_the_source_and_of_text_alone(tmp_path: Path) -> 
         skeleton(str(rows), relative_to=tmp_path, sample=str(rows / "a.csv"))
     with pytest.raises(UsageError, match="only columns of delimited text"):
         skeleton("{parquet: a.parquet}", relative_to=tmp_path, sample=str(rows / "a.csv"))
+
+
+DBT = """\
+version: 2
+
+anchors:
+  - &id {name: flight_id, description: "{{ doc('flight_id') }}", data_tests: [unique, not_null]}
+
+sources:
+  - name: raw
+    tables:
+      - name: bookings
+        columns: [{name: fare, data_type: "NUMBER(38, 2)"}, {name: booked, data_type: TIMESTAMP_NTZ(9)}]
+
+models:
+  - name: fct_flights
+    description:
+    config: {contract: {enforced: true}}
+    columns:
+      - *id
+      - {name: flight_date, data_type: date}
+      - name: origin
+        data_type: character varying(3)
+        data_tests: [{accepted_values: {values: [EWR, JFK, LGA]}}]
+      - {name: arr_delay, data_type: double precision}
+      - {name: cancelled, data_type: boolean}
+      - {name: payload, data_type: variant}
+
+exposures:
+  - name: Flights by origin
+    type: application
+    owner: {name: Privacy, email: privacy@example.org}
+    depends_on:
+      - ref('marts', 'fct_flights')
+    meta: {suffice: {source: {parquet: exports/fct_flights/}}}
+  - name: bookings
+    type: application
+    owner: {name: Privacy}
+    depends_on:
+      - source('raw', 'bookings')
+    config: {meta: {suffice: {source: {csv: bookings.csv}}}}
+  - {name: board, type: dashboard, depends_on: [ref('fct_flights')]}
+"""
+
+
+def test_dbt_states_columns_and_types_and_nothing_is_opened(tmp_path: Path) -> None:
+    file = tmp_path / "schema.yml"
+    file.write_text(DBT, encoding="utf-8")
+    text = dbt_skeleton(str(file), "Flights by origin", relative_to=tmp_path)
+    spec = yaml.safe_load(text)
+    assert (spec["name"], spec["source"]) == ("flights-by-origin", {"parquet": "exports/fct_flights/"})
+    assert {name: entry["family"] for name, entry in spec["statistics"].items()} == {
+        "origin": "categorical",
+        "arr_delay": "normal",
+        "cancelled": "bernoulli",
+    }
+    assert "# window: {column: flight_date" in text
+    assert "# payload: state what its values are" in text
+    assert "JFK" not in text, "values that dbt accepts may have been read off the data"
+    bookings = yaml.safe_load(dbt_skeleton(str(file), "bookings", relative_to=tmp_path))
+    columns = {"fare": "number", "booked": "timestamp"}
+    assert bookings["source"] == {"csv": "bookings.csv", "columns": columns}
+    filled = text.replace("dataset:  ", "dataset: x").replace("epsilon:  ", 'epsilon: "1" ')
+    filled = filled.replace("lower: , upper: ", "lower: 0, upper: 1").replace(
+        "categories: ,", "categories: [a],"
+    )
+    assert load_spec(yaml.safe_load(filled)).dataset == "x"
+
+
+@pytest.mark.parametrize(
+    ("change", "exposure", "text"),
+    [
+        (("", ""), None, "several exposures state"),
+        (("", ""), "board", "no exposure of that name"),
+        (
+            ("ref('marts', 'fct_flights')", "ref('fct_flights')\n      - ref('more')"),
+            "Flights by origin",
+            "depend on one",
+        ),
+        (
+            ("ref('marts', 'fct_flights')", "ref('elsewhere')"),
+            "Flights by origin",
+            "which lists its columns in",
+        ),
+        (("version: 2", "version: [2"), None, "cannot be read as dbt"),
+    ],
+)
+def test_what_dbt_does_not_state_is_named(
+    change: tuple[str, str], exposure: str | None, text: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "schema.yml"
+    file.write_text(DBT.replace(*change), encoding="utf-8")
+    with pytest.raises(UsageError, match=text):
+        dbt_skeleton(str(file), exposure, relative_to=tmp_path)
+    file.write_text(DBT.replace("parquet: exports", "parquets: exports"), encoding="utf-8")
+    with pytest.raises(SpecError, match="DATA"):
+        dbt_skeleton(str(file), "Flights by origin", relative_to=tmp_path)
