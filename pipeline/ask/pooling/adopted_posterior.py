@@ -548,8 +548,8 @@ def _made(
         if rests:
             said.append(
                 f"in {rests} of {counted(sum(map(len, published)), 'pool')} more than a quarter is "
-                "suppressed: what is there follows from the shape of the counts' law, which nothing published "
-                "can check; intervals are too narrow where it is lower than that, as quiet days of a week are"
+                "suppressed: what is there follows from the shape of the counts' law, which nothing published"
+                " can check; intervals are too narrow where it is lower, as quiet days of a week are"
             )
     release, rows = statistic.release, list(itertools.chain.from_iterable(cells.rows))
     beyond = [
