@@ -121,6 +121,17 @@ def test_posteriors_take_suppressed_days_as_censored(folder: Path, run: Run) -> 
     said = run("posterior", folder, "views", "--where", "page=A", "--where", "day=2024-01-02").stdout
     assert "1 of 1 published number suppressed, and taken as censored" in said
     assert "the default prior decides" in said
+    assert "from draws" not in said
+
+
+def test_a_pooled_total_says_that_its_ends_are_from_draws(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "law.yaml").write_text(LAW.replace("family: poisson", "family: count"))
+    (tmp_path / "table.csv").write_text(TABLE)
+    run("adopt", tmp_path / "table.csv", tmp_path / "law.yaml", "--out", tmp_path / "views")
+    said = run("posterior", tmp_path / "views", "views", "--pooled", "day", "--draws", "500").stdout
+
+    assert "the ends of intervals are from draws" in said
+    assert "these are of 500 draws" in said
 
 
 @pytest.mark.parametrize(

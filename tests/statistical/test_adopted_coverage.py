@@ -15,6 +15,8 @@ from scipy.stats import binom, norm
 
 from support.adopted_worlds import LAWS, Covered, cell_coverage, pooled_coverage, world
 
+pytestmark = pytest.mark.filterwarnings("ignore::suffice.errors.ConflictWarning")  # rates may exceed `upper`
+
 FALSE_ALARM = 1e-6
 DAYS = 365
 KINDS = ("flights", "lognormal", "prior")
@@ -47,13 +49,15 @@ def test_pooled_rates_hold_the_truth(share: float) -> None:
     assert abs(covered.suppressed / covered.intervals - share) < 0.05
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_law_that_is_declared_wrong_fails_the_same_count() -> None:
-    """The control: a standard deviation of 1 for 5. Of 300 right intervals 260 hold the truth."""
-    made = world("lognormal", "gaussian", 0.2, items=300, days=60, rng=np.random.default_rng())
-    least = 260
-    assert binom.cdf(least - 1, 300, 0.95) < FALSE_ALARM
+    """The control: a standard deviation of 1 for 5. Of 100 intervals 70 hold the truth, or not.
+
+    Of right ones fewer do with the chance 1e-16 if each does with .95, and 3e-7 with .88. Of wrong ones about
+    30 % do: as many do with the chance 2e-16, and 4e-7 with .45 of each.
+    """
+    n, least = 100, 70
+    assert max(binom.cdf(least - 1, n, 0.88), binom.sf(least - 1, n, 0.45)) < FALSE_ALARM
+    made = world("flights", "gaussian", 0.6, items=n, days=30, rng=np.random.default_rng())
 
     right = pooled_coverage(made, cells="alike")
     wrong = pooled_coverage(made, noise={"law": "gaussian", "sd": 1}, cells="alike")
@@ -62,7 +66,7 @@ def test_a_law_that_is_declared_wrong_fails_the_same_count() -> None:
     assert wrong.censored < least
 
 
-@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.timeout(600)
 def test_days_that_vary_are_held_and_days_taken_to_be_alike_are_not() -> None:
     """Twice the variance of a Poisson count, 60 % suppressed: of 300 right intervals 260 hold the truth."""

@@ -54,6 +54,8 @@ _RARE = math.log(0.01)
 """Of noise by which a number exceeds the largest that the law declares: the answer is named then."""
 _LEVELS, _MOVED = 4000, 0.2
 """Quantiles of a rate, and the share that half the ``upper`` may take off a mean or an end in silence."""
+_RESTS = 0.25
+"""The share of a pool that may be suppressed in silence: at a third, intervals of real days fell short."""
 CELLS = ("vary", "alike")
 """What pooled cells do: vary about a mean rate, or share it."""
 _FARTHEST = 400.0
@@ -539,14 +541,15 @@ def _made(
     if cells.over:
         said.append(_pooled_in_words(cells, distribution.parameters[0]))
         rests = sum(
-            3 * sum(one.status == "suppressed" for one in cell) > len(cell)
+            sum(one.status == "suppressed" for one in cell) > _RESTS * len(cell)
             for column in published
             for cell in column
         )
         if rests:
             said.append(
-                f"in {rests} of {counted(sum(map(len, published)), 'pool')} more than a third is suppressed: "
-                "what is there follows from the shape of the counts' law, which nothing published can check"
+                f"in {rests} of {counted(sum(map(len, published)), 'pool')} more than a quarter is "
+                "suppressed: what is there follows from the shape of the counts' law, which nothing published"
+                " can check; intervals are too narrow where it is lower, as quiet days of a week are"
             )
     release, rows = statistic.release, list(itertools.chain.from_iterable(cells.rows))
     beyond = [

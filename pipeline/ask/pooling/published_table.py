@@ -540,7 +540,7 @@ def _undone(
                 if not is_point:
                     message = f"{text} was published, and noisy numbers below {below:g} were suppressed"
                     raise ValueError(message)
-            has_low = numbers.has_low if numbers.low > below else True
+            has_low = numbers.has_low if numbers.low >= below else True
             numbers = _Range(kept, numbers.high, has_low, numbers.has_high)
     return numbers
 

@@ -295,7 +295,7 @@ def posterior(
     )
     import numpy as np
 
-    from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines
+    from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, draws_text
     from suffice.pipeline.ask.posterior.summaries import summarise
     from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
 
@@ -341,6 +341,8 @@ def posterior(
     if answered.n_prior is not None:
         say(f"prior of N: {answered.n_prior}")
     say(f"intervals: {interval_in_words(kind, mass)}")
+    if text := draws_text(answered):
+        say(f"{text}; these are of {draws} draws")
     output.print_written(plot)
 
 

@@ -193,7 +193,16 @@ ORDERS = [
 
 
 @pytest.mark.parametrize(
-    "rounded", [{"to": 4}, {"to": 3, "ties": "up"}, {"to": 5, "direction": "up"}], ids=str
+    "rounded",
+    # The last two turn the threshold, and what is just above it, into different multiples.
+    [
+        {"to": 4},
+        {"to": 3, "ties": "up"},
+        {"to": 5, "direction": "up"},
+        {"to": 3, "direction": "up"},
+        {"to": 12},
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
 def test_likelihoods_are_right_for_every_order(order: tuple[str, ...], rounded: Any) -> None:
@@ -343,7 +352,7 @@ def test_absent_cells_have_to_be_declared() -> None:
         ({"source": "none"}, "source: 'none' is no URL: state where the table"),
         (
             {"keys": {"page": {"from": "2024-01-01", "to": "2024-01-15", "every": "week"}}},
-            "weeks that are named by their first day are listed, or as_published",
+            "weeks that the table names by their first day, list these days, or as_published",
         ),
         ({"columns": {"views": {"noise": {"law": "cauchy", "scale": 1}}}}, "columns.views.noise.law"),
         ({"columns": {"views": {"noise": {"law": "laplace", "sd": 1}}}}, "laplace noise needs scale"),
@@ -427,7 +436,7 @@ def test_whether_pooled_cells_vary_is_said_and_can_be_chosen() -> None:
 
     assert "the mean rate of up to 4 cells, which may vary" in str(vary)
     assert "are taken to share a rate, and not to vary" in str(alike)
-    assert "in 1 of 2 pools more than a third is suppressed" in str(vary)
+    assert "in 1 of 2 pools more than a quarter is suppressed" in str(vary)
     assert (vary.cells, alike.cells, adopted.posterior("rate").cells) == ("vary", "alike", None)
     assert np.all(vary.sd() > 1.2 * alike.sd())
     with pytest.raises(UsageError, match="cells is vary or alike"):
