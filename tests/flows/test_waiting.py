@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+from prefect.exceptions import ObjectAlreadyExists
 from prefect.settings import (
     PREFECT_API_REQUEST_TIMEOUT,
     PREFECT_API_URL,
@@ -47,7 +48,7 @@ def test_a_server_that_hangs_is_not_waited_for(logger: _Logger, monkeypatch: pyt
             run.hold("passengers")
             assert time.monotonic() - started < 20.0
     (line,) = logger.lines
-    assert line.startswith("the concurrency limit suffice-passengers is not held: ")
+    assert line.startswith("the concurrency limit suffice-passengers is not held (")
 
 
 def test_what_is_left_of_the_half_hour_is_waited_for_the_limit(
@@ -69,6 +70,9 @@ def test_what_is_left_of_the_half_hour_is_waited_for_the_limit(
         waited.append(timeout_seconds)
         yield
 
+    def made_by_another(*_: object) -> None:
+        raise ObjectAlreadyExists(http_exc=ValueError())
+
     clock = [0.0]
     monkeypatch.setattr(running, "get_client", lambda **_: Client())
     monkeypatch.setattr(running, "concurrency", concurrency)
@@ -77,6 +81,7 @@ def test_what_is_left_of_the_half_hour_is_waited_for_the_limit(
     clock[0] = 250.0  # asked for earlier runs
     run.hold("passengers")
     clock[0] = 5000.0
+    monkeypatch.setattr(Client, "upsert_global_concurrency_limit_by_name", made_by_another)
     run.hold("passengers")
     assert waited == [running.LONGEST_WAIT_S - 350.0, 1.0]
     assert logger.lines == []
