@@ -1,7 +1,8 @@
-"""How long a run waits for its dataset: half an hour from its start, whatever Prefect's server does."""
+"""How long a run waits for its dataset, and a stop for anything, whatever Prefect's server does."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from prefect.exceptions import ObjectAlreadyExists
+from prefect.runner import Runner
 from prefect.settings import (
     PREFECT_API_REQUEST_TIMEOUT,
     PREFECT_API_URL,
@@ -16,7 +18,7 @@ from prefect.settings import (
     temporary_settings,
 )
 
-from suffice.flows import endings, running
+from suffice.flows import endings, running, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +51,20 @@ def test_a_server_that_hangs_is_not_waited_for(logger: _Logger, monkeypatch: pyt
             assert time.monotonic() - started < 20.0
     (line,) = logger.lines
     assert line.startswith("the concurrency limit suffice-passengers is not held (")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_stop_of_what_serves_waits_for_no_server(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    async def pause(_: object) -> None:
+        if fails:
+            raise OSError
+        await asyncio.sleep(1000)
+
+    monkeypatch.setattr(Runner, "_pause_schedules", pause)
+    monkeypatch.setattr(serve, "PAUSING_S", 0.05)
+    started = time.monotonic()
+    asyncio.run(serve._Serving()._pause_schedules())
+    assert time.monotonic() - started < 10.0
 
 
 def test_what_is_left_of_the_half_hour_is_waited_for_the_limit(
