@@ -63,7 +63,8 @@ class _Serving(Runner):
     async def _pause_schedules(self) -> None:
         """Pause deployments, as far as that goes."""
         try:
-            await asyncio.wait_for(super()._pause_schedules(), PAUSING_S)
+            pausing = super()._pause_schedules()  # type: ignore[no-untyped-call]
+            await asyncio.wait_for(pausing, PAUSING_S)
         except Exception as error:  # noqa: BLE001 - a server that is slow, or gone: the stop goes on
             self._logger.warning(
                 "deployments are not paused (%s): their runs are late until they are served again",
