@@ -27,6 +27,7 @@ from prefect.client.schemas.filters import (
 )
 from prefect.client.schemas.objects import State, StateType
 from prefect.concurrency.sync import concurrency
+from prefect.exceptions import ObjectAlreadyExists
 from prefect.settings import PREFECT_API_REQUEST_TIMEOUT, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from suffice.errors import ClusterError, StageFailedError, StoreError, SufficeError
@@ -198,7 +199,11 @@ class Run:
         """
         name = limit_name(dataset)
         try:
-            with temporary_settings(SHORT_CALLS), get_client(sync_client=True) as client:
+            with (
+                temporary_settings(SHORT_CALLS),
+                get_client(sync_client=True) as client,
+                suppress(ObjectAlreadyExists),  # made by another run, just now
+            ):
                 client.upsert_global_concurrency_limit_by_name(name, 1)
             self._held.enter_context(
                 concurrency(
@@ -211,7 +216,9 @@ class Run:
                 )
             )
         except Exception as error:  # noqa: BLE001 - whatever it is, the ledger is enough
-            self.reporter.notice(f"the concurrency limit {name} is not held: {type(error).__name__}")
+            why = type(error).__name__
+            text = f"the concurrency limit {name} is not held ({why}): the ledger alone keeps runs apart"
+            self.reporter.notice(text)
 
     def skips(self, dataset: str, does_same: Callable[[datetime], bool]) -> str | None:
         """Return why nothing is to be done, where an earlier run of the same deployment does it; or None."""

@@ -42,6 +42,8 @@ RECOVER_EVERY = timedelta(minutes=15)
 AUDIT = "0 5 * * 1"
 PROCESSES = 4
 """A run takes a process and its memory, also while it waits for its dataset."""
+PAUSING_S = 20.0
+"""Seconds in which a stop pauses deployments, whatever the server does: systemd kills after 90."""
 
 
 class _Serving(Runner):
@@ -57,6 +59,17 @@ class _Serving(Runner):
         """Serve until SIGTERM, or until somebody cancels this."""
         self._serving = asyncio.current_task()
         await super().start(run_once, webserver)
+
+    async def _pause_schedules(self) -> None:
+        """Pause deployments, as far as that goes."""
+        try:
+            pausing = super()._pause_schedules()  # type: ignore[no-untyped-call]
+            await asyncio.wait_for(pausing, PAUSING_S)
+        except Exception as error:  # noqa: BLE001 - a server that is slow, or gone: the stop goes on
+            self._logger.warning(
+                "deployments are not paused (%s): their runs are late until they are served again",
+                type(error).__name__,
+            )
 
     def handle_sigterm(self, *_: Any) -> None:
         """Have the loop cancel what serves, between two steps."""

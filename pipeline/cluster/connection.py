@@ -22,7 +22,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError
 from suffice.pipeline.cluster import workers
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]
 
+Answer = TypeVar("Answer")
+
 THREADS, LOCAL = "threads", "local"
 
 MAY_SPILL = (
@@ -62,7 +64,10 @@ _WORKERS_DIED = (
     "the workers that read one partition died repeatedly: they may lack memory, or somebody stops them"
 )
 
-_NO_ANSWER = "a worker of the cluster does not answer: stop it, or start another in its place; then run again"
+_NO_ANSWER = (
+    "the cluster's scheduler, or a worker, does not answer: stop it, or start another in its place; then run "
+    "again"
+)
 _STALLED = (
     "no worker of the cluster ended a task within the deadline, and none is left to take over: look at its "
     "machines, network and disks, then run again; where its tasks are slow by nature, raise "
@@ -72,7 +77,7 @@ _REPLACED = "the worker {} does not go on: it is replaced or left out, and other
 _MOST_GATHERINGS = 3
 
 _CONNECT_SECONDS = 30
-_ANSWER_SECONDS = 60
+_ADMISSION_SECONDS = 300  # workers import all that tasks need
 _POLL_SECONDS = 5
 _WITHOUT_WORKERS_SECONDS = 60
 _LOCAL_SETTINGS = {
@@ -133,7 +138,7 @@ class DistributedCluster:
     def n_threads(self) -> int:
         """The threads of all workers that are there now; at least 1."""
         try:
-            return max(1, sum(int(n_threads) for n_threads in self.client.nthreads().values()))
+            return max(1, sum(workers.threads(self.client).values()))
         except Exception:  # noqa: BLE001 - as in `compute`
             raise ClusterError(LOST) from None
 
@@ -183,16 +188,20 @@ class DistributedCluster:
                 self._replace(stalls.silent(self._standings(stalls)))
         raise ClusterError(_STALLED)
 
-    def _standings(self, stalls: workers.Stalls) -> Mapping[str, workers.WorkerStanding]:
+    def _answered(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask the scheduler, which may be stopped, or behind a network that swallows everything."""
         try:
-            return workers.standings(self.client, stalls.deadline)
+            return ask()
         except TimeoutError:
             raise ClusterError(LOST) from None
+
+    def _standings(self, stalls: workers.Stalls) -> Mapping[str, workers.WorkerStanding]:
+        return self._answered(lambda: workers.standings(self.client, stalls.deadline))
 
     def _replace(self, stalled: Collection[str]) -> None:
         for address in stalled:
             self.notice(_REPLACED.format(address))
-        workers.replace_workers(self.client, stalled)
+        self._answered(lambda: workers.replace_workers(self.client, stalled))
 
     def _replace_stalled(self, stalls: workers.Stalls) -> None:
         """Replace workers that ended no task for too long.
@@ -240,7 +249,7 @@ class DistributedCluster:
                 workers.goes_on()  # what is waited for has deadlines by itself
                 if self.client.status != "running":
                     raise ClusterError(LOST) from None
-                if self.client.scheduler_info()["workers"]:
+                if self._answered(lambda: workers.threads(self.client)):
                     last_seen = time.monotonic()
                 elif time.monotonic() - last_seen > _WITHOUT_WORKERS_SECONDS:
                     raise ClusterError(_NO_WORKER) from None
@@ -378,8 +387,7 @@ def check_workers(address: str, *, certificates: str | None = None) -> int:
         As :func:`open_cluster`.
     """
     with _client_of(address, certificates, lambda _: None) as client:
-        _refuse_unfit(client, version("suffice"))
-        return len(client.scheduler_info()["workers"])
+        return _refuse_unfit(client, version("suffice"))
 
 
 def require_dask(what_for: str) -> None:
@@ -495,7 +503,11 @@ def _checked(
     _refuse_unfit(client, here)
     plugin = f"suffice-{uuid.uuid4().hex}"
     try:
-        client.register_plugin(Admission(here, prepare), name=plugin)
+        join = client._register_worker_plugin  # noqa: SLF001 - what is public waits for ever
+        admission = {"plugin": Admission(here, prepare), "name": plugin, "idempotent": False}
+        client.sync(join, **admission, callback_timeout=_ADMISSION_SECONDS)
+    except TimeoutError:
+        raise ClusterError(_NO_ANSWER) from None
     except Exception:  # noqa: BLE001 - whatever an unfit worker raises
         raise ClusterError(_STRANGERS.format(here)) from None
     try:
@@ -507,8 +519,8 @@ def _checked(
                 client.sync(leave, name=plugin, callback_timeout=_CONNECT_SECONDS)
 
 
-def _refuse_unfit(client: Any, here: str) -> None:
-    """Refuse a cluster whose workers, as they are now, may not take part."""
+def _refuse_unfit(client: Any, here: str) -> int:
+    """Refuse a cluster whose workers, as they are now, may not take part; return how many there are."""
     try:
         client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
     except (OSError, TimeoutError):
@@ -518,11 +530,15 @@ def _refuse_unfit(client: Any, here: str) -> None:
         workers.Objection.MAY_SPILL: MAY_SPILL,
         workers.Objection.OTHER_VERSION: _STRANGERS.format(here),
     }
-    if any(map(workers.is_open, client.scheduler_info()["workers"])):
+    try:
+        addresses = workers.threads(client)
+    except (OSError, TimeoutError):
+        raise ClusterError(_NO_ANSWER) from None
+    if any(map(workers.is_open, addresses)):
         raise ClusterError(NOT_ENCRYPTED)
     try:
         run = client._run  # noqa: SLF001 - what is public waits for ever
-        answers = client.sync(run, workers.objection, caller=here, callback_timeout=_ANSWER_SECONDS)
+        answers = client.sync(run, workers.objection, caller=here, callback_timeout=workers.ANSWER_SECONDS)
         objections = {answer for answer in answers.values() if answer is not None}
     except TimeoutError:
         raise ClusterError(_NO_ANSWER) from None
@@ -530,6 +546,7 @@ def _refuse_unfit(client: Any, here: str) -> None:
         raise ClusterError(_STRANGERS.format(here)) from None
     if objections:
         raise ClusterError(texts[min(objections)])
+    return len(answers)
 
 
 def this_worker_may_spill() -> bool:

@@ -87,6 +87,8 @@ MOST_REPLACEMENTS = 2
 _SILENT_SECONDS = 120.0
 """A worker sends heartbeats while it works, every few seconds: without any it is given up sooner."""
 
+ANSWER_SECONDS = 60.0
+"""How long a scheduler or a worker has to answer a question."""
 _REPLACING_SECONDS = 30.0
 
 HANGS = (
@@ -214,8 +216,27 @@ def replace_workers(client: Any, addresses: Collection[str]) -> None:
     """Have the nannies of some workers kill and replace them; leave out those that have none.
 
     Their tasks go to others. What a killed worker had in memory is computed again, from the same rows.
+
+    Raises
+    ------
+    TimeoutError
+        Where the scheduler does not answer.
     """
-    client.run_on_scheduler(_replace, addresses=list(addresses))
+    run = client._run_on_scheduler  # noqa: SLF001 - what is public waits for ever
+    seconds = _REPLACING_SECONDS + ANSWER_SECONDS
+    client.sync(run, _replace, addresses=list(addresses), callback_timeout=seconds)
+
+
+def threads(client: Any) -> dict[str, int]:
+    """Return how many threads each worker has that a client's scheduler knows of, by address.
+
+    Raises
+    ------
+    TimeoutError
+        Where it does not answer.
+    """
+    ask = client.scheduler.ncores  # what is public waits for ever
+    return dict(client.sync(ask, workers=None, callback_timeout=ANSWER_SECONDS))
 
 
 def _look(dask_scheduler: Any) -> dict[str, tuple[float, list[str]]]:

@@ -15,7 +15,7 @@ from suffice.errors import CommitUnknownError, LedgerError
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.charge import Charge, ChargeRequest
 from suffice.storage.ledger.opening import create_ledger, open_ledger
-from suffice.storage.ledger.sql import transactions
+from suffice.storage.ledger.sql import postgres, transactions
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.ledger.sql.transactions import TransactionPatience
 from support.charging import MANIFEST
@@ -79,7 +79,7 @@ def request(name: str) -> ChargeRequest:
 def run(proxy: CuttingProxy, name: str, cut_at: str, cut: Cut, *, refusing: bool) -> Trial:
     """Go through a release's moves, with the connection cut at one of them."""
     trial = Trial()
-    with impatient(proxy.url, asking=0.2 if refusing or cut is Cut.HELD else 10) as ledger:
+    with impatient(proxy.url, asking=0.2 if refusing or cut in {Cut.HELD, Cut.SWALLOWED} else 10) as ledger:
         moves: dict[str, Callable[[Any], Charge]] = {
             "reserve": lambda _: ledger.reserve(request(name)),
             "enter_drawing": ledger.enter_drawing,
@@ -160,6 +160,30 @@ def test_whoever_guesses_is_caught(
     monkeypatch.setattr(transactions, "_landed", lambda *_: belief)
     trial = run(proxy, "n", "enter_drawing", cut, refusing=False)
     assert problem in problems(postgres_url, "n", trial, "enter_drawing", refusing=False)
+
+
+def test_a_commit_that_is_swallowed_ends_without_a_guess(
+    proxy: CuttingProxy, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No connection ends, and no answer comes: as behind a proxy whose server is gone."""
+    monkeypatch.setattr(postgres, "SILENCE_SECONDS", 0.3)
+    trial = run(proxy, "n", "enter_drawing", Cut.SWALLOWED, refusing=False)
+    assert isinstance(trial.error, CommitUnknownError)
+    assert trial.n_draws == 0
+    proxy.close()
+    with open_ledger(postgres_url) as ledger:
+        assert ledger.verify() == ()
+
+
+def test_a_server_that_falls_silent_is_not_waited_for(
+    proxy: CuttingProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "SILENCE_SECONDS", 0.3)
+    with impatient(proxy.url, asking=0.2) as ledger:
+        proxy.arm(Cut.SWALLOWED)
+        with pytest.raises(LedgerError, match="cannot be reached"):
+            ledger.account("flights")
+        assert ledger.account("flights").granted == Fraction(1000)
 
 
 @pytest.mark.parametrize("cut_at", ["reserve", "enter_drawing"])

@@ -1,13 +1,16 @@
-"""How long a run waits for its dataset: half an hour from its start, whatever Prefect's server does."""
+"""How long a run waits for its dataset, and a stop for anything, whatever Prefect's server does."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+from prefect.exceptions import ObjectAlreadyExists
+from prefect.runner import Runner
 from prefect.settings import (
     PREFECT_API_REQUEST_TIMEOUT,
     PREFECT_API_URL,
@@ -15,7 +18,7 @@ from prefect.settings import (
     temporary_settings,
 )
 
-from suffice.flows import endings, running
+from suffice.flows import endings, running, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +50,21 @@ def test_a_server_that_hangs_is_not_waited_for(logger: _Logger, monkeypatch: pyt
             run.hold("passengers")
             assert time.monotonic() - started < 20.0
     (line,) = logger.lines
-    assert line.startswith("the concurrency limit suffice-passengers is not held: ")
+    assert line.startswith("the concurrency limit suffice-passengers is not held (")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_stop_of_what_serves_waits_for_no_server(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+    async def pause(_: object) -> None:
+        if fails:
+            raise OSError
+        await asyncio.sleep(1000)
+
+    monkeypatch.setattr(Runner, "_pause_schedules", pause)
+    monkeypatch.setattr(serve, "PAUSING_S", 0.05)
+    started = time.monotonic()
+    asyncio.run(serve._Serving()._pause_schedules())
+    assert time.monotonic() - started < 10.0
 
 
 def test_what_is_left_of_the_half_hour_is_waited_for_the_limit(
@@ -69,6 +86,9 @@ def test_what_is_left_of_the_half_hour_is_waited_for_the_limit(
         waited.append(timeout_seconds)
         yield
 
+    def made_by_another(*_: object) -> None:
+        raise ObjectAlreadyExists(http_exc=ValueError())
+
     clock = [0.0]
     monkeypatch.setattr(running, "get_client", lambda **_: Client())
     monkeypatch.setattr(running, "concurrency", concurrency)
@@ -77,6 +97,7 @@ def test_what_is_left_of_the_half_hour_is_waited_for_the_limit(
     clock[0] = 250.0  # asked for earlier runs
     run.hold("passengers")
     clock[0] = 5000.0
+    monkeypatch.setattr(Client, "upsert_global_concurrency_limit_by_name", made_by_another)
     run.hold("passengers")
     assert waited == [running.LONGEST_WAIT_S - 350.0, 1.0]
     assert logger.lines == []

@@ -29,6 +29,8 @@ class Cut(StrEnum):
     """The server carries it out, and the answer is lost."""
     HELD = "held"
     """It never reaches the server, whose session lives on with all its locks."""
+    SWALLOWED = "swallowed"
+    """The same, and nobody's connection ends."""
 
 
 class CuttingProxy:
@@ -131,7 +133,7 @@ class CuttingProxy:
             _end(server)
         elif cut is Cut.BEFORE:
             _end(client, server)
-        else:
+        elif cut is Cut.HELD:
             _end(client)
 
     def _wait_until_idle(self) -> None:

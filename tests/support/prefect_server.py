@@ -92,14 +92,16 @@ class PrefectServer:
         found: dict[str, Any] = self.get(f"/flow_runs/{run_id}")
         return found
 
-    def ended(self, run_id: str, *, names: set[str] | None = None) -> dict[str, Any]:
+    def ended(
+        self, run_id: str, *, names: set[str] | None = None, seconds: float = PATIENCE_S
+    ) -> dict[str, Any]:
         """Wait until a run is in a final state, or in one of these names, and return that state."""
 
         def state() -> dict[str, Any] | None:
             found: dict[str, Any] = self.run(run_id)["state"]
             return found if (found["name"] in names if names else found["type"] in FINAL) else None
 
-        return waited_for(state, f"the end of run {run_id}")
+        return waited_for(state, f"the end of run {run_id}", seconds)
 
     def events(self, prefix: str, is_all: Callable[[list[dict[str, Any]]], Any]) -> list[dict[str, Any]]:
         """Return the events of this session whose names begin so, newest first, once they are all there.
@@ -129,14 +131,14 @@ class PrefectServer:
         raise AssertionError
 
 
-def waited_for(look: Callable[[], Found | None], what: str) -> Found:
+def waited_for(look: Callable[[], Found | None], what: str, seconds: float = PATIENCE_S) -> Found:
     """Look until there is something, and return it."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         if (found := look()) is not None:
             return found
         time.sleep(0.25)
-    message = f"waited {PATIENCE_S:.0f} s for {what}"
+    message = f"waited {seconds:.0f} s for {what}"
     raise AssertionError(message)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from datetime import UTC, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import psycopg  # noqa: TC002 - where the extra is missing, it is missing here
+import psycopg
 from sqlalchemy import create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError
 
@@ -23,7 +23,7 @@ from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.ledger.sql.transactions import database_errors, no_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import URL, Connection, Engine
@@ -43,6 +43,12 @@ _CONNECTION: dict[str, str | int] = {
 }
 """Without these, a connection that the network lost would be waited for during hours."""
 
+SILENCE_SECONDS = 120.0
+"""Seconds that a server has for each answer: a proxy takes what is sent, also where nobody is behind it.
+
+Longer than any statement waits for a lock.
+"""
+
 _SESSION = (
     ("search_path", "public"),  # no table of the same name in a schema of the user's own
     ("lock_timeout", "60s"),
@@ -51,6 +57,29 @@ _SESSION = (
 _MOST_KEPT = 64 * 2**20
 """Bytes of a staged charge's files that the ledger keeps, so that any host can publish them."""
 _NEEDED = (("fsync", "on"), ("full_page_writes", "on"), ("server_encoding", "UTF8"))
+
+
+class _Connection(psycopg.Connection[Any]):
+    """A connection that is lost where its server says nothing for too long."""
+
+    def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
+        """Do what psycopg does with each question."""
+        return super().wait(self._answered(gen), *arguments, **options)
+
+    def _answered(self, asked: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        heard = time.monotonic()
+        try:
+            state = next(asked)
+            while True:
+                ready = yield state
+                if ready:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > SILENCE_SECONDS:
+                    self.close()
+                    raise psycopg.errors.ConnectionException
+                state = asked.send(ready)
+        except StopIteration as ended:
+            return ended.value
 
 
 def open_postgres_ledger(
@@ -128,6 +157,12 @@ def make_engine(address: URL) -> Engine:
         pool_pre_ping=True,
         hide_parameters=True,
     )
+
+    @event.listens_for(engine, "do_connect")
+    def connect(
+        _dialect: object, _record: object, arguments: Sequence[Any], options: Mapping[str, Any]
+    ) -> psycopg.Connection:
+        return _Connection.connect(*arguments, **options)
 
     @event.listens_for(engine, "connect")
     def configure(connection: psycopg.Connection, _record: object) -> None:

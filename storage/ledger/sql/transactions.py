@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _RESTORE = "stop all runs, and restore the newest backup; `suffice ledger verify` names what differs"
 DAMAGED = f"the ledger is damaged: {_RESTORE}"
+_LOCKED = "is one stopped in a transaction? Nothing was changed; run again once it is free"
 
 _SQLITE = {
     "SQLITE_FULL": "no space is left on the disk of the ledger's file: free some, and run again",
@@ -32,8 +33,8 @@ _SQLITE = {
     "SQLITE_IOERR": "the disk of the ledger's file failed, or is full",
     "SQLITE_CANTOPEN": "the ledger's file, or those beside it, cannot be opened: check path and rights",
     "SQLITE_PERM": "access to the ledger's file is denied",
-    "SQLITE_BUSY": "another process kept the ledger locked for a minute: is one stopped in a transaction?",
-    "SQLITE_LOCKED": "another process kept the ledger locked for a minute: is one stopped in a transaction?",
+    "SQLITE_BUSY": f"another process kept the ledger locked for a minute: {_LOCKED}",
+    "SQLITE_LOCKED": f"another process kept the ledger locked for a minute: {_LOCKED}",
     "SQLITE_PROTOCOL": "the ledger's file cannot be locked: use a local disk",
     "SQLITE_NOLFS": "the disk cannot hold files as large as the ledger's",
     "SQLITE_CONSTRAINT": "the ledger refused a row that breaks its rules",
@@ -52,7 +53,7 @@ _SERVER = {
     "42": f"the ledger's tables are not as this version of suffice made them: {_RESTORE}",
     "53100": "no space is left on the disk of the ledger's server",
     "53": "the server of the ledger has too few resources: too many connections, or no memory",
-    "55P03": "another session kept the ledger locked for a minute: is one stopped in a transaction?",
+    "55P03": f"another session kept the ledger locked for a minute: {_LOCKED}",
     "57": "the server of the ledger is shutting down, or ended the session",
     "58": "the server of the ledger failed to read or write its files",
     "XX": f"the server found the ledger damaged: {_RESTORE}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import ClusterError
-from suffice.pipeline.cluster import connection
+from suffice.pipeline.cluster import connection, workers
 from suffice.pipeline.cluster.workers import (
     HANGS,
     Stalled,
@@ -169,6 +170,35 @@ def test_a_run_whose_workers_are_all_stopped_ends(
             exact_sums(job, partitions, cluster)
     assert str(caught.value) == connection._STALLED
     assert time.monotonic() - began < ENDED_WITHIN
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("when", ["before a task", "after a task"])
+def test_a_scheduler_that_is_stopped_ends_the_run(
+    rows: tuple[FragileJob, FragileJob, list[Split], Sums],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
+) -> None:
+    """Its connections stay, and it sends nothing."""
+    job, _, partitions, _ = rows
+    job = replace(job, action="none")
+    with in_processes(tmp_path) as (address, scheduler):
+
+        def stop(*_: int) -> None:
+            scheduler.send_signal(signal.SIGSTOP)
+
+        with open_cluster_for_sums(address, None, SECONDS) as cluster:
+            monkeypatch.setattr(workers, "ANSWER_SECONDS", SECONDS)
+            monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)  # how long it is tried to tidy up
+            if when == "before a task":
+                stop()
+            began = time.monotonic()
+            with pytest.raises(ClusterError) as caught:
+                exact_sums(job, partitions, cluster, progress=stop)
+        assert str(caught.value) == connection.LOST
+        assert time.monotonic() - began < ENDED_WITHIN
 
 
 HANGING = """
