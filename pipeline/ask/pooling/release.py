@@ -134,8 +134,8 @@ class Release(Mapping[str, Statistic]):
 
     @property
     def group_columns(self) -> tuple[str, ...]:
-        """The columns whose keys name a cell; empty where there is one cell."""
-        return tuple(self.manifest["plan"].get("groups") or ())
+        """The columns whose keys name a cell, in declared order; empty where there is one cell."""
+        return tuple(self.manifest["declared_order"]["groups"])
 
     def __repr__(self) -> str:
         held = counted(len(self), "statistic")
@@ -169,8 +169,8 @@ class Release(Mapping[str, Statistic]):
         from suffice.pipeline.terms.declaration.domain_entries import parse_domain  # only who looks needs it
 
         lines = []
-        for column, declared in (self.manifest["plan"].get("groups") or {}).items():
-            domain = parse_domain(declared, directory=None, column=column)
+        for column in self.group_columns:
+            domain = parse_domain(self.manifest["plan"]["groups"][column], directory=None, column=column)
             first = [_called(str(key), self.about.key(column, key)) for key in domain[:_KEYS_SHOWN]]
             more = len(domain) - len(first)
             rest = f", ... and {more} more, up to {domain[-1]}" if more else ""
