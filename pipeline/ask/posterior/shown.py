@@ -91,7 +91,7 @@ def change_table(
     table = Table(
         last,
         title=f"{after.about.label(after.statistic)}: {title}",
-        notes=dict.fromkeys(note for side in sides for note in side.notes),
+        notes=tuple(dict.fromkeys(note for side in sides for note in side.notes)),
         in_words=last.in_words,
         digits=last.digits,
     )

@@ -254,7 +254,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         "its keys are EWR, JFK, LGA",
     ),
     'suffice.pool([r, r], "cancelled")': (
-        lambda r: suffice.pool([r, r], "cancelled"),
+        lambda r: suffice.pool([r, r], "cancelled"),  # type: ignore[arg-type]
         "pool('cancelled', disjoint=[first, second])",
     ),
     'suffice.pool("cancelled", [r, r])': (
