@@ -214,7 +214,11 @@ def _entry(family: str, stated: dict[str, Any]) -> Entry:
     common = stated.pop("common")
     column = stated.get("column")
     if column is not None and not isinstance(column, str):
-        message = f"{family}: the first argument is the column, a text, not {type(column).__name__}"
+        named = ", ".join(f"{key}=" for key in stated if key != "column")
+        message = (
+            f"{family}: the first argument is the column, a text, not {type(column).__name__}; "
+            f"what else there is has a name: {named}"
+        )
         raise UsageError(message)
     _refuse_guesses(family, common)
     missing = [key for key in ("lower", "upper", "categories") if stated.get(key, key) is None]

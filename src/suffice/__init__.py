@@ -256,19 +256,24 @@ _HOMES = {
 }
 
 _GUESSES = {
-    "gaussian": "normal",
-    "mean": "normal",
-    "multinomial": "categorical",
-    **dict.fromkeys(("open", "read", "load", "load_release", "read_release"), "open_release"),
-    **dict.fromkeys(("create_account", "account", "budget"), "grant"),
-    "run": "release",
+    "gaussian": "suffice.normal",
+    "mean": "suffice.normal",
+    "multinomial": "suffice.categorical",
+    **dict.fromkeys(("open", "read", "load", "load_release", "read_release"), "suffice.open_release"),
+    **dict.fromkeys(("create_account", "account", "budget"), "suffice.grant"),
+    "run": "suffice.release",
+    **dict.fromkeys(("list_releases", "releases", "ls", "list"), "`suffice list` in a terminal"),
+    **dict.fromkeys(("summary", "summarize", "to_frame"), "release[NAME].posterior().$()"),
+    "posterior": "release[NAME].posterior()",
+    "plot": "release[NAME].posterior().plot()",
+    **dict.fromkeys(("concat", "combine", "merge"), "suffice.pool"),
 }
-"""Names that others guess."""
+"""What is meant by names that others guess; a dollar stands for the name."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        hint = f": suffice.{_GUESSES[name]} is meant" if name in _GUESSES else ""
+        hint = f": {_GUESSES[name].replace('$', name)} is meant" if name in _GUESSES else ""
         message = f"module 'suffice' has no attribute {name!r}{hint}"
         raise AttributeError(message)
     module, attribute = _HOMES[name]

@@ -391,6 +391,8 @@ class Location:
         data = self.objects.get(MANIFEST, at_most=LARGEST_MANIFEST + 1)
         if data is None:
             message = f"there is no release at {self.uri}: it has no manifest, so nothing was published"
+            if not self.is_listed:
+                message += "; a release's URL is that of its folder, as https://HOST/.../NAME/WINDOW/ID"
             raise ReleaseMissingError(message)
         if is_tombstone(data):
             message = f"there is no release at {self.uri}: its charge was abandoned before publication"

@@ -219,11 +219,14 @@ def test_two_months_compared(suffice: Runner, tmp_path: Path, monkeypatch: pytes
         "apparent",
         "noise_sd",
         "noise_probability",
+        "conflict",
     ]
     assert newark["lower"] > 0
     assert kennedy["lower"] < 0 < kennedy["upper"]
     assert document == suffice.json(*words, "--seed", "3")
     assert "noise alone" in suffice.text(*words)
+    assert "  conflict\n" not in suffice.text(*words)
+    assert "  conflict\n" in suffice.text(*words, "--prior", "Beta(9000, 10)")
     plot = tmp_path / "change.svg"
     assert f"wrote {plot}" in suffice.text(*words, "--plot", str(plot))
     assert "noise alone gives" in plot.read_text(encoding="utf-8")

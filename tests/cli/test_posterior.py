@@ -90,7 +90,7 @@ def test_the_highest_cell_is_named_with_how_sure_that_is(workspace: Workspace, s
     assert shares == sorted(shares, reverse=True)
     assert {row["origin"] for row in rows} == {row["origin"] for row in document["rows"]}
     text = suffice.text(*words, "--highest", "2")
-    assert "probability of being among the highest, of joint draws of all cells" in text
+    assert "probability of being among the 2 highest, of joint draws of all cells" in text
     assert "1..2, below the number of cells, not 3" in suffice.text(*words, "--highest", "3", status=2)
     versus = ("--where", "origin=JFK", "--versus", "origin=LGA", "--highest", "1")
     assert "--highest shows one side" in suffice.text(*words, *versus, status=2)

@@ -61,6 +61,24 @@ def test_every_category_has_panels_on_an_axis_of_its_own(views: list[StatisticVi
     assert shown.caption.endswith("Each category has an axis of its own.")
 
 
+def test_charts_share_no_axis_where_one_would_show_dots(tmp_path: Path) -> None:
+    """Shares that differ between places by far more than between months."""
+    plan = make_plan(
+        groups={"place": ["x", "y"], "month": {"range": [1, 4]}},
+        statistics={"kind": {"family": "categorical", "column": "kind", "categories": ["a", "b"]}},
+    )
+    counts = [((8000, 2000), (200, 9800))[cell // 4] for cell in range(8)]
+    store = publish(tmp_path / "store", plan, {"kind": np.array(counts, dtype=object)})
+    shown = picture(statistic_view(suffice.open_release(store), "kind", seed=1), ["month"])
+    ticks = [
+        [float(tick) for tick in re.findall(r'text-anchor="end"[^>]*>([^<]+)<', str(chart))]
+        for _, chart in shown.panels
+    ]
+    assert min(ticks[0]) > 0.7
+    assert max(ticks[1]) < 0.05
+    assert "Each chart has an axis of its own" in shown.caption
+
+
 def test_six_charts_are_open_and_the_others_folded(folder: Path, tmp_path: Path) -> None:
     catalogue(folder.parents[2], tmp_path / "site")
     page = next((tmp_path / "site" / "releases").rglob("index.html")).read_text(encoding="utf-8")

@@ -36,6 +36,7 @@ from suffice.pipeline.ask.inference.any_joint_prior import conjugate_like
 from suffice.pipeline.ask.pooling.adopted import refuse_adopted
 from suffice.pipeline.ask.pooling.pool import Relation, aligned, relation_of, require, require_agreement
 from suffice.pipeline.ask.posterior.choice_of_engine import noise_aware, plug_in
+from suffice.pipeline.ask.posterior.shown import change_table
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters import contrasts
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, generator
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.table import Table
     from suffice.typing import Floats
 
 
@@ -208,13 +210,24 @@ class ReleaseComparison:
     noise_sd: Mapping[str, Floats] = field(repr=False)
     noise_probability: Mapping[str, Floats] = field(repr=False)
 
-    def rows(self, mass: float = MASS, *, interval: str | None = None) -> list[dict[str, Any]]:
+    def __str__(self) -> str:
+        return str(self.rows())
+
+    def _repr_html_(self) -> str:
+        return self.rows()._repr_html_()
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the rows as a frame of pandas or Polars; see :meth:`Table.to_frame`."""
+        return self.rows().to_frame(library)
+
+    def rows(self, mass: float = MASS, *, interval: str | None = None) -> Table:
         """One row a cell, parameter and category.
 
         Keys, parameter, category; ``before`` and ``after`` (posterior means); ``change``, ``sd``, ``lower``,
         ``upper`` (of the difference); ``ratio`` (its median), ``probability_above`` (that it rose);
-        ``apparent``, ``noise_sd``, ``noise_probability``. Intervals are of the kind that is asked for, or the
-        posteriors' own.
+        ``apparent``, ``noise_sd``, ``noise_probability``; ``conflict``: whether a prior and what was released
+        disagree there before or after, None where that is not known. Intervals are of the kind that is asked
+        for, or the posteriors' own.
         """
         parameters = {}
         for parameter, change in self.differences.items():
@@ -232,9 +245,10 @@ class ReleaseComparison:
                 "noise_sd": self.noise_sd[parameter],
                 "noise_probability": self.noise_probability[parameter],
             }
-        return contrasts.tidy_rows(
+        rows = contrasts.tidy_rows(
             self.before.groups, self.before.label_columns, parameters, self.before.components
         )
+        return change_table(self.before, self.after, rows, title=f"from {self.first} to {self.second}")
 
 
 @posterior_terms.lists_terms

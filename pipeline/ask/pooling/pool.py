@@ -246,7 +246,7 @@ LARGEST_R_HAT = 1.1
 @posterior_terms.lists_terms
 def pool(
     statistic: str,
-    *,
+    *unrelated: object,
     disjoint: Sequence[Release] | None = None,
     same_data: Sequence[Release] | None = None,
     vouched: bool = False,
@@ -260,6 +260,8 @@ def pool(
     ----------
     statistic : str
         Its name in every release; family, column, bounds and lattice agree, epsilon need not.
+    *unrelated
+        Refused: releases are stated by how they are related, as `disjoint` or as `same_data`.
     disjoint : sequence of Release, optional
         Separate data with one parameter in common, as the windows of a series: a product of likelihoods. By
         quadrature in families with one parameter, and of normal and lognormal statistics; by importance
@@ -291,8 +293,12 @@ def pool(
         Where the releases are not known to be related so, their statistics or cells differ, too few draws
         count or chains disagree, or the family cannot be pooled yet.
     """
-    if (disjoint is None) == (same_data is None):
-        message = "state the releases as disjoint=[...] or as same_data=[...]"
+    if unrelated or (disjoint is None) == (same_data is None):
+        named = next((each for each in (statistic, *unrelated) if isinstance(each, str)), "STATISTIC")
+        message = (
+            f"state the releases as disjoint=[...], of separate data, or as same_data=[...]: "
+            f"pool({named!r}, disjoint=[first, second])"
+        )
         raise UsageError(message)
     releases = _listed(disjoint if disjoint is not None else same_data)
     claimed = Relation.DISJOINT if disjoint is not None else Relation.SAME_DATA

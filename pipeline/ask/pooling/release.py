@@ -134,8 +134,10 @@ class Release(Mapping[str, Statistic]):
 
     @property
     def group_columns(self) -> tuple[str, ...]:
-        """The columns whose keys name a cell of any statistic; empty where each has one cell."""
-        return tuple(dict.fromkeys(column for name in self for column in self.plan_of(name).groups))
+        """The columns whose keys name a cell of any statistic, in declared order; empty where each has one."""
+        used = dict.fromkeys(column for name in self for column in self.plan_of(name).groups)
+        declared: list[str] = self.manifest["declared_order"]["groups"]
+        return tuple(dict.fromkeys([*(column for column in declared if column in used), *used]))
 
     def __repr__(self) -> str:
         held = counted(len(self), "statistic")
@@ -169,8 +171,8 @@ class Release(Mapping[str, Statistic]):
         from suffice.pipeline.terms.declaration.domain_entries import parse_domain  # only who looks needs it
 
         lines = []
-        for column, declared in (self.manifest["plan"].get("groups") or {}).items():
-            domain = parse_domain(declared, directory=None, column=column)
+        for column in self.group_columns:
+            domain = parse_domain(self.manifest["plan"]["groups"][column], directory=None, column=column)
             first = [_called(str(key), self.about.key(column, key)) for key in domain[:_KEYS_SHOWN]]
             more = len(domain) - len(first)
             rest = f", ... and {more} more, up to {domain[-1]}" if more else ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from suffice.errors import UnknownNameError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, lists_terms
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted, not_a_name
@@ -82,6 +83,19 @@ class Statistic:
     @property
     def _is_sample(self) -> bool:
         return self.name in self.release.sampled
+
+    def __getitem__(self, parameter: object) -> Any:
+        """Refuse a parameter: that is asked of a posterior.
+
+        Raises
+        ------
+        UnknownNameError
+            Always; it says what was meant.
+        """
+        message = f"a statistic has no {parameter!r}: table(where=...) has its cells"
+        if parameter in self.parameters:
+            message = f"parameters are a posterior's, a statistic has sums: posterior()[{parameter!r}]"
+        raise UnknownNameError(message)
 
     def __len__(self) -> int:
         """Return how many cells there are."""

@@ -18,7 +18,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.ask.posterior.summaries import summarise
@@ -541,6 +541,17 @@ class Posterior(ParameterPosterior):
         from suffice.pipeline.ask.judging.checking import check_of  # few ask
 
         return check_of(self, quantity, checked_draws(draws), generator(rng))
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        """Refuse to be taken for one array, as ArviZ and NumPy would.
+
+        Raises
+        ------
+        TypeError
+            Always; it says what there is.
+        """
+        message = "a posterior is no array: give ArviZ posterior.to_arviz(), and NumPy posterior.mean()"
+        raise TypeError(message)
 
     def to_arviz(self, draws: int = DRAWS, rng: np.random.Generator | int | None = None) -> Any:
         """Draws for ArviZ: one chain of independent draws, with a dimension for each group column.

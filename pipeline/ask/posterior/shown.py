@@ -71,10 +71,33 @@ def marked(posterior: Posterior, rows: Sequence[Mapping[str, Any]], n_cells: int
 
 def beside_conflicts(posterior: Posterior, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return rows of all cells, each with whether it is in conflict, where any is."""
-    table = marked(posterior, rows, posterior.n_groups)
+    return without_conflicts(marked(posterior, rows, posterior.n_groups))
+
+
+def without_conflicts(table: Table) -> Table:
+    """Return a table, without the column of conflicts where it has none."""
     if not any(row["conflict"] for row in table):
         for row in table:
             del row["conflict"]
+    return table
+
+
+def change_table(
+    before: Posterior, after: Posterior, rows: Sequence[Mapping[str, Any]], *, title: str
+) -> Table:
+    """Return rows of all cells of two posteriors, each with whether its cell is in conflict in either."""
+    sides = [marked(posterior, rows, posterior.n_groups) for posterior in (before, after)]
+    last = sides[-1]
+    table = Table(
+        last,
+        title=f"{after.about.label(after.statistic)}: {title}",
+        notes=tuple(dict.fromkeys(note for side in sides for note in side.notes)),
+        in_words=last.in_words,
+        digits=last.digits,
+    )
+    for row, *both in zip(table, *sides, strict=True):
+        known = {each["conflict"] for each in both}
+        row["conflict"] = True if True in known else None if None in known else False
     return table
 
 

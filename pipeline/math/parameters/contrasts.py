@@ -35,6 +35,7 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, Ends, shortest_of_draws
 from suffice.pipeline.terms.declaration.wording import not_a_name
+from suffice.pipeline.terms.released.noisy_statistic import no_such_key
 from suffice.pipeline.terms.released.table import Table
 from suffice.pipeline.terms.statistics.count_table import label_rows
 
@@ -286,6 +287,9 @@ def paired_cells(
     for side in (first, second):
         cells = [index for index in range(n_cells(groups)) if _matches(groups, side, index)]
         if not cells:
+            for column, key in side.items():
+                if str(key) not in map(str, groups[column]):
+                    raise no_such_key(column, str(key), groups[column])
             message = f"no selected cell has {in_words(side)}"
             raise UsageError(message)
         sides.append((groups, cells))

@@ -498,6 +498,8 @@ class ParameterPosterior(Mapping[str, Marginal]):
             hint = self._hint(parameter)
             if isinstance(parameter, Real):
                 hint = f"; numbers are named, as mass={parameter} or above={parameter}"
+            elif isinstance(parameter, str) and {"<", ">"} & set(parameter):
+                hint = "; limits are stated as above=, below= or both"
             message = f"{self.statistic} has no parameter {parameter!r}: it has {known}{hint}"
             raise UnknownNameError(message)
         return parameter

@@ -23,6 +23,7 @@ Method. Text is read exactly; densities are those of ``scipy.stats``, right but 
 from __future__ import annotations
 
 import ast
+import difflib
 import math
 import sys
 from dataclasses import dataclass, field, fields
@@ -39,7 +40,7 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInv
 from suffice.pipeline.math.priors.density import LEVELS, Density, called, ends_of, prior_error_of_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from suffice.pipeline.math.distributions.distribution import Entries, Prior
     from suffice.pipeline.math.priors.density import ScipyDistribution
@@ -78,9 +79,16 @@ def parse_prior(text: str) -> Prior:
     try:
         return CONJUGATE[name](*arguments, **keywords)
     except TypeError:
-        names = ", ".join(field.name for field in fields(CONJUGATE[name]))
-        message = f"prior {text!r}: {name} takes exactly ({names})"
+        message = f"prior {text!r}: {_takes(name)}"
         raise PriorError(message) from None
+
+
+def _takes(name: str) -> str:
+    """Return what a conjugate prior takes, by our names and by those of ``scipy.stats``."""
+    names = [field.name for field in fields(CONJUGATE[name])]
+    here = {ours: theirs for theirs, ours in _BY_SCIPY.get(name, {}).items()}
+    by_scipy = f", or ({', '.join(here.get(each, each) for each in names)}) as in scipy.stats" if here else ""
+    return f"{name} takes exactly ({', '.join(names)}){by_scipy}"
 
 
 def parse_call(text: str, *, known: tuple[str, ...]) -> tuple[str, tuple[Entries, ...], dict[str, Entries]]:
@@ -91,7 +99,8 @@ def parse_call(text: str, *, known: tuple[str, ...]) -> tuple[str, tuple[Entries
         call = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
         position = f"at character {error.offset} of {text.strip()!r}" if error.offset else f"in {text!r}"
-        message = f"prior: {error.msg} {position}: {way_out}"
+        name = text.partition("(")[0].strip()
+        message = f"prior: {error.msg} {position}: {_takes(name) if name in CONJUGATE else way_out}"
         raise PriorError(message) from None
     except (ValueError, MemoryError, RecursionError):
         call = None
@@ -278,6 +287,15 @@ def _translated(name: str, keywords: dict[str, Entries]) -> dict[str, Any]:
     return named
 
 
+def _way_out(name: str, known: Collection[str]) -> str:
+    """Return which distribution may have been meant, or all that there are."""
+    by_lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1)
+    if near:
+        return f"did you mean {by_lower[near[0]]}?"
+    return f"write one of {', '.join(sorted(known))}, as in Beta(1, 1). Others: suffice.Density, in Python"
+
+
 def parse_one_component(text: str) -> Prior | Density | Independent:
     """Read a conjugate prior, a density by its name, or ``Independent(mean=..., variance=...)``.
 
@@ -292,10 +310,7 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     mixtures = {"Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma"}
     known_names = {*CONJUGATE, *NAMES, *mixtures, "Independent"}
     if name and name not in known_names:
-        message = (
-            f"prior {text!r}: {name} is not known: write one of {', '.join(sorted(known_names))}, as in "
-            "Beta(1, 1). Others: suffice.Density, in Python"
-        )
+        message = f"prior {text!r}: {name} is not known: {_way_out(name, known_names)}"
         raise PriorError(message)
     if call is None or name != "Independent":
         return parse_prior(text)

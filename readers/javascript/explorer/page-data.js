@@ -15,17 +15,18 @@ import { wordsOf } from "./words.js";
  * Read the data of the page.
  *
  * @param {string} text - of the script element `suffice-release`
- * @returns {{label: string, uri: string, words: Object, name: string, epsilon: string, releaseId: string, nIsPublic: boolean,
+ * @returns {{label: string, uri: string, about: Object, words: Object, name: string, epsilon: string, releaseId: string, nIsPublic: boolean,
  *   mostRows: number, publicN: number|null, likelihoods: Object, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
  *   pathOf: function(string): string, file: function(string): Uint8Array}}
  */
 export function readPage(text) {
-  const { label, uri, manifest, about, files, likelihoods = {} } = JSON.parse(text);
+  const { label, uri, manifest, about = {}, files, likelihoods = {} } = JSON.parse(text);
   const declared = JSON.parse(manifest);
   const words = wordsOf(about);
   return {
     label,
     uri,
+    about,
     words,
     name: declared.name,
     epsilon: declared.epsilon,

@@ -31,7 +31,9 @@ export function reading(page) {
   function release(statistic) {
     if (!opened.has(statistic)) {
       const path = page.pathOf(statistic);
-      opened.set(statistic, readRelease(page.manifestBytes, { [path]: page.file(path) }, { statistics: [statistic] }));
+      const read = readRelease(page.manifestBytes, { [path]: page.file(path) }, { statistics: [statistic] });
+      // Whoever made the page checked its words.
+      opened.set(statistic, read.then((found) => Object.assign(found, { about: page.about })));
     }
     return opened.get(statistic);
   }

@@ -161,9 +161,10 @@ const over = ([a, b], [c, d]) => {
  * @param {number | null} publicN The N that is known, if any.
  * @param {function(number): object[]} worldsOfQuantity Worlds with moments, by the quantity's place.
  * @param {string} prior
+ * @param {object} labels What categories are called, in sentences.
  * @returns {{quantities: string[], tails: number[], isSaid: boolean[], lines: string[]}}
  */
-export function judged(statistic, values, publicN, worldsOfQuantity, prior) {
+export function judged(statistic, values, publicN, worldsOfQuantity, prior, labels = {}) {
   const parts = statistic.components.map((name, position) => ({ name, value: Number(values[position]) }));
   const coefficients = (quantity) =>
     parts.map(({ name }) => toNumber(parseRational(quantity.coefficients[name] ?? "0")));
@@ -184,12 +185,13 @@ export function judged(statistic, values, publicN, worldsOfQuantity, prior) {
   // Python judges n as well, and divides the threshold by all quantities.
   const number = tails.length + (publicN === null ? 1 : 0);
   const isSaid = tails.map((tail) => tail * number < THRESHOLD);
-  const quantities = others.map(({ name, category }) => (category ? `${name}[${category}]` : name));
-  return { quantities, tails, isSaid, lines: linesOf(quantities, tails, isSaid, prior) };
+  const named = (calling) => others.map(({ name, category }) => (category ? `${name}[${calling(category)}]` : name));
+  const called = named((category) => (Object.hasOwn(labels, category) ? labels[category] : category));
+  return { quantities: named((category) => category), tails, isSaid, lines: linesOf(called, tails, isSaid, prior) };
 }
 
-function linesOf(quantities, tails, isSaid, prior) {
-  const names = quantities.filter((_, i) => isSaid[i]);
+function linesOf(called, tails, isSaid, prior) {
+  const names = called.filter((_, i) => isSaid[i]);
   if (names.length === 0) return [];
   const shown = names.slice(0, 4).join(", ") + (names.length > 4 ? ` and ${names.length - 4} more` : "");
   const told = prior.length > LONGEST_NAME ? `${prior.slice(0, LONGEST_NAME)}...` : prior;

@@ -70,7 +70,8 @@ export function countsPosterior(statistic, values, release, options) {
     clipping: null,
     defaultInterval: HIGHEST_DENSITY,
     marginals: makes.map((make, k) => ({ line, prior: marginalPrior[k], make })),
-    judge: () => judged(statistic, values, statistic.design === "minimal" ? release.n : null, worlds, prior.text),
+    judge: () =>
+      judged(statistic, values, statistic.design === "minimal" ? release.n : null, worlds, prior.text, options.labels),
   });
 }
 

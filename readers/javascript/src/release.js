@@ -133,6 +133,7 @@ export class Release {
     const found = compute(entry, values, { n, maxTotalRows }, {
       ...options,
       method,
+      labels: this.about.statistics?.[statistic]?.values,
       kept: { of: (key, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, make) },
     });
     this.kept.finish();

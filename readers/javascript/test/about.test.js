@@ -56,6 +56,13 @@ test("reads the newest words, and none where there are none", async () => {
   assert.deepEqual((await read(both)).about, { title: "Mended" });
 });
 
+test("a sentence on a conflict has the labels of categories, its quantities have their names", async () => {
+  const release = await read(filesOf("first-families"));
+  const { conflict } = release.posterior("carrier", { prior: "Dirichlet(9000, 1, 1)", where: { origin: "JFK" } });
+  assert.match(conflict.lines[0], /count\[United\]/);
+  assert.ok(conflict.quantities.includes("count[UA]"));
+});
+
 const hostile = {
   "another release": [ABOUT, { release_id: "0".repeat(16) }],
   "another manifest": [ABOUT, { manifest_sha256: "0".repeat(64) }],

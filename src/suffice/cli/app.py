@@ -134,6 +134,8 @@ def make_strict(app: typer.Typer) -> None:
 def own_words(error: TyperException) -> str:
     """Return what is wrong with a command's words, without the words of the library that found it."""
     text = str(getattr(error, "format_message", error.__str__)()) or "see --help"
+    if text == "Missing argument 'statistic'.":
+        return f"{text} `suffice show RELEASE` lists the statistics of a release"
     place, is_of_input, rest = text.partition(": Input should be ")
     if not is_of_input:
         return text

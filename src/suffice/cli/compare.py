@@ -127,12 +127,13 @@ def probability(
     return answers
 
 
-def print_answers(answers: Mapping[str, list[dict[str, Any]]]) -> None:
-    """Print what was asked beyond the intervals."""
+def print_answers(answers: Mapping[str, list[dict[str, Any]]], k: int | None = None) -> None:
+    """Print what was asked beyond the intervals; `k`: of how many that are highest."""
+    among = "highest" if k == 1 else f"among the {k} highest"
     titles = {
         "comparison": "difference",
         "probability": "probability",
-        "highest": "probability of being among the highest, of joint draws of all cells",
+        "highest": f"probability of being {among}, of joint draws of all cells",
     }
     for question, title in titles.items():
         if question in answers:
@@ -168,6 +169,7 @@ class ComparedAnswer(Answer):
             parameter=str,
             **dict.fromkeys(("before", "after", "change", "sd", "lower", "upper", "ratio"), Measured),
             **dict.fromkeys(("probability_above", "apparent", "noise_sd", "noise_probability"), Measured),
+            conflict=bool | None,
         ),
     ]
     clipping: dict[Side, Clipping | None]
@@ -201,6 +203,7 @@ def compare(
     options.check_draws(draws, seed)
     output.check_picture(plot, overwrite=overwrite)
     from suffice.pipeline.ask.pooling.comparison import compare as compare_releases
+    from suffice.pipeline.ask.posterior.shown import without_conflicts
 
     first_release, second_release = (
         options.open_for_reading(reference, store, public_keys, allow_withdrawn=allow_withdrawn)
@@ -265,7 +268,7 @@ def compare(
     output.print_estimand(comparison.before)
     if comparison.after.estimand != comparison.before.estimand:
         say(f"and {comparison.second} {comparison.after.estimand}\n")
-    output.print_rows(second_release.in_words(statistic, rows))
+    output.print_rows(without_conflicts(rows))
     say(
         "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
         "noise_probability: how often noise alone moves them as far"

@@ -247,7 +247,8 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
 
     output.print_part(shown.n_groups, n_cells)
     named = {question: opened.in_words(statistic, answer) for question, answer in answers.items()}
-    _print_posterior(shown, beside_conflicts(shown, rows), named, n_cells, every_cell=every_cell)
+    marked = beside_conflicts(shown, rows)
+    _print_posterior(shown, marked, named, n_cells, every_cell=every_cell, highest=highest)
     output.print_saturation(chosen if chosen.cells_summed == 1 else opened.statistic(statistic))
     _print_judgements(shown)
     say(f"\nrelease: {opened.label}")
@@ -327,6 +328,7 @@ def _print_posterior(
     n_cells: int,
     *,
     every_cell: bool,
+    highest: int | None,
 ) -> None:
     plug_in = plug_in_lines(drawn_from)
     for line in plug_in:
@@ -338,7 +340,7 @@ def _print_posterior(
     output.print_left_out(drawn_from.n_groups, n_cells)
     if any(row["mean"] is None or row["sd"] is None for row in rows):
         say("\nmeans and standard deviations that are left out do not exist")
-    compare.print_answers(answers)
+    compare.print_answers(answers, highest)
 
 
 def _print_judgements(drawn_from: Posterior) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from suffice.pages.statistic_view import StatisticView
 
+MOST_SPANS = 12.0
+"""How many times the span of a chart an axis in common may have."""
 MOST_PANELS = 24
 FEWEST_PLACES = 4
 """Along the axis of a panel."""
@@ -88,9 +90,8 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
     if axis is not None:
         panels = _panels(view, axis)
         if panels is not None:
-            apart = " Each category has an axis of its own." if len(view.entries) > 1 else ""
             along = f" along {view.about.column(axis)}"
-            return Picture(panels=panels, caption=_caption(view, along) + apart)
+            return Picture(panels=panels[0], caption=_caption(view, along) + panels[1])
     if len(labelled) <= MOST_FOREST_ROWS:
         together = view.entries if view.has_axes_apart else ("",)
         forests = tuple(
@@ -160,7 +161,8 @@ def _axis(view: StatisticView, ordered: Sequence[str]) -> str | None:
     return axis if axis is not None and counts[axis] >= FEWEST_PLACES else None
 
 
-def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | None:
+def _panels(view: StatisticView, axis: str) -> tuple[tuple[tuple[str, Markup], ...], str] | None:
+    """Return a chart for each label, and a sentence on their axes; None where there are too many."""
     places = list(dict.fromkeys(keys[axis] for keys in view.keys))
     by_label: dict[str, dict[Any, DrawnInterval]] = {}
     entry_of: dict[str, str] = {}
@@ -176,9 +178,26 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[str, Markup], ...] | 
     axes, named = (view.about.column(axis), _numbers(view)), [view.about.key(axis, place) for place in places]
     # Rare and frequent categories share no axis: the intervals of both would be dots.
     together = [{label: panels[label] for label in panels if entry_of[label] == of} for of in view.entries]
+    said = " Each category has an axis of its own." if len(view.entries) > 1 else ""
+    if not view.in_logs and any(map(_would_be_dots, together)):
+        together = [{label: intervals} for label, intervals in panels.items()]
+        said = " Each chart has an axis of its own: on a common one, intervals would be dots."
     return tuple(
         panel for several in together for panel in panels_of(several, named, axes, in_logs=view.in_logs)
-    )
+    ), said
+
+
+def _would_be_dots(by_label: Mapping[str, Sequence[DrawnInterval | None]]) -> bool:
+    """Tell whether charts differ by far more than one of them spans, which would be a line of dots."""
+    ends = [
+        [end for one in intervals if one is not None and one.is_finite for end in (one.low, one.high)]
+        for intervals in by_label.values()
+    ]
+    known = [(min(of_chart), max(of_chart)) for of_chart in ends if of_chart]
+    if not known:
+        return False
+    least = min(high - low for low, high in known)
+    return max(high for _, high in known) - min(low for low, _ in known) > MOST_SPANS * least
 
 
 def panels_of(

@@ -193,7 +193,7 @@ def _require_ledger(connection: Connection, location: str) -> None:
         message = (
             f"there is no ledger in {location}: "
             "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one, or "
-            "suffice.grant(), with unit column:NAME if the spec's unit is a column"
+            "suffice.grant(..., create=True), with unit column:NAME if the spec's unit is a column"
         )
         raise LedgerMissingError(message)
 

@@ -310,7 +310,7 @@ def open_sqlite_ledger(
         message = (
             f"there is no ledger at {path}: "
             "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one, or "
-            "suffice.grant(), with unit column:NAME if the spec's unit is a column"
+            "suffice.grant(..., create=True), with unit column:NAME if the spec's unit is a column"
         )
         raise LedgerMissingError(message)
     engine = make_reading_engine(path) if reading_only else make_engine(path)

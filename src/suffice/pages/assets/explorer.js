@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 44c73d4dd1fe64128b348c0d93bb34566328f6252a994cd8832bbcb3cd8be4c8
+// sha256: 3c5572c2c3c085a44f6a2cde6e9de1a42c72fa26553e9b3cd006d884ef59aecc
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2699,7 +2699,7 @@
     const size = c * c + d * d;
     return [(a * c + b * d) / size, (b * c - a * d) / size];
   };
-  function judged(statistic, values, publicN, worldsOfQuantity, prior) {
+  function judged(statistic, values, publicN, worldsOfQuantity, prior, labels2 = {}) {
     const parts = statistic.components.map((name, position) => ({ name, value: Number(values[position]) }));
     const coefficients = (quantity2) => parts.map(({ name }) => toNumber(parseRational(quantity2.coefficients[name] ?? "0")));
     const estimateOf = (own, quantity2, n2) => own.reduce((sum, one, i) => sum + one * parts[i].value, 0) + (n2 === null ? 0 : toNumber(parseRational(quantity2.public_n_coefficient ?? "0")) * n2);
@@ -2716,11 +2716,12 @@
     });
     const number2 = tails.length + (publicN === null ? 1 : 0);
     const isSaid = tails.map((tail) => tail * number2 < THRESHOLD);
-    const quantities = others2.map(({ name, category }) => category ? `${name}[${category}]` : name);
-    return { quantities, tails, isSaid, lines: linesOf(quantities, tails, isSaid, prior) };
+    const named = (calling) => others2.map(({ name, category }) => category ? `${name}[${calling(category)}]` : name);
+    const called = named((category) => Object.hasOwn(labels2, category) ? labels2[category] : category);
+    return { quantities: named((category) => category), tails, isSaid, lines: linesOf(called, tails, isSaid, prior) };
   }
-  function linesOf(quantities, tails, isSaid, prior) {
-    const names = quantities.filter((_, i) => isSaid[i]);
+  function linesOf(called, tails, isSaid, prior) {
+    const names = called.filter((_, i) => isSaid[i]);
     if (names.length === 0) return [];
     const shown2 = names.slice(0, 4).join(", ") + (names.length > 4 ? ` and ${names.length - 4} more` : "");
     const told = prior.length > LONGEST_NAME ? `${prior.slice(0, LONGEST_NAME)}...` : prior;
@@ -3544,7 +3545,7 @@
       clipping: null,
       defaultInterval: HIGHEST_DENSITY,
       marginals: makes.map((make, k) => ({ line: line2, prior: marginalPrior[k], make })),
-      judge: () => judged(statistic, values, statistic.design === "minimal" ? release.n : null, worlds, prior.text)
+      judge: () => judged(statistic, values, statistic.design === "minimal" ? release.n : null, worlds, prior.text, options.labels)
     });
   }
   function likelihoodOf(known, rows, k) {
@@ -3828,6 +3829,7 @@
       const found = compute(entry, values, { n, maxTotalRows }, {
         ...options,
         method,
+        labels: this.about.statistics?.[statistic]?.values,
         kept: { of: (key, make) => this.kept.of(`${selected[0]} ${key} ${statistic}`, make) }
       });
       this.kept.finish();
@@ -4540,7 +4542,8 @@
     function release(statistic) {
       if (!opened.has(statistic)) {
         const path = page.pathOf(statistic);
-        opened.set(statistic, readRelease(page.manifestBytes, { [path]: page.file(path) }, { statistics: [statistic] }));
+        const read2 = readRelease(page.manifestBytes, { [path]: page.file(path) }, { statistics: [statistic] });
+        opened.set(statistic, read2.then((found) => Object.assign(found, { about: page.about })));
       }
       return opened.get(statistic);
     }
@@ -5464,12 +5467,13 @@
 
   // explorer/page-data.js
   function readPage(text) {
-    const { label: label2, uri, manifest, about, files, likelihoods = {} } = JSON.parse(text);
+    const { label: label2, uri, manifest, about = {}, files, likelihoods = {} } = JSON.parse(text);
     const declared = JSON.parse(manifest);
     const words = wordsOf(about);
     return {
       label: label2,
       uri,
+      about,
       words,
       name: declared.name,
       epsilon: declared.epsilon,

@@ -170,7 +170,7 @@ OF_A_POSTERIOR: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda rows: [row["origin"] for row in rows] == ORIGINS and rows[0]["lower"] < rows[0]["upper"],
     ),
     "pa.table(posterior)": (pa.table, lambda table: table.column("origin").to_pylist() == ORIGINS),
-    "posterior.plot()": (lambda p: p.plot()._repr_svg_(), lambda svg: "<svg" in svg and "JFK" in svg),
+    "posterior.plot()": (lambda p: p.plot()._repr_svg_(), lambda svg: "<svg" in svg and "Kennedy" in svg),
     "posterior.to_arviz()": (
         lambda p: p.to_arviz(50, rng=1).posterior["probability"].sel(origin="JFK"),
         lambda draws: draws.shape == (1, 50),
@@ -192,10 +192,10 @@ OF_A_POSTERIOR: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     '"probability" in posterior': (lambda p: "probability" in p, lambda is_in: is_in is True),
     "posterior[<TAB>": (lambda p: p._ipython_key_completions_(), lambda names: names == ["probability"]),
     "posterior.groups": (lambda p: p.groups, lambda groups: groups == {"origin": ORIGINS}),
-    "print(posterior)": (str, lambda text: "JFK" in text and "0.29" in text and "Beta(1, 1)" in text),
+    "print(posterior)": (str, lambda text: "Kennedy" in text and "0.29" in text and "Beta(1, 1)" in text),
     "posterior._repr_html_()": (
         lambda p: p._repr_html_(),
-        lambda text: "JFK" in text and "0.29" in text and "95 % interval" in text,
+        lambda text: "Kennedy" in text and "0.29" in text and "95 % interval" in text,
     ),
 }
 
@@ -226,6 +226,9 @@ FURTHER: dict[str, tuple[Callable[[Any], Any], str]] = {
     "posterior.to_csv()": (lambda r: r.posterior("cancelled").to_csv("x"), "to_frame().to_csv()"),
     "table.sort_values()": (lambda r: r.table("cancelled").sort_values("n"), "to_frame().sort_values()"),
     "picture.show()": (lambda r: r.posterior("cancelled").plot().show(), "save("),
+    "suffice.list_releases": (lambda _: suffice.list_releases, "`suffice list`"),
+    "suffice.summary": (lambda _: suffice.summary, "release[NAME].posterior().summary()"),
+    "suffice.load_release": (lambda _: suffice.load_release, "suffice.open_release"),
     "contrast.summary()": (
         lambda r: r.posterior("cancelled").difference({"origin": "JFK"}, {"origin": "EWR"}).summary(),
         "rows()",
@@ -246,6 +249,33 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda r: r.posterior("cancelled").difference("JFK", "EWR"),
         "takes the keys of cells",
     ),
+    'posterior.difference({"origin": "JKF"}, ...)': (
+        lambda r: r.posterior("cancelled").difference({"origin": "JKF"}, {"origin": "EWR"}),
+        "its keys are EWR, JFK, LGA",
+    ),
+    'suffice.pool([r, r], "cancelled")': (
+        lambda r: suffice.pool([r, r], "cancelled"),  # type: ignore[arg-type]
+        "pool('cancelled', disjoint=[first, second])",
+    ),
+    'suffice.pool("cancelled", [r, r])': (
+        lambda r: suffice.pool("cancelled", [r, r]),
+        "pool('cancelled', disjoint=[first, second])",
+    ),
+    'release["delay"]["mean"]': (lambda r: r["delay"]["mean"], "posterior()['mean']"),
+    'release["delay"]["JFK"]': (lambda r: r["delay"]["JFK"], "table(where=...)"),
+    'posterior("Beta(alpha=1, beta=30)")': (
+        lambda r: r.posterior("cancelled", "Beta(alpha=1, beta=30)"),
+        "takes exactly (concentration1, concentration0), or (a, b) as in scipy.stats",
+    ),
+    'posterior("Beta(alpha=, beta=)")': (
+        lambda r: r.posterior("cancelled", "Beta(alpha=, beta=)"),
+        "or (a, b) as in scipy.stats",
+    ),
+    'posterior.probability("probability > 0.1")': (
+        lambda r: r.posterior("cancelled").probability("probability > 0.1"),
+        "above=, below= or both",
+    ),
+    'posterior("beta(1, 30)")': (lambda r: r.posterior("cancelled", "beta(1, 30)"), "did you mean Beta?"),
 }
 
 
@@ -290,6 +320,19 @@ def test_an_argument_in_another_form_says_which_is_right(release: suffice.Releas
     with pytest.raises(suffice.SufficeError) as caught:
         typed(release)
     assert here in str(caught.value)
+
+
+def test_arviz_is_told_what_it_takes(posterior: suffice.Posterior) -> None:
+    with pytest.raises(TypeError, match=r"posterior\.to_arviz\(\)"):
+        importlib.import_module("arviz").summary(posterior)
+
+
+def test_groups_are_shown_in_declared_order() -> None:
+    release = suffice.open_release(RELEASE.parents[1] / "several-groups/release")
+    name, declared = next(iter(release)), ["origin", "month", "day"]
+    assert list(release.group_columns) == declared
+    assert [line.partition(" ")[0].rstrip(":") for line in str(release).splitlines()[-3:]] == declared
+    assert list(release[name].groups) == list(release.posterior(name).groups) == declared
 
 
 def test_a_row_of_a_table_is_asked_by_number(release: suffice.Release) -> None:

@@ -167,6 +167,20 @@ def test_a_change_is_told_from_noise(put: Put) -> None:
     assert backwards[0]["change"] == pytest.approx(-newark["change"])
 
 
+def test_a_change_shows_itself_with_what_contradicts_it(put: Put) -> None:
+    changed = np.array([[850, 150], [800, 200], [948, 52]], dtype=object)
+    january, february = put("2013-01"), put("2013-02", cancelled=changed)
+    change = suffice.compare(january, february, "cancelled", rng=5)
+    assert [row["conflict"] for row in change.rows()] == [False] * 3
+    assert "from flights@2013-01 to flights@2013-02" in str(change)
+    assert "from flights@2013-01 to flights@2013-02" in change._repr_html_()
+    assert list(change.to_frame("pandas")["change"]) == [row["change"] for row in change.rows()]
+    with pytest.warns(suffice.errors.ConflictWarning):
+        contradicted = suffice.compare(january, february, "cancelled", prior="Beta(9000, 10)", rng=5)
+    assert [row["conflict"] for row in contradicted.rows()] == [True, True, True]
+    assert "disagree" in str(contradicted)
+
+
 def test_the_noise_of_an_apparent_change_is_the_noise_of_two_releases(put: Put) -> None:
     """Against many releases of the same exact counts."""
     strong = {**ROW, "epsilon": "0.1"}
