@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.cluster import workers
+from suffice.pipeline.cluster.quiet_client import quiet_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +24,8 @@ NOT_ENCRYPTED = (
     "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with certificates as "
     "`suffice cluster certificates DIR` makes them, in SUFFICE_CLUSTER_CERTIFICATES=DIR"
 )
+CONNECT_SECONDS = 30
+_UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
 _CLOSED = "cluster: the client is closed, or has lost its scheduler: hand over another"
 _IN_THIS_PROCESS = "the client's cluster is threads of this process: say threads instead"
 _ASYNCHRONOUS = "cluster: the client is asynchronous: hand over one that is not"
@@ -83,8 +87,60 @@ def scheme_and_host(address: str) -> tuple[str, str]:
     return parts.scheme, str(parts.hostname)
 
 
+def import_distributed() -> Any:
+    """Import what runs a cluster: it takes a second, and is mostly untyped."""
+    import distributed
+
+    return distributed
+
+
 @contextmanager
-def given_client(cluster: AnyCluster, notice: Callable[[str], None]) -> Iterator[Any]:
+def client_of(cluster: AnyCluster, certificates: str | None, notice: Callable[[str], None]) -> Iterator[Any]:
+    """Give a client of a cluster that others started, by a link that is closed to strangers."""
+    if isinstance(cluster, str) and not is_hook(cluster):
+        with _remote_client(cluster, certificates) as client:
+            yield client
+        return
+    with quiet_client(), _given_client(cluster, notice) as client:
+        yield client
+
+
+@contextmanager
+def _remote_client(address: str, certificates: str | None) -> Iterator[Any]:
+    scheme, host = scheme_and_host(address)
+    if scheme == "tcp" and not workers.is_loopback(host):
+        raise ClusterError(NOT_ENCRYPTED)
+    tls = _client_tls(certificates) if scheme == "tls" and certificates is not None else {}
+    distributed = import_distributed()
+    with quiet_client(), _connected(distributed, address, scheme, tls) as client:
+        yield client
+
+
+@contextmanager
+def _connected(distributed: Any, address: str, scheme: str, tls: dict[str, str]) -> Iterator[Any]:
+    # In two steps: a client that cannot connect must be closed here, and not when it happens to be
+    # collected, perhaps by the thread that its closing would wait for.
+    client = distributed.Client.__new__(distributed.Client)
+    try:
+        security = distributed.Security(require_encryption=scheme == "tls", **tls)
+        client.__init__(address, security=security, set_as_default=False, timeout=CONNECT_SECONDS)
+    except Exception:  # noqa: BLE001 - wrong certificates alone raise four types
+        with suppress(Exception):
+            client.close()
+        raise ClusterError(_UNREACHABLE) from None
+    with client:
+        yield client
+
+
+def _client_tls(certificates: str) -> dict[str, str]:
+    from suffice.pipeline.cluster.certificates import client_files  # threads need none
+
+    authority, certificate, key = map(str, client_files(Path(certificates)))
+    return {"tls_ca_file": authority, "tls_client_cert": certificate, "tls_client_key": key}
+
+
+@contextmanager
+def _given_client(cluster: AnyCluster, notice: Callable[[str], None]) -> Iterator[Any]:
     """Give a client that was handed over, or that a function returns, if its link is closed to strangers.
 
     Raises

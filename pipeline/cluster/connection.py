@@ -21,15 +21,15 @@ from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError
-from suffice.pipeline.cluster import workers
+from suffice.pipeline.cluster import clients, workers
 from suffice.pipeline.cluster.clients import (
     NOT_ENCRYPTED,
     client_address,
-    given_client,
+    client_of,
+    import_distributed,
     is_hook,
     scheme_and_host,
 )
@@ -52,7 +52,6 @@ MAY_SPILL = (
     "distributed.worker.memory.target and distributed.worker.memory.spill to False in every worker's Dask "
     "configuration"
 )
-_UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
 _NOT_STARTED = (
     "the local processes could not be started; a script that uses them must do its work under "
     "if __name__ == '__main__'"
@@ -76,7 +75,6 @@ _STALLED = (
 _REPLACED = "the worker {} does not go on: it is replaced or left out, and others get its tasks"
 _MOST_GATHERINGS = 3
 
-_CONNECT_SECONDS = 30
 _ADMISSION_SECONDS = 300  # workers import all that tasks need
 _POLL_SECONDS = 5
 _WITHOUT_WORKERS_SECONDS = 60
@@ -347,7 +345,7 @@ def open_cluster(
         check_cluster(cluster)
         require_dask("a cluster of processes")
         with (
-            _client_of(cluster, certificates, notice) as client,
+            client_of(cluster, certificates, notice) as client,
             _checked(client, prepare, stall_seconds, notice) as checked,
         ):
             yield checked
@@ -386,7 +384,7 @@ def check_workers(address: str, *, certificates: str | None = None) -> int:
     UsageError, ClusterError
         As :func:`open_cluster`.
     """
-    with _client_of(address, certificates, lambda _: None) as client:
+    with client_of(address, certificates, lambda _: None) as client:
         return _refuse_unfit(client, version("suffice"))
 
 
@@ -408,13 +406,6 @@ def _n_processors() -> int:
     except ImportError:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(dask.system.CPU_COUNT)
-
-
-def import_distributed() -> Any:
-    """Import what runs a cluster: it takes a second, and is mostly untyped."""
-    import distributed
-
-    return distributed
 
 
 @contextmanager
@@ -445,51 +436,6 @@ def _local_client() -> Iterator[Any]:
 
 
 @contextmanager
-def _client_of(cluster: AnyCluster, certificates: str | None, notice: Notice) -> Iterator[Any]:
-    """Give a client of a cluster that others started, by a link that is closed to strangers."""
-    if isinstance(cluster, str) and not is_hook(cluster):
-        with _remote_client(cluster, certificates) as client:
-            yield client
-        return
-    with quiet_client(), given_client(cluster, notice) as client:
-        yield client
-
-
-@contextmanager
-def _remote_client(address: str, certificates: str | None) -> Iterator[Any]:
-    scheme, host = scheme_and_host(address)
-    if scheme == "tcp" and not workers.is_loopback(host):
-        raise ClusterError(NOT_ENCRYPTED)
-    tls = _client_tls(certificates) if scheme == "tls" and certificates is not None else {}
-    distributed = import_distributed()
-    with quiet_client(), _connected(distributed, address, scheme, tls) as client:
-        yield client
-
-
-@contextmanager
-def _connected(distributed: Any, address: str, scheme: str, tls: dict[str, str]) -> Iterator[Any]:
-    # In two steps: a client that cannot connect must be closed here, and not when it happens to be
-    # collected, perhaps by the thread that its closing would wait for.
-    client = distributed.Client.__new__(distributed.Client)
-    try:
-        security = distributed.Security(require_encryption=scheme == "tls", **tls)
-        client.__init__(address, security=security, set_as_default=False, timeout=_CONNECT_SECONDS)
-    except Exception:  # noqa: BLE001 - wrong certificates alone raise four types
-        with suppress(Exception):
-            client.close()
-        raise ClusterError(_UNREACHABLE) from None
-    with client:
-        yield client
-
-
-def _client_tls(certificates: str) -> dict[str, str]:
-    from suffice.pipeline.cluster.certificates import client_files  # threads need none
-
-    authority, certificate, key = map(str, client_files(Path(certificates)))
-    return {"tls_ca_file": authority, "tls_client_cert": certificate, "tls_client_key": key}
-
-
-@contextmanager
 def _checked(
     client: Any, prepare: Callable[[], None] | None, stall_seconds: float, notice: Notice
 ) -> Iterator[DistributedCluster]:
@@ -516,13 +462,13 @@ def _checked(
         if client.status == "running":  # one that is lost would be waited for, and a worker that is stopped
             with suppress(Exception):
                 leave = client._unregister_worker_plugin  # noqa: SLF001
-                client.sync(leave, name=plugin, callback_timeout=_CONNECT_SECONDS)
+                client.sync(leave, name=plugin, callback_timeout=clients.CONNECT_SECONDS)
 
 
 def _refuse_unfit(client: Any, here: str) -> int:
     """Refuse a cluster whose workers, as they are now, may not take part; return how many there are."""
     try:
-        client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        client.wait_for_workers(1, timeout=clients.CONNECT_SECONDS)
     except (OSError, TimeoutError):
         raise ClusterError(_NO_WORKER) from None
     texts = {

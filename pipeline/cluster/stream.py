@@ -8,7 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import ClusterError, SufficeError
-from suffice.pipeline.cluster.connection import LOST, ThreadCluster, import_distributed
+from suffice.pipeline.cluster.clients import import_distributed
+from suffice.pipeline.cluster.connection import LOST, ThreadCluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

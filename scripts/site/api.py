@@ -67,6 +67,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "Audit",
             "grant",
             "release",
+            "describe",
             "data_digest",
             "backfill",
             "status",

@@ -21,7 +21,7 @@ import pytest
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.ask.publication.answer import Streams
-from suffice.pipeline.cluster import connection
+from suffice.pipeline.cluster import clients
 from suffice.publishing import parts as publication_parts
 from suffice.publishing.publish import publish
 from suffice.storage.operations.verify_store import verify_publication
@@ -166,7 +166,7 @@ def test_a_scheduler_that_is_lost_leaves_its_parts_and_the_same_command_goes_on(
             return found
 
         patch.setattr(PublicationStore, "put_file", put)
-        patch.setattr(connection, "_CONNECT_SECONDS", 15)  # to find it again, too
+        patch.setattr(clients, "CONNECT_SECONDS", 15)  # to find it again, too
         with pytest.raises(ClusterError) as caught:
             in_parts(release, tmp_path, 2, draws=10, cluster=address)
     told = str(caught.value)

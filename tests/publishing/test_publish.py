@@ -321,7 +321,7 @@ def test_models_are_published_as_their_commands_print_them(tmp_path: Path) -> No
     [
         ({"statistics": "nope"}, "has no statistic"),
         ({"statistics": ["flag", "flag"]}, "named twice"),
-        ({"statistics": []}, "at least one"),
+        ({"statistics": []}, "name one or more statistics"),
         ({"where": {"place": "EWR"}}, "no cell"),
         ({"method": "exact"}, "no method"),
         ({"mass": 1.0}, "mass"),

@@ -144,7 +144,7 @@ def test_the_calendar_decides_from_when_on(workspace: Workspace) -> None:
 def test_a_backfill_rehearses_nights_that_are_past(workspace: Workspace) -> None:
     """Windows of 2013 are charged today, after all their amendments fell due: the calendar alone counts."""
 
-    def night(as_of: str, **options: bool) -> list[str]:
+    def night(as_of: str, **options: Any) -> list[str]:
         done = suffice.backfill(
             monthly(workspace), "2013-01", "2013-01", **where(workspace), as_of=as_of, **options
         )

@@ -262,7 +262,10 @@ NOT_TAKEN: dict[str, tuple[Callable[[Notebook], Any], str]] = {
         lambda b: stated(groups={"origin": b.df["origin"].unique()}),
         "write keys out",
     ),
-    'suffice.spec(..., groups=["origin"])': (lambda _: stated(groups=["origin"]), "groups map column names"),
+    'suffice.spec(..., groups=["origin"])': (
+        lambda _: stated(groups=["origin"]),
+        "groups maps columns to their public keys",
+    ),
     'suffice.spec(..., statistics=["cancelled"])': (
         lambda _: stated(statistics=["cancelled"]),
         "maps names to entries",

@@ -79,7 +79,7 @@ def refused(composed: Composed) -> dict[str, Any]:
     psql = ("psql", "--no-psqlrc", "--no-password", "--host=postgres", "--quiet")
     read_ledger = "select dataset from accounts"
     connect = (
-        "import sys; from suffice.pipeline.cluster import connection; connection._CONNECT_SECONDS = 3\n"
+        "import sys; from suffice.pipeline.cluster import clients, connection; clients.CONNECT_SECONDS = 3\n"
         "with connection.open_cluster(sys.argv[1], certificates=sys.argv[2] or None): print('let in')"
     )
     grant = "update accounts set micro_granted = micro_granted + 1"

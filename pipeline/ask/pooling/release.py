@@ -134,7 +134,7 @@ class Release(Mapping[str, Statistic]):
 
     @property
     def group_columns(self) -> tuple[str, ...]:
-        """The columns whose keys name a cell of any statistic, in declared order; empty where there is one."""
+        """The columns whose keys name a cell of any statistic, in declared order; none where there is one."""
         used = dict.fromkeys(column for name in self for column in self.plan_of(name).groups)
         declared: list[str] = self.manifest["declared_order"]["groups"]
         return tuple(dict.fromkeys([*(column for column in declared if column in used), *used]))

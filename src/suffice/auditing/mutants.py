@@ -24,7 +24,7 @@ from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution import bounding, unit_ids
 from suffice.pipeline.rows.mechanism import held_noise, mechanism, noise, sampling
 from suffice.pipeline.rows.reduce.tree import zero_sums
-from suffice.pipeline.spec import plan as plan_module
+from suffice.pipeline.spec import compiled_statistics
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
@@ -194,15 +194,18 @@ def _next_cell() -> AbstractContextManager[None]:
 @contextlib.contextmanager
 def _half_sensitivity() -> Iterator[None]:
     """Plan half of the noise, everywhere alike."""
-    scale, compile_sample = vars(plan_module)["scale_rounded_up"], vars(plan_module)["compile_sample"]
+    scale, compile_sample = (
+        vars(compiled_statistics)["scale_rounded_up"],
+        vars(compiled_statistics)["compile_sample"],
+    )
 
     def half_sample(*arguments: Any, **fields: Any) -> Any:
         sample = compile_sample(*arguments, **fields)
         return sample and dataclasses.replace(sample, scale=max(1, sample.scale // 2))
 
     with (
-        patched(plan_module, "scale_rounded_up", lambda l1, epsilon: scale(l1, epsilon) / 2),
-        patched(plan_module, "compile_sample", half_sample),
+        patched(compiled_statistics, "scale_rounded_up", lambda l1, epsilon: scale(l1, epsilon) / 2),
+        patched(compiled_statistics, "compile_sample", half_sample),
         _scaled(1.0),
     ):
         yield

@@ -334,7 +334,7 @@ def _mapped(of: PublicMap, value: Any) -> Any:
 
 
 def _uniform(of: UniformText, value: str) -> str:
-    text = value if of.normalize is None else unicodedata.normalize(str(of.normalize), value)
+    text = value if of.normalize is None else unicodedata.normalize(of.normalize.value, value)
     text = text.strip() if of.trim else text
     return {"lower": text.lower(), "upper": text.upper()}.get(str(of.case), text)
 

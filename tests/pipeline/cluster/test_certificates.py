@@ -17,7 +17,7 @@ from cryptography import x509
 from distributed.comm import core as comm_core
 
 from suffice.errors import ClusterError, UsageError
-from suffice.pipeline.cluster import certificates, connection
+from suffice.pipeline.cluster import certificates, clients
 from suffice.pipeline.cluster.certificates import ROLES, certificates_in
 from suffice.pipeline.cluster.connection import open_cluster
 from support.dask_clusters import NO_SPILLING
@@ -235,7 +235,7 @@ def test_who_has_a_certificate_is_let_in(tls_address: str, made: Path) -> None:
 
 
 def test_who_has_none_is_kept_out(tls_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)
+    monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)
     certificates_in(tmp_path / "other")
     plain = tls_address.replace("tls://", "tcp://")
     for address, folder in ((tls_address, None), (tls_address, str(tmp_path / "other")), (plain, None)):

@@ -21,6 +21,8 @@ from support.making import make_workspace
 from support.page_blocks import read_page
 from support.profiles import write_profile
 
+DaskClient: Any = distributed.Client  # untyped
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -32,7 +34,7 @@ HOOK = "operators_clusters:production"
 def client() -> Iterator[Any]:
     with dask.config.set(NO_SPILLING):
         processes = by_address(2)
-    with processes, distributed.Client(processes, set_as_default=False) as client:
+    with processes, DaskClient(processes, set_as_default=False) as client:
         yield client
 
 
@@ -64,7 +66,7 @@ def test_a_client_that_cannot_be_used_is_refused(client: Any, tmp_path: Path) ->
     for other in (7, client.cluster, SimpleNamespace(status="running")):
         with pytest.raises(UsageError, match=f"a {type(other).__name__} is given.*hand over a"):
             suffice.rehearse(workspace.spec(), workspace.store, workspace.ledger, other)
-    with distributed.Client(client.scheduler.address, set_as_default=False) as closed:
+    with DaskClient(client.scheduler.address, set_as_default=False) as closed:
         pass
     with pytest.raises(ClusterError, match="the client is closed"), open_cluster(closed):
         pass
@@ -87,7 +89,7 @@ def test_a_client_is_treated_as_its_address(
 
 
 def test_a_client_whose_workers_may_spill_is_refused() -> None:
-    with by_address() as processes, distributed.Client(processes, set_as_default=False) as client:
+    with by_address() as processes, DaskClient(processes, set_as_default=False) as client:
         with pytest.raises(ClusterError) as caught, open_cluster(client):
             pass
         assert client.status == "running"
@@ -113,7 +115,7 @@ def test_a_function_returns_a_client_that_is_closed_at_the_end(client: Any, hook
 
     def production() -> Any:
         sys.stdout.write("not into the document")
-        made.append(distributed.Client(client.scheduler.address, set_as_default=False))
+        made.append(DaskClient(client.scheduler.address, set_as_default=False))
         return made[-1]
 
     hook.production = production  # type: ignore[attr-defined]
@@ -134,7 +136,7 @@ def test_a_function_may_take_its_cluster_down_and_hears_of_no_error(
     def production() -> Iterator[Any]:
         sys.stdout.write("starting")
         try:
-            with distributed.Client(client.scheduler.address, set_as_default=False) as connected:
+            with DaskClient(client.scheduler.address, set_as_default=False) as connected:
                 yield connected
         except BaseException as error:  # noqa: BLE001 - of whatever it hears
             heard.append(error)
@@ -184,10 +186,13 @@ def test_the_functions_of_the_page(
             connected.clear()
 
         def get_client(self) -> Any:
-            return distributed.Client(client.scheduler.address, set_as_default=False)
+            return DaskClient(client.scheduler.address, set_as_default=False)
 
     gateway = SimpleNamespace(connect=lambda _: Cluster())
-    stand_ins = {"dask_gateway": {"Gateway": lambda _: gateway}, "coiled": {"Cluster": Cluster}}
+    stand_ins: dict[str, dict[str, Any]] = {
+        "dask_gateway": {"Gateway": lambda _: gateway},
+        "coiled": {"Cluster": Cluster},
+    }
     for module, names in stand_ins.items():
         monkeypatch.setitem(sys.modules, module, SimpleNamespace(**names))
     page = read_page(repository / "docs/how-to/run-a-cluster.md")

@@ -10,7 +10,7 @@ import dask
 import pytest
 
 from suffice.errors import ClusterError, UsageError
-from suffice.pipeline.cluster import connection
+from suffice.pipeline.cluster import clients, connection
 from suffice.pipeline.cluster.connection import check_workers, open_cluster
 from support.dask_clusters import NO_SPILLING, by_address
 
@@ -62,7 +62,7 @@ def test_open_links_beyond_the_loopback_are_refused(address: str) -> None:
 
 @pytest.mark.slow
 def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)
+    monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)
     with (
         pytest.raises(ClusterError, match="cannot be reached") as caught,
         open_cluster("tcp://127.0.0.1:1"),
@@ -82,7 +82,7 @@ def test_a_cluster_that_may_spill_is_refused() -> None:
 
 @pytest.mark.slow
 def test_a_cluster_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)
+    monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)
     with (
         by_address(n_workers=0) as processes,
         pytest.raises(ClusterError, match="has no worker"),

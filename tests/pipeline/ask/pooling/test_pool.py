@@ -402,4 +402,4 @@ def test_cells_of_two_posteriors_of_one_release_are_compared_as_independent(put:
         draws=100,
         rng=np.random.default_rng(),
     )
-    assert found.mean == pytest.approx([-0.1], abs=0.01)
+    assert found.mean() == pytest.approx([-0.1], abs=0.01)

@@ -16,6 +16,7 @@ import pytest
 from distributed.utils import get_ip
 
 from suffice.errors import ClusterError, StageFailedError, UsageError
+from suffice.pipeline.cluster import clients
 from suffice.pipeline.cluster import connection as clusters
 from suffice.pipeline.cluster.admission import Admission
 from suffice.pipeline.cluster.connection import DistributedCluster
@@ -226,7 +227,7 @@ def test_no_data_reach_a_workers_log(
 def test_a_scheduler_with_other_certificates(
     local: DistributedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 2)
+    monkeypatch.setattr(clients, "CONNECT_SECONDS", 2)
     with (
         pytest.raises(ClusterError, match="certificates"),
         open_cluster_for_sums(local.client.scheduler.address),

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import ClusterError
-from suffice.pipeline.cluster import connection, workers
+from suffice.pipeline.cluster import clients, connection, workers
 from suffice.pipeline.cluster.workers import (
     HANGS,
     Stalled,
@@ -42,6 +42,8 @@ from support.hostile import make_spec, normal
 from support.making import make_workspace, mapping
 from support.splits import splits_of
 from support.workers import FragileJob
+
+DaskClient: Any = distributed.Client  # untyped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +104,7 @@ def test_a_stopped_worker_of_a_client_is_named_and_the_client_goes_on(
     with (
         dask.config.set(NO_SPILLING),
         by_address(2) as processes,
-        distributed.Client(processes, set_as_default=False) as client,
+        DaskClient(processes, set_as_default=False) as client,
     ):
         with open_cluster_for_sums(client, None, SECONDS, notices.append) as cluster:
             sums = exact_sums(job, partitions, cluster).open_totals()
@@ -165,7 +167,7 @@ def test_a_run_whose_workers_are_all_stopped_ends(
     _, job, partitions, _ = rows
     began = time.monotonic()
     with open_cluster_for_sums("local", None, SECONDS) as cluster:
-        monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)  # how long it is tried to tidy up
+        monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)  # how long it is tried to tidy up
         with pytest.raises(ClusterError) as caught:
             exact_sums(job, partitions, cluster)
     assert str(caught.value) == connection._STALLED
@@ -191,7 +193,7 @@ def test_a_scheduler_that_is_stopped_ends_the_run(
 
         with open_cluster_for_sums(address, None, SECONDS) as cluster:
             monkeypatch.setattr(workers, "ANSWER_SECONDS", SECONDS)
-            monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)  # how long it is tried to tidy up
+            monkeypatch.setattr(clients, "CONNECT_SECONDS", 1)  # how long it is tried to tidy up
             if when == "before a task":
                 stop()
             began = time.monotonic()
