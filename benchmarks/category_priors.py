@@ -26,7 +26,7 @@ from measuring import versions
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.intervals import shortest_intervals
-from suffice.pipeline.math.parameters.parameter_posterior import ends_of
+from suffice.pipeline.math.parameters.arguments import ends_of
 from suffice.pipeline.math.priors.mixtures import Mixture
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 

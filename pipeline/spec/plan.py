@@ -9,56 +9,35 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import SpecError
-from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
-from suffice.pipeline.spec.checks import sampled_parameter
+from suffice.pipeline.spec.compiled_statistics import compile_statistics, measure_of
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.derived_columns import physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.domains import cell_count, cells_in_words, key_columns
-from suffice.pipeline.terms.declaration.exact_numbers import (
-    LARGEST_SCALE,
-    format_epsilon,
-    format_number,
-    scale_rounded_up,
-)
-from suffice.pipeline.terms.declaration.fields import RowsOf, sample_entry
+from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.released.table import card, html_table, markup
-from suffice.pipeline.terms.statistics.beside_sums import beside_sums
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.terms.statistics.statistic_plan import (
-    DECIMAL,
-    INT64,
-    LARGEST_RANGE,
-    LARGEST_SAMPLE_SCALE,
-    NOISE_REACH,
-    SamplePlan,
     StatisticPlan,
-    grid_points,
     quantity_rows,
     sample_line,
-    smallest_scale,
     statistic_dict,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from suffice.pipeline.spec.spec import AnySpec, Spec
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.declaration.fields import ColumnUnit, Expectation, SampleEntry, StatisticSpec
+    from suffice.pipeline.terms.declaration.fields import ColumnUnit, Expectation
     from suffice.pipeline.terms.declaration.scalars import Duration
-    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.measure import Measure
-    from suffice.pipeline.terms.statistics.sensitivity import Block
-    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
 
 _COLUMNS = ["statistic", "family", "epsilon", "quantity", "noise sd", "l1 (lattice)", "scale (lattice)"]
 
@@ -352,32 +331,6 @@ def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:
     )
 
 
-def compile_statistics(
-    terms: Terms, entries: Iterable[tuple[str, StatisticSpec]], shares: Fraction
-) -> Iterator[StatisticPlan]:
-    """Compile statistics one after another, each when it is asked for.
-
-    Parameters
-    ----------
-    terms : Terms
-        What they stand among; its own statistics are not looked at.
-    entries : iterable of (str, StatisticSpec)
-    shares : Fraction
-        The sum of all statistics' shares.
-    """
-    n_may_be_public = (
-        terms.privacy.neighboring is NeighboringRelation.REPLACE_ONE
-        and terms.privacy.column_unit is None
-        and terms.window is None
-        and terms.where is None
-    )
-    for name, entry in entries:
-        epsilon = terms.privacy.epsilon * entry.share / shares
-        # proof: conditions
-        every_row = n_may_be_public and entry.where is None and not terms.groups_of(entry)
-        yield _compile_statistic(terms, name, entry, epsilon, n_may_be_public=every_row)
-
-
 def measures(spec: Spec) -> dict[str, Measure]:
     """Return what one pass over the data computes, by statistic."""
     return {name: measure_of(entry) for name, entry in spec.statistics.items()}
@@ -390,196 +343,3 @@ def source_columns(spec: Spec) -> tuple[str, ...]:
     statistics = (column for measure in measures(spec).values() for column in columns_of(measure))
     conditions = spec.condition_columns.values()
     return physical((*window, *spec.key_columns, *unit, *statistics, *conditions), spec.computed)
-
-
-def measure_of(entry: StatisticSpec) -> Measure:
-    """Return what a pass over the data computes for a statistic: of rows, or of units."""
-    family = FAMILIES[entry.family]
-    measure = family.measure(entry)
-    if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
-        return family.of_units.measure(measure)
-    if entry.count_clipped is not None:
-        return measure_counting(family, entry)
-    return measure if entry.within_unit is None else measure_within(measure)
-
-
-def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, WithinUnit | None]:
-    """Return the block that a statistic releases, and how rows and units share it where both are in it.
-
-    A unit that counts once adds what a record would.
-    """
-    family = FAMILIES[entry.family]
-    block = family.block(entry, n_may_be_public)
-    if entry.within_unit is not None:
-        return block_within(family, entry, block)
-    if entry.count_clipped is not None:
-        return beside_sums(block, entry.count_clipped.weight), None
-    # proof: one-row-a-unit
-    # proof: unit-means
-    return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
-
-
-def rows_sentence(
-    entry: StatisticSpec, max_rows: int | None, *, has_groups: bool, is_filtered: bool
-) -> str | None:
-    """Say what a statistic's parameters are of; None where every row counts."""
-    sentence = _unit_sentence(entry, max_rows, has_groups=has_groups)
-    if not is_filtered:
-        return sentence
-    return f"{sentence or 'of rows'}, where the spec's condition holds"
-
-
-def _unit_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: bool) -> str | None:
-    """Say what a statistic's parameters are of, under a column unit."""
-    family = FAMILIES[entry.family]
-    if max_rows is None:
-        return None
-    if family.of_whole_units is not None:
-        return family.of_whole_units(entry)
-    if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
-        return family.of_units.sentence_in_cells if has_groups else family.of_units.sentence
-    return f"of rows kept: at most {max_rows} of each unit"
-
-
-def _sentence(terms: Terms, entry: StatisticSpec) -> str | None:
-    is_filtered = terms.where is not None or entry.where is not None
-    max_rows = terms.privacy.max_rows
-    return rows_sentence(entry, max_rows, has_groups=bool(terms.groups_of(entry)), is_filtered=is_filtered)
-
-
-def score_tables(statistic: StatisticSpec, entry: SampleEntry) -> ScoreTables:
-    """Return the tables that a sampled statistic's scores are made with."""
-    family = FAMILIES[statistic.family]
-    if family.sampled is None:
-        message = f"{family.name} is not sampled"
-        raise ValueError(message)
-    width = family.block(statistic, False).record_l1  # noqa: FBT003 - whether N is public
-    points = grid_points(entry.within, entry.grid)
-    return family.sampled.tables(points, family.parameters(statistic), width or 1)
-
-
-def compile_sample(
-    name: str,
-    statistic: StatisticSpec,
-    epsilon: Fraction,
-    neighboring: NeighboringRelation,
-    *,
-    records: int,
-    n_cells: int,
-    n_is_public: bool,
-) -> SamplePlan | None:
-    """Return the plan of a statistic's sample, None where it has none.
-
-    Parameters
-    ----------
-    name, statistic, epsilon, neighboring
-        The statistic, and what it may cost.
-    records : int
-        How many records a unit adds at most.
-    n_cells : int
-    n_is_public : bool
-        Whether the number of records is public for it.
-
-    Raises
-    ------
-    SpecError
-        Where the data would hardly count any more, or a unit moves scores beyond 64 bits.
-    """
-    entry = sample_entry(statistic)
-    if entry is None:
-        return None
-    sensitivity = score_tables(statistic, entry).range_sensitivity(
-        neighboring, records=records, n_cells=n_cells, n_is_public=n_is_public
-    )
-    place = f"statistics.{name}.sample"
-    if sensitivity > LARGEST_RANGE:
-        rule = "one unit could move the log likelihood by more than 2^42 nats"
-        raise SpecError(place, rule, "narrow within, or lower the bounds of the column")
-    scale = smallest_scale(sensitivity, entry.draws, epsilon)
-    if scale > LARGEST_SAMPLE_SCALE:
-        rule = f"its temperature {format_number(scale >> 20)} is above 2^26: the data would hardly count"
-        raise SpecError(place, rule, "narrow within, draw less often, or give it more epsilon")
-    return SamplePlan(
-        parameter=sampled_parameter(statistic).name,
-        draws=entry.draws,
-        grid=entry.grid,
-        within=entry.within,
-        prior=str(entry.prior),
-        range_sensitivity=sensitivity,
-        scale=scale,
-    )
-
-
-def _compile_statistic(
-    terms: Terms, name: str, entry: StatisticSpec, epsilon: Fraction, *, n_may_be_public: bool
-) -> StatisticPlan:
-    family = FAMILIES[entry.family]
-    block, within_unit = block_of(entry, n_may_be_public=n_may_be_public)
-    max_rows = terms.privacy.max_rows
-    sample = compile_sample(
-        name,
-        entry,
-        epsilon,
-        terms.privacy.neighboring,
-        records=1 if block.unit_l1 is not None else max_rows or 1,
-        n_cells=cell_count(terms.groups_of(entry)),
-        n_is_public=block.design is Design.MINIMAL,
-    )
-    if sample is not None:
-        return StatisticPlan(
-            name=name,
-            family=entry.family,
-            columns=columns_of(measure_of(entry)),
-            groups=dict(terms.groups_of(entry)),
-            states_groups=entry.groups is not None,
-            design=block.design,
-            components=(),
-            epsilon=epsilon,
-            l1_sensitivity=0,
-            scale=0.0,
-            partition_total=None,
-            value_type=INT64,
-            quantities=(),
-            parameters=family.parameters(entry),
-            max_rows=max_rows,
-            rows_of=_sentence(terms, entry),
-            sample=sample,
-        )
-    l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows or 1)
-    scale = scale_rounded_up(l1_sensitivity, epsilon)
-    position = f"statistics.{name}"
-    if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
-        rule = "it weights moments beside a public number of records, but that number is private here"
-        raise SpecError(f"{position}.moment_weight", rule, "leave it out")
-    if scale > LARGEST_SCALE:
-        raise SpecError(
-            position,
-            f"its noise scale {scale:.3g} is above 2^55, where noise of 64 bits would be cut off too often",
-            "give it more epsilon or a greater share, fewer lattice_bits or a lower upper bound",
-        )
-    reach = block.largest_value * terms.max_total_rows + NOISE_REACH * Fraction(scale)
-    if reach >= 10**38:
-        raise SpecError(
-            position, "its totals could need more than 38 digits", "lower max_total_rows or lattice_bits"
-        )
-    return StatisticPlan(
-        name=name,
-        family=entry.family,
-        columns=columns_of(measure_of(entry)),
-        groups=dict(terms.groups_of(entry)),
-        states_groups=entry.groups is not None,
-        design=block.design,
-        components=block.components,
-        epsilon=epsilon,
-        l1_sensitivity=l1_sensitivity,
-        scale=scale,
-        partition_total=block.partition_total,
-        value_type=INT64 if reach < 2**63 else DECIMAL,
-        quantities=block.quantities,
-        parameters=family.parameters(entry),
-        moment_weight=block.moment_weight,
-        within_unit=within_unit,
-        counted=block.counted,
-        max_rows=max_rows,
-        rows_of=_sentence(terms, entry),
-    )

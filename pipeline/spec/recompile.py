@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from suffice.errors import SpecError
 from suffice.pipeline.spec import checks, spec
-from suffice.pipeline.spec.plan import Plan, assemble, compile_statistics
+from suffice.pipeline.spec.compiled_statistics import compile_statistics
+from suffice.pipeline.spec.plan import Plan, assemble
 from suffice.pipeline.spec.terms import PLAN_VERSION, Terms
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import MOST_PERIODS

@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
-from suffice.pipeline.spec.plan import score_tables
+from suffice.pipeline.spec.compiled_statistics import score_tables
 from suffice.pipeline.terms.declaration.fields import sample_entry
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.spec.plan import compile_plan, score_tables
+from suffice.pipeline.spec.compiled_statistics import score_tables
+from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.declaration.fields import sample_entry
 

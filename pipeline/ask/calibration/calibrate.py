@@ -45,7 +45,7 @@ from suffice.pipeline.ask.calibration.verdict import (
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, NOISE_AWARE, PLUG_IN, PosteriorTerms
 from suffice.pipeline.ask.pooling.adopted import refuse_adopted
 from suffice.pipeline.ask.posterior.cells import cells_of
-from suffice.pipeline.math.parameters.parameter_posterior import generator
+from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.terms.declaration.documents import Count, Family, Method, document, one_of, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import text_table

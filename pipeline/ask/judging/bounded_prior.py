@@ -48,7 +48,7 @@ from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.within_limits import Restricted, WithinLimits
 from suffice.pipeline.math.engines.combined import PosteriorMixture
-from suffice.pipeline.math.parameters.parameter_posterior import points_for
+from suffice.pipeline.math.parameters.arguments import points_for
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture

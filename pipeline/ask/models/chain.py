@@ -39,8 +39,9 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, require_family, tidy_draws
+from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.math.parameters.contrasts import finite
-from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, checked_draws, generator
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

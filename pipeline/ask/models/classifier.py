@@ -26,7 +26,7 @@ import numpy as np
 from suffice.errors import SufficeWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models import rows_and_draws
-from suffice.pipeline.math.parameters.parameter_posterior import checked_draws, generator
+from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.terms.declaration.documents import printed
 
 if TYPE_CHECKING:

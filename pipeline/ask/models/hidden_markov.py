@@ -39,7 +39,7 @@ from suffice.pipeline.ask.models import state_sampling
 from suffice.pipeline.ask.models.chain_tables import CountsOverTime, chain_table
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit, align_states
 from suffice.pipeline.ask.models.noise_aware_states import CellEmissions
-from suffice.pipeline.math.parameters.parameter_posterior import generator
+from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.terms.declaration.documents import Count, Measured, printed
 from suffice.pipeline.terms.statistics.statistic_plan import discrete_laplace_sd
 

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from suffice.pipeline.ask.posterior.arviz import container, write_container
-from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
+from suffice.pipeline.math.parameters.arguments import ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from suffice.pipeline.ask.models.rows_and_draws import (
     tables_of,
     tidy_draws,
 )
-from suffice.pipeline.math.parameters import parameter_posterior
+from suffice.pipeline.math.parameters import arguments, parameter_posterior
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.terms.statistics.count_table import CountTable, label_columns
 
@@ -296,7 +296,7 @@ class Network:
             ``do``, or the tables on the way would be too large.
         """
         targets = _names(target)
-        parameter_posterior.ends_of(mass)
+        arguments.ends_of(mass)
         observed, chosen = self._categories("given", given), self._categories("do", do)
         self._check(targets, observed, chosen)
         fixed = {
@@ -417,7 +417,7 @@ def network(
         Where the statistic is of another family, or the prior, the method or the keys do not fit.
     """
     require_family(release, statistic, FAMILIES_OF_NETWORKS, "a network")
-    draws, source = parameter_posterior.checked_draws(draws), parameter_posterior.generator(rng)
+    draws, source = arguments.checked_draws(draws), arguments.generator(rng)
     posterior = release.posterior(statistic, prior, **terms)
     tables = tables_of(posterior)
     every = (variable for table in tables for variable in reversed(table.variables))

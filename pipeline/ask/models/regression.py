@@ -23,7 +23,7 @@ from scipy.special import ndtri
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.models.rows_and_draws import NO_CELL, columns_of, require_family, row_cells
-from suffice.pipeline.math.parameters import parameter_posterior
+from suffice.pipeline.math.parameters import arguments, parameter_posterior
 from suffice.pipeline.math.parameters.contrasts import finite
 from suffice.pipeline.terms.declaration.documents import Count
 
@@ -185,7 +185,7 @@ class Regression:
         UsageError
             Where a column is absent, or holds no numbers, or the mass is not between 0 and 1.
         """
-        ends = parameter_posterior.ends_of(mass)
+        ends = arguments.ends_of(mass)
         names = [column.name for column in self.bounds]
         groups = self.posterior.groups
         columns = columns_of(rows, [*names, *groups])
@@ -267,7 +267,7 @@ def regression(
         Where the statistic is of another family, or a choice does not fit.
     """
     require_family(release, statistic, (FAMILY,), "a regression")
-    draws, source = parameter_posterior.checked_draws(draws), parameter_posterior.generator(rng)
+    draws, source = arguments.checked_draws(draws), arguments.generator(rng)
     posterior = release.posterior(statistic, prior, **terms)
     *predictors, outcome = release.statistic(statistic).plan.parameters.columns
     drawn = posterior.sample(draws, source)

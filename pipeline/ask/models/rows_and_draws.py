@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 
 from suffice.errors import UsageError
 from suffice.pipeline.families.naive_bayes import estimated_tables
+from suffice.pipeline.math.parameters.arguments import ends_of
 from suffice.pipeline.math.parameters.contrasts import require_share, share_between
-from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.pipeline.terms.declaration import domain_lookup
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 

@@ -30,9 +30,10 @@ from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.parameter_space import Support
-from suffice.pipeline.math.parameters.parameter_posterior import generator
+from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
-from suffice.pipeline.spec.plan import compile_plan, score_tables
+from suffice.pipeline.spec.compiled_statistics import score_tables
+from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Method, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.declaration.fields import canonical, sample_entry

@@ -20,7 +20,7 @@ from suffice.pipeline.ask.inference.posterior_terms import IGNORED, NOISE_AWARE,
 from suffice.pipeline.ask.planning import epsilon_search
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.parameters.parameter_posterior import generator
+from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.documents import Count, printed

@@ -39,7 +39,8 @@ from suffice.pipeline.ask.posterior.choice_of_engine import noise_aware, plug_in
 from suffice.pipeline.ask.posterior.shown import change_table
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters import contrasts
-from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, generator
+from suffice.pipeline.math.parameters.arguments import generator
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.documents import Rows, printed
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace

@@ -45,8 +45,8 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import PiecewiseTables
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import factors_of, products
+from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.math.parameters.contrasts import matched_cells
-from suffice.pipeline.math.parameters.parameter_posterior import generator
 from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived

@@ -35,8 +35,9 @@ from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines import unions
+from suffice.pipeline.math.parameters.arguments import ends_of, generator
 from suffice.pipeline.math.parameters.contrasts import matched_cells
-from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, ends_of, generator
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
 from suffice.pipeline.terms.released.sample import ReleasedSample, no_statistics
 from suffice.pipeline.terms.statistics.sensitivity import Design

@@ -28,7 +28,8 @@ def far_tail_text(posterior: Posterior) -> str:
 
     from suffice.pipeline.families import FAMILIES
     from suffice.pipeline.families.shared.parameter_space import Support
-    from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, ends_of
+    from suffice.pipeline.math.parameters.arguments import ends_of
+    from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 
     constants = posterior.constants
     spaces = FAMILIES[posterior.family].parameter_spaces(constants) if constants is not None else ()

@@ -14,21 +14,16 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from suffice.errors import ConflictWarning, UsageError
+from suffice.errors import ConflictWarning
+from suffice.pipeline.ask.posterior.family_posterior import FamilyPosterior
 from suffice.pipeline.ask.posterior.summaries import summarise
-from suffice.pipeline.math.parameters.parameter_posterior import (
-    DRAWS,
-    MASS,
-    ParameterPosterior,
-    checked_draws,
-    generator,
-)
+from suffice.pipeline.math.parameters.arguments import checked_draws, generator
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, ParameterPosterior
 from suffice.pipeline.spec.about import NOTHING
 
 if TYPE_CHECKING:
@@ -38,25 +33,21 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from suffice.pipeline.ask.inference.within_unit import Model
     from suffice.pipeline.ask.judging.checking import Check
     from suffice.pipeline.ask.judging.conflict import Conflict
-    from suffice.pipeline.ask.posterior.clipping_report import Clipping
     from suffice.pipeline.math.distributions.distribution import Prior
-    from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.parameters.contrasts import Contrast
     from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.spec.about import About
-    from suffice.pipeline.terms.declaration.documents import Family, Method
+    from suffice.pipeline.terms.declaration.documents import Method
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.table import Table
-    from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Posterior(ParameterPosterior):
+class Posterior(FamilyPosterior):
     """The posterior of one statistic's parameters in every selected cell; made by ``posterior_of``.
 
     Attributes
@@ -109,14 +100,9 @@ class Posterior(ParameterPosterior):
         What the statistic cost in each of the releases.
     """
 
-    family: Family
     method: Method
     prior: Prior | Mixture | AnyDensity
     n_prior: NPrior | None
-    constants: Constants | None = field(default=None, repr=False)
-    model: Model | None = field(default=None, repr=False)
-    models_clipping: NDArray[np.bool_] | None = field(default=None, repr=False)
-    before_clipping: bool = False
     rows_of: str | None = None
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)
     design_effect: Floats | None = field(default=None, repr=False)
@@ -318,34 +304,6 @@ class Posterior(ParameterPosterior):
             self._judgements[name] = judge(self)
         return self._judgements[name]
 
-    def _hint(self, parameter: object) -> str:
-        """Of a mean that is no parameter, how it follows from them."""
-        from suffice.pipeline.families import FAMILIES  # numpy is slow to import
-
-        mean = FAMILIES[self.family].mean
-        return f"; the column's mean is {mean}" if parameter == "mean" and mean else ""
-
-    @property
-    def clipping(self) -> Clipping | None:
-        """What the model says of records beyond the bounds, in cells that model clipping: no data are read.
-
-        For every cell whether it ``is_modelled``, and there the ``share`` of records that the model puts
-        beyond the bounds, the ``bias`` that clipping them gives to who leaves it out of account, in posterior
-        standard deviations, and ``is_warned``: what lies beyond the bounds is extrapolated. Other cells
-        describe the records as the bounds leave them.
-        None where nothing is clipped (Bernoulli, binomial, counts of categories), and of several columns.
-        """
-        from suffice.pipeline.ask.posterior.clipping_report import clipping_of  # few ask
-        from suffice.pipeline.families import FAMILIES
-
-        outside = FAMILIES[self.family].outside
-        if outside is None or self.constants is None:
-            return None
-        means, sds = (list(map(moment, self.parameters)) for moment in (self.mean, self.sd))
-        return clipping_of(
-            outside, means, sds, self.constants, self.models_clipping, everywhere=self.before_clipping
-        )
-
     @property
     def estimand(self) -> str:
         """Which records the parameters are of, in a sentence; empty where nothing is clipped."""
@@ -433,21 +391,6 @@ class Posterior(ParameterPosterior):
 
         return log_evidence_of(self)
 
-    @property
-    def default_interval(self) -> str:
-        """The kind of intervals where none is asked for, by family: ``central`` or ``highest-density``."""
-        from suffice.pipeline.families import FAMILIES
-
-        return FAMILIES[self.family].interval
-
-    def ends_of(self, parameter: str) -> Range:
-        """Return the ends of a parameter's range; infinite where it has none."""
-        from suffice.pipeline.families import FAMILIES
-
-        spaces = () if self.constants is None else FAMILIES[self.family].parameter_spaces(self.constants)
-        known = {space.name: space.support.ends for space in spaces}
-        return known.get(parameter, (-math.inf, math.inf))
-
     def prior_density(self, parameter: str, points: ArrayLike) -> Floats | None:
         """Marginal prior densities of one cell's parameter, to be shown beside ``density``.
 
@@ -474,40 +417,6 @@ class Posterior(ParameterPosterior):
         from suffice.pipeline.ask.judging.bounded_prior import prior_density_of  # few ask
 
         return prior_density_of(self, parameter, points)
-
-    def predictive(
-        self, rows: int = 1, draws: int = DRAWS, rng: np.random.Generator | int | None = None
-    ) -> dict[str, Floats]:
-        """Draw what so many new rows of every cell would add up to, by the family's own model.
-
-        Parameters from the posterior, rows from the model without clipping (also where the posterior
-        models that of the release) or noise, and their exact sums:
-        the quantities that ``Release.table`` estimates. With one row the total is the new value itself,
-        rounded to the lattice, and T of it where T is not x.
-
-        Parameters
-        ----------
-        rows : int, > 0
-            How many new rows a draw is of.
-        draws, rng
-            As in ``sample``.
-
-        Returns
-        -------
-        dict of str to ndarray of shape (draws, n_groups), float64
-            By quantity: ``n``, ``total``, ``total_of_squares``; ``count`` is (draws, n_groups, n_categories).
-
-        Raises
-        ------
-        UsageError
-            Where the posterior knows no model of rows, or so many rows cannot be drawn.
-        """
-        if self.model is None:
-            message = f"{self.statistic}: new rows are drawn from posteriors that Release.posterior returns"
-            raise UsageError(message)
-        source = generator(rng)
-        drawn = self.sample(draws, source)
-        return self.model.quantities([drawn[name] for name in self.parameters], rows, source)
 
     def check(
         self,

@@ -23,8 +23,9 @@ from suffice.pipeline.ask.posterior.notes import (
 )
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.math.distributions.composite import RepeatedCells, blocks_of
+from suffice.pipeline.math.parameters.arguments import interval_in_words
 from suffice.pipeline.math.parameters.contrasts import DIFFERENCE, in_words, tidy_rows
-from suffice.pipeline.math.parameters.parameter_posterior import MASS, interval_in_words
+from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import (
     MOST_SHOWN,

@@ -30,8 +30,9 @@ from suffice.pipeline.ask.publication.request import (
 )
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY
+from suffice.pipeline.math.parameters.arguments import ends_of
 from suffice.pipeline.math.parameters.contrasts import require_interval
-from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.math.priors.mixtures import AnyDensity
 from suffice.pipeline.terms.released.noisy_statistic import HeldCells, rows_alone
 

@@ -24,14 +24,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.math.distributions.composite import blocks_of
-from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSITY, Ends, shortest_intervals
+from suffice.pipeline.math.distributions.intervals import CENTRAL, Ends, shortest_intervals
 from suffice.pipeline.math.parameters import contrasts, marginal
+from suffice.pipeline.math.parameters.arguments import (
+    checked_draws,
+    ends_of,
+    generator,
+    is_integer,
+    points_for,
+)
 from suffice.pipeline.math.parameters.marginal import Marginal
 from suffice.pipeline.terms.declaration.wording import not_a_name
 from suffice.pipeline.terms.statistics.count_table import entry_names
@@ -385,7 +392,7 @@ class ParameterPosterior(Mapping[str, Marginal]):
             Where there is one cell, or k or the parameter does not fit.
         """
         known, left, source = self._known(parameter), checked_draws(draws), generator(rng)
-        if not _is_integer(k, 1) or k >= self.n_groups:
+        if not is_integer(k, 1) or k >= self.n_groups:
             message = f"k must be an integer in 1..{self.n_groups - 1}, below the number of cells, not {k!r}"
             if self.n_groups == 1:
                 message = "there is one cell, and it is the highest: ask of several"
@@ -507,70 +514,3 @@ class ParameterPosterior(Mapping[str, Marginal]):
     def _hint(self, _parameter: object) -> str:
         """What else to say to who asks for a parameter that there is not."""
         return ""
-
-
-def ends_of(mass: float) -> tuple[float, float]:
-    """Return the probabilities below both ends of a central interval.
-
-    Raises
-    ------
-    UsageError
-        Where the mass is not between 0 and 1.
-    """
-    # (1), the same probability on both sides.
-    return (1.0 - contrasts.require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0
-
-
-def interval_in_words(kind: str, mass: float) -> str:
-    """Return what intervals are, as every output says it."""
-    shortest = ", the shortest" if kind == HIGHEST_DENSITY else ""
-    return f"{kind}{shortest}, {100 * mass:g} % posterior probability each"
-
-
-def points_for(points: ArrayLike, shape: tuple[int, ...]) -> Floats:
-    """Return the points at which densities are asked for, (*shape, n_points).
-
-    Raises
-    ------
-    UsageError
-        Where they are no numbers, or neither (n_points,) nor shaped so.
-    """
-    message = "points must be numbers, (n_points,) or one row for every mean"
-    try:
-        given = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise UsageError(message) from None
-    if given.ndim == 0 or (given.ndim > 1 and given.shape[:-1] != shape):
-        message = f"{message}: {(*shape, 'n_points')}, not {given.shape}"
-        raise UsageError(message)
-    if np.any(np.isnan(given)):
-        raise UsageError(message)
-    return np.broadcast_to(given, (*shape, given.shape[-1]))
-
-
-def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
-    """Return the generator itself, one made from a seed, or a fresh one."""
-    if isinstance(rng, np.random.Generator):
-        return rng
-    if rng is not None and not _is_integer(rng, 0):
-        message = f"rng must be a numpy Generator or an integer of at least 0, not {rng!r}"
-        raise UsageError(message)
-    return np.random.default_rng(rng)
-
-
-def checked_draws(draws: object) -> int:
-    """Return a number of draws.
-
-    Raises
-    ------
-    UsageError
-        Where it is no integer above 0.
-    """
-    if not _is_integer(draws, 1):
-        message = f"draws must be an integer above 0, not {draws!r}"
-        raise UsageError(message)
-    return int(draws)
-
-
-def _is_integer(value: object, least: int) -> TypeGuard[int]:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least

@@ -23,7 +23,7 @@ import opendp.mod
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.rows.chunk.exact_sums import wipe
-from suffice.pipeline.spec.plan import score_tables
+from suffice.pipeline.spec.compiled_statistics import score_tables
 from suffice.pipeline.terms.declaration.fields import sample_entry
 from suffice.pipeline.terms.statistics.statistic_plan import LARGEST_SAMPLE_SCALE
 

@@ -194,10 +194,8 @@ def _next_cell() -> AbstractContextManager[None]:
 @contextlib.contextmanager
 def _half_sensitivity() -> Iterator[None]:
     """Plan half of the noise, everywhere alike."""
-    scale, compile_sample = (
-        vars(compiled_statistics)["scale_rounded_up"],
-        vars(compiled_statistics)["compile_sample"],
-    )
+    compiling = vars(compiled_statistics)
+    scale, compile_sample = compiling["scale_rounded_up"], compiling["compile_sample"]
 
     def half_sample(*arguments: Any, **fields: Any) -> Any:
         sample = compile_sample(*arguments, **fields)

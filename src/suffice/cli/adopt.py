@@ -297,7 +297,7 @@ def posterior(
 
     from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, draws_text
     from suffice.pipeline.ask.posterior.summaries import summarise
-    from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
+    from suffice.pipeline.math.parameters.arguments import interval_in_words
 
     answered = adopted.posterior(
         statistic,

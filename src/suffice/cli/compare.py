@@ -286,7 +286,7 @@ def compare(
     say(f"prior of N: {', '.join(n_priors)}")
     if comparison.before.predictor_prior is not None:
         say(f"prior of predictors: {comparison.before.predictor_prior}")
-    from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
+    from suffice.pipeline.math.parameters.arguments import interval_in_words
 
     say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(plot)

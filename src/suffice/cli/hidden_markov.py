@@ -158,7 +158,7 @@ def hidden_markov(
         return
     from suffice.pipeline.ask.models.hidden_markov import hidden_markov as fit_model
     from suffice.pipeline.ask.models.hidden_markov_fit import FitSummary, HiddenMarkovFit
-    from suffice.pipeline.math.parameters.parameter_posterior import ends_of
+    from suffice.pipeline.math.parameters.arguments import ends_of
 
     ends_of(mass)
     number: Any = states[0] if len(states) == 1 else states

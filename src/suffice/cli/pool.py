@@ -79,7 +79,7 @@ def pool(  # noqa: PLR0915 - a command and its files, in order
 
     from suffice.pipeline.ask.pooling.pool import pool as pool_releases
     from suffice.pipeline.ask.posterior.summaries import summarise
-    from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
+    from suffice.pipeline.math.parameters.arguments import interval_in_words
 
     def opened(references: list[str] | None) -> list[Release] | None:
         if not references:

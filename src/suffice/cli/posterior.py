@@ -243,7 +243,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
         output.print_json(document(answer))
         return
     from suffice.pipeline.ask.posterior.shown import beside_conflicts
-    from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
+    from suffice.pipeline.math.parameters.arguments import interval_in_words
 
     output.print_part(shown.n_groups, n_cells)
     named = {question: opened.in_words(statistic, answer) for question, answer in answers.items()}

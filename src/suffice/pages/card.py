@@ -17,7 +17,7 @@ from suffice.pipeline.ask.pooling.roll_up import UnionPosterior
 from suffice.pipeline.ask.posterior import notes
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.parameters.parameter_posterior import interval_in_words
+from suffice.pipeline.math.parameters.arguments import interval_in_words
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
 from suffice.pipeline.terms.released.table import texts_of
 

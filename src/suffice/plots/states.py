@@ -8,8 +8,9 @@ import numpy as np
 
 from suffice.errors import UsageError, shortened
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
+from suffice.pipeline.math.parameters.arguments import ends_of
 from suffice.pipeline.math.parameters.contrasts import in_words
-from suffice.pipeline.math.parameters.parameter_posterior import MASS, ends_of
+from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.plots import style
 from suffice.plots.rows import Intervals, draw_intervals

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from suffice.pipeline.spec.plan import compile_plan, score_tables
+from suffice.pipeline.spec.compiled_statistics import score_tables
+from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.fields import sample_entry
 from support.samples import sample_of, sampled_spec
 
