@@ -13,13 +13,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import AdoptedReleaseError, UnknownNameError
-from suffice.pipeline.ask.pooling.published_table import (
-    absent_rows,
-    fitted,
-    read_published,
-    read_table,
-    table_bytes,
-)
+from suffice.pipeline.ask.pooling.published_number import read_published
+from suffice.pipeline.ask.pooling.published_table import absent_rows, fitted, read_table, table_bytes
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.declared_law import (
     ByLevel,
@@ -37,7 +32,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.adopted_posterior import AdoptedPosterior
-    from suffice.pipeline.ask.pooling.published_table import Columns, Published
+    from suffice.pipeline.ask.pooling.published_number import Columns, Published
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.declared_law import PublishedColumn
 

@@ -16,6 +16,8 @@ import numpy as np
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference.chosen_priors import read_prior
 from suffice.pipeline.ask.judging.conflict import Conflict
+from suffice.pipeline.ask.pooling.adopted_priors import log_prior_on_line
+from suffice.pipeline.ask.pooling.pooled_cells import Cells, check_pooled, how_cells_are, pooled_in_words
 from suffice.pipeline.ask.pooling.published_table import far_out
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
@@ -25,17 +27,13 @@ from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.math.engines.published_counts import (
     LatentCount,
     parameter_posterior,
-    prior_on_line,
 )
 from suffice.pipeline.math.engines.tabled_counts import (
     count_posterior,
-    shares_posterior,
-    shares_tails,
     total_posterior,
 )
+from suffice.pipeline.math.engines.tabled_shares import shares_posterior, shares_tails
 from suffice.pipeline.math.engines.varying_counts import VaryingLikelihood
-from suffice.pipeline.math.priors.density import Density, DensityOnLine
-from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.declaration.wording import counted
 
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.pooling.published_table import Published
+    from suffice.pipeline.ask.pooling.published_number import Published
     from suffice.pipeline.math.distributions.intervals import Range
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats, Mask
@@ -56,10 +54,6 @@ _LEVELS, _MOVED = 4000, 0.2
 """Quantiles of a rate, and the share that half the ``upper`` may take off a mean or an end in silence."""
 _RESTS = 0.25
 """The share of a pool that may be suppressed in silence: at a third, intervals of real days fell short."""
-CELLS = ("vary", "alike")
-"""What pooled cells do: vary about a mean rate, or share it."""
-_FARTHEST = 400.0
-"""Of positions that are worked with: e^400 is 5e173."""
 LARGEST_TOTAL = 10**12
 """Of a noisy total, under the default prior: what a spec's ``max_total_rows`` is where it is not stated."""
 
@@ -188,81 +182,17 @@ def adopted_posterior(
     UsageError, PriorError
     """
     over = (pooled,) if isinstance(pooled, str) else tuple(pooled)
-    _check_pooled(statistic, over)
+    check_pooled(statistic, over)
     if n_prior is not None and not (statistic.family == "bernoulli" and len(statistic.noisy) == 2):
         message = f"{statistic.name}: a prior of N is of a noisy total, and it has none: leave it out"
         raise UsageError(message)
     rows = statistic.rows(where)
     of = {"count": _counts, "poisson": _rates, "bernoulli": _shares, "categorical": _categories}
-    chosen = _Cells.of(statistic, rows, over, _how_cells_are(statistic, over, cells))
+    chosen = Cells.of(statistic, rows, over, how_cells_are(statistic, over, cells))
     return of[statistic.family](statistic, prior, chosen, n_prior)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """Which rows are pooled, the keys of those that are, and whether they vary or share a parameter."""
-
-    groups: dict[str, list[str | int]]
-    rows: tuple[tuple[int, ...], ...]
-    over: tuple[str, ...]
-    vary: bool
-
-    @classmethod
-    def of(cls, statistic: Any, rows: Sequence[int], over: tuple[str, ...], how: str) -> _Cells:
-        columns = statistic.release.columns
-        category = getattr(statistic.entry, "category", None)
-        kept = [key for key in statistic.release.key_columns if key not in {*over, category}]
-        shared: dict[tuple[str, ...], list[int]] = {}
-        for row in rows:
-            shared.setdefault(tuple(str(columns[key][row]) for key in kept), []).append(row)
-        groups: dict[str, list[str | int]] = {
-            column: [key[place] for key in shared] for place, column in enumerate(kept)
-        }
-        return cls(groups, tuple(map(tuple, shared.values())), over, how == "vary")
-
-    def published(self, statistic: Any, column: str) -> list[list[Published]]:
-        """Return what was published in every cell."""
-        return [statistic.published(column, rows) for rows in self.rows]
-
-    def public(self, statistic: Any, column: str) -> list[list[float]]:
-        """Return the numbers of a public column."""
-        texts = statistic.release.columns[column]
-        return [[float(str(texts[row])) for row in rows] for rows in self.rows]
-
-
-def _check_pooled(statistic: Any, over: tuple[str, ...]) -> None:
-    keys = statistic.release.key_columns
-    unknown = [key for key in over if key not in keys]
-    if unknown:
-        message = f"{unknown[0]!r} is no key to pool over: the keys are {', '.join(keys) or 'none'}"
-        raise UsageError(message)
-    if over and statistic.family == "categorical":
-        message = (
-            f"{statistic.name} is categorical: cells are pooled where they share a rate or a probability: "
-            "declare its columns as poisson or bernoulli"
-        )
-        raise UsageError(message)
-
-
-def _how_cells_are(statistic: Any, over: tuple[str, ...], cells: str | None) -> str:
-    """Return whether pooled cells vary or are alike; of rates they vary unless it is said otherwise."""
-    if cells not in {None, *CELLS}:
-        message = f"cells is {' or '.join(CELLS)}, not {cells!r}"
-        raise UsageError(message)
-    if cells is not None and not over:
-        message = f"{statistic.name}: cells is of cells that are pooled: leave it out, or give pooled"
-        raise UsageError(message)
-    is_counted = statistic.family in {"count", "poisson"}
-    if cells == "vary" and not is_counted:
-        message = (
-            f"{statistic.name} is {statistic.family}: only rates may vary over cells; pooled probabilities "
-            "are alike"
-        )
-        raise UsageError(message)
-    return (cells or "vary") if over and is_counted else "alike"
-
-
-def _counts(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
+def _counts(statistic: Any, prior: AnyPrior, cells: Cells, _n_prior: object) -> AdoptedPosterior:
     if cells.over:
         return _totals(statistic, prior, cells)
     upper = int(statistic.entry.upper)
@@ -290,7 +220,7 @@ def _counts(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) ->
     )
 
 
-def _totals(statistic: Any, prior: AnyPrior, cells: _Cells) -> AdoptedPosterior:
+def _totals(statistic: Any, prior: AnyPrior, cells: Cells) -> AdoptedPosterior:
     """Return the posterior of totals over pooled cells, whose counts come from one population."""
     entry = statistic.entry
     chosen = Gamma(1.0, 2.0 / entry.upper) if prior is None else read_prior(prior)
@@ -303,7 +233,7 @@ def _totals(statistic: Any, prior: AnyPrior, cells: _Cells) -> AdoptedPosterior:
         "rate",
         Line.LOGARITHM,
         [[LatentCount(each) for each in cell] for cell in counts],
-        *_log_prior(statistic, chosen, Gamma, Line.LOGARITHM),
+        *log_prior_on_line(statistic, chosen, Gamma, Line.LOGARITHM),
         is_judged=prior is not None,
         likelihood_of=VaryingLikelihood if cells.vary else None,
     )
@@ -319,7 +249,7 @@ def _totals(statistic: Any, prior: AnyPrior, cells: _Cells) -> AdoptedPosterior:
     )
 
 
-def _rates(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
+def _rates(statistic: Any, prior: AnyPrior, cells: Cells, _n_prior: object) -> AdoptedPosterior:
     entry = statistic.entry
     chosen = Gamma(1.0, 2.0 / entry.upper) if prior is None else read_prior(prior)
     published = cells.published(statistic, entry.column)
@@ -330,7 +260,7 @@ def _rates(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> 
         [LatentCount(one.count, size) for one, size in zip(*cell, strict=True)]
         for cell in zip(published, sizes, strict=True)
     ]
-    log_prior = _log_prior(statistic, chosen, Gamma, Line.LOGARITHM)
+    log_prior = log_prior_on_line(statistic, chosen, Gamma, Line.LOGARITHM)
     judged = parameter_posterior(
         "rate",
         Line.LOGARITHM,
@@ -352,7 +282,7 @@ def _rates(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> 
 
 
 def _shares(
-    statistic: Any, prior: AnyPrior, cells: _Cells, n_prior: NPrior | int | str | None
+    statistic: Any, prior: AnyPrior, cells: Cells, n_prior: NPrior | int | str | None
 ) -> AdoptedPosterior:
     entry = statistic.entry
     chosen = Beta(1.0, 1.0) if prior is None else read_prior(prior)
@@ -377,7 +307,7 @@ def _shares(
             [LatentCount(one.count, size) for one, size in zip(*cell, strict=True)]
             for cell in zip(published[0], totals, strict=True)
         ]
-    log_prior = _log_prior(statistic, chosen, Beta, Line.LOGIT)
+    log_prior = log_prior_on_line(statistic, chosen, Beta, Line.LOGIT)
     judged = parameter_posterior("probability", Line.LOGIT, latent, *log_prior, is_judged=prior is not None)
     return _made(
         statistic,
@@ -392,7 +322,7 @@ def _shares(
     )
 
 
-def _categories(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object) -> AdoptedPosterior:
+def _categories(statistic: Any, prior: AnyPrior, cells: Cells, _n_prior: object) -> AdoptedPosterior:
     entry, names = statistic.entry, statistic.categories
     chosen: Any = Dirichlet(1.0) if prior is None else read_prior(prior)
     if not isinstance(chosen, Dirichlet) or len(chosen.concentration) not in {1, len(names)}:
@@ -425,75 +355,6 @@ def _categories(statistic: Any, prior: AnyPrior, cells: _Cells, _n_prior: object
     )
 
 
-def _log_prior(statistic: Any, chosen: Any, kind: type[Gamma | Beta], line: Line) -> tuple[Any, Floats]:
-    """Return the log density of a prior on the line, and where it is smooth."""
-    if isinstance(chosen, Density):
-        return prior_on_line(DensityOnLine.of(chosen, line, 0.0))
-    components = chosen.components if isinstance(chosen, Mixture) else (chosen,)
-    if not all(isinstance(component, kind) for component in components):
-        message = (
-            f"{statistic.name} is {statistic.family}: its prior must be {kind.__name__}, a Mixture of such, "
-            "or any density of one number: by its name, or in Python one of scipy.stats or a "
-            f"suffice.Density; not {chosen}"
-        )
-        raise PriorError(message)
-    weights = np.array(chosen.weights if isinstance(chosen, Mixture) else (1.0,))
-    log_weights = np.log(weights / weights.sum())
-
-    def log_density(position: Floats) -> Floats:
-        parts = [
-            weight + _log_conjugate(each, position)
-            for weight, each in zip(log_weights, components, strict=True)
-        ]
-        total: Floats = np.logaddexp.reduce(parts)
-        return total
-
-    return log_density, np.unique(np.concatenate([_edges(component) for component in components]))
-
-
-def _log_conjugate(prior: Any, position: Floats) -> Floats:
-    """Return the log density of a logarithm under a gamma prior, or of a logit under a beta one."""
-    from scipy.special import betaln, gammaln
-
-    if isinstance(prior, Gamma):
-        a, r = prior.concentration, prior.rate
-        density = a * (math.log(r) + position) - gammaln(a) - r * np.exp(position)
-    else:
-        a, b = prior.concentration1, prior.concentration0
-        density = -a * np.logaddexp(0.0, -position) - b * np.logaddexp(0.0, position) - betaln(a, b)
-    return np.asarray(density, dtype=np.float64)
-
-
-def _edges(prior: Any) -> Floats:
-    """Return positions about a conjugate prior, as far out as it has more than e^-50 of its mass.
-
-    Towards its ends it falls as e^(-a |x|), slowly where a concentration is small.
-    """
-    if isinstance(prior, Gamma):
-        centre, below, above = math.log(prior.concentration / prior.rate), prior.concentration, 1.0
-    else:
-        below, above = prior.concentration1, prior.concentration0
-        centre = math.log(below / above)
-    near = np.concatenate([np.arange(0.0, 8.0), np.exp2(np.arange(3.0, 8.0))])
-    narrow = near / math.sqrt(1.0 + below)
-    reach = max(_FARTHEST, 50.0 / below), max(_FARTHEST, 50.0 / above)
-    left, right = ((each / 256.0) * near for each in reach)
-    return centre + np.concatenate([-left, -near, -narrow, narrow, near, right])
-
-
-def _pooled_in_words(cells: _Cells, parameter: str) -> str:
-    over, most = ", ".join(cells.over), max(map(len, cells.rows))
-    if parameter == "total":
-        how = "vary about a mean rate, by a spread that is estimated" if cells.vary else "share a rate"
-        return f"pooled over {over}: the total of up to {most} cells, whose counts {how}; the prior is of it"
-    if cells.vary:
-        return (
-            f"pooled over {over}: the mean {parameter} of up to {most} cells, which may vary about it; their "
-            "spread is estimated"
-        )
-    return f"pooled over {over}: up to {most} cells are taken to share a {parameter}, and not to vary"
-
-
 def _is_beyond(published: Published, upper: float) -> bool:
     """Tell whether a noisy number is larger than the largest parameter by what noise rarely is."""
     count = published.count
@@ -520,7 +381,7 @@ def _moved_by_upper(distribution: Any, prior: Gamma) -> Mask:
 
 def _made(
     statistic: Any,
-    cells: _Cells,
+    cells: Cells,
     published: Sequence[Sequence[Sequence[Published]]],
     distribution: Any,
     prior: Any,
@@ -539,7 +400,7 @@ def _made(
             f"{hidden} of {counted(len(every), 'published number')} suppressed, and taken as censored"
         )
     if cells.over:
-        said.append(_pooled_in_words(cells, distribution.parameters[0]))
+        said.append(pooled_in_words(cells, distribution.parameters[0]))
         rests = sum(
             sum(one.status == "suppressed" for one in cell) > _RESTS * len(cell)
             for column in published

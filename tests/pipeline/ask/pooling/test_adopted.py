@@ -25,7 +25,7 @@ from suffice.errors import (
     UnknownNameError,
     UsageError,
 )
-from suffice.pipeline.ask.pooling.published_table import read_published
+from suffice.pipeline.ask.pooling.published_number import read_published
 from suffice.pipeline.terms.declaration.declared_law import DeclaredLaw, load_law
 
 LAW: dict[str, Any] = {

@@ -20,7 +20,8 @@ from suffice.pipeline.math.engines.published_counts import (
     parameter_posterior,
     prior_on_line,
 )
-from suffice.pipeline.math.engines.tabled_counts import count_posterior, shares_posterior
+from suffice.pipeline.math.engines.tabled_counts import count_posterior
+from suffice.pipeline.math.engines.tabled_shares import shares_posterior
 from suffice.pipeline.math.engines.varying_counts import ENDS, REGULAR, SCALE, VaryingLikelihood
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
