@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from suffice.errors import UsageError
-from suffice.pipeline.cluster.clients import is_hook
+from suffice.pipeline.cluster.addresses import is_hook
 from suffice.pipeline.spec.windows_and_amendments import LATEST_COMPLETE
 from suffice.releasing.release import PUBLISH_TIMEOUT
 

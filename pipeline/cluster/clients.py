@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from suffice.errors import ClusterError, UsageError
+from suffice.errors import ClusterError
 from suffice.pipeline.cluster import workers
+from suffice.pipeline.cluster.addresses import AnyCluster, client_address, is_hook, scheme_and_host
 from suffice.pipeline.cluster.quiet_client import quiet_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-AnyCluster = str | Any
-"""What `open_cluster` takes: a text, or a ``distributed.Client``, whose package not every caller has."""
 
 NOT_ENCRYPTED = (
     "a link of the cluster beyond this machine is not encrypted: use tls://HOST:PORT, with certificates as "
@@ -26,65 +23,12 @@ NOT_ENCRYPTED = (
 )
 CONNECT_SECONDS = 30
 _UNREACHABLE = "the cluster cannot be reached, or its certificates do not match this client's"
-_CLOSED = "cluster: the client is closed, or has lost its scheduler: hand over another"
 _IN_THIS_PROCESS = "the client's cluster is threads of this process: say threads instead"
-_ASYNCHRONOUS = "cluster: the client is asynchronous: hand over one that is not"
-_NO_CLUSTER = (
-    "cluster: a {} is given: say threads, local, an address or MODULE:FUNCTION, or hand over a "
-    "distributed.Client, as cluster.get_client() returns it"
-)
 _NO_HOOK = "--cluster {}: a module cannot be imported here: install it, or set PYTHONPATH"
 _HOOK_FAILED = "--cluster {}: the function ended in {}, whose text is withheld: call it by itself to see it"
 _NOT_LEFT = "--cluster {}: leaving its client ended in {}: look whether its cluster still runs"
-_HOOK = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _ENCRYPTED = ("tls", "gateway")
 """Schemes of schedulers' addresses; Dask Gateway's proxy passes TLS on without opening it."""
-
-
-def client_address(client: Any) -> str:
-    """Return the address of the scheduler that a client is connected to.
-
-    Raises
-    ------
-    UsageError
-        Where it is no client, or one that nobody here can wait for.
-    ClusterError
-        Where it is closed.
-    """
-    distributed = sys.modules.get("distributed")  # nobody has a client without it
-    if distributed is None or not isinstance(client, distributed.Client):
-        raise UsageError(_NO_CLUSTER.format(type(client).__name__))
-    if client.asynchronous:
-        raise UsageError(_ASYNCHRONOUS)
-    if client.status != "running" or client.scheduler is None:
-        raise ClusterError(_CLOSED)
-    return str(client.scheduler.address)
-
-
-def is_hook(cluster: str) -> bool:
-    """Tell whether a text names a function that returns a client, as ``MODULE:FUNCTION``."""
-    return _HOOK.fullmatch(cluster) is not None
-
-
-def scheme_and_host(address: str) -> tuple[str, str]:
-    """Split a scheduler's address; its text is not repeated in errors, as it might hold a password.
-
-    Raises
-    ------
-    UsageError
-    """
-    try:
-        parts = urlsplit(address)
-        well_formed = parts.scheme in {"tls", "tcp"} and parts.hostname and parts.port and "@" not in address
-    except ValueError:
-        well_formed = False
-    if not well_formed:
-        message = (
-            "--cluster is threads, local, or the address of a Dask scheduler, as tls://HOST:8786; or "
-            "MODULE:FUNCTION, which returns a client"
-        )
-        raise UsageError(message)
-    return parts.scheme, str(parts.hostname)
 
 
 def import_distributed() -> Any:

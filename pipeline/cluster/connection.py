@@ -25,20 +25,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError
 from suffice.pipeline.cluster import clients, workers
-from suffice.pipeline.cluster.clients import (
-    NOT_ENCRYPTED,
-    client_address,
-    client_of,
-    import_distributed,
-    is_hook,
-    scheme_and_host,
-)
+from suffice.pipeline.cluster.addresses import client_address, is_hook, scheme_and_host
+from suffice.pipeline.cluster.clients import NOT_ENCRYPTED, client_of, import_distributed
 from suffice.pipeline.cluster.quiet_client import quiet_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
 
     Progress = Callable[[int, int], None]
     Notice = Callable[[str], None]

@@ -26,7 +26,7 @@ from suffice.pipeline.rows.sources.contract import join, name_alone, pack, refus
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.rows.chunk.partition import ChunkJob
     from suffice.pipeline.rows.sources.contract import Split
 

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import PinnedError, ProfileError, UsageError
-from suffice.pipeline.cluster.clients import client_address
+from suffice.pipeline.cluster.addresses import client_address
 from suffice.pipeline.cluster.workers import LONGEST_STALL, STALL_SECONDS
 from suffice.profile.values import LOG, LOG_FORMATS, is_inside, same_ledger, store_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.profile.model import DeploymentProfile
 
 

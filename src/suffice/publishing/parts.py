@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.batches.part_answer import AnswerPart
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.question import Question
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.storage.publications.publication import PublishedEntry, PublishedFile

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.publication.question import Question
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.storage.publications.publication import Publication, PublishedEntry
 

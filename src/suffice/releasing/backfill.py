@@ -32,7 +32,7 @@ from suffice.storage.ledger.opening import open_ledger
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.spec.plan import Plan
     from suffice.releasing.release import Outcome
     from suffice.storage.ledger.charge import Charge

@@ -23,7 +23,7 @@ from suffice.storage.releases.release_store import open_release
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.spec.spec import Spec
     from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger

@@ -45,7 +45,7 @@ from suffice.storage.signatures.signing import signer_from_environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
     from suffice.pipeline.rows.chunk.sample_fit import SampleFit
     from suffice.pipeline.rows.sources.contract import Split

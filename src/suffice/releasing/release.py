@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.rows.sources.given_rows import GivenRows
     from suffice.pipeline.terms.declaration.documents import Exact
     from suffice.releasing.run import ReleaseStatus

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from suffice.pipeline.cluster.clients import AnyCluster
+    from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.rows.chunk.exact_sums import ExactTotals
     from suffice.pipeline.rows.mechanism.held_noise import HeldNoise
     from suffice.pipeline.rows.sources.contract import Pin, Split

@@ -167,7 +167,7 @@ def test_comparisons_that_make_no_sense_are_refused() -> None:
         ({}, {}, "same group columns"),
         (jfk, {"month": 1}, "same group columns"),
         (jfk, jfk, "compared with itself"),
-        (jfk, {"origin": "BOS"}, "no selected cell has origin=BOS"),
+        (jfk, {"origin": "BOS"}, "no cell of the release has origin=BOS"),
         ({"carrier": "UA"}, {"carrier": "DL"}, "no group 'carrier'"),
     ]
     for first, second, rule in refused:
