@@ -42,7 +42,7 @@ def test_the_how_to_works_as_written(
         monkeypatch.setenv(name, value)
     bucket = connect(f"s3://{BUCKET}", retries=0)
     text = section((repository / PAGE).read_text(), "Parquet in buckets and hive folders")
-    (spec,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    spec = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)[0]
     (tmp_path / "cancelled.yaml").write_text(spec)
     written = pa.BufferOutputStream()
     pq.write_table(pa.table({"cancelled": [True, False] * 500}), written)

@@ -356,6 +356,8 @@ def _kept_rows(
         n_rows = sum(group.n_rows for group in footer.row_groups) if footer is not None else 0
         return _as_booleans(of.kept(n_rows)) if of and n_rows else None
 
+    if not any(deletes):
+        return (None,) * len(footers)
     try:
         return tuple(by_threads(lambda pair: kept(*pair), list(zip(footers, deletes, strict=True)), _READERS))
     except (ValueError, OSError, pa.ArrowException):

@@ -68,7 +68,7 @@ def test_workers_read_the_footers_of_many_files(
     def refuse(*_: object) -> None:
         pytest.fail("this process reads footers")
 
-    monkeypatch.setattr("suffice.pipeline.rows.sources.parquet_files._by_threads", refuse)
+    monkeypatch.setattr("suffice.pipeline.rows.sources.parquet_files.by_threads", refuse)
     with surveyed_on(local):
         pin = sources.pin(spec)
     assert sources.splits(pin) == expected
