@@ -72,7 +72,8 @@ def test_the_how_tos_commands_of_suffice_work_as_written(
     monkeypatch.chdir(tmp_path)
     suffice = Runner(capsys)
     commands = [shlex.split(line)[1:] for line in re.findall(r"^    (suffice .*)$", text, re.MULTILINE)]
-    grant, january, latest, backfill, amendment, status = commands
+    grant, january, latest, backfill, rehearsal, amendment, status = commands
+    assert "--by-calendar" in rehearsal, "tests/releasing/test_amendments.py runs it"
     suffice.text(*grant)
     assert suffice.json(*january)["status"] == "published"
     again = suffice.json(*latest)
