@@ -105,6 +105,8 @@ def test_an_unknown_key_or_prior_is_answered_with_the_known_ones(release: str, s
     message = suffice.json(*words, "--where", "origin=BOS", status=2)["error"]["message"]
     assert "its keys are EWR, JFK, LGA" in message
     message = suffice.json(*words, "--prior", "Betta(1, 1)", status=2)["error"]["message"]
+    assert message.endswith("did you mean Beta?")
+    message = suffice.json(*words, "--prior", "Zipf(1, 1)", status=2)["error"]["message"]
     for name in (
         "Beta",
         "NormalInverseWishart",

@@ -146,7 +146,7 @@ def test_several_columns_go_the_whole_road(workspace: Workspace, suffice: Runner
     assert "sampler MCMC" in suffice.text(*asked)
     assert "diagnostics" not in suffice.json(*words)
     out, plot = tmp_path / "draws.csv", tmp_path / "plot.svg"
-    suffice.text(*words, "--draws", "20", "--out", str(out), "--plot", str(plot))
+    suffice.text(*words, "--draws", "20", "--draws-out", str(out), "--plot", str(plot))
     header, first, *_ = out.read_text(encoding="utf-8").splitlines()
     assert header == '"origin","component","draw","parameter","value"'
     assert first.startswith('"EWR","arr_delay",0,"mean",')
