@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import suffice
+from suffice.flows.running import limit_name
 from suffice.storage.ledger.opening import open_ledger
 from support.black_hole import black_hole
 from support.making import flights, make_workspace
@@ -165,9 +166,15 @@ def test_an_orphan_that_waits_for_its_dataset_ends_in_its_stated_time(
     """Another run holds the dataset, and nobody ever says that it let go: one lived for 43 minutes so."""
     longest, reporting = 20.0, 8.0
     workspace = make_workspace(tmp_path)
-    asked = {"spec": str(workspace.write_spec()), "store": workspace.store, "ledger": workspace.ledger}
+    dataset = f"orphans-{loss}"  # no other test waits for it
+    suffice.grant(dataset, epsilon=1, reason="tests", ledger=workspace.ledger)
+    asked = {
+        "spec": str(workspace.write_spec(dataset=dataset)),
+        "store": workspace.store,
+        "ledger": workspace.ledger,
+    }
     run = prefect_server.new_run("release-statistics", {"release": asked})
-    name = "suffice-passengers"
+    name = limit_name(dataset)
     limit = {"names": [name], "slots": 1, "mode": "concurrency"}
     with suppress(HTTPError):  # another test has made it
         prefect_server.post("/v2/concurrency_limits/", {"name": name, "limit": 1})
@@ -190,7 +197,8 @@ def test_an_orphan_that_waits_for_its_dataset_ends_in_its_stated_time(
             waited_for(lambda: prefect_server.run(run)["name"] == "flights" or None, "the run's name")
             time.sleep(SETTLED_S / 4)
             assert process.poll() is None
-            assert workspace.charge() is None, "it waits"
+            with open_ledger(workspace.ledger) as ledger:
+                assert ledger.find(dataset, "flights", "all") is None, "it waits"
             lost = time.monotonic()
             if loss == "hangs":
                 hole.swallows.set()
@@ -202,7 +210,8 @@ def test_an_orphan_that_waits_for_its_dataset_ends_in_its_stated_time(
             process.kill()
             prefect_server.post("/v2/concurrency_limits/decrement", {**limit, "occupancy_seconds": 1})
     assert process.returncode == 0
-    assert workspace.account().spent == 1
+    with open_ledger(workspace.ledger) as ledger:
+        assert ledger.account(dataset).spent == 1
     assert suffice.open_release("flights", store=workspace.store).epsilon == Fraction(1)
 
 

@@ -76,6 +76,8 @@ PHRASES = (
     "the spec cannot be read",
 )
 """What names a place that is no option: of the source, the words themselves, stores, releases, keys."""
+FORMS = ("'{}'", "/{} ", "/{}/", "{}:4:", "{}: line ", "{}: the law ")
+"""How a place of one or two letters is named."""
 VALUES: tuple[object, ...] = (
     *TEXTS,
     True,
@@ -445,7 +447,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             grants = words[:2] == ("ledger", "grant")
             given = [Path(word).name[:20] for word in words if len(word) > 2]
             given += [text for word in words if len(word) > 2 for text in (word[:20], repr(word)[1:20])]
-            given += [form.format(word) for word in words for form in ("'{}'", "/{} ", "/{}/", "{}:4:")]
+            given += [form.format(word) for word in words for form in FORMS]
             given += [repr(word.partition("=")[0]) for word in words]  # of COLUMN=KEY
             given += [escaped(text[:20])[:20] for text in given if len(text) > 2]
             return Case(
