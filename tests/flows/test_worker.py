@@ -167,7 +167,8 @@ def test_an_orphan_that_waits_for_its_dataset_ends_in_its_stated_time(
     longest, reporting = 20.0, 8.0
     workspace = make_workspace(tmp_path)
     dataset = f"orphans-{loss}"  # no other test waits for it
-    suffice.grant(dataset, epsilon=1, reason="tests", ledger=workspace.ledger)
+    with open_ledger(workspace.ledger) as ledger:
+        ledger.grant(dataset, epsilon=Fraction(1), reason="tests")
     asked = {
         "spec": str(workspace.write_spec(dataset=dataset)),
         "store": workspace.store,
