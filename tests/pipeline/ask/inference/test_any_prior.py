@@ -249,7 +249,7 @@ def test_densities_are_functions() -> None:
 
 def test_a_text_says_where_densities_are_given() -> None:
     with pytest.raises(PriorError, match=r"suffice\.Density"):
-        unrestricted_posterior(released("poisson", [[5, 4]]), prior="lognorm(0.5)")
+        unrestricted_posterior(released("poisson", [[5, 4]]), prior="zipfian(0.5)")
 
 
 @pytest.mark.slow
