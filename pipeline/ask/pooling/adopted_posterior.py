@@ -25,6 +25,7 @@ from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.math.engines.published_counts import (
+    JudgedCells,
     LatentCount,
     parameter_posterior,
 )
@@ -229,14 +230,8 @@ def _totals(statistic: Any, prior: AnyPrior, cells: Cells) -> AdoptedPosterior:
         [replace(one.count, last=min(one.count.last, math.floor(entry.upper))) for one in cell]
         for cell in published
     ]
-    judged = parameter_posterior(
-        "rate",
-        Line.LOGARITHM,
-        [[LatentCount(each) for each in cell] for cell in counts],
-        *log_prior_on_line(statistic, chosen, Gamma, Line.LOGARITHM),
-        is_judged=prior is not None,
-        likelihood_of=VaryingLikelihood if cells.vary else None,
-    )
+    latent = [[LatentCount(each) for each in cell] for cell in counts]
+    judged = _rate(statistic, chosen, latent, cells, is_judged=prior is not None)
     return _made(
         statistic,
         cells,
@@ -246,6 +241,20 @@ def _totals(statistic: Any, prior: AnyPrior, cells: Cells) -> AdoptedPosterior:
         (0.0, math.inf),
         judged.tails,
         is_default=prior is None,
+    )
+
+
+def _rate(
+    statistic: Any, prior: Any, latent: list[list[LatentCount]], cells: Cells, *, is_judged: bool
+) -> JudgedCells:
+    """Return the posterior of the rate that pooled cells share, or vary about."""
+    return parameter_posterior(
+        "rate",
+        Line.LOGARITHM,
+        latent,
+        *log_prior_on_line(statistic, prior, Gamma, Line.LOGARITHM),
+        is_judged=is_judged,
+        likelihood_of=VaryingLikelihood if cells.vary else None,
     )
 
 
@@ -260,15 +269,7 @@ def _rates(statistic: Any, prior: AnyPrior, cells: Cells, _n_prior: object) -> A
         [LatentCount(one.count, size) for one, size in zip(*cell, strict=True)]
         for cell in zip(published, sizes, strict=True)
     ]
-    log_prior = log_prior_on_line(statistic, chosen, Gamma, Line.LOGARITHM)
-    judged = parameter_posterior(
-        "rate",
-        Line.LOGARITHM,
-        latent,
-        *log_prior,
-        is_judged=prior is not None,
-        likelihood_of=VaryingLikelihood if cells.vary else None,
-    )
+    judged = _rate(statistic, chosen, latent, cells, is_judged=prior is not None)
     return _made(
         statistic,
         cells,
