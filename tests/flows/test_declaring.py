@@ -187,7 +187,12 @@ class Installation:
             assert process.poll() is None
         finally:
             process.terminate()
-            process.wait(timeout=60)
+            try:
+                process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                # A worker hands SIGTERM on to itself as SIGINT, which is ignored below a shell's background job.
+                process.kill()
+                process.wait(timeout=60)
 
     def deployments(self, name: str) -> dict[str, dict[str, Any]]:
         """Return the deployments of a name once there is one of each flow, by the function's name."""
