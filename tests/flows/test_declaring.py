@@ -190,7 +190,7 @@ class Installation:
             try:
                 process.wait(timeout=60)
             except subprocess.TimeoutExpired:
-                # A worker hands SIGTERM on to itself as SIGINT, which is ignored below a shell's background job.
+                # A worker makes SIGINT of SIGTERM, which processes of a shell's background job ignore.
                 process.kill()
                 process.wait(timeout=60)
 

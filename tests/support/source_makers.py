@@ -97,7 +97,7 @@ def _write_csv(directory: Path, table: pa.Table) -> dict[str, Any]:
         lines = [",".join(table.schema.names)]
         lines += [",".join(map(_field, row.values())) for row in part.to_pylist()]
         (directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return {"csv": str(directory), "columns": {field.name: _csv_type(field.type) for field in table.schema}}
+    return {"csv": str(directory), "columns": {field.name: csv_type(field.type) for field in table.schema}}
 
 
 def _field(value: object) -> str:
@@ -106,7 +106,7 @@ def _field(value: object) -> str:
     return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _csv_type(kind: pa.DataType) -> str:
+def csv_type(kind: pa.DataType) -> str:
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "number"
     names = {pa.bool_(): "boolean", pa.date32(): "date", pa.int64(): "integer"}

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from suffice.errors import StageFailedError, UsageError
 from suffice.pipeline.families import FAMILIES
@@ -25,6 +24,7 @@ from suffice.pipeline.rows.sources.column_values import TEXT_TYPES, as_float64, 
 from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.rows.sources.file_access import is_data_file, reaches, status
 from suffice.pipeline.rows.sources.schema_check import type_family
+from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 from suffice.pipeline.spec.contract_fit import column_uses
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.column_types import ANY_FAMILY
@@ -187,10 +187,11 @@ def _of_parquet(spec: Spec, path: str, counts: _Counts) -> Iterator[pa.RecordBat
     """Read a Parquet file; a column of a type that does not serve has no value that fits."""
     names = spec_columns(spec)
     families = _needed_families(spec)
-    with pq.ParquetFile(path) as file:
-        schema = file.schema_arrow
+    with parquet_file(path) as file:
+        schema = stored_columns(file)
         held = [name for name in names if schema.names.count(name) == 1]
-        for batch in file.iter_batches(_BLOCK_ROWS, columns=held):
+        for stored_batch in file.iter_batches(_BLOCK_ROWS, columns=held):
+            batch = with_instants(stored_batch, file)
             arrays = []
             for name in names:
                 stored = batch.column(name) if name in held else pa.nulls(batch.num_rows)

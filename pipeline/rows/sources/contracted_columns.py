@@ -28,6 +28,13 @@ from suffice.pipeline.rows.sources.column_values import (
 )
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, exact_data, spec_columns
 from suffice.pipeline.rows.sources.file_access import PinnedFile, opened
+from suffice.pipeline.rows.sources.times_of_96_bits import (
+    WALL_TIMES,
+    as_wall_times,
+    is_of_96_bits,
+    parquet_file,
+    stored_columns,
+)
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.column_types import ColumnFamily
 from suffice.pipeline.terms.statistics.measure import orders_of
@@ -55,6 +62,8 @@ class FileColumns:
         Columns that the file holds in another type than the contract's, and what they are read as.
     as_numbers : tuple of str
         Columns that are read as float64.
+    wall_times : tuple of str
+        Columns of times of 96 bits that by the contract are no instants.
     unit : str or None
         The column of the units, where there is a contract: rows enter nothing whose unit does not read.
     has_rows : bool
@@ -66,6 +75,7 @@ class FileColumns:
     dropped: tuple[str, ...] = ()
     read_as: tuple[tuple[str, ColumnFamily], ...] = ()
     as_numbers: tuple[str, ...] = ()
+    wall_times: tuple[str, ...] = ()
     unit: str | None = None
     has_rows: bool = True
 
@@ -98,7 +108,7 @@ class FileColumns:
 
     def batch(self, stored: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         """Return these columns of a batch of the file's rows; fewer rows where units do not read."""
-        if not (self.renamed or self.constants or self.read_as or self.as_numbers):
+        if not (self.renamed or self.constants or self.read_as or self.as_numbers or self.wall_times):
             return stored
         renamed, constants, read_as = dict(self.renamed), dict(self.constants), dict(self.read_as)
         arrays = {
@@ -107,6 +117,7 @@ class FileColumns:
             else stored.column(renamed.get(name, name))
             for name in columns
         }
+        arrays |= {name: as_wall_times(arrays[name]) for name in columns if name in self.wall_times}
         read = {name: as_family(arrays[name], read_as[name]) for name in columns if name in read_as}
         read |= {name: as_numbers(arrays[name]) for name in columns if name in self.as_numbers}
         batch = pa.RecordBatch.from_arrays([read.get(name, arrays[name]) for name in columns], list(columns))
@@ -211,8 +222,8 @@ def read_footers(files: Sequence[tuple[PinnedFile, ColumnsOf, tuple[str, ...]]])
 
 def _read_footer(file: PinnedFile, columns_of: ColumnsOf, columns: Iterable[str]) -> Footer | None:
     try:
-        with opened(file) as stream, pq.ParquetFile(stream) as parquet:
-            metadata, schema = parquet.metadata, parquet.schema_arrow
+        with opened(file) as stream, parquet_file(stream) as parquet:
+            metadata, schema = parquet.metadata, stored_columns(parquet)
     except (pa.ArrowException, OSError):
         return _NO_ROWS if isinstance(columns_of, ContractedColumns) and _is_open_to(file) else None
     file_columns = columns_of.of(schema)
@@ -288,7 +299,7 @@ class ContractedColumns:
             return None
         seen = inner.schema(stored)
         constants, is_folder = dict(inner.constants), isinstance(self.inner, FileColumns)
-        read_as, as_numbers, has_rows = [], [], True
+        read_as, as_numbers, wall_times, has_rows = [], [], [], True
         for name, family in self.families:
             if name in constants:
                 # A table's log states nulls; a folder that states no unit may be anybody's.
@@ -296,6 +307,9 @@ class ContractedColumns:
                 continue
             positions = seen.get_all_field_indices(name)
             kind = seen.field(positions[0]).type if len(positions) == 1 else None
+            if kind is not None and family in WALL_TIMES and is_of_96_bits(seen.field(positions[0])):
+                wall_times.append(name)
+                kind = ARROW_TYPES[ColumnFamily.TIMESTAMP]
             if (
                 kind is None
                 or converter(_values_of(kind), family) is None
@@ -313,6 +327,7 @@ class ContractedColumns:
             dropped=inner.dropped,
             read_as=tuple(read_as),
             as_numbers=tuple(as_numbers),
+            wall_times=tuple(wall_times),
             unit=self.unit,
             has_rows=has_rows,
         )

@@ -21,6 +21,12 @@ from suffice.pipeline.rows.sources.column_values import as_family, read_texts, s
 from suffice.pipeline.rows.sources.contract import exact_data, spec_columns
 from suffice.pipeline.rows.sources.file_access import PinnedFile, opened
 from suffice.pipeline.rows.sources.table_files import PinnedTable
+from suffice.pipeline.rows.sources.times_of_96_bits import (
+    WALL_TIMES,
+    parquet_file,
+    stored_columns,
+    with_instants,
+)
 from suffice.pipeline.spec.contract_fit import FAMILIES_OF_TEXTS, LOOSE_KINDS, column_uses, delimited_form
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.column_types import ColumnFamily, TypeFamily
@@ -210,8 +216,8 @@ def _parquet_schemas(spec: Spec, notes: _Notes) -> Iterator[tuple[PinnedFile, Ma
         if any(of.value(texts) is None and all(texts.get(key) for key in of.keys) for of in folders.values()):
             notes.unread.add(folder.removeprefix(f"{spec.source_address}/"))
         try:
-            with opened(file) as content, pq.ParquetFile(content) as stored:
-                schema, metadata = stored.schema_arrow, stored.metadata
+            with opened(file) as content, parquet_file(content) as stored:
+                schema, metadata = stored_columns(stored), stored.metadata
         except (pa.ArrowException, OSError):
             continue
         notes.read += 1
@@ -241,8 +247,8 @@ def _parquet_fits(
     fits = {name: ColumnFit() for name in spec_columns(spec)}
     for file, of_folders in files:
         try:
-            with opened(file) as content, pq.ParquetFile(content) as stored:
-                schema, n_rows = stored.schema_arrow, stored.metadata.num_rows
+            with opened(file) as content, parquet_file(content) as stored:
+                schema, n_rows = stored_columns(stored), stored.metadata.num_rows
                 for name, fit in fits.items():
                     if name in of_folders:
                         fit.values += n_rows
@@ -254,7 +260,8 @@ def _parquet_fits(
                         fit.types[_type_name(schema.field(name).type)] += 1
                         family = contract.columns.get(name)
                         for batch in stored.iter_batches(_BLOCK_ROWS, columns=[name]):
-                            _count(fit, batch.column(0), family)
+                            read = batch if family in WALL_TIMES else with_instants(batch, stored)
+                            _count(fit, read.column(0), family)
         except (pa.ArrowException, OSError):
             message = f"a data file of {spec.source_address} cannot be read: it is damaged"
             raise UsageError(message) from None

@@ -23,6 +23,7 @@ from suffice.pipeline.cluster.workers import by_threads
 from suffice.pipeline.rows.sources.contract import Kept, PartSchema, Split, exact_data, split_rows
 from suffice.pipeline.rows.sources.contracted_columns import AS_STORED, FileColumns, Footer, read_footers
 from suffice.pipeline.rows.sources.file_access import ObjectFile, PinnedFile, opened, status
+from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns, with_instants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -177,8 +178,8 @@ class _MalformedError(Exception):
 
 
 def _filter(stored: BinaryIO, piece: RowGroups, values: RowDeletes) -> RowFilter:
-    with pq.ParquetFile(stored, metadata=piece.metadata.value) as file:
-        schema = file.schema_arrow
+    with parquet_file(stored, metadata=piece.metadata.value) as file:
+        schema = stored_columns(file)
     try:
         return values.opened(schema)
     except ValueError:  # Arrow's errors are some, too
@@ -212,7 +213,7 @@ def _batches(
     if fetched is not None and piece.file.size <= _SMALL_BYTES:
         fetched.fetch([(0, piece.file.size)])
         fetched = None
-    with pq.ParquetFile(
+    with parquet_file(
         stored,
         metadata=piece.metadata.value,
         read_dictionary=list(piece.dictionaries),
@@ -231,7 +232,8 @@ def _batches(
 def _read(
     file: pq.ParquetFile, block_rows: int, row_groups: Sequence[int], names: list[str]
 ) -> Iterator[pa.RecordBatch]:
-    yield from file.iter_batches(block_rows, row_groups=list(row_groups), columns=names, use_threads=False)
+    for batch in file.iter_batches(block_rows, row_groups=list(row_groups), columns=names, use_threads=False):
+        yield with_instants(batch, file)
 
 
 def _fetches(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import yaml
 
 from suffice.errors import SpecError, StageFailedError, UsageError
@@ -28,6 +27,7 @@ from suffice.pipeline.rows.sources.file_access import (
     reaches,
     status,
 )
+from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file, stored_columns
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, is_url, source_path
 from suffice.pipeline.terms.declaration.spec_text import read_yaml
@@ -361,8 +361,8 @@ def _of_parquet(data: str) -> pa.Schema:
     """Return the columns of the first of Parquet files."""
     first = _first(data)
     try:
-        with opened(first) as file, pq.ParquetFile(file) as parquet:
-            return parquet.schema_arrow
+        with opened(first) as file, parquet_file(file) as parquet:
+            return stored_columns(parquet)
     except (OSError, pa.ArrowException):
         message = f"{first.address} is no Parquet file; {_OTHER_KINDS}"
         raise UsageError(message) from None

@@ -139,9 +139,9 @@ def write_parquet(table: pa.Table, path: Path, writer: str) -> None:
     settings: dict[str, Any] = {"row_group_size": max(1, table.num_rows // 2)}
     if writer == "spark":
         settings |= {"compression": "snappy", "store_schema": False}
-        # INT96, as Spark writes times, has no zone.
-        zoned = any(pa.types.is_timestamp(field.type) and field.type.tz for field in table.schema)
-        settings["use_deprecated_int96_timestamps"] = not zoned
+        # Spark writes instants as INT96, and nothing else.
+        times = [field.type for field in table.schema if pa.types.is_timestamp(field.type)]
+        settings["use_deprecated_int96_timestamps"] = all(kind.tz for kind in times)
     if writer == "duckdb":
         settings |= {"use_dictionary": True, "compression": "zstd"}
     pq.write_table(table, path, **settings)

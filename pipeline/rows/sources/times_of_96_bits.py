@@ -1,0 +1,71 @@
+"""Times of 96 bits (``INT96``), the type in which Spark, Hive and Trino write instants to Parquet by default.
+
+The type says nothing of a zone. Its writers turn an instant into UTC, whatever their own zone, so that it is
+read as an instant; a contract that calls the column ``timestamp`` or ``date`` says that it holds wall times,
+and what is stored is then taken as it is. Read as nanoseconds, years from 2262 on would come back as others:
+microseconds hold them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from suffice.pipeline.terms.declaration.column_types import ColumnFamily
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+_INSTANT = pa.timestamp("us", "UTC")
+_WALL_TIME = pa.timestamp("us")
+WALL_TIMES = frozenset({ColumnFamily.TIMESTAMP, ColumnFamily.DATE})
+"""Families whose values have no zone."""
+_MARK = {b"physical type": b"INT96"}
+
+
+def parquet_file(content: BinaryIO | Path, **options: Any) -> pq.ParquetFile:
+    """Open a Parquet file whose times of 96 bits are read in microseconds; for options see `ParquetFile`."""
+    return pq.ParquetFile(content, coerce_int96_timestamp_unit=_INSTANT.unit, **options)
+
+
+def stored_columns(file: pq.ParquetFile) -> pa.Schema:
+    """Return the columns of a file; times of 96 bits are instants, and known by `is_of_96_bits`."""
+    names = _names(file.metadata)
+    schema: pa.Schema = file.schema_arrow
+    if not names:
+        return schema
+    return pa.schema(
+        [pa.field(of.name, _INSTANT, metadata=_MARK) if of.name in names else of for of in schema],
+        metadata=schema.metadata,
+    )
+
+
+def is_of_96_bits(field: pa.Field) -> bool:
+    """Tell whether a column of a file holds times of 96 bits."""
+    return field.metadata is not None and _MARK.items() <= field.metadata.items()
+
+
+def with_instants(batch: pa.RecordBatch, file: pq.ParquetFile) -> pa.RecordBatch:
+    """Return a batch that was read from a file, with times of 96 bits as instants."""
+    names = _names(file.metadata)
+    if not names.intersection(batch.schema.names):
+        return batch
+    arrays = [
+        column.view(_INSTANT) if name in names else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, batch.schema.names)
+
+
+def as_wall_times(column: pa.Array) -> pa.Array:
+    """Return instants as what a clock in UTC shows, without a zone."""
+    return column.view(_WALL_TIME)
+
+
+def _names(metadata: pq.FileMetaData) -> frozenset[str]:
+    """Return the columns of times of 96 bits; those within lists and structures are read by nobody."""
+    columns = (metadata.schema.column(index) for index in range(metadata.num_columns))
+    return frozenset(column.path for column in columns if column.physical_type == "INT96")
