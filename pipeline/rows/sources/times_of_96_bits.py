@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from suffice.pipeline.terms.declaration.column_types import ColumnFamily
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import BinaryIO
 
 _INSTANT = pa.timestamp("us", "UTC")
@@ -26,7 +25,7 @@ WALL_TIMES = frozenset({ColumnFamily.TIMESTAMP, ColumnFamily.DATE})
 _MARK = {b"physical type": b"INT96"}
 
 
-def parquet_file(content: BinaryIO | Path, **options: Any) -> pq.ParquetFile:
+def parquet_file(content: BinaryIO | str, **options: Any) -> pq.ParquetFile:
     """Open a Parquet file whose times of 96 bits are read in microseconds; for options see `ParquetFile`."""
     return pq.ParquetFile(content, coerce_int96_timestamp_unit=_INSTANT.unit, **options)
 
