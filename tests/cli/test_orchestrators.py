@@ -1,4 +1,7 @@
-"""The page on Airflow, Dagster and dbt: its snippets run against stand-ins for the names that they import."""
+"""The page on Airflow, Dagster and dbt: its snippets run against stand-ins for the names that they import.
+
+The long audits run them in Airflow and Dagster themselves.
+"""
 
 from __future__ import annotations
 
@@ -121,6 +124,59 @@ def test_dagster_releases_its_partition(
     with pytest.raises(subprocess.CalledProcessError) as caught:
         names["flights"](SimpleNamespace(partition_key="2050-01-01"))
     assert caught.value.returncode == 2
+
+
+def environment_of(package: str, directory: Path) -> Path:
+    """Install an orchestrator into an environment of its own, and return where its programs are."""
+    subprocess.run([sys.executable, "-m", "venv", str(directory)], check=True)
+    programs = directory / "bin"
+    subprocess.run([str(programs / "python"), "-m", "pip", "install", "--quiet", package], check=True)
+    return programs
+
+
+def in_this_place(code: str, workspace: Workspace) -> str:
+    """Return a snippet over this place's spec and interpreter."""
+    spec = spec_file(workspace, statistics=STATISTICS, groups=None, window=WINDOW)
+    command = f'"{sys.executable}", "-m", "suffice"'
+    return code.replace(SPEC, spec).replace(PYTHON, sys.executable).replace(f'"{COMMAND}"', command)
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(1200)
+def test_airflow_itself_releases(workspace: Workspace, repository: Path, tmp_path: Path) -> None:
+    programs = environment_of("apache-airflow", tmp_path / "airflow")
+    code = in_this_place(snippet(repository, "python", "airflow"), workspace)
+    dags = tmp_path / "dags"
+    dags.mkdir()
+    (dags / "flights.py").write_text(code.replace("2026, 1, 1", "2013, 1, 1"), encoding="utf-8")
+    settings = {
+        "AIRFLOW_HOME": str(tmp_path / "home"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    }
+    for words in (["db", "migrate"], ["dags", "test", "flights", "2013-03-05T02:30:00+01:00"]):
+        command = [str(programs / "airflow"), *words]
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, **settings})
+    assert workspace.charge(window="2013-02") is not None
+
+
+DAGSTER = """
+import sys
+from dagster import materialize
+from flights import flights
+sys.exit(not materialize([flights], partition_key="2013-01-01").success)
+"""
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(1200)
+def test_dagster_itself_releases(workspace: Workspace, repository: Path, tmp_path: Path) -> None:
+    programs = environment_of("dagster", tmp_path / "dagster")
+    code = in_this_place(snippet(repository, "python", "dagster"), workspace)
+    (tmp_path / "flights.py").write_text(code, encoding="utf-8")
+    command = [str(programs / "python"), "-c", DAGSTER]
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    assert workspace.charge(window="2013-01") is not None
 
 
 def test_dbt_gives_a_skeleton(
