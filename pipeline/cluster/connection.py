@@ -155,7 +155,7 @@ class DistributedCluster:
             if watched is not None:
                 self.client.subscribe_topic(watched.topic, lambda event: watched.finished(event[1]))
             futures = self.client.get(dict(graph), list(keys), sync=False)
-            return self._gathered(futures, workers.Stalls(self.stall_seconds))
+            return self.gathered(futures)
         except dask.KilledWorker:
             failure = StageFailedError("reading", _WORKERS_DIED)
         except ClusterError as error:
@@ -169,8 +169,15 @@ class DistributedCluster:
                 future.release()
         raise failure
 
-    def _gathered(self, futures: Collection[Any], stalls: workers.Stalls) -> list[Any]:
-        """Wait for results and fetch them; those that a silent worker has are computed again by others."""
+    def gathered(self, futures: Collection[Any]) -> list[Any]:
+        """Wait for results and fetch them; those that a silent worker has are computed again by others.
+
+        Raises
+        ------
+        ClusterError
+            Where the cluster is lost, or no worker goes on.
+        """
+        stalls = workers.Stalls(self.stall_seconds)
         for _ in range(_MOST_GATHERINGS):
             self.wait(futures, stalls=stalls)
             try:

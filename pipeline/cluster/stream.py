@@ -39,7 +39,8 @@ def stream(cluster: Cluster, task: Callable[..., Any], arguments: Iterable[tuple
     Raises
     ------
     ClusterError
-        Where the cluster is lost, or the workers that run one task die again and again.
+        Where the cluster is lost, the workers that run one task die again and again, or none hands its result
+        over.
     SufficeError
         As the task raises it.
     """
@@ -83,7 +84,7 @@ def _on_workers(
             cluster.wait(running, "FIRST_COMPLETED")
             for future in [future for future in running if future.done()]:
                 running.remove(future)
-                yield _asked(cluster, future.result)
+                yield _asked(cluster, partial(cluster.gathered, [future]))[0]
                 future.release()
     finally:
         for future in running:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from suffice.errors import ClusterError, UsageError
 from suffice.pipeline.ask.batches.part_answer import parts_of
-from suffice.pipeline.cluster.connection import Cluster, open_cluster
+from suffice.pipeline.cluster.connection import Cluster, DistributedCluster, open_cluster
 from suffice.pipeline.cluster.stream import AHEAD, stream
+from support.workers import stopped_with_its_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module", params=["threads", pytest.param("local", marks=pytest.mark.audit)])
@@ -62,6 +65,24 @@ def test_who_stops_asking_starts_no_more(cluster: Cluster) -> None:
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert started._value <= 1 + AHEAD * cluster.n_threads
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_a_worker_that_stops_with_a_result_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gathered = DistributedCluster.gathered
+
+    def later(cluster: DistributedCluster, futures: Collection[Any]) -> list[Any]:
+        time.sleep(3.0)  # until the worker has stopped
+        return gathered(cluster, futures)
+
+    monkeypatch.setattr(DistributedCluster, "gathered", later)
+    notices: list[str] = []
+    with open_cluster("local", stall_seconds=20.0, notice=notices.append) as opened:
+        assert list(stream(opened, stopped_with_its_result, [(1, str(tmp_path / "marker"))])) == [1]
+    assert len(notices) == 1
 
 
 @pytest.mark.audit
