@@ -131,7 +131,7 @@ class ParsedText(DerivedColumn):
         return None if self.format is None else DateFormat(self.format, self.pivot)
 
     def text(self, moment: dt.datetime) -> str:
-        """Write a time, in UTC where it is counted, as a text that reads as it; as far as what is written goes.
+        """Write a time, in UTC where it is counted, as a text that reads as it, as far as the text goes.
 
         Raises
         ------
