@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration import canonical_json
@@ -19,6 +19,8 @@ from suffice.pipeline.terms.declaration.column_types import (
     ColumnFamily,
     HiveColumn,
 )
+from suffice.pipeline.terms.declaration.derived_columns import UniformText
+from suffice.pipeline.terms.declaration.derived_values import ParsedText
 from suffice.pipeline.terms.declaration.documents import LEFT_OUT, printed
 from suffice.pipeline.terms.declaration.fields import read_column
 from suffice.pipeline.terms.declaration.files_by_window import FilesByWindow  # noqa: TC001 - as above
@@ -45,10 +47,15 @@ _CONFIG = ConfigDict(extra="forbid")
 
 
 def _entry(value: object) -> dict[str, Any]:
-    return entry_of(read_entry(value))
+    of = read_entry(value)
+    if not isinstance(of, UniformText | ParsedText):
+        message = "it is derived in another way: by parse, or by normalize, trim and case"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    return entry_of(of)
 
 
 ColumnName = Annotated[str, AfterValidator(read_column)]
+DerivedEntry = Annotated[dict[str, str | bool | dict[str, str]], BeforeValidator(_entry)]
 Zone = Annotated[str, AfterValidator(known_time_zone)]
 
 
@@ -143,7 +150,7 @@ class DataContract:
     format_version: Literal[1] = 1
     columns: Annotated[dict[ColumnName, ColumnFamily], Field(min_length=1, max_length=MOST_COLUMNS)]
     derived: Annotated[
-        dict[ColumnName, Annotated[dict[str, Any], AfterValidator(_entry)]] | None,
+        dict[ColumnName, DerivedEntry] | None,
         Field(json_schema_extra={LEFT_OUT: True}),
     ] = None
     unit: Annotated[str, Field(pattern=r"^(row|column:[^\x00-\x1f]{1,255})$")]
