@@ -200,7 +200,7 @@ def test_rows_in_memory_are_read_by_the_same_rules() -> None:
     rows = [line.split(",") for line in LINES[1:]]
     names = LINES[0].split(",")
     frame = {name: [row[at] or None for row in rows] for at, name in enumerate(names)}
-    data = pa.table({**frame, "damage": [float(value) for value in frame["damage"]]})
+    data = pa.table({**frame, "damage": [float(row[2]) for row in rows]})
     columns = {"begin_date_time": "text", "reporter": "text", "damage": "floating"}
     terms: dict[str, Any] = {"per_window": None, "units_disjoint": False, "sources": ["data:"]}
     granted(contract=columns, **terms)

@@ -116,9 +116,9 @@ def _stated(spec: Spec, window: str) -> dict[str, list[Any]]:
     """Return, by column, values that the spec bounds or lists, and some beyond."""
     values: dict[str, list[Any]] = {}
     if spec.window is not None:
-        days, of = _days(window, spec.window.every), spec.derived.get(spec.window.column)
-        if isinstance(of, ParsedText):  # what is stored reads as these days, at noon
-            values[of.column] = [of.text(dt.datetime.combine(day, dt.time(12))) for day in days]
+        days, rule = _days(window, spec.window.every), spec.derived.get(spec.window.column)
+        if isinstance(rule, ParsedText):  # what is stored reads as these days, at noon
+            values[rule.column] = [rule.text(dt.datetime.combine(day, dt.time(12))) for day in days]
         else:
             values[spec.window.column] = days
     for column, domains in spec.key_columns.items():

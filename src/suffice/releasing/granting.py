@@ -300,7 +300,7 @@ def _contract(
     place = named("contract")
     if isinstance(stated, Mapping):
         rule = unit.removeprefix("column:")
-        of_unit = {"unit": unit}
+        of_unit: dict[str, Any] = {"unit": unit}
         if is_rule(rule):
             of_unit = {"unit": "column:unit", "derived": {"unit": entry_of(read_rule(rule))}}
         columns = {
