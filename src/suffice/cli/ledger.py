@@ -94,8 +94,8 @@ def grant(
         str | None,
         typer.Option(
             "--unit",
-            help="row, column:NAME, or column: and a rule as '{column: raw_id, case: lower}'. Fixed by the first grant; "
-            "default: row.",
+            help="row, column:NAME, or column: and a rule as '{column: raw_id, case: lower}'. Fixed by the "
+            "first grant; default: row.",
         ),
     ] = None,
     source: Annotated[
