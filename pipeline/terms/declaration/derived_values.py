@@ -44,13 +44,16 @@ class Epoch(StrEnum):
     NANOSECONDS = "nanoseconds"
 
 
-_NANOSECONDS = {
+DIGITS_OF_A_DAY = "%Y%m%d"
+"""The format whose integers rise with the day."""
+NANOSECONDS = {
     Epoch.DAYS: 86_400 * 10**9,
     Epoch.SECONDS: 10**9,
     Epoch.MILLISECONDS: 10**6,
     Epoch.MICROSECONDS: 10**3,
     Epoch.NANOSECONDS: 1,
 }
+"""In one unit of what is counted."""
 
 _OF_NUMBERS = ("suffixes", "decimal", "thousands")
 _MOST_SUFFIXES = 100
@@ -144,7 +147,7 @@ class ParsedText(DerivedColumn):
             message = "a number is no time"
             raise ValueError(message)
         microseconds = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)  # noqa: DTZ001 - naive
-        return str(microseconds * 1000 // _NANOSECONDS[self.epoch])
+        return str(microseconds * 1000 // NANOSECONDS[self.epoch])
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -155,6 +158,11 @@ class ParsedText(DerivedColumn):
     def family(self) -> TypeFamily:
         """Date, timestamp or numeric."""
         return _PARSED[self.parse]
+
+    @property
+    def rises(self) -> bool:
+        """Whether what is later is the larger integer, where integers are stored."""
+        return self.epoch is not None or self.format == DIGITS_OF_A_DAY
 
     @property
     def has_zone(self) -> bool:
