@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import suffice
@@ -18,6 +19,7 @@ from suffice.pipeline.spec import terms as spec_terms
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.ledger.person import person_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -287,3 +289,48 @@ def test_a_units_type_is_that_of_its_rule() -> None:
         spec_of(privacy=privacy)
     numbered = spec_of(person={"column": "reporter", "parse": "number"}, privacy=privacy)
     assert numbered.unit_name == 'column:{"column":"reporter","parse":"number"}'
+
+
+def test_names_of_files_and_folders_serve_beside_a_rule(place: Path) -> None:
+    """A row is in a window by its file's name and by the day that its text reads as."""
+    for folder, lines in {"1993/11": (1, 2, 4), "1993/12": (3, 4, 5)}.items():
+        (place / "by_month" / folder).mkdir(parents=True)
+        text = "".join(f"{LINES[at]}\n" for at in (0, *lines))
+        (place / "by_month" / folder / "a.csv").write_text(text, encoding="utf-8")
+    window = {"column": "day", "every": "month", "files_by_window": "{yyyy}/{mm}"}
+    spec = spec_of(source={"csv": "by_month/", "columns": {"damage": "number"}}, window=window)
+    granted(sources=["by_month"])
+    for label, n in (("1993-11", 2), ("1993-12", 2)):
+        released = suffice.release(spec, window=label)
+        found = next(row["estimate"] for row in released.table("damage") if row["quantity"] == "n")
+        assert found == pytest.approx(n, abs=0.2)
+    day = {"column": "dt", "parse": "date", "format": "%Y%m%d"}
+    folder = place / "in_folders" / "dt=19931114"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"reporter": ["a", "b"], "damage": [1.0, 2.0]}), folder / "a.parquet")
+    source = {"parquet": "in_folders/", "hive": {"dt": "text"}}
+    suffice.grant("folders", 5000, reason="x", unit=UNIT, sources=["in_folders"], unwitnessed=True)
+    spec = spec_of(day, dataset="folders", name="folders", source=source)
+    released = suffice.release(spec, window="1993-11")
+    found = next(row["estimate"] for row in released.table("damage") if row["quantity"] == "n")
+    assert found == pytest.approx(2, abs=0.2)
+
+
+@pytest.mark.usefixtures("place")
+def test_what_one_unit_loses_is_counted_by_the_rule() -> None:
+    """Windows of another name and the same rule are windows of one grid."""
+    granted()
+    suffice.release(spec_of(), window="1993-11")
+    window = {"column": "at", "every": "month"}
+    renamed = spec_of(name="again", derived={"at": DAY, "who": PERSON}, window=window)
+    suffice.release(renamed, window="1993-11")
+    with open_ledger("sqlite:///ledger.db") as ledger:
+        account = ledger.account("storms")
+        view = person_view(ledger, account)
+        assert view.windows == {renamed.grid: 1}
+        assert view.loss.in_a_window == 2000
+        assert "one value of (reporter in form NFKC, trimmed, in lower case)" in " ".join(view.assumptions)
+        assert ledger.verify() == ()
+    shown = str(account)
+    assert "unit column:(reporter in form NFKC, trimmed, in lower case)" in shown
+    assert "(begin_date_time as timestamp, written %d-%b-%y %H:%M:%S with years from 1950):month:UTC" in shown
