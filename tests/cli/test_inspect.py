@@ -155,3 +155,27 @@ def test_the_owner_learns_how_many_are_in_no_window(workspace: Workspace, suffic
     planned = suffice.text("plan", spec)
     assert "per window of (begun as date, written %d-%b-%y with years from 1950):month:UTC" in planned
     assert "reading: the whole table for every window, as day is derived" in planned
+
+
+@pytest.mark.parametrize(
+    ("rule", "reading"),
+    [
+        ({"parse": "timestamp", "epoch": "milliseconds"}, "the window's rows alone, where raw is an integer"),
+        ({"parse": "date", "format": "%Y%m%d"}, "the window's rows alone, where raw is an integer; else the"),
+        ({"parse": "date", "format": "%d.%m.%Y"}, "the whole table for every window, as day is derived"),
+    ],
+)
+def test_the_plan_says_what_a_window_reads(
+    workspace: Workspace, suffice: Runner, rule: dict[str, str], reading: str
+) -> None:
+    source: Any = {"postgresql": "public.flights"}
+    spec = mapping(
+        source,
+        groups=None,
+        window={"column": "day", "every": "month"},
+        derived={"day": {"column": "raw", **rule}},
+        statistics={"cancelled": {"family": "bernoulli", "column": "cancelled"}},
+    )
+    path = workspace.directory / "read.json"
+    path.write_text(json.dumps(spec))
+    assert f"reading: {reading}" in suffice.text("plan", str(path))

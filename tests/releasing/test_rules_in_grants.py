@@ -305,9 +305,9 @@ def test_names_of_files_and_folders_serve_beside_a_rule(place: Path) -> None:
         found = next(row["estimate"] for row in released.table("damage") if row["quantity"] == "n")
         assert found == pytest.approx(n, abs=0.2)
     day = {"column": "dt", "parse": "date", "format": "%Y%m%d"}
-    folder = place / "in_folders" / "dt=19931114"
-    folder.mkdir(parents=True)
-    pq.write_table(pa.table({"reporter": ["a", "b"], "damage": [1.0, 2.0]}), folder / "a.parquet")
+    stated = place / "in_folders" / "dt=19931114"
+    stated.mkdir(parents=True)
+    pq.write_table(pa.table({"reporter": ["a", "b"], "damage": [1.0, 2.0]}), stated / "a.parquet")
     source = {"parquet": "in_folders/", "hive": {"dt": "text"}}
     suffice.grant("folders", 5000, reason="x", unit=UNIT, sources=["in_folders"], unwitnessed=True)
     spec = spec_of(day, dataset="folders", name="folders", source=source)
