@@ -216,9 +216,14 @@ def _needed_families(spec: Spec) -> dict[str, frozenset[TypeFamily]]:
 def _count(spec: Spec, batches: Iterator[pa.RecordBatch], counts: _Counts) -> None:
     """Count what fits domains and bounds, and which derived columns have values."""
     job = chunk_job(spec.model_copy(update={"window": None}))
-    uses = list(_uses(spec))
-    derived = {name: of for name, of in needed(job.names, job.derived).items() if name in spec.derived}
-    conditions = [(place, name, spec.conditions[place]) for place, name in spec.condition_columns.items()]
+    uses = [use for use in _uses(spec) if use[0] not in job.of_units]
+    of_rows = {name: of for name, of in needed(job.names, job.derived).items() if name not in job.of_units}
+    derived = {name: of for name, of in of_rows.items() if name in spec.derived}
+    conditions = [
+        (place, name, spec.conditions[place])
+        for place, name in spec.condition_columns.items()
+        if name not in job.of_units
+    ]
     for batch in with_derived(batches, job):
         counts.rows += batch.num_rows
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
