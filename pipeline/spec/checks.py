@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from suffice.pipeline.spec.terms import Terms
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.spec_text import Document
 
@@ -82,10 +83,11 @@ def _check_columns_of_units(document: Document, terms: Terms) -> None:
         name = next(name for name, of in terms.derived.items() if isinstance(of, UnitAggregate))
         rule = "unit: row does not say which rows belong together"
         raise SpecError(document.location(("per_unit", name)), rule, _STATE_A_UNIT)
-    places = {(of.section, name): of for name, of in terms.derived.items()}
-    places |= {
-        tuple(place.split(".")): of for place, of in terms.conditions.items() if not isinstance(of, str)
+    places: dict[tuple[str, ...], DerivedColumn] = {
+        (of.section, name): of for name, of in terms.derived.items()
     }
+    conditions = ((place, of) for place, of in terms.conditions.items() if not isinstance(of, str))
+    places |= {tuple(place.split(".", 1)): of for place, of in conditions}
     for place, of in places.items():
         columns = [each.column for each in of.inputs]
         resting = [column for column in columns if column in on_units]
@@ -96,8 +98,8 @@ def _check_columns_of_units(document: Document, terms: Terms) -> None:
             other = next(column for column in columns if column not in on_units)
             rule = f"{resting[0]!r} is of units and {other!r} of rows: a unit has many values of that"
             raise SpecError(document.location(place), rule, "state the other below per_unit, as its max, say")
-    where = condition_inputs(terms.where) if terms.where is not None else ()
-    _refuse_of_units(document, terms, ("where",), [of.column for of in where], "rows are chosen by")
+    where = _columns_of_condition(terms, "where")
+    _refuse_of_units(document, terms, ("where",), where, "rows are chosen by")
     _refuse_of_units(document, terms, ("groups",), terms.groups, "cells are of")
 
 
@@ -113,6 +115,12 @@ def _refuse_of_units(
             raise SpecError(document.location(place), rule, way_out)
 
 
+def _columns_of_condition(terms: Terms, place: str) -> list[str]:
+    """Return the columns of the condition that a place states; none where it states none."""
+    condition = terms.conditions.get(place)
+    return [] if condition is None else [of.column for of in condition_inputs(condition)]
+
+
 def _check_statistic_of_units(
     document: Document, terms: Terms, name: str, statistic: fields.StatisticSpec
 ) -> None:
@@ -121,8 +129,8 @@ def _check_statistic_of_units(
     _refuse_of_units(document, terms, (*path, "groups"), statistic.groups or {}, "cells are of")
     if statistic.rows_of is fields.RowsOf.UNITS:
         return
-    where = condition_inputs(statistic.where) if statistic.where is not None else ()
-    columns = [*columns_of(FAMILIES[statistic.family].measure(statistic)), *(of.column for of in where)]
+    where = _columns_of_condition(terms, f"statistics.{name}.where")
+    columns = [*columns_of(FAMILIES[statistic.family].measure(statistic)), *where]
     used = next((column for column in columns if column in of_units(terms.derived)), None)
     if used is not None:
         rule = f"{used!r} is a column of units, and this is a statistic of rows"

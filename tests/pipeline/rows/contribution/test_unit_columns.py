@@ -238,7 +238,7 @@ def test_the_cell_is_that_of_the_first_row_by_rank(tmp_path: Path, key: UnitKey)
     assert len({row[0] for row in rows}) > 20
     sums = to_python(sum_tasks(chunk_job(spec), partitions_of(spec), key))
     assert sums["kept"].sum(axis=1).tolist() == sums["visits"].sum(axis=1).tolist()
-    for unit in sorted({row[0] for row in rows}):
+    for unit in sorted({str(row[0]) for row in rows}):
         write(tmp_path, [row for row in rows if row[0] == unit])
         sums = to_python(sum_tasks(chunk_job(spec), partitions_of(spec), key))
         assert sums["kept"].sum(axis=1).tolist() == sums["visits"].sum(axis=1).tolist()
