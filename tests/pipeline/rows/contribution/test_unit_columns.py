@@ -12,12 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suffice.auditing.second_reading import is_null
+from suffice.pipeline.rows.chunk.encoding import OrderReader
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution import bounding, unit_columns
 from suffice.pipeline.rows.reduce.shuffle import bounded_sums
 from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
 from support.unit_engine import PER_UNIT, UPPER, UnitEngine, farthest
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
@@ -301,3 +304,32 @@ def _written(directory: Path, spec: Spec, rows: Sequence[Row]) -> Any:
 def _each_row(self: Any, records: NDArray[Any], place: int, names: Sequence[str], max_rows: int) -> None:
     rows = bounding.unit_rows(records, self._layout.cells_of(records, place), max_rows, KEY)
     self._add_rows(records, place, names, self._unit_columns.read(records, rows.units, rows.n_units))
+
+
+SOURCES = [
+    ("number", pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    ("number", pa.uint64(), st.integers(0, 2**64 - 1)),
+    ("number", pa.float64(), st.floats(allow_nan=True)),
+    ("date", pa.date32(), st.dates()),
+    ("timestamp", pa.timestamp("us"), st.datetimes()),
+]
+
+
+@pytest.mark.parametrize(("kind", "stored", "values"), SOURCES)
+@pytest.mark.parametrize("end", ["min", "max"])
+def test_ends_are_those_of_python(kind: str, stored: pa.DataType, values: Any, end: str) -> None:
+    of = UnitAggregate.model_validate({"per_unit": end, "column": "x", "type": kind})
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.lists(st.tuples(st.integers(0, 2), st.none() | values), max_size=8))
+    def check(rows: list[tuple[int, Any]]) -> None:
+        numbers = [0, 1, 2, *(unit for unit, _ in rows)]
+        column = pa.array([None] * 3 + [value for _, value in rows], stored)
+        places = OrderReader("x").read(pa.RecordBatch.from_arrays([column], ["x"]))
+        found = unit_columns._ends(of, places, np.array(numbers, np.int32), 3).to_pylist()
+        for unit in range(3):
+            own = [value for number, value in rows if number == unit and not is_null(value)]
+            wanted: Any = (min if end == "min" else max)(own, default=None)
+            assert found[unit] == (float(wanted) if kind == "number" and own else wanted)
+
+    check()
