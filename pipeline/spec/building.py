@@ -51,6 +51,7 @@ def spec(
     window: Keyed | None = None,
     where: str | Keyed | None = None,
     derived: Mapping[str, Keyed] | None = None,
+    per_unit: Mapping[str, str | Keyed] | None = None,
     expect: Keyed | None = None,
     max_total_rows: int | None = None,
     about: Keyed | None = None,
@@ -78,7 +79,7 @@ def spec(
         Words for the public, as ``{"title": "Flights", "statistics": {"cancelled": {"label": "Cancelled
         flights"}}, "keys": {"origin": {"label": "Airport", "values": {"JFK": "Kennedy"}}}}``. They are no
         term of what is charged, and :func:`suffice.describe` mends them later.
-    source, window, where, derived, expect, max_total_rows
+    source, window, where, derived, per_unit, expect, max_total_rows
         As in a spec. Without a source the rows are handed over: ``suffice.release(spec, data=frame)``.
 
     Returns
@@ -135,6 +136,7 @@ def spec(
         "privacy": {"epsilon": epsilon, "neighboring": neighboring, "unit": unit},
         "where": where,
         "derived": derived,
+        "per_unit": per_unit,
         "groups": groups,
         "statistics": _of_columns(statistics),
         "expect": expect,

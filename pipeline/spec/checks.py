@@ -14,6 +14,8 @@ from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Sup
 from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
+from suffice.pipeline.terms.declaration.derived_columns import of_units
+from suffice.pipeline.terms.declaration.derived_conditions import condition_inputs
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
     MOST_PERIODS,
@@ -22,11 +24,12 @@ from suffice.pipeline.terms.declaration.domains import (
     too_many_periods,
 )
 from suffice.pipeline.terms.declaration.row_rules import is_rule, unit_misfit, window_misfit
-from suffice.pipeline.terms.statistics.measure import N_SIDES
+from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
+from suffice.pipeline.terms.statistics.measure import N_SIDES, columns_of
 from suffice.pipeline.terms.statistics.statistic_plan import grid_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
 _MOST_TOTAL_ROWS = 10**15
 ROWS_PER_UNIT = "rows_per_unit"
+_STATE_A_UNIT = "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}"
 
 
 def taking(part: str) -> str:
@@ -47,10 +51,13 @@ def check_terms(document: Document, terms: Terms) -> None:
     if not 1 <= terms.max_total_rows <= _MOST_TOTAL_ROWS:
         raise SpecError(document.location(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
     window, unit = terms.window, terms.privacy.column_unit
+    _check_columns_of_units(document, terms)
     if window is not None:
+        _refuse_of_units(document, terms, ("window", "column"), [window.column], "windows divide")
         misfit = window_misfit(window.column, terms.derived, window.time_zone)
         _check_rule(document.location(("window", "column")), window.column, misfit)
     if unit is not None:
+        _refuse_of_units(document, terms, ("privacy", "unit", "column"), [unit.column], "units are values of")
         misfit = unit_misfit(unit.column, terms.derived)
         _check_rule(document.location(("privacy", "unit", "column")), unit.column, misfit)
         _check_unit_type(document, unit, terms.derived.get(unit.column))
@@ -67,7 +74,7 @@ def _check_groups(location: str, groups: Mapping[str, Domain]) -> None:
 
 def _check_zones(document: Document, terms: Terms) -> None:
     """Refuse a time zone for derived times that lie in none: they would be taken for instants of UTC."""
-    computed = {f"derived.{name}": of for name, of in terms.derived.items()}
+    computed = {f"{of.section}.{name}": of for name, of in terms.derived.items()}
     computed |= {place: of for place, of in terms.conditions.items() if not isinstance(of, str)}
     for place, of in computed.items():
         for each in of.inputs:
@@ -92,10 +99,75 @@ def _check_unit_type(document: Document, unit: fields.ColumnUnit, of: DerivedCol
         raise SpecError(document.location(("privacy", "unit", "type")), rule, "leave it out")
 
 
+def _check_columns_of_units(document: Document, terms: Terms) -> None:
+    """Check that columns of units are aggregates of rows, rest on each other alone, and choose no rows."""
+    on_units = of_units(terms.derived)
+    if on_units and terms.privacy.column_unit is None:
+        name = next(name for name, of in terms.derived.items() if isinstance(of, UnitAggregate))
+        rule = "unit: row does not say which rows belong together"
+        raise SpecError(document.location(("per_unit", name)), rule, _STATE_A_UNIT)
+    places: dict[tuple[str, ...], DerivedColumn] = {
+        (of.section, name): of for name, of in terms.derived.items()
+    }
+    conditions = ((place, of) for place, of in terms.conditions.items() if not isinstance(of, str))
+    places |= {tuple(place.split(".", 1)): of for place, of in conditions}
+    for place, of in places.items():
+        columns = [each.column for each in of.inputs]
+        resting = [column for column in columns if column in on_units]
+        if resting and isinstance(of, UnitAggregate):
+            rule = f"{resting[0]!r} is of units already, and this is of their rows"
+            raise SpecError(document.location(place), rule, "name a column of rows")
+        if resting and len(resting) < len(columns):
+            other = next(column for column in columns if column not in on_units)
+            rule = f"{resting[0]!r} is of units and {other!r} of rows: a unit has many values of that"
+            raise SpecError(document.location(place), rule, "state the other below per_unit, as its max, say")
+    where = _columns_of_condition(terms, "where")
+    _refuse_of_units(document, terms, ("where",), where, "rows are chosen by")
+    _refuse_of_units(document, terms, ("groups",), terms.groups, "cells are of")
+
+
+def _refuse_of_units(
+    document: Document, terms: Terms, place: tuple[str, ...], columns: Iterable[str], use: str
+) -> None:
+    """Refuse columns of units where rows are told apart, of which these columns are made."""
+    on_units = of_units(terms.derived)
+    for column in columns:
+        if column in on_units:
+            rule = f"{column!r} is a column of units; {use} columns of rows"
+            way_out = "use it in a statistic with rows_of: units, as its column or its where"
+            raise SpecError(document.location(place), rule, way_out)
+
+
+def _columns_of_condition(terms: Terms, place: str) -> list[str]:
+    """Return the columns of the condition that a place states; none where it states none."""
+    condition = terms.conditions.get(place)
+    return [] if condition is None else [of.column for of in condition_inputs(condition)]
+
+
+def _check_statistic_of_units(
+    document: Document, terms: Terms, name: str, statistic: fields.StatisticSpec
+) -> None:
+    """Refuse columns of units in a statistic's groups, and in statistics of rows."""
+    path = ("statistics", name)
+    _refuse_of_units(document, terms, (*path, "groups"), statistic.groups or {}, "cells are of")
+    if statistic.rows_of is fields.RowsOf.UNITS:
+        return
+    where = _columns_of_condition(terms, f"statistics.{name}.where")
+    columns = [*columns_of(FAMILIES[statistic.family].measure(statistic)), *where]
+    used = next((column for column in columns if column in of_units(terms.derived)), None)
+    if used is not None:
+        rule = f"{used!r} is a column of units, and this is a statistic of rows"
+        way_out = f"state rows_of: units, for {taking('of_units')}"
+        raise SpecError(document.location(path), rule, way_out)
+
+
 def _refuse_derived(location: str, terms: Terms, column: str) -> None:
     """Refuse a derived column where the order of a unit's rows rests on the source's own."""
     if column in terms.derived:
         rule = f"{column!r} is a derived column; order is a column of the source"
+
+        kind = "column of units" if column in of_units(terms.derived) else "derived column"
+        rule = f"{column!r} is a {kind}; window, unit and order are columns of the source"
         raise SpecError(location, rule, "name one, or let the source hold this one")
 
 
@@ -103,6 +175,7 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: fiel
     """Check a statistic against the terms that it stands among."""
     family, location = FAMILIES[statistic.family], document.location(("statistics", name))
     check_unit(document, terms, name, statistic)
+    _check_statistic_of_units(document, terms, name, statistic)
     groups = terms.groups_of(statistic)
     if statistic.groups is not None:
         _check_groups(document.location(("statistics", name, "groups")), groups)
@@ -122,17 +195,16 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: fiel
 def check_unit(document: Document, terms: Terms, name: str, statistic: fields.StatisticSpec) -> None:
     """Check what a statistic says of units against the unit that it stands under."""
     family, path = FAMILIES[statistic.family], ("statistics", name)
-    state_one = "state whose rows belong together, as unit: {column: customer_id, max_rows: 20}"
     if family.needs_unit and terms.privacy.column_unit is None:
         rule = f"{statistic.family} follows the rows of a unit; unit: row does not say which those are"
-        raise SpecError(document.location(path), rule, state_one)
+        raise SpecError(document.location(path), rule, _STATE_A_UNIT)
     if statistic.rows_of is fields.RowsOf.UNITS:
         location = document.location((*path, "rows_of"))
         if family.of_units is None:
             rule = f"{statistic.family} is of rows; rows_of: units is for {taking('of_units')}"
             raise SpecError(location, rule, "leave it out, or choose one of those families")
         if terms.privacy.column_unit is None:
-            raise SpecError(location, "each row is a unit where the unit is a row", state_one)
+            raise SpecError(location, "each row is a unit where the unit is a row", _STATE_A_UNIT)
     if statistic.within_unit is not None:
         _check_within_unit(document.location((*path, "within_unit")), terms.privacy.column_unit, statistic)
     if statistic.count_clipped is not None:

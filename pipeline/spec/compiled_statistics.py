@@ -13,6 +13,7 @@ from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import block_within, measure_counting, measure_within
 from suffice.pipeline.spec.checks import sampled_parameter
+from suffice.pipeline.terms.declaration.derived_columns import of_units
 from suffice.pipeline.terms.declaration.domains import cell_count
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, format_number, scale_rounded_up
 from suffice.pipeline.terms.declaration.fields import RowsOf, sample_entry
@@ -96,10 +97,12 @@ def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, Wit
 
 
 def rows_sentence(
-    entry: StatisticSpec, max_rows: int | None, *, has_groups: bool, is_filtered: bool
+    entry: StatisticSpec, max_rows: int | None, *, has_groups: bool, is_filtered: bool, of_units: bool = False
 ) -> str | None:
     """Say what a statistic's parameters are of; None where every row counts."""
     sentence = _unit_sentence(entry, max_rows, has_groups=has_groups)
+    if of_units:
+        sentence = "of units: one value of each unit, over all of its rows" + ", in a cell" * has_groups
     if not is_filtered:
         return sentence
     return f"{sentence or 'of rows'}, where the spec's condition holds"
@@ -120,7 +123,13 @@ def _unit_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: bo
 def _sentence(terms: Terms, entry: StatisticSpec) -> str | None:
     is_filtered = terms.where is not None or entry.where is not None
     max_rows = terms.privacy.max_rows
-    return rows_sentence(entry, max_rows, has_groups=bool(terms.groups_of(entry)), is_filtered=is_filtered)
+    return rows_sentence(
+        entry,
+        max_rows,
+        has_groups=bool(terms.groups_of(entry)),
+        is_filtered=is_filtered,
+        of_units=not of_units(terms.derived).isdisjoint(columns_of(measure_of(entry))),
+    )
 
 
 def score_tables(statistic: StatisticSpec, entry: SampleEntry) -> ScoreTables:

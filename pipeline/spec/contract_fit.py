@@ -76,7 +76,7 @@ def _computed_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
     """List what derived columns and conditions of rows need."""
     for name, derived in spec.derived.items():
         for of in derived.inputs:
-            yield f"derived.{shortened_name(name)}", of
+            yield f"{derived.section}.{shortened_name(name)}", of
     for place, condition in spec.conditions.items():
         for of in condition_inputs(condition):
             yield place, of
@@ -120,11 +120,11 @@ def check_contract(spec: Spec, contract: DataContract) -> None:
     _check_source(spec, contract)
     _check_unit(spec, contract)
     _check_window(spec, contract)
-    for name in spec.derived:
+    for name, derived in spec.derived.items():
         if name in contract.columns:
             message = (
-                f"derived.{shortened_name(name)}: the contract has a column of this name: call the derived "
-                "one otherwise"
+                f"{derived.section}.{shortened_name(name)}: the contract has a column of this name: call the "
+                "derived one otherwise"
             )
             raise SchemaError(message)
     for position, of in column_uses(spec):

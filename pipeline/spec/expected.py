@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.spec.plan import Plan, compile_plan, measures
-from suffice.pipeline.terms.declaration.derived_columns import read_derived
+from suffice.pipeline.terms.declaration.derived_columns import read_derived, row_columns
 from suffice.pipeline.terms.declaration.documents import Count, one_of, printed
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, period_end, period_start
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
@@ -72,7 +72,8 @@ def _fits(spec: Spec) -> dict[str, Any]:
     expect = spec.expect
     read = expect.columns if expect is not None else None
     if read is None:
-        read = tuple(dict.fromkeys(name for each in measures(spec).values() for name in columns_of(each)))
+        columns = (name for each in measures(spec).values() for name in columns_of(each))
+        read = row_columns(columns, spec.derived)
     keys = spec.key_columns
     conditions = [_is_in(column, domain) for column, domains in keys.items() for domain in domains]
     conditions += [{"column": column, "present": TRUE} for column in read if column not in keys]

@@ -9,6 +9,7 @@ import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args
 
@@ -20,7 +21,13 @@ from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small,
 from suffice.pipeline.spec.checks import check_statistic, check_terms, n_sums, taking, with_prior
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields
-from suffice.pipeline.terms.declaration.derived_columns import MOST_DERIVED, in_order, read_derived
+from suffice.pipeline.terms.declaration.derived_columns import (
+    MOST_DERIVED,
+    in_order,
+    of_units,
+    read_derived,
+    read_per_unit,
+)
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
 from suffice.pipeline.terms.declaration.domains import (
@@ -51,6 +58,8 @@ from suffice.pipeline.terms.declaration.wording import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.terms.statistics.sensitivity import Constants
 
@@ -123,17 +132,49 @@ def read_derived_columns(
         raise SpecError(document.location(path), rule, "split the release")
     derived = {}
     for name, entry in entries.items():
-        try:
-            derived[name] = read_derived(name, entry, directory)
-        except ValidationError as error:
-            raise spec_error(document, ("derived", name), error, DerivedColumn) from None
-        except ValueError as error:
-            raise SpecError(document.location(("derived", name)), str(error)) from None
+        if directory is not None and isinstance(entry, dict) and "per_unit" in entry:
+            rule = "columns of units are stated below per_unit, beside derived"
+            way_out = "as per_unit: {visits: count, spend: {sum: amount, lower: 0, upper: 100}}"
+            raise SpecError(document.location(("derived", name)), rule, way_out)
+        derived[name] = _read_column(
+            document, ("derived", name), partial(read_derived, name, entry, directory)
+        )
+    derived |= _read_per_unit_columns(document, content, derived)
     try:
         in_order(derived)
     except ValueError as error:
         raise SpecError(document.location(path), str(error)) from None
     return derived
+
+
+def _read_per_unit_columns(
+    document: Document, content: dict[str, Any], derived: Mapping[str, DerivedColumn]
+) -> dict[str, DerivedColumn]:
+    """Return the columns of units, none of them called like a derived column."""
+    entries = content.get("per_unit", {})
+    if not isinstance(entries, dict):
+        raise SpecError(document.location(("per_unit",)), "it maps names of new columns to what they are")
+    if len(entries) + len(derived) > MOST_DERIVED:
+        rule = f"{len(entries) + len(derived)} columns are derived, at most {MOST_DERIVED} may be"
+        raise SpecError(document.location(("per_unit",)), rule, "split the release")
+    read = {}
+    for name, entry in entries.items():
+        if name in derived:
+            rule = "a derived column has this name too"
+            raise SpecError(document.location(("per_unit", name)), rule, "call one of the two otherwise")
+        read[name] = _read_column(document, ("per_unit", name), partial(read_per_unit, name, entry))
+    return read
+
+
+def _read_column(
+    document: Document, path: tuple[str, ...], read: Callable[[], DerivedColumn]
+) -> DerivedColumn:
+    try:
+        return read()
+    except ValidationError as error:
+        raise spec_error(document, path, error, DerivedColumn) from None
+    except ValueError as error:
+        raise SpecError(document.location(path), str(error)) from None
 
 
 def spec_error(
@@ -144,7 +185,8 @@ def spec_error(
     path = (*prefix, *first["loc"])
     if first["type"] == UNKNOWN_KEY:
         holder = _model_at(document, model, first["loc"])
-        known = ", ".join(name for name in holder.model_fields if name != "directory")
+        names = [name for name in holder.model_fields if name != "directory"]
+        known = ", ".join([*names, *(["per_unit"] if issubclass(holder, Terms) else [])])
         return SpecError(document.location(path), "unknown key", f"known keys: {known}")
     if first["type"] == MISSING_KEY:
         hint = f'write it as `{path[-1]}: ...`; the documentation\'s page "The spec" says what it means'
@@ -313,7 +355,8 @@ def _validate(document: Document, directory: Path) -> Spec:
         "directory": directory,
     }
     try:
-        spec = Spec.model_validate({**content, **read}, context={"directory": directory})
+        stated = {key: value for key, value in content.items() if key != "per_unit"}
+        spec = Spec.model_validate({**stated, **read}, context={"directory": directory})
     except ValidationError as error:
         raise spec_error(document, (), error, Spec) from None
     check_terms(document, spec)
@@ -364,6 +407,11 @@ def _check_expect(document: Document, spec: Spec) -> None:
     if spec.expect.counts != counts:
         rule = f"the unit is {spec.unit_name}, so {counts} are counted"
         raise SpecError(location, rule, f"state {counts}: {spec.expect.floor}")
+    on_units = of_units(spec.derived)
+    named = next((name for name in spec.expect.columns or () if name in on_units), None)
+    if named is not None:
+        rule = f"{named!r} is of units, and rows are looked at for these columns"
+        raise SpecError(document.location(("expect", "columns")), rule, "name columns of rows")
     if fields.ROW_FITS in spec.derived:
         rule = f"the derived column {fields.ROW_FITS!r} says which rows are counted"
         raise SpecError(document.location(("derived", fields.ROW_FITS)), rule, "call it otherwise")

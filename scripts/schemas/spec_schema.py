@@ -16,6 +16,7 @@ from suffice.pipeline.spec.spec import Spec
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.pipeline.terms.declaration.fields import ColumnUnit
 from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS
+from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
 
 if TYPE_CHECKING:
     from pydantic_core import core_schema
@@ -83,6 +84,28 @@ CONSTANT: Schema = {
     "properties": {"number": NUMBER},
     "required": ["number"],
     "additionalProperties": False,
+}
+_EXTREME: Schema = {"enum": ["number", "date", "timestamp"]}
+_BOUNDS: Schema = {"lower": NUMBER, "upper": NUMBER}
+
+
+def _closed(properties: Schema, *required: str) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*required],
+        "additionalProperties": False,
+    }
+
+
+COLUMN_OF_UNITS: Schema = {
+    "oneOf": [
+        {"const": "count"},
+        _closed(
+            {"sum": TEXT, **_BOUNDS, "step": NUMBER, "total": _closed(_BOUNDS, *_BOUNDS)}, "sum", *_BOUNDS
+        ),
+        *(_closed({end: TEXT, "type": _EXTREME}, end) for end in ("min", "max")),
+    ]
 }
 CONDITION: Schema = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/derived"}]}
 SCALARS: dict[str, Schema] = {
@@ -186,10 +209,13 @@ def spec_schema() -> Schema:
         definitions[f"source_{kind}"] = schema
     derived = []
     for form in KINDS:
+        if form is UnitAggregate:
+            continue
         schema = _of(form)
         definitions |= schema.pop("$defs", {})
         derived.append(schema)
     definitions["derived"] = {"anyOf": derived}
+    definitions["column_of_units"] = COLUMN_OF_UNITS
     definitions["groups"] = {"type": "object", "additionalProperties": DOMAIN}
     definitions["unit"] = _of(ColumnUnit)
     for name in ("VariableSpec", "NodeSpec"):  # written short: `name: categories`
@@ -207,6 +233,10 @@ def spec_schema() -> Schema:
         },
     }
     properties["derived"] = {"type": "object", "additionalProperties": {"$ref": "#/$defs/derived"}}
+    properties["per_unit"] = {
+        "type": "object",
+        "additionalProperties": {"$ref": "#/$defs/column_of_units"},
+    }
     return {**whole, "title": "Spec", "$defs": dict(sorted(definitions.items()))}
 
 

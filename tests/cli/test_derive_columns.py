@@ -34,12 +34,25 @@ def test_the_page_on_derived_columns_runs(
                 command, *words = shlex.split(line)
                 assert command == "suffice"
                 printed.append(runner.text(*words))
-    plan, _, released, table = printed
+    plan, _, released, table, _, plan_of_units, released_units, table_of_units = printed
     assert "state: airport mapped to NJ, NY" in plan
     assert "hour: hour of time_hour in America/New_York" in plan
     assert "published" in released
     assert "NY" in table
-    (manifest,) = Path("releases").rglob("manifest.json")
+    assert (
+        "delay: sum of arr_delay over each unit's rows, each clipped to 0..60 in steps of 1" in plan_of_units
+    )
+    assert "published" in released_units
+    assert "of units: one value of each unit, over all of its rows" in table_of_units
+    (manifest,) = Path("releases").rglob("planes/**/manifest.json")
+    busy = pq.read_table("planes").to_pandas().groupby("tailnum").size() >= 20
+    # Every statistic has epsilon 1: noise of scale 1 is 30 or more with a chance below 1e-12.
+    for noisy, exact in zip(
+        open_release(str(manifest.parent)).statistic("is_busy").values[0], (~busy, busy), strict=True
+    ):
+        assert abs(int(noisy) - exact.sum()) < 30
+    assert 30 < busy.sum() < len(busy) - 30, "both answers are told apart from none"
+    (manifest,) = Path("releases").rglob("late-by-state/**/manifest.json")
     totals = open_release(str(manifest.parent)).statistic("is_late").values
     # The noise is of scale 4: it is 100 or more with a chance below 1e-10.
     late = pq.read_table("flights").to_pandas().assign(late=lambda rows: rows["arr_delay"] > 15)

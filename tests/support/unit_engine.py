@@ -80,8 +80,47 @@ ROWS_PER_UNIT: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
         {"family": "rows_per_unit", "upper": UPPER, "histogram": "true"},
     ),
 }
+PER_UNIT: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
+    "visits": (pa.int64(), [0, 1, None], {"family": "poisson", "column": "visits", "upper": UPPER}),
+    "busy": (pa.int64(), [0, 1, None], {"family": "bernoulli", "column": "busy"}),
+    "spend": (
+        pa.float64(),
+        [-1.0, -0.25, 9.0],
+        {"family": "normal", "column": "spend", "lower": -2, "upper": 2, "lattice_bits": 2},
+    ),
+    "smallest": (
+        pa.float64(),
+        [-1.0, np.nan, 9.0],
+        {"family": "normal", "column": "smallest", "lower": -1, "upper": 1, "lattice_bits": 2},
+    ),
+    "largest of busy": (
+        pa.float64(),
+        [-1.0, -0.25, 9.0],
+        {
+            "family": "normal",
+            "column": "largest",
+            "lower": -1,
+            "upper": 1,
+            "lattice_bits": 2,
+            "where": {"column": "visits", "at_least": 2},
+        },
+    ),
+}
+COLUMNS_OF_UNITS: dict[str, Any] = {
+    "per_unit": {
+        "visits": "count",
+        "spend": {"sum": "v", "lower": -1, "upper": 1, "step": "0.25", "total": {"lower": -2, "upper": 2}},
+        "smallest": {"min": "v"},
+        "largest": {"max": "v"},
+    },
+    "derived": {"busy": {"column": "visits", "at_least": 2}},
+}
 ENTRIES = {
     **OF_ROWS,
+    **{
+        name: (kind, values, {**entry, "rows_of": "units"})
+        for name, (kind, values, entry) in PER_UNIT.items()
+    },
     **ROWS_PER_UNIT,
     **COUNTED,
     **{f"{name} of units": entry for name, entry in OF_UNITS.items()},
@@ -109,7 +148,8 @@ class UnitEngine:
             "dataset": "d",
             "source": {"parquet": str(directory)},
             "privacy": {"epsilon": "1", "neighboring": neighboring, "unit": by_customer(MAX_ROWS)},
-            "statistics": {"s": entry if name in ROWS_PER_UNIT else {**entry, "column": "v"}},
+            "statistics": {"s": entry if name in ROWS_PER_UNIT else {"column": "v", **entry}},
+            **(COLUMNS_OF_UNITS if name in PER_UNIT else {}),
         }
         keys, days = ["a"], [dt.date(2013, 1, 31)]
         if shape == "own units":

@@ -158,7 +158,7 @@ def no_value(column: pa.Array) -> NDArray[np.bool_] | None:
 def with_derived(
     batches: Iterable[pa.RecordBatch], job: ChunkJob, columns: Iterable[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Add derived columns to batches of rows.
+    """Add derived columns to batches of rows; those of units are not of rows.
 
     Parameters
     ----------
@@ -170,7 +170,12 @@ def with_derived(
         What is wanted; everything that the job sums or chooses by otherwise.
     """
     wanted = job.names if columns is None else columns
-    functions = {name: _function(of, job.zones) for name, of in needed(wanted, job.derived).items()}
+    on_units = job.of_units
+    functions = {
+        name: _function(of, job.zones)
+        for name, of in needed(wanted, job.derived).items()
+        if name not in on_units
+    }
     for batch in batches:
         if not functions:
             yield batch
@@ -179,6 +184,15 @@ def with_derived(
         for name, function in functions.items():
             columns_by_name[name] = function(columns_by_name)
         yield pa.RecordBatch.from_arrays([*columns_by_name.values()], [*columns_by_name])
+
+
+def with_derived_of_units(columns: Columns, job: ChunkJob) -> pa.RecordBatch:
+    """Return aggregates of units, and the derived columns that rest on them, a row for each unit."""
+    on_units, by_name = job.of_units, dict(columns)
+    for name, of in needed(job.names, job.derived).items():
+        if name in on_units and name not in by_name:
+            by_name[name] = _function(of, job.zones)(by_name)
+    return pa.RecordBatch.from_arrays([*by_name.values()], [*by_name])
 
 
 def _function(of: DerivedColumn, zones: Zones) -> Callable[[Columns], pa.Array]:

@@ -22,10 +22,11 @@ from suffice.pipeline.rows.chunk.derived_columns import with_derived
 from suffice.pipeline.rows.chunk.encoding import CellReader, column_reader
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.windows_and_amendments import ALL
-from suffice.pipeline.terms.declaration.derived_columns import needed, physical
+from suffice.pipeline.terms.declaration.derived_columns import needed, of_units, physical
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, cell_count
 from suffice.pipeline.terms.declaration.fields import UnitNulls
 from suffice.pipeline.terms.declaration.time_zones import zone_offsets
+from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
 from suffice.pipeline.terms.statistics.measure import (
     CodeColumn,
     CodeCounts,
@@ -184,6 +185,23 @@ class ChunkJob:
     def columns(self) -> tuple[str, ...]:
         """The columns read from the source, each once."""
         return physical(self.names, self.derived)
+
+    @property
+    def of_units(self) -> frozenset[str]:
+        """The derived columns of which a unit has one value, over all of its rows."""
+        return of_units(self.derived)
+
+    @property
+    def aggregates(self) -> dict[str, UnitAggregate]:
+        """What is aggregated over the rows of units."""
+        columns = needed(self.names, self.derived).items()
+        return {name: of for name, of in columns if isinstance(of, UnitAggregate)}
+
+    @property
+    def placed(self) -> tuple[str, ...]:
+        """Columns whose order matters: by which rows are ordered, or whose ends are taken."""
+        ends = (of.column for of in self.aggregates.values() if of.is_extreme and of.column is not None)
+        return tuple(dict.fromkeys((*self.orders, *ends)))
 
     @property
     def keeps_null_units(self) -> bool:

@@ -33,6 +33,7 @@ from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import ColumnSpec
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, Declared, is_url
+from suffice.pipeline.terms.declaration.unit_aggregates import Aggregate
 from suffice.pipeline.terms.statistics.measure import CodeColumn, LatticeColumn
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.rows.chunk.partition import ChunkJob
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.column_types import TypeFamily
     from suffice.pipeline.terms.declaration.domains import Domain
@@ -217,10 +219,15 @@ def _needed_families(spec: Spec) -> dict[str, frozenset[TypeFamily]]:
 def _count(spec: Spec, batches: Iterator[pa.RecordBatch], counts: _Counts) -> None:
     """Count what fits domains and bounds, and which derived columns have values."""
     job = chunk_job(spec.model_copy(update={"window": None}))
-    uses = list(_uses(spec))
+    uses = [*_sums_of_units(job), *(use for use in _uses(spec) if use[0] not in job.of_units)]
     wanted = (*job.names, *([spec.window.column] if spec.window else []))
-    derived = {name: of for name, of in needed(wanted, job.derived).items() if name in spec.derived}
-    conditions = [(place, name, spec.conditions[place]) for place, name in spec.condition_columns.items()]
+    of_rows = {name: of for name, of in needed(wanted, job.derived).items() if name not in job.of_units}
+    derived = {name: of for name, of in of_rows.items() if name in spec.derived}
+    conditions = [
+        (place, name, spec.conditions[place])
+        for place, name in spec.condition_columns.items()
+        if name not in job.of_units
+    ]
     for batch in with_derived(batches, job, wanted):
         counts.rows += batch.num_rows
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -237,6 +244,15 @@ def _count(spec: Spec, batches: Iterator[pa.RecordBatch], counts: _Counts) -> No
 
 def _true(flags: pa.Array) -> int:
     return int(pc.sum(flags).as_py() or 0)
+
+
+def _sums_of_units(job: ChunkJob) -> Iterator[tuple[str, str, Fits]]:
+    """Give the columns that units have sums of, and what tells the values within their bounds."""
+    for name, of in job.aggregates.items():
+        if of.per_unit is Aggregate.SUM:
+            lower, upper, _ = of.row_bounds
+            within = f"within {format_number(lower)}..{format_number(upper)} of {name}"
+            yield str(of.column), within, _bounded(float(lower), float(upper))
 
 
 def _uses(spec: Spec) -> Iterator[tuple[str, str, Fits]]:

@@ -7,7 +7,8 @@ unit; and of whole units, which get all rows of each and bound by themselves wha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -15,16 +16,20 @@ from suffice.pipeline.rows.chunk.accumulators import TransitionAccumulator, Unit
 from suffice.pipeline.rows.chunk.partition import accumulator, where_true
 from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.records import RecordLayout, by_unit
+from suffice.pipeline.rows.contribution.unit_columns import UnitColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.rows.chunk.partition import Accumulator, ChunkJob
     from suffice.pipeline.rows.contribution.records import Records, UnitKey
+    from suffice.pipeline.terms.statistics.measure import ReadColumn
     from suffice.typing import Codes
+
+    OfUnits: TypeAlias = Mapping[ReadColumn, Codes]
 
 _BUNDLE_ROWS = 1 << 14
 """Rows whose units are told apart at a time: a table of them fits the second-level cache."""
@@ -47,11 +52,14 @@ class UnitSums:
         self._layout = RecordLayout.of(job)
         self._accumulators = {name: accumulator(of, job.n_cells[name]) for name, of in job.measures.items()}
         self._cells = job.cells
+        self._unit_columns = UnitColumns(job, self._layout)
 
     def add(self, records: Records) -> None:
         """Add rows each of which is a unit of its own."""
+        each = np.arange(len(records), dtype=np.int32)
+        given = self._unit_columns.read(records, each, len(records))
         for place, of in enumerate(self._cells):
-            self._add_rows(records, place, of.statistics)
+            self._add_rows(records, place, of.statistics, given)
 
     def add_units(self, pieces: Sequence[Records]) -> None:
         """Bound units all of whose rows are here, and add what they keep."""
@@ -74,9 +82,10 @@ class UnitSums:
             self._add_rows(first_rows(records, max_rows, self._key), place, by_row)
             return
         rows = unit_rows(records, self._layout.cells_of(records, place), max_rows, self._key)
+        given = self._unit_columns.read(records, rows.units, rows.n_units)
         for name, adding in whole.items():
-            columns = self._columns(records, name)
-            condition = self._condition(records, name)
+            columns = self._columns(records, name, given)
+            condition = self._condition(records, name, given)
             if condition is None:
                 adding.add_units(rows, columns)
                 continue
@@ -88,21 +97,26 @@ class UnitSums:
     def _of(self, names: Sequence[str]) -> list[tuple[str, Accumulator]]:
         return [(name, self._accumulators[name]) for name in names]
 
-    def _add_rows(self, records: Records, place: int, names: Sequence[str]) -> None:
+    def _add_rows(
+        self, records: Records, place: int, names: Sequence[str], given: OfUnits = MappingProxyType({})
+    ) -> None:
         cells = self._layout.cells_of(records, place)
         for name, adding in self._of(names):
-            condition = self._condition(records, name)
+            condition = self._condition(records, name, given)
             entering = cells if condition is None else where_true(cells, condition)
-            adding.add(entering, self._columns(records, name))
+            adding.add(entering, self._columns(records, name, given))
 
-    def _condition(self, records: Records, name: str) -> Codes | None:
+    def _condition(self, records: Records, name: str, given: OfUnits = MappingProxyType({})) -> Codes | None:
         """Return 0 where a statistic's condition is true, -1 where it is not; None where it has none."""
         of = self._job.conditions.get(name)
-        return None if of is None else self._layout.column(records, of)
+        return None if of is None else self._column(records, of, given)
 
-    def _columns(self, records: Records, name: str) -> list[Codes]:
-        """Return what a statistic reads of the records, in new arrays."""
-        return [self._layout.column(records, of) for of in self._job.measures[name].reads]
+    def _columns(self, records: Records, name: str, given: OfUnits) -> list[Codes]:
+        """Return what a statistic reads of the records, in new arrays; `given` has what is of units."""
+        return [self._column(records, of, given) for of in self._job.measures[name].reads]
+
+    def _column(self, records: Records, of: ReadColumn, given: OfUnits) -> Codes:
+        return given[of].copy() if of in given else self._layout.column(records, of)
 
     def _add_sequences(self, records: Records, place: int, names: Sequence[str]) -> None:
         """Add all rows of some units to the statistics that go along them, and bound them by themselves."""

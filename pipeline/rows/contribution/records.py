@@ -21,7 +21,16 @@ from suffice.pipeline.rows.chunk.kernels import NOTHING
 from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader
 from suffice.pipeline.rows.sources.contract import exact_data
-from suffice.pipeline.terms.statistics.measure import ABOVE, BELOW, NOT_MOVED, CodeColumn, SideColumn
+from suffice.pipeline.terms.declaration.unit_aggregates import Aggregate
+from suffice.pipeline.terms.statistics.lattice import Quantiser
+from suffice.pipeline.terms.statistics.measure import (
+    ABOVE,
+    BELOW,
+    NOT_MOVED,
+    CodeColumn,
+    LatticeColumn,
+    SideColumn,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.rows.chunk.partition import ChunkJob
+    from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
     from suffice.pipeline.terms.statistics.measure import ReadColumn
     from suffice.typing import Codes
 
@@ -134,9 +144,10 @@ class RecordLayout:
     Parameters
     ----------
     columns : dict of ReadColumn to Field
-        What statistics read, each once.
+        What statistics and sums of units read of rows, each once.
     orders : dict of str to (int, Field)
-        The words of places' floors, and the fields of their rests, of columns that order a unit's rows.
+        The words of places' floors, and the fields of their rests, of columns that order a unit's rows or
+        whose smallest or largest value a unit has.
     cells : tuple of Field
         The cell under each groups of the job.
     n_words : int
@@ -153,10 +164,13 @@ class RecordLayout:
         """Return the layout of a job's records: unit, orders, then the others, the widest first."""
         numbers: dict[ReadColumn | str, tuple[int, int, int]] = {
             **{_cell(number): (0, len(cells) - 1, -1) for number, cells in enumerate(job.cells)},
-            **{_rest(column): (0, LARGEST_REST, 0) for column in job.orders},
+            **{_rest(column): (0, LARGEST_REST, 0) for column in job.placed},
         }
-        reads = (of for measure in job.measures.values() for of in measure.reads)
-        for of in (*reads, *job.conditions.values()):
+        reads = [of for measure in job.measures.values() for of in measure.reads]
+        on_units = job.of_units
+        of_rows = [of for of in (*reads, *job.conditions.values()) if of.column not in on_units]
+        summed = [summed_column(of) for of in job.aggregates.values() if of.per_unit is Aggregate.SUM]
+        for of in (*of_rows, *summed):
             if isinstance(of, CodeColumn):
                 numbers[of] = (0, of.n_codes - 1, -1)
             elif isinstance(of, SideColumn):
@@ -165,7 +179,7 @@ class RecordLayout:
                 numbers[of] = (of.quantiser.lowest, of.quantiser.highest, NOTHING)
         widths = {of: (highest - lowest + 1).bit_length() for of, (lowest, highest, _) in numbers.items()}
         fields: dict[ReadColumn | str, Field] = {}
-        word, shift = _UNIT_WORDS + len(job.orders), 0
+        word, shift = _UNIT_WORDS + len(job.placed), 0
         for name in sorted(numbers, key=lambda name: -widths[name]):
             if shift + widths[name] > _WORD_BITS:
                 word, shift = word + 1, 0
@@ -175,7 +189,7 @@ class RecordLayout:
         columns = {of: field for of, field in fields.items() if not isinstance(of, str)}
         orders = {
             column: (_UNIT_WORDS + position, fields[_rest(column)])
-            for position, column in enumerate(job.orders)
+            for position, column in enumerate(job.placed)
         }
         cells = tuple(fields[_cell(number)] for number in range(len(job.cells)))
         return cls(columns=columns, orders=orders, cells=cells, n_words=word + 1)
@@ -197,6 +211,15 @@ class RecordLayout:
         """Return the records' places in the order of a column."""
         word, rest = self.orders[column]
         return Places(floors=records[:, word].view(np.int64), rests=_unpacked(records, rest))
+
+
+def summed_column(of: UnitAggregate) -> LatticeColumn:
+    """Return how a sum of units reads a row: in whole steps between its bounds; null adds nothing."""
+    lower, upper, step = of.row_bounds
+    steps = Quantiser(
+        centre=0.0, half_range=float(step), steps=1, lowest=int(lower / step), highest=int(upper / step)
+    )
+    return LatticeColumn(column=str(of.column), quantiser=steps, fallback=None)
 
 
 def _cell(number: int) -> str:

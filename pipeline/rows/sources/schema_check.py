@@ -119,11 +119,11 @@ def _remedy(of: Input, stored: str) -> str:
 def _check_derived_names(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     """Refuse a derived column that the source has too: a statistic could mean either."""
     for schema in schemas:
-        for name in spec.derived:
+        for name, derived in spec.derived.items():
             if schema.columns.get_all_field_indices(name):
                 message = (
-                    f"derived.{shortened_name(name)}: {shortened_name(schema.part)} has a column of this "
-                    "name: call the derived one otherwise"
+                    f"{derived.section}.{shortened_name(name)}: {shortened_name(schema.part)} has a column "
+                    "of this name: call the derived one otherwise"
                 )
                 raise SchemaError(message)
 

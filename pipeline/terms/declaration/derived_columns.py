@@ -30,6 +30,7 @@ from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, dupli
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.scalars import read_choice, read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
+from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate, as_derived
 from suffice.pipeline.terms.declaration.wording import shown
 
 if TYPE_CHECKING:
@@ -269,6 +270,7 @@ KINDS: tuple[type[DerivedColumn], ...] = (
     Bins,
     Cut,
     Coalesced,
+    UnitAggregate,
 )
 """Every kind of derived column, each known by keys of its own."""
 MOST_DERIVED = 1000
@@ -300,6 +302,37 @@ def read_derived(name: str, entry: object, directory: Path | None) -> DerivedCol
     fields.label_name("derived column", fields.read_column(name))
     context: dict[str, Any] = {"directory": directory}
     return read_as(KINDS, entry, context, _FORMS)
+
+
+def read_per_unit(name: str, entry: object) -> DerivedColumn:
+    """Read one column of units, as a spec states it below ``per_unit``.
+
+    Raises
+    ------
+    pydantic.ValidationError, ValueError
+        Naming the rule and the value.
+    """
+    fields.label_name("column of units", fields.read_column(name))
+    return UnitAggregate.model_validate(as_derived(entry))
+
+
+def of_units(derived: Mapping[str, DerivedColumn]) -> frozenset[str]:
+    """Return the derived columns of which a unit has one value: aggregates, and what rests on them."""
+    names: set[str] = set()
+    for name, of in in_order(derived).items():
+        if isinstance(of, UnitAggregate) or any(each.column in names for each in of.inputs):
+            names.add(name)
+    return frozenset(names)
+
+
+def row_columns(columns: Iterable[str], derived: Mapping[str, DerivedColumn]) -> tuple[str, ...]:
+    """Return columns of rows: in the place of those of units what these are aggregates of, each once."""
+    on_units, chosen = of_units(derived), []
+    for column in columns:
+        resting = needed([column], derived).values() if column in on_units else ()
+        aggregated = [of.column for of in resting if isinstance(of, UnitAggregate) and of.column is not None]
+        chosen += aggregated if column in on_units else [column]
+    return tuple(dict.fromkeys(chosen))
 
 
 def in_order(derived: Mapping[str, DerivedColumn]) -> dict[str, DerivedColumn]:

@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
@@ -57,6 +57,9 @@ class Input:
 
 class DerivedColumn(SpecModel, ABC):
     """A column computed from others of the same row, by a public and total function."""
+
+    section: ClassVar[str] = "derived"
+    """The key of a spec that it stands below."""
 
     @property
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import gzip
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,32 @@ def test_a_sample_of_typed_columns(tmp_path: Path) -> None:
     assert counts(fit)["day", "read as date or timestamp"] == (1, 0)
     assert counts(fit)["delay", "within -60..180 of delay"] == (1, 1)
     assert fit.unchecked(spec) == ("code",)
+
+
+def test_columns_of_units_are_aggregated_of_columns_that_a_sample_has(tmp_path: Path) -> None:
+    path = tmp_path / "sample.parquet"
+    day = dt.date(2013, 1, 5)
+    pq.write_table(pa.table({"day": [day, day], "u": [1, 1], "amount": [5.0, 99.0]}), path)
+    spec = spec_of(
+        {"parquet": "rows/"},
+        groups={},
+        privacy={
+            "epsilon": "1",
+            "neighboring": "add_or_remove_one",
+            "unit": {"column": "u", "max_rows": "2"},
+        },
+        per_unit={"spend": {"sum": "amount", "lower": "0", "upper": "10"}},
+        derived={"dear": {"column": "spend", "above": "5"}},
+        statistics={"spend": {**normal("spend", "0", "50"), "rows_of": "units", "where": "dear"}},
+    )
+    fit = sample_fit(spec, str(path), Declared.PUBLIC)
+    assert counts(fit) == {
+        ("day", "read as date or timestamp"): (2, 2),
+        ("u", "read"): (2, 2),
+        ("amount", "read as numeric"): (2, 2),
+        ("amount", "within 0..10 of spend"): (2, 1),
+    }
+    assert fit.unchecked(spec) == ()
 
 
 def test_what_is_no_sample_is_refused(tmp_path: Path) -> None:
