@@ -14,11 +14,13 @@ from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Sup
 from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
-from suffice.pipeline.terms.declaration.derived_columns import of_units
+from suffice.pipeline.terms.declaration.derived_columns import UniformText, of_units
 from suffice.pipeline.terms.declaration.derived_conditions import condition_inputs
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
     MOST_PERIODS,
+    Domain,
+    DomainKind,
     cell_count,
     too_many_cells,
     too_many_periods,
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
-    from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.spec_text import Document
 
 _MOST_TOTAL_ROWS = 10**15
@@ -63,6 +64,25 @@ def check_terms(document: Document, terms: Terms) -> None:
         _check_unit_type(document, unit, terms.derived.get(unit.column))
     _check_zones(document, terms)
     _check_groups(document.location(("groups",)), terms.groups)
+    _check_keys(document, ("groups",), terms.derived, terms.groups)
+
+
+def _check_keys(
+    document: Document,
+    place: tuple[str, ...],
+    derived: Mapping[str, DerivedColumn],
+    domains: Mapping[str, Domain],
+) -> None:
+    """Refuse keys that no text of a derived column is equal to: their cells would hold noise alone."""
+    for column, domain in domains.items():
+        of = derived.get(column)
+        if not isinstance(of, UniformText) or domain.kind is not DomainKind.LIST:
+            continue
+        for key in map(str, domain):
+            misfit = of.misfit(key)
+            if misfit is not None:
+                rule = f"no row has {key!r}, as {column!r} is derived: {misfit}"
+                raise SpecError(document.location((*place, column)), rule, "write the key so, too")
 
 
 def _check_groups(location: str, groups: Mapping[str, Domain]) -> None:
@@ -164,10 +184,8 @@ def _check_statistic_of_units(
 def _refuse_derived(location: str, terms: Terms, column: str) -> None:
     """Refuse a derived column where the order of a unit's rows rests on the source's own."""
     if column in terms.derived:
-        rule = f"{column!r} is a derived column; order is a column of the source"
-
         kind = "column of units" if column in of_units(terms.derived) else "derived column"
-        rule = f"{column!r} is a {kind}; window, unit and order are columns of the source"
+        rule = f"{column!r} is a {kind}; order is a column of the source"
         raise SpecError(location, rule, "name one, or let the source hold this one")
 
 
@@ -176,6 +194,10 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: fiel
     family, location = FAMILIES[statistic.family], document.location(("statistics", name))
     check_unit(document, terms, name, statistic)
     _check_statistic_of_units(document, terms, name, statistic)
+    _check_keys(document, ("statistics", name, "groups"), terms.derived, statistic.groups or {})
+    categories = getattr(statistic, "categories", None)
+    if isinstance(categories, Domain):
+        _check_keys(document, ("statistics", name), terms.derived, {statistic.column: categories})
     groups = terms.groups_of(statistic)
     if statistic.groups is not None:
         _check_groups(document.location(("statistics", name, "groups")), groups)

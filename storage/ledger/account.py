@@ -89,7 +89,7 @@ def check_new_contract(
     if now.unit_name != terms.unit:
         message = (
             f"the contract has the unit {in_words(now.unit_name)}, the account {dataset} "
-            f"{in_words(terms.unit)}"
+            f"{in_words(terms.unit)}: a grant takes the unit from its contract where it states none"
         )
         raise UsageError(message)
     if terms.per_window is not None and not _fits(now, terms.per_window):

@@ -47,6 +47,35 @@ def test_exact_numbers_are_for_a_person(
     assert "these numbers are exact and no release" in suffice.text("inspect", spec)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_column_that_no_file_has_is_in_no_proposal(
+    workspace: Workspace, suffice: Runner, tmp_path: Path, kind: str
+) -> None:
+    statistics = {"s": {"family": "bernoulli", "column": "canceled"}}
+    spec, out = spec_file(workspace, groups=None, statistics=statistics), tmp_path / "contract.json"
+    if kind == "csv":
+        (tmp_path / "a.csv").write_text("cancelled\ntrue\n")
+        of_files = json.loads(Path(spec).read_text())
+        Path(spec).write_text(json.dumps({**of_files, "source": {"csv": str(tmp_path / "a.csv")}}))
+    message = suffice.text("inspect", spec, "--out", str(out), status=4)
+    assert "no file has a column 'canceled'" in message
+    assert not out.exists()
+
+
+def test_a_table_of_stored_columns_is_described_without_counts(
+    workspace: Workspace, suffice: Runner, tmp_path: Path
+) -> None:
+    import duckdb
+
+    with duckdb.connect(tmp_path / "rows.duckdb") as connection:
+        connection.execute("CREATE TABLE rows AS SELECT true AS cancelled")
+    source = {"duckdb": str(tmp_path / "rows.duckdb"), "table": "main.rows"}
+    statistics = {"cancelled": {"family": "bernoulli", "column": "cancelled"}}
+    spec = spec_file(workspace, groups=None, statistics=statistics)
+    Path(spec).write_text(json.dumps({**json.loads(Path(spec).read_text()), "source": source}))
+    assert "no row was read" in suffice.text("inspect", spec, "--exact-counts")
+
+
 def test_what_does_not_fit_is_counted(workspace: Workspace, suffice: Runner) -> None:
     document = suffice.json("inspect", typed(workspace), "--exact-counts")
     counts = document["exact_counts"]

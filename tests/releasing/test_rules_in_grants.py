@@ -197,6 +197,37 @@ def test_a_contract_states_the_rules_and_is_kept(monkeypatch: pytest.MonkeyPatch
             granted(contract=other, **terms)
 
 
+def test_a_grant_may_use_the_names_of_its_contract(place: Path) -> None:
+    contract = inspect(spec_of()).contract
+    granted(contract=contract, unit="column:who", per_window="day:month")
+    with open_ledger(f"sqlite:///{place}/ledger.db") as ledger:
+        account = ledger.account("storms")
+    assert account.unit == spec_of().unit_name
+    assert account.per_window == spec_of().grid
+
+
+def test_a_relative_witness_is_the_one_that_was_granted(place: Path) -> None:
+    terms: dict[str, Any] = {"unit": UNIT, "per_window": GRID, "units_disjoint": True, "sources": ["raw"]}
+    suffice.grant("storms", 5000, reason="x", create=True, witness="witness.json", **terms)
+    assert suffice.release(spec_of(), window="1993-11", witness="witness.json").window == "1993-11"
+    assert (place / "witness.json").exists()
+
+
+@pytest.mark.parametrize("key", ["Ann", " ann"])
+def test_keys_that_no_derived_text_is_equal_to_are_refused(key: str) -> None:
+    counted = {"family": "categorical", "column": "who", "categories": [key, "bob"], "other": True}
+    of_bernoulli = {"family": "bernoulli", "column": "damage", "groups": {"who": [key]}}
+    for changes, where in (
+        ({"groups": {"who": [key]}}, "groups.who"),
+        ({"statistics": {"s": counted}}, "statistics.s"),
+        ({"statistics": {"s": of_bernoulli}}, "statistics.s.groups.who"),
+    ):
+        with pytest.raises(SpecError, match="as 'who' is derived") as caught:
+            spec_of(**changes)
+        assert where in str(caught.value)
+    assert spec_of(groups={"who": ["ann", "ünal", "İ"]}).groups
+
+
 @pytest.mark.usefixtures("place")
 def test_rows_in_memory_are_read_by_the_same_rules() -> None:
     rows = [line.split(",") for line in LINES[1:]]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from suffice.errors import UsageError
+from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.rows.sources import SOURCES, csv_files, parquet
 from suffice.pipeline.rows.sources.column_values import as_family, read_texts, stored_family
 from suffice.pipeline.rows.sources.contract import exact_data, spec_columns
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
 
 _BLOCK_ROWS = 1 << 16
-_NO_TYPE = "no values"
+_NO_TYPE, _ABSENT = "no values", "absent"
 _NOT_READ = "not read"
 _NEEDED = {
     TypeFamily.NUMERIC: ColumnFamily.FLOATING,
@@ -139,6 +139,7 @@ def inspect(spec: Spec, contract: DataContract | None = None) -> Inspection:
         stored = list(_parquet_schemas(spec, notes))
         held = contract or proposed_contract(spec, _of_files(spec, notes))
         columns = _parquet_fits(spec, held, stored)
+    _require_columns(spec, columns, is_proposed=contract is None)
     return Inspection(
         contract=held,
         folders=len(notes.folders),
@@ -148,6 +149,17 @@ def inspect(spec: Spec, contract: DataContract | None = None) -> Inspection:
         columns=columns,
         unread=tuple(sorted(notes.unread)),
     )
+
+
+def _require_columns(spec: Spec, columns: Mapping[str, ColumnFit], *, is_proposed: bool) -> None:
+    """Propose no contract of a column that no file has: with it the spec would be released, and empty."""
+    for name, fit in columns.items():
+        if is_proposed and fit.types and not set(fit.types) - {_ABSENT}:
+            message = (
+                f"{spec.source_address}: no file has a column {name!r}, which the spec reads: correct its "
+                "name; a column that is still to come is stated in a contract by hand"
+            )
+            raise SchemaError(message)
 
 
 def proposed_contract(spec: Spec, columns: dict[str, ColumnFamily]) -> DataContract:
@@ -258,7 +270,7 @@ def _parquet_fits(
                         fit.fit += n_rows * of_folders[name]
                         fit.types["folder"] += 1
                     elif schema.names.count(name) != 1:
-                        fit.types["absent" if name not in schema.names else "twice"] += 1
+                        fit.types[_ABSENT if name not in schema.names else "twice"] += 1
                     else:
                         fit.types[_type_name(schema.field(name).type)] += 1
                         family = contract.columns.get(name)
@@ -288,7 +300,8 @@ def _csv_fits(spec: Spec, source: CsvSpec, contract: DataContract, notes: _Notes
     for csv in pin.private.files:
         notes.folders.add(csv.file.address.rpartition("/")[0])
         for name in names:
-            fits[name].types[_NOT_READ if csv.names.count(name) != 1 else "text"] += 1
+            occurs = csv.names.count(name)
+            fits[name].types["text" if occurs == 1 else "twice" if occurs else _ABSENT] += 1
     for split in csv_files.splits(pin):
         notes.rows += split.n_rows
         for batch in csv_files.read(split, names, _BLOCK_ROWS):

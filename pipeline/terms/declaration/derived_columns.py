@@ -9,6 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import PlainValidator, ValidationInfo, model_validator
@@ -119,6 +120,15 @@ class UniformText(DerivedColumn):
     def family(self) -> column_types.TypeFamily:
         """Text."""
         return column_types.TypeFamily.TEXT
+
+    def misfit(self, text: str) -> str | None:
+        """Say why no row has a text; None where one may have it: only what is plain in ASCII is looked at."""
+        other = {Case.LOWER: ascii_uppercase, Case.UPPER: ascii_lowercase}.get(self.case) if self.case else ""
+        if other and set(text).intersection(other):
+            return f"its texts are in {self.case} case"
+        if self.trim and text != text.strip(" "):
+            return "its texts are trimmed"
+        return None
 
     def __str__(self) -> str:
         how = [

@@ -156,6 +156,8 @@ def _print(document: dict[str, Any]) -> None:
 
 
 def _print_columns(columns: list[dict[str, Any]]) -> None:
+    if not columns:
+        return
     rows = [
         {
             **column,

@@ -233,11 +233,17 @@ def print_left_out(shown: int, n_cells: int) -> None:
         say(f"... and {n_cells - shown} more cells, not computed: use --where, --all or --json")
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], *, limit: int = MOST_ROWS, digits: int = 6) -> None:
-    """Print rows as a text table; past `limit` rows, say how many are left out."""
+def print_rows(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    limit: int = MOST_ROWS,
+    digits: int = 6,
+    others: str = "--where, --json or --out",
+) -> None:
+    """Print rows as a text table; past `limit` rows, say how many are left out, and which options tell."""
     say(rows_text(rows, digits=digits, limit=limit))
     if len(rows) > limit:
-        say(f"... and {len(rows) - limit} more rows: use --where, --json or --out")
+        say(f"... and {len(rows) - limit} more rows: use {others}")
 
 
 def print_written(*files: Path | None, table: Path | None = None, draws: Path | None = None) -> None:

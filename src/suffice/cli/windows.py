@@ -158,7 +158,9 @@ def window_of(release: Release) -> WindowOfRelease | None:
 
 def _print_backfill(done: Backfill) -> None:
     written = document(done)
-    output.print_rows([{"window": window.edition, "status": window.status} for window in done.windows])
+    output.print_rows(
+        [{"window": window.edition, "status": window.status} for window in done.windows], others="--json"
+    )
     counted = {status: len(done.named(status)) for status in _STATUSES}
     counts = [
         f"{status.replace('_', ' ')} {count}"
@@ -186,7 +188,8 @@ def _print_status(report: GapReport) -> None:
         [
             {name: window[name] for name in window if name != "rows" or is_compared}
             for window in shown["windows"]
-        ]
+        ],
+        others="--json",
     )
     counts = {state: sum(window["state"] == state for window in shown["windows"]) for state in _STATES}
     said = {state: count for state, count in counts.items() if count or state != "stopped"}
@@ -199,7 +202,7 @@ def _print_status(report: GapReport) -> None:
             )
     if report.amendments:
         say("")
-        output.print_rows(shown["amendments"])
+        output.print_rows(shown["amendments"], others="--json")
     gaps = sum(counts[state] for state in GAPS) + len(report.amendments)
     further = "every further one" if report.further is None else f"{report.further} further ones"
     where = " in a window without charges" if report.per_window else ""

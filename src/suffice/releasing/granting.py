@@ -24,6 +24,7 @@ from suffice.pipeline.terms.declaration.row_rules import (
     read_window_grid,
 )
 from suffice.pipeline.terms.declaration.source_specs import GivenSpec, is_url, source_path
+from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from suffice.profile.settings import settings
 from suffice.storage.ledger.account import UNGUARDED, overlapping
@@ -184,10 +185,12 @@ def carry_out_grant(
     _require_texts(sources, "data:", named("sources"))
     _require_texts(stores, "s3://bucket/releases", named("stores"))
     stated = _contract(contract, protected or "row", named)
+    if stated is not None and protected == stated.unit:  # by the name that the contract has for its rule
+        protected = stated.unit_name
     asked = None if witness is None else read_address(witness).uri
     listed = _checksums(checksums, none=no_checksums, named=named)
     fitting = None if audited is None else _audit(audited, dataset)
-    grid = None if per_window is None else _grid(per_window, named)
+    grid = None if per_window is None else _grid(per_window, named, stated)
     total = _total(epsilon, per_year, grid, max_windows, named)
     with create_ledger(ledger) if create else open_ledger(ledger) as opened:
         if fitting is not None:
@@ -348,12 +351,17 @@ def _epsilon(place: str, value: AnyEpsilon) -> Fraction:
         raise UsageError(message) from None
 
 
-def _grid(text: str, named: Named) -> str:
+def _grid(text: str, named: Named, contract: DataContract | None) -> str:
+    """Return the grid as accounts name it; a contract may have a name for the rule of the window's column."""
     try:
-        return read_window_grid(text)
+        grid = read_window_grid(text)
     except ValueError as error:
         message = f"{named('per_window')}: {error}"
         raise UsageError(message) from None
+    column, every, time_zone = grid.rsplit(":", 2)
+    if contract is None or contract.window is None or column != contract.window.column:
+        return grid
+    return window_grid(contract.window_column or column, Every(every), time_zone)
 
 
 @contextmanager

@@ -257,7 +257,11 @@ class _Run:
             with self._stage("ledger") as stage, naming_the_grant(self.spec):
                 ledger = opened.enter_context(open_ledger(self.chosen.ledger))
                 dataset = self.spec.dataset
-                witness = chosen_witness(dataset, ledger.witness(dataset), self.chosen.witness)
+                witness = chosen_witness(
+                    dataset,
+                    ledger.witness(dataset),
+                    None if self.chosen.witness is None else read_address(self.chosen.witness).uri,
+                )
                 if witness is not None:
                     check_witness(ledger, witness)
                 contract = ledger.contract(dataset)

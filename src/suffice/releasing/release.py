@@ -26,6 +26,7 @@ from suffice.releasing.guarding import contained, uncharged, wait_for
 from suffice.releasing.run import PUBLISHED, ReleaseRun
 from suffice.storage.ledger.account import chosen_witness
 from suffice.storage.ledger.opening import open_ledger
+from suffice.storage.objects.address import read_address
 from suffice.storage.operations.witness import check_witness, follow_witness, open_for_release
 from suffice.storage.releases.manifest import require_manifest
 from suffice.storage.releases.release_store import open_release
@@ -287,7 +288,11 @@ def carry_out(
     expected = Expected.of(spec) if amendment == 0 else None
     signer = signer_from_environment()
     with naming_the_grant(spec), open_ledger(chosen.ledger) as opened:
-        pinned_witness = chosen_witness(spec.dataset, opened.witness(spec.dataset), chosen.witness)
+        pinned_witness = chosen_witness(
+            spec.dataset,
+            opened.witness(spec.dataset),
+            None if chosen.witness is None else read_address(chosen.witness).uri,
+        )
         if pinned_witness is not None:
             check_witness(opened, pinned_witness)
         with uncharged():
