@@ -45,9 +45,9 @@ where there may be no record.
 
 References
 ----------
-Berger, Berliner. Robust Bayes and empirical Bayes analysis with epsilon-contaminated priors. Ann. Statist. 14,
-1986 (2, 5). Sivaganesan, Berger. Ranges of posterior measures for priors with unimodal contaminations. Ann.
-Statist. 17, 1989. DeRobertis, Hartigan. Bayesian inference using intervals of measures. Ann. Statist. 9, 1981
+Berger, Berliner. Robust Bayes and empirical Bayes analysis with epsilon-contaminated priors. Ann. Statist.
+14, 1986 (2, 5). Sivaganesan, Berger. Ranges of posterior measures for priors with unimodal contaminations.
+Ann. Statist. 17, 1989. DeRobertis, Hartigan. Bayesian inference using intervals of measures. Ann. Statist. 9, 1981
 (3, 6).
 """
 
