@@ -15,8 +15,9 @@ from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
-from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component, parse_mixture
+from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber, simplest
+from suffice.pipeline.math.priors.mixtures import Mixture, one_component
+from suffice.pipeline.math.priors.reading import parse_any
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
@@ -45,8 +46,9 @@ def accepted_priors(family: Family) -> str:
     kind = family.prior.__name__
     if family.latent is not None:
         return (
-            f"{kind}, a Mixture of such, or any density of one number: by its name, as Uniform(low, high), "
-            "or in Python one of scipy.stats or a suffice.Density"
+            f"{kind}, a Mixture of such, or any prior of one number: a density by its name, as Uniform(low, "
+            "high), points and sums of anything, as 0.5*Point(0.3) + 0.5*Uniform(0, 1), or in Python one of "
+            "scipy.stats or a suffice.Density"
         )
     if family.mean_and_variance is not None:
         return (
@@ -69,11 +71,10 @@ def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
 
 
 def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
-    """Read the text of a prior, and take distributions of scipy.stats for densities."""
-    if isinstance(prior, str):
-        return parse_mixture(prior)
-    density = Density.of(prior)
-    return cast("Prior | Mixture", prior) if density is None else density
+    """Read the text of a prior, and take distributions of other libraries for densities or points."""
+    return cast(
+        "Prior | Mixture | AnyDensity", parse_any(prior) if isinstance(prior, str) else simplest(prior)
+    )
 
 
 def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
@@ -86,7 +87,7 @@ def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | A
         for component in read.components:
             _require_kind(statistic, component)
         return read
-    if isinstance(read, Density):
+    if isinstance(read, OfOneNumber):
         if family.latent is None:
             raise refused_prior(statistic.plan, read)
         return read

@@ -18,8 +18,32 @@ LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
 
 def model_lines(posterior: Posterior) -> list[str]:
     """Return all that there is to say of clipping and of rows of one unit, a sentence each."""
-    said = [*clipping_warnings(posterior), design_effect_text(posterior), far_tail_text(posterior)]
+    said = [
+        *clipping_warnings(posterior),
+        design_effect_text(posterior),
+        far_tail_text(posterior),
+        point_mass_text(posterior),
+    ]
     return [line for line in said if line]
+
+
+def point_mass_text(posterior: Posterior) -> str:
+    """Say how probable the values are at which the prior has point masses; empty where it has none."""
+    masses = posterior.point_masses
+    if not masses:
+        return ""
+    name = posterior.parameters[0]
+    # Those that have most of it, and the rest in number.
+    likeliest = sorted(masses, key=lambda value: -float(masses[value].mean()))
+    parts = []
+    for value in sorted(likeliest[:_NAMED]):
+        ends = [f"{float(end):.3g}" for end in (masses[value].min(), masses[value].max())]
+        parts.append(f"{name} = {value:g} {ends[0] if ends[0] == ends[1] else ' to '.join(ends)}")
+    more = f" and {len(masses) - _NAMED} more" if len(masses) > _NAMED else ""
+    return (
+        f"the prior's point masses have the posterior probabilities {', '.join(parts)}{more}, by evidence; "
+        "intervals are closed, and hold at least what they say; densities are of the rest"
+    )
 
 
 def far_tail_text(posterior: Posterior) -> str:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.parameters.contrasts import Contrast
-    from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
+    from suffice.pipeline.math.priors.composed import AnyDensity
+    from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.declaration.documents import Method

@@ -38,6 +38,7 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
 from suffice.pipeline.math.distributions.quadrature import integral_rule
+from suffice.pipeline.math.distributions.weighted_sum import Summand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ class ScipyDistribution(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Density:
+class Density(Summand):
     """Any prior of one parameter, by its log density: ``Density(lambda p: 2 * np.log(p), 0, 1)``.
 
     Parameters
@@ -196,6 +197,8 @@ class DensityOnLine:
         Median, and the interquartile range over that of the standard normal.
     lowest : float
         Only ``LEAST`` of the prior is below.
+    log_mass : float
+        Log of the integral of the density as it was given.
     """
 
     density: Density
@@ -206,6 +209,7 @@ class DensityOnLine:
     centre: float
     width: float
     lowest: float
+    log_mass: float
 
     @classmethod
     def of(
@@ -231,7 +235,7 @@ class DensityOnLine:
         if density.lower < low - _ROUNDING or density.upper > high + _ROUNDING:
             message = (
                 f"prior {density}: the parameter lies in {low:g}..{high:g}, and the support must too: "
-                "truncate the prior, as TruncatedNormal(loc, scale, low, high) is"
+                f"truncate the prior, as Truncated({density}, lower, upper) is"
             )
             raise PriorError(message)
         # The support on the line, cut where numbers end.
@@ -286,6 +290,7 @@ class DensityOnLine:
             # The interquartile range of the standard normal is 1.349.
             width=float(upper - lower) / 1.349,
             lowest=float(lowest),
+            log_mass=log_mass,
         )
 
     def log_density(self, position: Floats) -> Floats:

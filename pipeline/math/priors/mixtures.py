@@ -34,7 +34,7 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from suffice.pipeline.math.distributions import spread_scales
 from suffice.pipeline.math.distributions.distribution import Prior, written
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.distributions.weighted_sum import Summand
 from suffice.pipeline.math.priors import by_name
 from suffice.pipeline.math.priors.density import Density
 
@@ -57,7 +58,7 @@ _LARGEST_SCALE = 1e30
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Mixture:
+class Mixture(Summand):
     """A mixture of conjugate priors of one kind: ``Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))``.
 
     Parameters
@@ -241,7 +242,6 @@ class SpreadGamma(SpreadScale):
         SpreadScale.__init__(self, Gamma, upper)
 
 
-AnyDensity: TypeAlias = Density | by_name.Independent | by_name.JointDensity
 _SPREAD: dict[str, tuple[type[Mixture], tuple[str, ...]]] = {
     "ScaleMixture": (ScaleMixture, ("lower", "upper")),
     "SpreadGamma": (SpreadGamma, ("upper",)),
@@ -286,7 +286,7 @@ def _parse_spread(text: str, name: str) -> Mixture:
     return kind(**given)
 
 
-def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
+def one_component(prior: object, purpose: str) -> Prior:
     """Return a conjugate prior that is no mixture.
 
     Raises
@@ -294,11 +294,11 @@ def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
     PriorError
         Where it is a mixture or a density.
     """
-    if isinstance(prior, AnyDensity):
-        message = f"{purpose} takes a conjugate prior alone, not {prior}"
-        raise PriorError(message)
     if isinstance(prior, Mixture):
         message = f"{purpose} takes no mixture of priors yet: give one of its components"
+        raise PriorError(message)
+    if not isinstance(prior, Prior):
+        message = f"{purpose} takes a conjugate prior alone, not {prior}"
         raise PriorError(message)
     return prior
 
