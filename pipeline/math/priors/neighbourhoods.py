@@ -47,19 +47,19 @@ References
 ----------
 Berger, Berliner. Robust Bayes and empirical Bayes analysis with epsilon-contaminated priors. Ann. Statist.
 14, 1986 (2, 5). Sivaganesan, Berger. Ranges of posterior measures for priors with unimodal contaminations.
-Ann. Statist. 17, 1989. DeRobertis, Hartigan. Bayesian inference using intervals of measures. Ann. Statist. 9, 1981
-(3, 6).
+Ann. Statist. 17, 1989. DeRobertis, Hartigan. Bayesian inference using intervals of measures. Ann. Statist. 9,
+1981 (3, 6).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from suffice.typing import Floats
 
@@ -128,6 +128,24 @@ class Ranges:
     most: Floats
     parameter: Floats
 
+    @classmethod
+    def over(cls, several: Sequence[Self]) -> Self:
+        """Return what several posteriors lie between, which may be known at other nodes."""
+        parameter = np.unique(np.concatenate([each.parameter for each in several]))
+        least, most = (
+            [
+                np.interp(parameter, each.parameter, of, left=0.0, right=1.0)
+                for each, of in zip(several, below, strict=True)
+            ]
+            for below in ([each.least for each in several], [each.most for each in several])
+        )
+        return cls(
+            mean=(min(each.mean[0] for each in several), max(each.mean[1] for each in several)),
+            least=np.min(least, axis=0),
+            most=np.max(most, axis=0),
+            parameter=parameter,
+        )
+
     def quantile(self, level: float) -> tuple[float, float]:
         """Return the lowest and the highest quantile of a level."""
         # A quantile is lowest where F is highest.
@@ -135,7 +153,9 @@ class Ranges:
 
     def above(self, value: float) -> tuple[float, float]:
         """Return the lowest and the highest probability that the parameter is above a value."""
-        most, least = (float(np.interp(value, self.parameter, of)) for of in (self.most, self.least))
+        most, least = (
+            float(np.interp(value, self.parameter, of, left=0.0, right=1.0)) for of in (self.most, self.least)
+        )
         return 1.0 - most, 1.0 - least
 
     def _inverse(self, below: Floats, level: float) -> float:
@@ -165,14 +185,7 @@ def contaminated(cell: ParameterOnNodes, share: float) -> Ranges:
 
 def within_factor(cell: ParameterOnNodes, factor: float) -> Ranges:
     """Return the ranges under (3)."""
-    mass = cell.mass()
-    below = _below(mass)
-    return Ranges(
-        mean=_means_within_factor(mass, cell.parameter, factor),
-        least=below / factor / (below / factor + (1.0 - below) * factor),
-        most=below * factor / (below * factor + (1.0 - below) / factor),
-        parameter=cell.parameter,
-    )
+    return _within_factor(cell.mass(), cell.parameter, factor)
 
 
 def shifted(cell: ParameterOnNodes, most: float) -> Ranges:
@@ -191,18 +204,25 @@ def shifted(cell: ParameterOnNodes, most: float) -> Ranges:
     )
 
 
-def means_of_draws_within_factor(draws: Floats, factor: float) -> tuple[float, float]:
-    """Return the range of a mean under (3), given draws of the posterior, (n_draws,)."""
-    return _means_within_factor(np.full(len(draws), 1.0 / len(draws)), np.sort(draws), factor)
+def draws_within_factor(draws: Floats, factor: float) -> Ranges:
+    """Return the ranges under (3), given ascending draws of the posterior, (n_draws,)."""
+    mass = np.full(len(draws), 1.0 / len(draws))
+    return _within_factor(mass, draws, factor)
 
 
-def _means_within_factor(mass: Floats, parameter: Floats, factor: float) -> tuple[float, float]:
+def _within_factor(mass: Floats, parameter: Floats, factor: float) -> Ranges:
+    below = _below(mass)
     # (6), with the point between any two nodes.
     up_to, first = np.cumsum(mass), np.cumsum(mass * parameter)
     rest, last = up_to[-1] - up_to, first[-1] - first
     highest = (first / factor + last * factor) / (up_to / factor + rest * factor)
     lowest = (first * factor + last / factor) / (up_to * factor + rest / factor)
-    return float(np.min(lowest)), float(np.max(highest))
+    return Ranges(
+        mean=(float(np.min(lowest)), float(np.max(highest))),
+        least=below / factor / (below / factor + (1.0 - below) * factor),
+        most=below * factor / (below * factor + (1.0 - below) / factor),
+        parameter=parameter,
+    )
 
 
 def _extremes(means: Floats, mean: float, has_ends: tuple[bool, bool]) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from scipy import optimize, stats
 from suffice.pipeline.math.priors.neighbourhoods import (
     ParameterOnNodes,
     contaminated,
-    means_of_draws_within_factor,
+    draws_within_factor,
     shifted,
     within_factor,
 )
@@ -179,4 +179,4 @@ def test_draws_have_the_range_of_what_they_are_drawn_from() -> None:
     cell = normal_cell(0.0, 1.0, 1.0, 1.0)
     draws = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000, 0.5, math.sqrt(0.5))
     expected = within_factor(cell, 3.0).mean
-    assert means_of_draws_within_factor(np.asarray(draws), 3.0) == pytest.approx(expected, abs=1e-3)
+    assert draws_within_factor(np.asarray(draws), 3.0).mean == pytest.approx(expected, abs=1e-3)
