@@ -122,7 +122,8 @@ def one_record(statistic: NoisyStatistic) -> list[NoisyStatistic]:
     if plan.design is Design.MINIMAL:
         (step,) = (each.coefficients[0] for each in plan.quantities if each.coefficients)
         lower, upper = plan.parameters.lower or 0, plan.parameters.upper or 0
-        contributions = [[int((upper - lower) / step)]]
+        # A true value has no bounds: it counts one.
+        contributions = [[int((upper - lower) / step) or 1]]
     else:
         reach = int(plan.partition_total or 1)
         contributions = [[0, reach], [reach, 0]]
