@@ -27,6 +27,7 @@ from suffice import errors
 from suffice.monitoring import records
 from suffice.monitoring.records import refusal_kind
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.storage.ledger.charge import ChargeState
 
 if TYPE_CHECKING:
@@ -371,7 +372,7 @@ def _facts_text(title: str, facts: Mapping[str, str]) -> list[str]:
 def account_rows(ledger: Ledger, dataset: str) -> list[dict[str, str]]:
     """Return an account as rows: the account's own, and one for each of its last windows."""
     account = ledger.account(dataset)
-    everything = f"each of {account.per_window}" if account.per_window else "all time"
+    everything = f"each of {in_words(account.per_window)}" if account.per_window else "all time"
     windows = list(ledger.windows(dataset))[-SHOWN_WINDOWS:]
     balances: list[tuple[str, Any]] = [
         (everything, account),

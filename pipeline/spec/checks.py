@@ -13,6 +13,7 @@ from suffice.pipeline.families.shared.beside_sums import measure_within, most_ro
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
 from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
 from suffice.pipeline.terms.declaration import fields
+from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
     MOST_PERIODS,
@@ -20,6 +21,7 @@ from suffice.pipeline.terms.declaration.domains import (
     too_many_cells,
     too_many_periods,
 )
+from suffice.pipeline.terms.declaration.row_rules import is_rule, unit_misfit, window_misfit
 from suffice.pipeline.terms.statistics.measure import N_SIDES
 from suffice.pipeline.terms.statistics.statistic_plan import grid_values
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.spec.terms import Terms
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.spec_text import Document
 
@@ -45,9 +48,12 @@ def check_terms(document: Document, terms: Terms) -> None:
         raise SpecError(document.location(("max_total_rows",)), f"must lie in 1..{_MOST_TOTAL_ROWS}")
     window, unit = terms.window, terms.privacy.column_unit
     if window is not None:
-        _refuse_derived(document.location(("window", "column")), terms, window.column)
+        misfit = window_misfit(window.column, terms.derived, window.time_zone)
+        _check_rule(document.location(("window", "column")), window.column, misfit)
     if unit is not None:
-        _refuse_derived(document.location(("privacy", "unit", "column")), terms, unit.column)
+        misfit = unit_misfit(unit.column, terms.derived)
+        _check_rule(document.location(("privacy", "unit", "column")), unit.column, misfit)
+        _check_unit_type(document, unit, terms.derived.get(unit.column))
     _check_zones(document, terms)
     _check_groups(document.location(("groups",)), terms.groups)
 
@@ -70,10 +76,26 @@ def _check_zones(document: Document, terms: Terms) -> None:
                 raise SpecError(document.location(tuple(place.split(".", 1))), rule, "leave time_zone out")
 
 
+def _check_rule(location: str, column: str, misfit: str | None) -> None:
+    """Refuse a column of a window or a unit that no grant can name by its rule."""
+    if misfit is not None:
+        raise SpecError(location, misfit, "derive it so, or let the source hold it")
+    if is_rule(column):
+        raise SpecError(location, "the column is called as rules of derived ones are written", "rename it")
+
+
+def _check_unit_type(document: Document, unit: fields.ColumnUnit, of: DerivedColumn | None) -> None:
+    """Refuse a type of units that their derived column is not of."""
+    needed = {fields.UnitType.TEXT: TypeFamily.TEXT, fields.UnitType.INTEGER: TypeFamily.NUMERIC}
+    if of is not None and unit.type is not None and of.family is not needed[unit.type]:
+        rule = f"the derived column {unit.column!r} is {of.family}, not {unit.type}"
+        raise SpecError(document.location(("privacy", "unit", "type")), rule, "leave it out")
+
+
 def _refuse_derived(location: str, terms: Terms, column: str) -> None:
-    """Refuse a derived column where a guarantee rests on the source's own."""
+    """Refuse a derived column where the order of a unit's rows rests on the source's own."""
     if column in terms.derived:
-        rule = f"{column!r} is a derived column; window, unit and order are columns of the source"
+        rule = f"{column!r} is a derived column; order is a column of the source"
         raise SpecError(location, rule, "name one, or let the source hold this one")
 
 

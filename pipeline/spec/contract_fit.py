@@ -14,6 +14,7 @@ from suffice.pipeline.terms.declaration.column_types import (
     ANY_FAMILY,
     DATES,
     NUMBERS,
+    TEXTS,
     ColumnFamily,
     TypeFamily,
 )
@@ -21,6 +22,7 @@ from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
 from suffice.pipeline.terms.declaration.derived_conditions import Input, condition_inputs
 from suffice.pipeline.terms.declaration.domains import DomainKind
 from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
+from suffice.pipeline.terms.declaration.row_rules import column_or_rule, in_words
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, GivenSpec, ParquetSpec
 from suffice.pipeline.terms.declaration.wording import shortened_name
 from suffice.pipeline.terms.statistics.measure import CodeColumn, orders_of
@@ -49,6 +51,8 @@ def column_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
     if spec.privacy.column_unit is not None:
         column = spec.privacy.column_unit.column
         yield "privacy.unit.column", Input(column=column, families=ANY_FAMILY)
+        if column in spec.derived:  # numbers may have been rounded where they are stored
+            yield "privacy.unit.column", Input(column=spec.stored_unit or column, families=TEXTS)
     yield from _computed_uses(spec)
     for place, groups in (("groups", spec.groups), *_stated_groups(spec)):
         for column, domain in groups.items():
@@ -165,11 +169,13 @@ def _check_family(where: str, of: Input, stored: TypeFamily) -> None:
 
 def _check_unit(spec: Spec, contract: DataContract) -> None:
     unit = spec.privacy.column_unit
-    stated = "row" if unit is None else f"column:{unit.column}"
-    if stated != contract.unit:
-        message = f"privacy.unit: the account's contract has the unit {contract.unit}, the spec {stated}"
+    if spec.unit_name != contract.unit_name:
+        message = (
+            f"privacy.unit: the account's contract has the unit {in_words(contract.unit_name)}, the spec "
+            f"{in_words(spec.unit_name)}"
+        )
         raise SchemaError(message)
-    if unit is None:
+    if unit is None or unit.column in spec.derived:
         return
     family = contract.columns[unit.column]
     if unit.type is not None and (family is ColumnFamily.TEXT) != (unit.type is UnitType.TEXT):
@@ -190,15 +196,16 @@ def _check_unit(spec: Spec, contract: DataContract) -> None:
 def _check_window(spec: Spec, contract: DataContract) -> None:
     if spec.window is None:
         return
-    stated = (spec.window.column, spec.window.time_zone)
+    column, time_zone = column_or_rule(spec.window.column, spec.derived), spec.window.time_zone
     rule = contract.window
     if rule is None:
         message = "window: the account's contract has no window: have its owner add one, or leave it out"
         raise SchemaError(message)
-    if stated != (rule.column, rule.time_zone):
+    divides = contract.window_column
+    if (column, time_zone) != (divides, rule.time_zone):
         message = (
-            f"window: by the account's contract {rule.column!r} divides rows, in {rule.time_zone}; the spec "
-            f"states {stated[0]!r} in {stated[1]}, where a row could lie in another window"
+            f"window: by the account's contract {in_words(divides)!r} divides rows, in {rule.time_zone}; the "
+            f"spec states {in_words(column)!r} in {time_zone}, where a row could lie in another window"
         )
         raise SchemaError(message)
     if spec.window.files_by_window != rule.files_by_window:

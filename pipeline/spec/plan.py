@@ -16,6 +16,7 @@ from suffice.pipeline.terms.declaration.derived_columns import physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.domains import cell_count, cells_in_words, key_columns
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.released.table import card, html_table, markup
@@ -96,8 +97,8 @@ def _lines(plan: Plan) -> list[str]:
 
 
 def _heading(plan: Plan) -> str:
-    unit = f"unit {plan.unit}" if plan.column_unit is None else f"unit {plan.unit}, {plan.column_unit}"
-    window = f", released per window of {plan.grid}" if plan.grid else ""
+    unit = f"unit {in_words(plan.unit)}" + ("" if plan.column_unit is None else f", {plan.column_unit}")
+    window = f", released per window of {in_words(plan.grid)}" if plan.grid else ""
     heading = (
         f"{plan.name}: epsilon {format_epsilon(plan.epsilon)} of {plan.dataset}, {plan.neighboring}, "
         f"{unit}{window}\n{plan.cells_text}"
@@ -316,7 +317,7 @@ def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:
         dataset=terms.dataset,
         epsilon=terms.privacy.epsilon,
         neighboring=terms.privacy.neighboring,
-        unit=terms.privacy.unit_name,
+        unit=terms.unit_name,
         column_unit=terms.privacy.column_unit,
         grid=terms.grid,
         amend=terms.window.amend if terms.window else (),

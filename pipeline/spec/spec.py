@@ -362,7 +362,7 @@ def _check_expect(document: Document, spec: Spec) -> None:
         raise SpecError(location, rule, "shorten the name")
     counts = "rows" if spec.privacy.column_unit is None else "units"
     if spec.expect.counts != counts:
-        rule = f"the unit is {spec.privacy.unit_name}, so {counts} are counted"
+        rule = f"the unit is {spec.unit_name}, so {counts} are counted"
         raise SpecError(location, rule, f"state {counts}: {spec.expect.floor}")
     if fields.ROW_FITS in spec.derived:
         rule = f"the derived column {fields.ROW_FITS!r} says which rows are counted"

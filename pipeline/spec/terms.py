@@ -18,7 +18,9 @@ from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
 from suffice.pipeline.terms.declaration.domains import cell_count, key_columns
+from suffice.pipeline.terms.declaration.row_rules import column_or_rule, stored_column
 from suffice.pipeline.terms.declaration.scalars import read_choice
+from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
@@ -70,11 +72,6 @@ class Privacy(fields.SpecModel):
     def max_rows(self) -> int | None:
         """Most rows that a column unit keeps; None where the unit is a row."""
         return self.column_unit.max_rows if self.column_unit else None
-
-    @property
-    def unit_name(self) -> str:
-        """The unit as accounts name it: ``row`` or ``column:NAME``."""
-        return f"column:{self.unit.column}" if isinstance(self.unit, fields.ColumnUnit) else ROW
 
 
 class Terms(fields.SpecModel):
@@ -150,8 +147,23 @@ class Terms(fields.SpecModel):
 
     @property
     def grid(self) -> str | None:
-        """The window grid, ``column:every:time_zone``, or None where the spec has no window."""
-        return self.window.grid if self.window else None
+        """The window grid, ``column:every:time_zone``, as accounts name it; None where there is no window."""
+        window = self.window
+        if window is None:
+            return None
+        return window_grid(column_or_rule(window.column, self.derived), window.every, window.time_zone)
+
+    @property
+    def unit_name(self) -> str:
+        """The unit as accounts name it: ``row``, or ``column:`` and the column, by its rule if derived."""
+        unit = self.privacy.column_unit
+        return ROW if unit is None else f"column:{column_or_rule(unit.column, self.derived)}"
+
+    @property
+    def stored_unit(self) -> str | None:
+        """The column of the source that tells the units; None where the unit is a row."""
+        unit = self.privacy.column_unit
+        return None if unit is None else stored_column(unit.column, self.derived)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from suffice.pipeline.terms.declaration.domains import period_end, period_label,
 from suffice.pipeline.terms.declaration.fields import Column, EveryField, SpecModel, Text
 from suffice.pipeline.terms.declaration.files_by_window import any_name, names_of, read_pattern
 from suffice.pipeline.terms.declaration.scalars import Duration, DurationField, read_duration, read_text
-from suffice.pipeline.terms.declaration.time_zones import UTC, TimeZone, day_start, window_grid
+from suffice.pipeline.terms.declaration.time_zones import UTC, TimeZone, day_start
 
 LATEST_COMPLETE = "latest-complete"
 """Instead of a label: the last window whose end and lag have passed."""
@@ -148,11 +148,6 @@ class Window(SpecModel):
         if self.first is not None:
             period_start(self.first, self.every)
         return self
-
-    @property
-    def grid(self) -> str:
-        """The window grid, ``column:every:time_zone``."""
-        return window_grid(self.column, self.every, self.time_zone)
 
     def file_names(self, window: str) -> tuple[str, ...] | None:
         """Return what files of a window, or of ``all``, are called below their source's address.

@@ -162,7 +162,8 @@ def _keys(kind: Any, keys: str | None = None) -> tuple[Schema, tuple[str, ...]]:
     if issubclass(kind, SufficeError):
         return ERROR, ()
     if issubclass(kind, BaseModel) or hasattr(kind, "__pydantic_config__"):
-        return of_model(kind)["properties"], ()
+        schema = of_model(kind)
+        return schema["properties"], tuple(schema["properties"].keys() - schema.get("required", ()))
     properties: Schema = {}
     optional: list[str] = []
     for key in keys_of(kind, keys):

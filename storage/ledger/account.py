@@ -6,6 +6,7 @@ which could be charged again: a witness, or a store that every release goes to a
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from suffice.pipeline.terms.declaration.documents import (
     document,
     printed,
 )
-from suffice.pipeline.terms.declaration.time_zones import read_grid
+from suffice.pipeline.terms.declaration.row_rules import in_words, is_rule, read_unit, read_window_grid
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import ALL
 
@@ -85,20 +86,25 @@ def check_new_contract(
     GuaranteeError
         Where it takes something back.
     """
-    if now.unit != terms.unit:
-        message = f"the contract has the unit {now.unit}, the account {dataset} {terms.unit}"
+    if now.unit_name != terms.unit:
+        message = (
+            f"the contract has the unit {in_words(now.unit_name)}, the account {dataset} "
+            f"{in_words(terms.unit)}"
+        )
         raise UsageError(message)
     if terms.per_window is not None and not _fits(now, terms.per_window):
         message = (
-            f"the account {dataset} is granted per window of {terms.per_window}: its contract states that "
-            "column and time zone under window"
+            f"the account {dataset} is granted per window of {in_words(terms.per_window)}: its contract "
+            "states that column and time zone under window"
         )
         raise UsageError(message)
     if before is None:
         return
     lost = sorted(name for name, family in before.columns.items() if now.columns.get(name) is not family)
     changed = [f"the column {name}" for name in lost[:1]]
-    changed += ["the window"] if before.window is not None and now.window != before.window else []
+    is_windowed = before.window is not None
+    is_other = (now.window, now.window_column) != (before.window, before.window_column)
+    changed += ["the window"] if is_windowed and is_other else []
     changed += ["the source"] if now.source != before.source else []
     if changed:
         message = (
@@ -137,7 +143,7 @@ def chosen_witness(dataset: str, pinned: str | None, given: str | None) -> str |
 def _fits(contract: DataContract, grid: str) -> bool:
     column, _every, zone = grid.rsplit(":", 2)
     rule = contract.window
-    return rule is not None and (rule.column, rule.time_zone) == (column, zone)
+    return rule is not None and (contract.window_column, rule.time_zone) == (column, zone)
 
 
 NEIGHBORING = ("add_or_remove_one", "replace_one")
@@ -180,6 +186,9 @@ class AccountTerms:
         if self.unit != ROW and not column:
             message = f"the unit {self.unit!r} is neither row nor column:NAME"
             raise UsageError(message)
+        if is_rule(column) and _of_rule(self.unit) != self.unit:
+            message = f"the unit {self.unit!r} is a rule that is not written as accounts do, or is no unit's"
+            raise UsageError(message)
         if self.per_window is not None:
             _check_grid(self.per_window)
             if self.unit != ROW and not self.units_disjoint:
@@ -192,13 +201,21 @@ class AccountTerms:
 
 def _check_grid(grid: str) -> None:
     try:
-        written = read_grid(grid)
+        written = read_window_grid(grid)
     except ValueError as error:
         message = f"per window: {error}"
         raise UsageError(message) from None
     if written != grid:
         message = f"the grid {grid!r} names no time zone: write it as {written}"
         raise UsageError(message)
+
+
+def _of_rule(unit: str) -> str | None:
+    """Return a unit with a rule as accounts write it; None where it is no unit's."""
+    try:
+        return read_unit(unit)
+    except ValueError:
+        return None
 
 
 def check_sources(
@@ -354,8 +371,8 @@ def account_lines(shown: dict[str, Any]) -> list[str]:
     """Return the head of an account's document as people read it."""
     lines: list[str] = []
     lines.append(
-        f"{shown['dataset']}  ({shown['neighboring']}, unit {shown['unit']}"
-        + (f", per window of {shown['per_window']})" if shown["per_window"] else ")")
+        f"{shown['dataset']}  ({shown['neighboring']}, unit {in_words(shown['unit'])}"
+        + (f", per window of {in_words(shown['per_window'])})" if shown["per_window"] else ")")
     )
     # Of a grant per window these are the numbers of releases that have none; windows have lines of their own.
     scope = " in each window; without a window:" if shown["per_window"] else ","
@@ -416,14 +433,15 @@ def check_guarantee(
         raise GuaranteeError(message)
     if request.unit != terms.unit:
         message = (
-            f"{account} protects the unit {terms.unit}, the spec {request.unit}: {_fixed_by('unit')}: "
-            f'suffice.grant(NAME, epsilon=TOTAL, reason=TEXT, unit="{request.unit}")'
+            f"{account} protects the unit {in_words(terms.unit)}, the spec {in_words(request.unit)}: "
+            f"{_fixed_by('unit')}: suffice.grant(NAME, epsilon=TOTAL, reason=TEXT, "
+            f"unit={json.dumps(request.unit, ensure_ascii=False)})"
         )
         raise GuaranteeError(message)
     if counts_by_window(terms.per_window, request.window) and request.grid != terms.per_window:
         message = (
-            f"{account} is granted per window of {terms.per_window}, the spec has {request.grid}: "
-            f"{_fixed_by('window')}"
+            f"{account} is granted per window of {in_words(terms.per_window or '')}, the spec has "
+            f"{in_words(request.grid or 'none')}: {_fixed_by('window')}"
         )
         raise GuaranteeError(message)
     if sources and not any(_is_under(prefix, request.source) for prefix in sources):

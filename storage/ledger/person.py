@@ -11,6 +11,7 @@ from suffice.pipeline.spec.contract_fit import floating_unit_warning
 from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
 from suffice.pipeline.terms.declaration.documents import Count, document, printed
 from suffice.pipeline.terms.declaration.domains import Every
+from suffice.pipeline.terms.declaration.row_rules import in_words, rule_text
 from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.storage.ledger.account import ROW
 
@@ -74,7 +75,8 @@ class PersonView:
         if rows is None:
             return self.loss.in_windows(1 if windows is None else windows)
         if self.account.unit != ROW:
-            message = f"--rows: the unit is {self.account.unit}, whose rows lose together what one unit loses"
+            unit = in_words(self.account.unit)
+            message = f"--rows: the unit is {unit}, whose rows lose together what one unit loses"
             raise UsageError(message)
         return self.loss.of_rows(rows, windows)
 
@@ -85,7 +87,9 @@ class PersonView:
         if account.unit == ROW:
             sentences.append("a unit is one row: a person with r rows loses up to r times as much")
         else:
-            sentences.append(f"a unit is all rows with one value of {account.unit.removeprefix('column:')}")
+            sentences.append(
+                f"a unit is all rows with one value of {in_words(account.unit).removeprefix('column:')}"
+            )
         if account.per_window is not None and account.unit != ROW:
             sentences.append(
                 "the owner states that no unit has rows in two windows (units disjoint); the numbers above "
@@ -141,7 +145,10 @@ def person_view(ledger: Ledger, account: Account) -> PersonView:
 
 def _grid(plan: str) -> str | None:
     """Return the window grid of a canonical plan; None where it has no windows."""
-    window = json.loads(plan).get("window")
-    return (
-        None if window is None else window_grid(window["column"], Every(window["every"]), window["time_zone"])
-    )
+    content = json.loads(plan)
+    window = content.get("window")
+    if window is None:
+        return None
+    derived, column = content.get("derived", {}), window["column"]
+    named = rule_text(derived[column]) if column in derived else column
+    return window_grid(named, Every(window["every"]), window["time_zone"])

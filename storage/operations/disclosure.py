@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 from suffice.pipeline.spec.person import of_release
 from suffice.pipeline.terms.declaration.documents import each_of
 from suffice.pipeline.terms.declaration.domains import Every
+from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _unprotected(manifest: Mapping[str, Any]) -> str:
 
 
 def _privacy_loss(manifest: Mapping[str, Any]) -> PrivacyLoss:
-    unit = manifest["unit"]
+    unit = in_words(manifest["unit"])
     bound = ""
     if unit != "row":
         without = "enter nothing" if manifest["unit_nulls"] == "drop" else "are protected one by one"

@@ -21,6 +21,7 @@ from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.domains import DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.row_rules import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -75,7 +76,7 @@ def title(manifest: Manifest, about: About = NOTHING) -> str:
 
 def description(manifest: Manifest, about: About = NOTHING) -> str:
     """Say what a release is, and what it promises."""
-    unit = "row" if manifest.plan.unit == "row" else f"value of {manifest.plan.unit}"
+    unit = "row" if manifest.plan.unit == "row" else f"value of {in_words(manifest.plan.unit)}"
     adds = str(manifest.plan.neighboring) == "add_or_remove_one"
     other = f"one {unit} more or less" if adds else f"another {unit}"
     said = f"{about.description} " if about.description else ""

@@ -16,7 +16,15 @@ from support.audited import SPECS, running
 if TYPE_CHECKING:
     from pathlib import Path
 
-FIRST = {"rows in parquet", "folders", "csv", "rows in duckdb", "windows of a zone", "rows and units"}
+FIRST = {
+    "rows in parquet",
+    "folders",
+    "csv",
+    "rows in duckdb",
+    "windows of a zone",
+    "a parsed window and unit",
+    "rows and units",
+}
 """What each commit tries: kinds and paths that differ most; whole audits go through all of them."""
 TRIED = [pytest.param(name, marks=[] if name in FIRST else pytest.mark.audit) for name in SPECS]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from suffice.auditing.hostile_rows import DataSet, WrittenPart
+from suffice.auditing.hostile_rows import DataSet, WrittenPart, coerced
 from suffice.auditing.scratch_sources import stored_rows
 from suffice.auditing.second_reading import allowed
 from suffice.pipeline.spec.spec import load_spec
@@ -15,7 +15,15 @@ from support.audited import SPECS, running
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = ["units in parquet", "rows in parquet", "folders", "windows", "windows of a zone", "derived columns"]
+NAMES = [
+    "units in parquet",
+    "rows in parquet",
+    "folders",
+    "windows",
+    "windows of a zone",
+    "a parsed window and unit",
+    "derived columns",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -27,9 +35,9 @@ def test_both_readings_count_the_same_records(tmp_path: Path, name: str) -> None
         known = 0
         for _ in range(6):
             rows = [maker.good_row() for _ in range(30)] + [maker.hostile_row() for _ in range(15)]
-            unit = spec.privacy.column_unit
+            unit = spec.stored_unit
             if unit is not None:
-                rows = [{**row, unit.column: number} for number, row in enumerate(rows)]
+                rows = [{**row, unit: coerced(n, maker.schema[unit])} for n, row in enumerate(rows)]
             rows = [{**row, "carrier": "UA"} for row in rows]  # each counts in its cell
             data = DataSet(parts=(WrittenPart(writer="spark", rows=tuple(rows)),))
             found = runner.totals(data)[statistic].sum(axis=1)

@@ -132,3 +132,50 @@ def test_a_grant_that_nothing_guards_says_so(suffice: Runner, capsys: pytest.Cap
     assert "unwitnessed" in captured.out
     assert "no contract" in captured.out
     assert suffice.json(*GRANT, "--unwitnessed")["guarded"] is False
+
+
+def test_the_owner_learns_how_many_are_in_no_window(workspace: Workspace, suffice: Runner) -> None:
+    """What a rule does not read is counted for the owner, and the rule is in the proposed contract."""
+    for path in workspace.data.iterdir():
+        path.unlink()
+    texts = pa.table({"begun": ["14-NOV-93", "31-NOV-93", "no day", None], "cancelled": [True] * 4})
+    pq.write_table(texts, workspace.data / "a.parquet")
+    rule = {"column": "begun", "parse": "date", "format": "%d-%b-%y", "pivot": "1950"}
+    spec = spec_file(
+        workspace,
+        groups=None,
+        window={"column": "day", "every": "month"},
+        derived={"day": rule},
+        statistics={"cancelled": {"family": "bernoulli", "column": "cancelled"}},
+    )
+    shown = suffice.json("inspect", spec, "--exact-counts")
+    assert shown["contract"]["derived"] == {"day": rule}
+    (day,) = (column for column in shown["exact_counts"]["columns"] if column["column"] == "day")
+    assert day == {"column": "day", "values": 3, "fit": 1, "types": {}}
+    planned = suffice.text("plan", spec)
+    assert "per window of (begun as date, written %d-%b-%y with years from 1950):month:UTC" in planned
+    assert "reading: the whole table for every window, as day is derived" in planned
+
+
+@pytest.mark.parametrize(
+    ("rule", "reading"),
+    [
+        ({"parse": "timestamp", "epoch": "milliseconds"}, "the window's rows alone, where raw is an integer"),
+        ({"parse": "date", "format": "%Y%m%d"}, "the window's rows alone, where raw is an integer; else the"),
+        ({"parse": "date", "format": "%d.%m.%Y"}, "the whole table for every window, as day is derived"),
+    ],
+)
+def test_the_plan_says_what_a_window_reads(
+    workspace: Workspace, suffice: Runner, rule: dict[str, str], reading: str
+) -> None:
+    source: Any = {"postgresql": "public.flights"}
+    spec = mapping(
+        source,
+        groups=None,
+        window={"column": "day", "every": "month"},
+        derived={"day": {"column": "raw", **rule}},
+        statistics={"cancelled": {"family": "bernoulli", "column": "cancelled"}},
+    )
+    path = workspace.directory / "read.json"
+    path.write_text(json.dumps(spec))
+    assert f"reading: {reading}" in suffice.text("plan", str(path))

@@ -174,7 +174,7 @@ TAKEN: dict[str, tuple[Callable[[Notebook], Any], Callable[[Any], Any]]] = {
     ),
     'suffice.spec(..., unit={"column": "tail", "max_rows": 20})': (
         lambda _: stated(unit={"column": "tail", "max_rows": 20}),
-        lambda spec: spec.privacy.unit_name == "column:tail",
+        lambda spec: spec.unit_name == "column:tail",
     ),
     'suffice.spec(..., source={"parquet": "flights/"})': (
         lambda _: stated(source={"parquet": "flights/"}),

@@ -74,6 +74,18 @@ SPECS: dict[str, dict[str, Any]] = {
         derived={"hour": {"column": "at", "part": "hour", "time_zone": "Europe/Berlin"}},
         groups={"hour": {"range": [0, 5]}},
     ),
+    "a parsed window and unit": changed(
+        privacy={
+            "epsilon": "1",
+            "neighboring": "add_or_remove_one",
+            "unit": {"column": "person", "max_rows": "3"},
+        },
+        window={"column": "day", "every": "month", "time_zone": "America/New_York"},
+        derived={
+            "day": {"column": "began", "parse": "timestamp", "format": "%d-%b-%y %H:%M", "pivot": 1970},
+            "person": {"column": "who", "trim": "true", "case": "lower"},
+        },
+    ),
     "derived columns": changed(
         privacy=ROW,
         derived={

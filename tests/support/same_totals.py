@@ -57,6 +57,32 @@ SPECS: dict[str, dict[str, Any]] = {
         },
         "statistics": {"x": normal("real", "-10", "10")},
     },
+    "months that texts write, and units that texts name": {
+        "window": {"column": "at", "every": "month", "time_zone": "America/New_York"},
+        "derived": {
+            "at": {"column": "began", "parse": "timestamp", "format": "%d-%b-%y %H:%M:%S", "pivot": "1970"},
+            "who": {"column": "person", "normalize": "NFKC", "trim": "true", "case": "lower"},
+        },
+        "privacy": {
+            "epsilon": "1",
+            "neighboring": "add_or_remove_one",
+            "unit": {"column": "who", "max_rows": "3000"},
+        },
+        "statistics": {
+            "rows": {"family": "rows_per_unit", "upper": "3001"},
+            "flag": bernoulli("flag"),
+        },
+    },
+    "months of counted milliseconds": {
+        "window": {"column": "at", "every": "month"},
+        "derived": {"at": {"column": "counted", "parse": "timestamp", "epoch": "milliseconds"}},
+        "statistics": {"flag": bernoulli("flag")},
+    },
+    "months of dates as integers": {
+        "window": {"column": "at", "every": "month"},
+        "derived": {"at": {"column": "written", "parse": "date", "format": "%Y%m%d"}},
+        "statistics": {"flag": bernoulli("flag")},
+    },
 }
 
 

@@ -15,6 +15,7 @@ from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.date_formats import DateFormat
 from support.units import KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ ENTRIES = {
     },
 }
 """Types and values of a column ``v``, and the entry of its statistic, by name."""
+_WRITTEN = DateFormat("%d-%b-%y", 1970)
+SPELLINGS = ("{0}", " {1}", "{1}\t")
 MANY = [("A", 0), ("A", 1), ("A", 2), ("A", 1), ("A", 0)]
 """Another unit's records, more than it may keep: numbers of values."""
 
@@ -117,10 +120,20 @@ class UnitEngine:
         if shape == "window":
             spec["window"] = {"column": "t", "every": "month"}
             days.append(dt.date(2013, 2, 1))
+        self.is_spelled = shape in {"parsed", "spelled"}
+        if self.is_spelled:
+            spec["derived"] = {
+                "at": {"column": "t", "parse": "date", "format": "%d-%b-%y", "pivot": "1970"},
+                "who": {"column": "u", "trim": "true", "case": "lower"},
+            }
+            spec["window"] = {"column": "at", "every": "month"}
+            days.append(dt.date(2013, 2, 1))
+        if shape == "parsed":
+            spec["privacy"]["unit"] = {**by_customer(MAX_ROWS), "column": "who"}
         self.directory, self.key = directory, key
         self.spec = load_spec(spec)
         self.plan = compile_plan(self.spec)
-        self.job = chunk_job(self.spec, "2013-01" if shape == "window" else "all")
+        self.job = chunk_job(self.spec, "2013-01" if "window" in spec else "all")
         # The cell's ends and a middle, in every key: enough to attain every bound.
         self.universe = list(itertools.product(self.values, keys, days))[:6]
 
@@ -134,12 +147,21 @@ class UnitEngine:
     def write(self, rows: Sequence[tuple[str | None, Record]]) -> None:
         units, records = [unit for unit, _ in rows], [record for _, record in rows]
         values, keys, days = zip(*records, strict=True) if records else ((), (), ())
+        of_days = pa.date32()
+        if self.is_spelled:  # each row names its unit and its day in another way
+            units = [
+                SPELLINGS[at % 3].format(unit or "", (unit or "").lower()) for at, unit in enumerate(units)
+            ]
+            days, of_days = (
+                tuple(_WRITTEN.text(dt.datetime.combine(day, dt.time())) for day in days),
+                pa.string(),
+            )
         table = pa.table(
             {
                 "u": pa.array(units, pa.string()),
                 "v": pa.array(list(values), self.kind, from_pandas=False),
                 "g": pa.array(list(keys), pa.string()),
-                "t": pa.array(list(days), pa.date32()),
+                "t": pa.array(list(days), of_days),
             }
         )
         write_row_groups(self.directory, table, [1] * len(rows))

@@ -15,6 +15,7 @@ from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
 from suffice.pipeline.spec.about import NOTHING, About
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted, not_a_name
 from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
 
@@ -185,8 +186,9 @@ class Release(Mapping[str, Statistic]):
         columns = ", ".join(self.about.column(column) for column in self.group_columns)
         by = f"; cells by {columns}" if columns else ""
         about = (
-            f"Dataset {self.dataset}{public}; epsilon {format_epsilon(self.epsilon)} for one {self.unit} "
-            f"({str(self.neighboring).replace('_', ' ')}){by}; release {self.release_id}"
+            f"Dataset {self.dataset}{public}; epsilon {format_epsilon(self.epsilon)} for one "
+            f"{in_words(self.unit)} ({str(self.neighboring).replace('_', ' ')}){by}; "
+            f"release {self.release_id}"
         )
         return [about] if self.withdrawn is None else [f"This release was {self.withdrawn}.", about]
 

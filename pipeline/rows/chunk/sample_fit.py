@@ -218,9 +218,10 @@ def _count(spec: Spec, batches: Iterator[pa.RecordBatch], counts: _Counts) -> No
     """Count what fits domains and bounds, and which derived columns have values."""
     job = chunk_job(spec.model_copy(update={"window": None}))
     uses = list(_uses(spec))
-    derived = {name: of for name, of in needed(job.names, job.derived).items() if name in spec.derived}
+    wanted = (*job.names, *([spec.window.column] if spec.window else []))
+    derived = {name: of for name, of in needed(wanted, job.derived).items() if name in spec.derived}
     conditions = [(place, name, spec.conditions[place]) for place, name in spec.condition_columns.items()]
-    for batch in with_derived(batches, job):
+    for batch in with_derived(batches, job, wanted):
         counts.rows += batch.num_rows
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, of in derived.items():

@@ -166,7 +166,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     address = spec.source_address
     columns = spec_columns(spec)
     known = frozenset({*columns, *source.columns, *(source.header or ())})
-    unit = spec.privacy.column_unit.column if spec.privacy.column_unit else None
+    unit = spec.stored_unit
     files, without_rows = [], []
     is_plain = _is_plain(contract)
     names = spec.window.file_names(window) if spec.window else None

@@ -16,6 +16,7 @@ from suffice.pipeline.rows.sources.schema_check import type_family
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
+from suffice.pipeline.terms.declaration.derived_values import ParsedText
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
 from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn
 
@@ -115,7 +116,11 @@ def _stated(spec: Spec, window: str) -> dict[str, list[Any]]:
     """Return, by column, values that the spec bounds or lists, and some beyond."""
     values: dict[str, list[Any]] = {}
     if spec.window is not None:
-        values[spec.window.column] = _days(window, spec.window.every)
+        days, rule = _days(window, spec.window.every), spec.derived.get(spec.window.column)
+        if isinstance(rule, ParsedText):  # what is stored reads as these days, at noon
+            values[rule.column] = [rule.text(dt.datetime.combine(day, dt.time(12))) for day in days]
+        else:
+            values[spec.window.column] = days
     for column, domains in spec.key_columns.items():
         values.setdefault(column, []).extend(key for domain in domains for key in _keys(domain))
     for measure in measures(spec).values():

@@ -31,6 +31,7 @@ from suffice.pipeline.spec.contract_fit import FAMILIES_OF_TEXTS, LOOSE_KINDS, c
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.column_types import ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import DataContract, SourceForm, WindowRule
+from suffice.pipeline.terms.declaration.row_rules import entry_of
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec
 
 if TYPE_CHECKING:
@@ -156,12 +157,14 @@ def proposed_contract(spec: Spec, columns: dict[str, ColumnFamily]) -> DataContr
             needed = sorted(of.families - {TypeFamily.NULL})
             columns[of.column] = _NEEDED[needed[0]] if len(needed) == 1 else ColumnFamily.TEXT
     unit = spec.privacy.column_unit
+    ruled = [*([spec.window.column] if spec.window else []), *([unit.column] if unit else [])]
     source = spec.source
     folders = source.hive if isinstance(source, ParquetSpec) else {}
     is_csv = isinstance(source, CsvSpec)
     is_file = source.kind in {*LOOSE_KINDS, "delta", "iceberg"}
     return DataContract(
         columns=columns,
+        derived={name: entry_of(spec.derived[name]) for name in ruled if name in spec.derived} or None,
         unit="row" if unit is None else f"column:{unit.column}",
         window=None
         if spec.window is None

@@ -318,8 +318,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     columns = spec_columns(spec)
     files = parquet_files.pin_files(listed, columns, place=_PLACE, root=address if hive else None)
     if not is_contracted:
-        unit = spec.privacy.column_unit
-        files = parquet_files.with_added_columns(files, columns, None if unit is None else unit.column)
+        files = parquet_files.with_added_columns(files, columns, spec.stored_unit)
     return Pin(
         kind=KIND,
         public={"kind": KIND, "address": address},

@@ -287,8 +287,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
     assert isinstance(source, PostgresqlSpec)  # noqa: S101 - the registry's
     leader = connect_leader()
     try:
-        unit = spec.privacy.column_unit
-        pinned = _pinned(leader, spec, window, unit.column if unit else None)
+        pinned = _pinned(leader, spec, window, spec.stored_unit)
     except BaseException:
         leader.close()
         raise

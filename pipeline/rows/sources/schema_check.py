@@ -191,19 +191,19 @@ def unit_warnings(spec: Spec, schemas: Sequence[PartSchema]) -> tuple[str, ...]:
 
     From types alone: it neither depends on a value nor says that one was lost.
     """
-    unit = spec.privacy.column_unit
+    unit = spec.stored_unit
     if unit is None:
         return ()
     first: dict[bool, str] = {}
     for schema in schemas:
-        for index in schema.columns.get_all_field_indices(unit.column):
+        for index in schema.columns.get_all_field_indices(unit):
             kind = _stored(schema.columns.field(index).type)
             if pa.types.is_floating(kind) or pa.types.is_integer(kind):
                 first.setdefault(pa.types.is_floating(kind), schema.part)
     if len(first) < 2:
         return ()
     text = (
-        f"privacy.unit.column: {shortened_name(unit.column)} is integer in {shortened_name(first[False])}, "
+        f"privacy.unit.column: {shortened_name(unit)} is integer in {shortened_name(first[False])}, "
         f"but floating point in {shortened_name(first[True])}, where rows of ids from 2^53 on (2^24 in "
         "single precision) enter nothing: write integers in all files if any may be"
     )
@@ -212,29 +212,30 @@ def unit_warnings(spec: Spec, schemas: Sequence[PartSchema]) -> tuple[str, ...]:
 
 def _check_unit(spec: Spec, schemas: Sequence[PartSchema]) -> None:
     """Refuse what is not of the declared type, and fractions in decimals here, in floats there."""
-    unit = spec.privacy.column_unit
-    if unit is None:
+    unit, column = spec.privacy.column_unit, spec.stored_unit
+    if unit is None or column is None:
         return
+    declared = None if unit.column in spec.derived else unit.type
     fractions = {}
     for schema in schemas:
         where = f"privacy.unit.column: {schema.part}"
-        _column_family(spec, schema.columns, unit.column, where)
-        kind = _stored(schema.columns.field(unit.column).type)
-        if not _is_of_type(kind, unit.type):
-            message = f"{where}: the column {unit.column!r} is not of the declared type {unit.type}"
+        _column_family(spec, schema.columns, column, where)
+        kind = _stored(schema.columns.field(column).type)
+        if not _is_of_type(kind, declared):
+            message = f"{where}: the column {column!r} is not of the declared type {declared}"
             raise SchemaError(message)
         _check_rounded(spec, kind, where)
         if pa.types.is_decimal(kind):
             if not decimal_is_readable(kind):
                 rule = "holds decimals of more than 38 digits on one side"
-                message = f"{where}: the column {unit.column!r} {rule}"
+                message = f"{where}: the column {column!r} {rule}"
                 raise SchemaError(message)
             fractions["decimal"] = schema.part
         elif pa.types.is_floating(kind):
             fractions["floating-point"] = schema.part
     if len(fractions) > 1:
         message = (
-            f"privacy.unit.column: the column {unit.column!r} is decimal in {fractions['decimal']}, but "
+            f"privacy.unit.column: the column {column!r} is decimal in {fractions['decimal']}, but "
             f"floating-point in {fractions['floating-point']}: write all files with one type"
         )
         raise SchemaError(message)
@@ -249,8 +250,8 @@ def _check_rounded(spec: Spec, kind: pa.DataType, where: str) -> None:
     is_table = spec.source.kind not in LOOSE_KINDS
     if unit is not None and is_table and unit.nulls is UnitNulls.OWN_UNIT and pa.types.is_floating(kind):
         message = (
-            f"{where}: the column {unit.column!r} is floating-point, so that its ids may be rounded: write "
-            "nulls: drop, or have the column made an integer or a text"
+            f"{where}: the column {spec.stored_unit!r} is floating-point, so that its ids may be rounded: "
+            "write nulls: drop, or have the column made an integer or a text"
         )
         raise SchemaError(message)
 

@@ -11,22 +11,33 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.column_types import (
-    ColumnFamily,  # noqa: TC001 - as above
-    HiveColumn,  # noqa: TC001 - pydantic reads it
+    ColumnFamily,
+    HiveColumn,
 )
-from suffice.pipeline.terms.declaration.documents import LEFT_OUT
+from suffice.pipeline.terms.declaration.derived_columns import UniformText
+from suffice.pipeline.terms.declaration.derived_values import ParsedText
+from suffice.pipeline.terms.declaration.documents import LEFT_OUT, printed
 from suffice.pipeline.terms.declaration.fields import read_column
 from suffice.pipeline.terms.declaration.files_by_window import FilesByWindow  # noqa: TC001 - as above
+from suffice.pipeline.terms.declaration.row_rules import (
+    column_or_rule,
+    entry_of,
+    read_entry,
+    stored_column,
+    unit_misfit,
+    window_misfit,
+)
 from suffice.pipeline.terms.declaration.spec_text import read_small_file
 from suffice.pipeline.terms.declaration.time_zones import known_time_zone
 from suffice.pipeline.terms.declaration.wording import shown
 
 if TYPE_CHECKING:
+    from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.documents import Sha256
 
 MOST_COLUMNS = 10_000
@@ -34,7 +45,17 @@ _LARGEST = 1 << 22
 """Bytes of a contract's file."""
 _CONFIG = ConfigDict(extra="forbid")
 
+
+def _entry(value: object) -> dict[str, Any]:
+    of = read_entry(value)
+    if not isinstance(of, UniformText | ParsedText):
+        message = "it is derived in another way: by parse, or by normalize, trim and case"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    return entry_of(of)
+
+
 ColumnName = Annotated[str, AfterValidator(read_column)]
+DerivedEntry = Annotated[dict[str, str | bool | dict[str, str]], BeforeValidator(_entry)]
 Zone = Annotated[str, AfterValidator(known_time_zone)]
 
 
@@ -104,6 +125,7 @@ class SourceForm:
     delimited: DelimitedForm | None = None
 
 
+@printed("format_version columns derived? unit window source")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataContract:
     """What an account's data are.
@@ -114,6 +136,8 @@ class DataContract:
         1.
     columns : dict of str to ColumnFamily
         What each column holds; a spec may read these, and no others.
+    derived : dict of str to dict, or None
+        How the columns of the unit and the window are read from stored ones, as in a spec; of no others.
     unit : str
         ``row``, or ``column:`` and the column whose values are the protected units.
     window : WindowRule or None
@@ -125,14 +149,35 @@ class DataContract:
 
     format_version: Literal[1] = 1
     columns: Annotated[dict[ColumnName, ColumnFamily], Field(min_length=1, max_length=MOST_COLUMNS)]
+    derived: Annotated[
+        dict[ColumnName, DerivedEntry] | None,
+        Field(json_schema_extra={LEFT_OUT: True}),
+    ] = None
     unit: Annotated[str, Field(pattern=r"^(row|column:[^\x00-\x1f]{1,255})$")]
     window: WindowRule | None = None
     source: SourceForm
 
     @property
+    def rules(self) -> dict[str, DerivedColumn]:
+        """The derived columns of the unit and the window."""
+        return {name: read_entry(entry) for name, entry in (self.derived or {}).items()}
+
+    @property
     def unit_column(self) -> str | None:
-        """The column of the units; None where a row is the unit."""
-        return None if self.unit == "row" else self.unit.removeprefix("column:")
+        """The stored column that tells the units; None where a row is the unit."""
+        column = _unit_column(self)
+        return None if column is None else stored_column(column, self.rules)
+
+    @property
+    def unit_name(self) -> str:
+        """The unit as accounts name it: a derived column by its rule."""
+        column = _unit_column(self)
+        return self.unit if column is None else f"column:{column_or_rule(column, self.rules)}"
+
+    @property
+    def window_column(self) -> str:
+        """The column of the windows as accounts name it: a derived one by its rule."""
+        return "" if self.window is None else column_or_rule(self.window.column, self.rules)
 
     def document(self) -> dict[str, Any]:
         """Return the contract as JSON has it."""
@@ -142,6 +187,8 @@ class DataContract:
                 del folder["format"]
         if self.window is not None and self.window.files_by_window is None:
             del document["window"]["files_by_window"]
+        if self.derived is None:
+            del document["derived"]
         return document
 
     @property
@@ -153,6 +200,31 @@ class DataContract:
     def sha256(self) -> Sha256:
         """The SHA-256 of the canonical JSON, in hex: what runs and ledgers call the contract by."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+
+def _unit_column(contract: DataContract) -> str | None:
+    """Return the column of the units, derived or not; None where a row is the unit."""
+    return None if contract.unit == "row" else contract.unit.removeprefix("column:")
+
+
+def _misfit(contract: DataContract) -> str | None:
+    """Say why the derived columns are not those of the unit and the window; None where they are."""
+    rules, unit, window = contract.rules, _unit_column(contract), contract.window
+    used = {unit, None if window is None else window.column}
+    for name in rules:
+        if name in contract.columns:
+            return f"derived.{shown(name)}: columns names it, too"
+        if name not in used:
+            return f"derived.{shown(name)}: it is neither the unit's column nor the window's"
+    if unit in rules:
+        stored = contract.columns[stored_column(unit, rules)]
+        misfit = unit_misfit(unit, rules)
+        if misfit is not None or stored is not ColumnFamily.TEXT:
+            return f"unit: {misfit or f'a derived one is read from text, and by columns that is {stored}'}"
+    if window is not None and window.column in rules:
+        misfit = window_misfit(window.column, rules, window.time_zone)
+        return None if misfit is None else f"window: {misfit}"
+    return None
 
 
 _ADAPTER = TypeAdapter(DataContract)
@@ -192,6 +264,10 @@ def parse_contract(text: str | bytes, place: str) -> DataContract:
         if column not in contract.columns:
             message = f"{place}: {what} is the column {shown(column)!r}, which columns does not name"
             raise UsageError(message)
+    misfit = _misfit(contract)
+    if misfit is not None:
+        message = f"{place}: {misfit}"
+        raise UsageError(message)
     return contract
 
 
@@ -233,7 +309,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _stated(contract: DataContract) -> list[tuple[str, str]]:
     """Return the columns that have a part of their own, and which."""
-    uses = [] if contract.window is None else [(contract.window.column, "the window's column")]
+    rules = contract.rules
+    uses = (
+        []
+        if contract.window is None
+        else [(stored_column(contract.window.column, rules), "the window's column")]
+    )
     if contract.unit_column is not None:
         uses.append((contract.unit_column, "the unit"))
     return uses + [(name, "a folder's value") for name in contract.source.folders]

@@ -159,6 +159,31 @@ class DateFormat:
         except ValueError:
             return None
 
+    def text(self, moment: dt.datetime) -> str:
+        """Write a day and a time of day as a text that names them, as far as the format has them.
+
+        Examples
+        --------
+        >>> DateFormat("%d-%b-%y", pivot=1970).text(dt.datetime(1993, 11, 4))
+        '04-NOV-93'
+        """
+        values = {
+            "Y": f"{moment.year:04}",
+            "y": f"{moment.year % 100:02}",
+            "m": f"{moment.month:02}",
+            "b": SHORT_MONTHS[moment.month - 1].upper(),
+            "B": MONTHS[moment.month - 1].upper(),
+            "d": f"{moment.day:02}",
+            "H": f"{moment.hour:02}",
+            "I": f"{(moment.hour - 1) % _HOURS + 1:02}",
+            "p": "PM" if moment.hour >= _HOURS else "AM",
+            "M": f"{moment.minute:02}",
+            "S": f"{moment.second:02}",
+            "f": f"{moment.microsecond:06}",
+            "%": "%",
+        }
+        return _TOKEN.sub(lambda token: token["literal"] or values[token["directive"]], self.format)
+
     def __str__(self) -> str:
         return self.format + (f" with years from {self.pivot}" if self.pivot is not None else "")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
@@ -42,6 +43,17 @@ class Epoch(StrEnum):
     MICROSECONDS = "microseconds"
     NANOSECONDS = "nanoseconds"
 
+
+DIGITS_OF_A_DAY = "%Y%m%d"
+"""The format whose integers rise with the day."""
+NANOSECONDS = {
+    Epoch.DAYS: 86_400 * 10**9,
+    Epoch.SECONDS: 10**9,
+    Epoch.MILLISECONDS: 10**6,
+    Epoch.MICROSECONDS: 10**3,
+    Epoch.NANOSECONDS: 1,
+}
+"""In one unit of what is counted."""
 
 _OF_NUMBERS = ("suffixes", "decimal", "thousands")
 _MOST_SUFFIXES = 100
@@ -121,6 +133,22 @@ class ParsedText(DerivedColumn):
         """How dates and times are written, where a format is stated."""
         return None if self.format is None else DateFormat(self.format, self.pivot)
 
+    def text(self, moment: dt.datetime) -> str:
+        """Write a time, in UTC where it is counted, as a text that reads as it, as far as the text goes.
+
+        Raises
+        ------
+        ValueError
+            Where numbers are read.
+        """
+        if self.date_format is not None:
+            return self.date_format.text(moment)
+        if self.epoch is None:
+            message = "a number is no time"
+            raise ValueError(message)
+        microseconds = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)  # noqa: DTZ001 - naive
+        return str(microseconds * 1000 // NANOSECONDS[self.epoch])
+
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The column of texts, or of numbers: a format reads an integer's digits."""
@@ -130,6 +158,11 @@ class ParsedText(DerivedColumn):
     def family(self) -> TypeFamily:
         """Date, timestamp or numeric."""
         return _PARSED[self.parse]
+
+    @property
+    def rises(self) -> bool:
+        """Whether what is later is the larger integer, where integers are stored."""
+        return self.epoch is not None or self.format == DIGITS_OF_A_DAY
 
     @property
     def has_zone(self) -> bool:

@@ -68,10 +68,9 @@ def _modes(kind: str) -> tuple[tuple[str, ...], ...]:
 def _loose(maker: hostile_rows.Maker, row: dict[str, Any], *, replaces: bool) -> Iterator[Pair]:
     """Yield files in which one record decides what a column is stored as, or which folders there are."""
     hive = getattr(maker.spec.source, "hive", {})
-    unit = maker.spec.privacy.column_unit
     seen: set[tuple[TypeFamily, bool]] = set()
     for name, column in maker.schema.items():
-        is_unit = unit is not None and name == unit.column
+        is_unit = name == maker.spec.stored_unit
         if name in hive or (column.family, is_unit) in seen:
             continue
         seen.add((column.family, is_unit))

@@ -16,7 +16,9 @@ from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.column_types import (
     TypeFamily,
 )
+from suffice.pipeline.terms.declaration.derived_values import Parse, ParsedText
 from suffice.pipeline.terms.declaration.domains import period_end, period_label, period_start
+from suffice.pipeline.terms.declaration.row_rules import stored_column
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ class Maker:
             stated = [
                 value for value in (coerced(each, column) for each in column.stated) if value is not None
             ]
-            if self.spec.window is not None and name == self.spec.window.column:
+            if name == self._window_column:
                 row[name] = self._moment(inside=True)
             elif not stated:
                 row[name] = coerced(self._chosen((1, 2, 3)), column) or self._any(column)
@@ -145,9 +147,15 @@ class Maker:
                 row[name] = None
             elif dice < 0.4:
                 row[name] = self._any(column)
-        if self.spec.window is not None and self.rng.random() < 0.3:
-            row[self.spec.window.column] = self._moment(inside=bool(self.rng.random() < 0.5))
+        if self._window_column is not None and self.rng.random() < 0.3:
+            row[self._window_column] = self._moment(inside=bool(self.rng.random() < 0.5))
         return row
+
+    @property
+    def _window_column(self) -> str | None:
+        """The stored column of the windows."""
+        window = self.spec.window
+        return None if window is None else stored_column(window.column, self.spec.derived)
 
     def ends(self) -> Iterator[Row]:
         """Yield pairs of rows whose numbers lie at opposite ends, in one cell each."""
@@ -173,7 +181,11 @@ class Maker:
         if unit is None:
             return None
         self._number += 1
-        number, column = self._number, self.schema[unit.column]
+        number, column = self._number, self.schema[self.spec.stored_unit or unit.column]
+        of = self.spec.derived.get(unit.column)
+        if isinstance(of, ParsedText):
+            day = dt.datetime.combine(_TODAY, dt.time()) + dt.timedelta(days=number)
+            return f"{number}" if of.parse is Parse.NUMBER else of.text(day)
         if column.family is TypeFamily.NUMERIC:
             if self.rng.random() < 0.5:
                 return number
@@ -200,7 +212,7 @@ class Maker:
             rows = [self.good_row(place)] * n_rows  # identical rows, too, are each a row
         else:
             rows = [self.good_row(place) for _ in range(min(n_rows, 12))] * (1 + n_rows // 12)
-        return [{**row, unit.column: who} for row in rows]
+        return [{**row, self.spec.stored_unit or unit.column: who} for row in rows]
 
     def chains(self, n_pairs: int, modes: tuple[tuple[str, ...], ...] = MODES) -> Iterator[list[DataSet]]:
         """Yield chains of data sets in which each is the neighbour of the next, `n_pairs` pairs in all."""
@@ -246,10 +258,10 @@ class Maker:
         files: list[list[tuple[object, Row]]] = [[] for _ in writers]
         for _ in range(int(self.rng.integers(0, 3))):
             self._put(files, object(), self.unit_rows(strong=False))
-        unit = self.spec.privacy.column_unit
+        unit = self.spec.stored_unit
         if unit is not None:
             for file in files:
-                file.append((object(), {**self.hostile_row(), unit.column: None}))
+                file.append((object(), {**self.hostile_row(), unit: None}))
         return files
 
     def _put(self, files: list[list[tuple[object, Row]]], who: object, rows: list[Row]) -> None:
@@ -268,7 +280,7 @@ class Maker:
         window = self.spec.window
         if window is None:
             return None
-        column = self.schema[window.column]
+        of, column = self.spec.derived.get(window.column), self.schema[self._window_column or window.column]
         start = period_start(window_of(self.spec), window.every)
         end = period_end(start, window.every)
         day = int(self.rng.integers(start.toordinal(), end))
@@ -277,8 +289,8 @@ class Maker:
         date = dt.date.fromordinal(min(max(day, 1), dt.date.max.toordinal()))
         if column.family is TypeFamily.DATE:
             return date
-        hour = 12 if inside else int(self.rng.integers(24))
-        return coerced(dt.datetime.combine(date, dt.time(hour)), column)
+        moment = dt.datetime.combine(date, dt.time(12 if inside else int(self.rng.integers(24))))
+        return coerced(of.text(moment) if isinstance(of, ParsedText) else moment, column)
 
     def _any(self, column: ImpliedColumn) -> Any:
         if column.family is TypeFamily.NUMERIC:

@@ -15,6 +15,7 @@ from suffice.pipeline.terms.declaration.column_types import (
     ANY_FAMILY,
     DATES,
     NUMBERS,
+    TEXTS,
     TIMESTAMPS,
     ColumnFamily,
     TypeFamily,
@@ -148,6 +149,8 @@ def _uses(spec: Spec) -> Iterator[Use]:
         is_text = unit.type is UnitType.TEXT
         hint = TypeFamily.TEXT if is_text else TypeFamily.NUMERIC
         yield unit.column, ANY_FAMILY, hint, []
+        if unit.column in spec.derived:
+            yield spec.stored_unit or unit.column, TEXTS, TypeFamily.TEXT, []
     for column, domains in spec.key_columns.items():
         for domain in domains:
             yield column, _serving(domain), _hint(domain), _keys(domain)

@@ -88,7 +88,12 @@ def _has_number_units(plan: Plan) -> bool:
     One row alone makes no transition.
     """
     unit = plan.column_unit
-    if unit is None or str(unit.nulls) != "own_unit" or str(unit.type) == "text":
+    if (
+        unit is None
+        or str(unit.nulls) != "own_unit"
+        or str(unit.type) == "text"
+        or unit.column in plan.derived
+    ):
         return False
     return any(statistic.family != "markov_chain" for statistic in plan.statistics)
 

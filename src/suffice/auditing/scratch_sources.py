@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from suffice.auditing.hostile_rows import WrittenPart
-from suffice.auditing.second_reading import day_of
+from suffice.auditing.second_reading import day_in_windows
 from suffice.pipeline.rows.sources.inspecting import columns_of_texts, proposed_contract
 from suffice.pipeline.terms.declaration.column_types import NULL_FOLDER, ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import SourceForm
@@ -228,7 +228,7 @@ def _named_for_day(spec: Spec, row: Row) -> str | None:
     """Return the folder of a row's day, where names of files say a window."""
     if spec.window is None or spec.window.files_by_window is None:
         return None
-    day = day_of(row.get(spec.window.column), str(spec.window.time_zone))
+    day = day_in_windows(spec, row)
     return "undated" if day is None else name_of(spec.window.files_by_window, day).replace("*", "any")
 
 

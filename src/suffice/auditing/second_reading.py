@@ -161,7 +161,7 @@ def allowed(spec: Spec, groups: Mapping[str, Domain], rows: Iterable[Row], windo
             continue
         who: object = ("row", number)
         if unit is not None:
-            value = row[unit.column]
+            value = _value(spec, unit.column, row)
             if is_null(value):
                 clean = False
                 if str(unit.nulls) == "drop":
@@ -206,7 +206,7 @@ def identity(value: object) -> object:
 def cell_of(spec: Spec, groups: Mapping[str, Domain], row: Row, window: str) -> int | None:
     """Return the number of the cell of some groups that a row belongs to, None where it belongs to none."""
     if spec.window is not None:
-        day = day_of(row[spec.window.column], str(spec.window.time_zone))
+        day = day_in_windows(spec, row)
         if day is None or period_label(day, spec.window.every) != window:
             return None
     if spec.where is not None and _holds(spec, spec.where, row) is not True:
@@ -289,6 +289,12 @@ def day_of(value: Any, zone: str) -> dt.date | None:
     if isinstance(local, dt.datetime):
         return local.date()
     return local if isinstance(local, dt.date) else None
+
+
+def day_in_windows(spec: Spec, row: Row) -> dt.date | None:
+    """Return the day by which a row falls into a window; None where it falls into none."""
+    window = spec.window
+    return None if window is None else day_of(_value(spec, window.column, row), str(window.time_zone))
 
 
 def _derived(spec: Spec, of: DerivedColumn, row: Row) -> Any:

@@ -71,6 +71,10 @@ def inspect(
         write_new(out, f"{json.dumps(inspection.contract.document(), indent=2, ensure_ascii=False)}\n")
     if problem is not None:
         messages.show_warning(f"the spec does not fit the contract: {problem}")
+    if tells and problem is None:
+        from suffice.pipeline.rows.chunk.rule_fit import rule_fits
+
+        inspection.columns.update(rule_fits(loaded, inspection.contract))
     counts = _counts(inspection) if tells else None
     shown = document(
         InspectionDocument(contract=inspection.contract, out=out, problem=problem, exact_counts=counts)
@@ -136,7 +140,8 @@ def _print(document: dict[str, Any]) -> None:
         return
     say(f"\n{_EXACT}")
     if counts["files"] is None:
-        say("a catalogue says what the columns are: no row was read")
+        say("a catalogue says what the columns are" + ("" if counts["columns"] else ": no row was read"))
+        _print_columns(counts["columns"])
         return
     folders, files = counted(counts["folders"], "folder"), counted(counts["files"], "file")
     say(f"{folders}, {files}, {counts['read']} of them readable, {counted(counts['rows'], 'row')}")
@@ -147,13 +152,18 @@ def _print(document: dict[str, Any]) -> None:
             f"{counted(len(unread), 'folder')} of them state a value that does not read as source.hive says: "
             f"it is null in their rows, and no window holds them: {names}"
         )
+    _print_columns(counts["columns"])
+
+
+def _print_columns(columns: list[dict[str, Any]]) -> None:
     rows = [
         {
             **column,
             "does_not_fit": column["values"] - column["fit"],
-            "types": ", ".join(f"{name} in {number}" for name, number in column["types"].items()),
+            "types": ", ".join(f"{name} in {number}" for name, number in column["types"].items())
+            or "derived",
         }
-        for column in counts["columns"]
+        for column in columns
     ]
     output.print_rows(rows, limit=len(rows))
 

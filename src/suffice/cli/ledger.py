@@ -92,7 +92,11 @@ def grant(
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option("--unit", help="row, or column:NAME. Fixed by the first grant; default: row."),
+        typer.Option(
+            "--unit",
+            help="row, column:NAME, or column: and a rule as '{column: raw_id, case: lower}'. Fixed by the "
+            "first grant; default: row.",
+        ),
     ] = None,
     source: Annotated[
         list[str] | None,

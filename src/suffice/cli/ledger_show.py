@@ -11,6 +11,7 @@ from suffice.cli import output
 from suffice.cli.output import say
 from suffice.pipeline.terms.declaration.documents import CountOrNone, Exact, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.account import account_lines, counts_by_window
 from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS
@@ -64,7 +65,7 @@ def show_person(
         asked = Asked(rows=rows, windows=windows, loss=loss)
         output.print_json(document(PersonDocument(view=view, asked=asked)))
         return
-    say(f"{dataset}  ({account.neighboring}, unit {account.unit})")
+    say(f"{dataset}  ({account.neighboring}, unit {in_words(account.unit)})")
     for line in view.lines:
         say(f"  {line}")
     if rows is not None or windows is not None:

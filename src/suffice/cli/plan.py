@@ -151,9 +151,13 @@ def _reading(spec: Spec) -> str:
             f"reading: rows of the window's files alone, those named {window.files_by_window}: a row enters "
             f"if its file's name and its {window.column} both say so"
         )
-    if window.column in spec.derived:
-        from suffice.pipeline.terms.declaration.source_specs import WHOLE_TABLE
+    rule = spec.derived.get(window.column)
+    if rule is not None:
+        from suffice.pipeline.terms.declaration.derived_values import ParsedText
+        from suffice.pipeline.terms.declaration.source_specs import WHOLE_TABLE, DatabaseSpec
 
+        if isinstance(rule, ParsedText) and rule.rises and isinstance(spec.source, DatabaseSpec):
+            return f"reading: the window's rows alone, where {rule.column} is an integer; else {WHOLE_TABLE}"
         return f"reading: {WHOLE_TABLE}, as {window.column} is derived"
     return f"reading: {spec.source.window_reading(window.column)}"
 

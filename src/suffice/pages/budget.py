@@ -16,6 +16,7 @@ from suffice.pipeline.spec.terms import ROW
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.replay import read_export
 
@@ -160,20 +161,21 @@ class Budget:
             )
         if self.per_window is not None and self.unit == ROW:
             notes.append(
-                f"The grant holds for each window of {self.per_window} by itself. Their rows are disjoint: "
-                "what one row can lose is bounded by the grant of its window, not by the sum shown here."
+                f"The grant holds for each window of {in_words(self.per_window)} by itself. Their rows are "
+                "disjoint: what one row can lose is bounded by the grant of its window, not by the sum shown "
+                "here."
             )
         elif self.per_window is not None:
             notes.append(
-                f"The grant holds for each window of {self.per_window} by itself. The owner states that no "
-                f"{self.protected} has rows in two windows; one that has loses in each of them."
+                f"The grant holds for each window of {in_words(self.per_window)} by itself. The owner states "
+                f"that no {self.protected} has rows in two windows; one that has loses in each of them."
             )
         return tuple(notes)
 
     @property
     def protected(self) -> str:
         """One unit, in a word: ``row``, or the name of the unit's column."""
-        return "row" if self.unit == ROW else self.unit.removeprefix("column:")
+        return "row" if self.unit == ROW else in_words(self.unit).removeprefix("column:")
 
     @property
     def person(self) -> tuple[str, ...]:
@@ -248,7 +250,7 @@ def _hour(charge: Charged) -> dt.datetime:
 
 def guarantee(neighboring: str, unit: str, max_rows: Sequence[int]) -> str:
     """Return in a sentence what is protected."""
-    what = "row" if unit == "row" else f"{unit.removeprefix('column:')}"
+    what = "row" if unit == "row" else f"{in_words(unit).removeprefix('column:')}"
     most = f" (at most {max(max_rows)} rows of each)" if max_rows else ""
     how = "adding or removing" if neighboring == "add_or_remove_one" else "replacing"
     return f"Protects every {what}{most}: the guarantee is about {how} one."

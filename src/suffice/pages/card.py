@@ -19,6 +19,7 @@ from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.arguments import interval_in_words
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.released.table import texts_of
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _unit(release: Release) -> str:
         return release.unit
     without = {"drop": "enter nothing", "own_unit": "are a unit each"}[release.manifest["unit_nulls"]]
     most = release.manifest["max_rows"]
-    return f"{release.unit}, at most {most} rows of each; rows without one {without}"
+    return f"{in_words(release.unit)}, at most {most} rows of each; rows without one {without}"
 
 
 def _bound(number: Any) -> str:

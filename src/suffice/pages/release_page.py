@@ -22,6 +22,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import is_address
 from suffice.pipeline.terms.declaration.domains import DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table, texts_of
 from suffice.storage.releases.descriptions import citation
@@ -84,7 +85,7 @@ def protects(facts: Mapping[str, Any]) -> str:
     """Say what the guarantee is about."""
     if facts["unit"] == "row":
         return "every row"
-    column = facts["unit"].removeprefix("column:")
+    column = in_words(facts["unit"]).removeprefix("column:")
     return f"every {column}, at most {facts['max_rows']} rows of each"
 
 
@@ -181,7 +182,7 @@ def _factor(epsilon: float) -> str:
 
 def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator[str]:
     """Say in plain words what no reader should take from the page."""
-    unit = "row" if facts["unit"] == "row" else facts["unit"].removeprefix("column:")
+    unit = "row" if facts["unit"] == "row" else in_words(facts["unit"]).removeprefix("column:")
     added = "added or removed" if facts["neighboring"] == "add_or_remove_one" else "replaced by another"
     yield (
         f"Nothing here tells much about any one {unit}: with or without it ({added}), every possible release "
@@ -385,7 +386,7 @@ def release_page(
         ],
         lead=lead(facts, views),
         protects=protects(facts),
-        protected=facts["unit"].removeprefix("column:"),
+        protected=in_words(facts["unit"]).removeprefix("column:"),
         factor=_factor(float(release.epsilon)),
         further=further[:1].upper() + further[1:],
         most_panels=MOST_OPEN_PANELS,

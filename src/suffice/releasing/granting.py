@@ -16,8 +16,14 @@ from suffice.errors import AccountMissingError, LedgerMissingError, SufficeWarni
 from suffice.pipeline.terms.declaration.data_contract import DataContract, parse_contract, read_contract
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
+from suffice.pipeline.terms.declaration.row_rules import (
+    entry_of,
+    is_rule,
+    read_rule,
+    read_unit,
+    read_window_grid,
+)
 from suffice.pipeline.terms.declaration.source_specs import GivenSpec, is_url, source_path
-from suffice.pipeline.terms.declaration.time_zones import read_grid
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from suffice.profile.settings import settings
 from suffice.storage.ledger.account import UNGUARDED, overlapping
@@ -219,8 +225,14 @@ def _unit(unit: object, named: Named) -> str | None:
     column = unit.get("column") if isinstance(unit, Mapping) else None
     if isinstance(column, str) and column:
         return f"column:{column}"
-    if unit is None or (isinstance(unit, str) and (unit == "row" or unit.removeprefix("column:") != unit)):
-        return unit
+    if unit is None:
+        return None
+    if isinstance(unit, str) and (unit == "row" or unit.removeprefix("column:") != unit):
+        try:
+            return read_unit(unit)
+        except ValueError as error:
+            message = f"{named('unit')}: {error}"
+            raise UsageError(message) from None
     message = f"{named('unit')} is 'row', or a column whose values are the units, as 'column:patient_id'"
     raise UsageError(message)
 
@@ -287,10 +299,14 @@ def _contract(
         return stated
     place = named("contract")
     if isinstance(stated, Mapping):
+        rule = unit.removeprefix("column:")
+        of_unit: dict[str, Any] = {"unit": unit}
+        if is_rule(rule):
+            of_unit = {"unit": "column:unit", "derived": {"unit": entry_of(read_rule(rule))}}
         columns = {
             "format_version": 1,
             "columns": dict(stated),
-            "unit": unit,
+            **of_unit,
             "source": {"kind": GivenSpec.kind},
         }
         is_whole = isinstance(stated.get("columns"), Mapping)
@@ -334,7 +350,7 @@ def _epsilon(place: str, value: AnyEpsilon) -> Fraction:
 
 def _grid(text: str, named: Named) -> str:
     try:
-        return read_grid(text)
+        return read_window_grid(text)
     except ValueError as error:
         message = f"{named('per_window')}: {error}"
         raise UsageError(message) from None
@@ -350,7 +366,7 @@ def naming_the_grant(spec: Spec) -> Iterator[None]:
         terms = {"epsilon": epsilon, "reason": "WHY"}
         unit, neighboring = spec.privacy.column_unit, str(spec.privacy.neighboring)
         if unit is not None:
-            terms["unit"] = f"column:{unit.column}"
+            terms["unit"] = spec.unit_name
         if neighboring != NeighboringRelation.ADD_OR_REMOVE_ONE:
             terms["neighboring"] = neighboring
         creates = isinstance(error, LedgerMissingError)

@@ -13,6 +13,7 @@ from sqlalchemy import select, text, update
 
 from suffice.errors import BudgetExceededError, GuaranteeError, UsageError
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.storage.ledger.account import (
     ROW,
     UNGUARDED,
@@ -128,7 +129,7 @@ def write_grant(
     if row is None:
         fixed = AccountTerms(
             neighboring=terms.neighboring or "add_or_remove_one",
-            unit=terms.unit or (places.contract.unit if places.contract else ROW),
+            unit=terms.unit or (places.contract.unit_name if places.contract else ROW),
             per_window=terms.per_window,
             units_disjoint=terms.units_disjoint or False,
         )
@@ -212,7 +213,10 @@ def _check_same_terms(dataset: str, fixed: AccountTerms, asked: TermsAsked) -> N
         ("units disjoint", fixed.units_disjoint, asked.units_disjoint),
     ):
         if now is not None and now != first:
-            message = f"the first grant of {dataset} fixed {what}: {first}; it cannot become {now}"
+            message = (
+                f"the first grant of {dataset} fixed {what}: {in_words(str(first))}; it cannot become "
+                f"{in_words(str(now))}"
+            )
             raise GuaranteeError(message)
 
 

@@ -119,7 +119,7 @@ def test_a_spec_takes_what_specs_declare() -> None:
 
 def test_left_out_the_name_is_the_data_sets_and_the_unit_a_row() -> None:
     spec = suffice.spec(dataset="visits", statistics={"cancelled": suffice.bernoulli()}, epsilon="0.5")
-    assert (spec.name, spec.privacy.unit_name, str(spec.privacy.neighboring)) == (
+    assert (spec.name, spec.unit_name, str(spec.privacy.neighboring)) == (
         "visits",
         "row",
         "add_or_remove_one",

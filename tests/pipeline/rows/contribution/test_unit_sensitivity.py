@@ -62,6 +62,15 @@ def test_cells_and_windows_share_a_units_bound(
     assert farthest(engine.of_every_unit(), neighboring) == engine.declared
 
 
+@pytest.mark.parametrize("neighboring", RELATIONS)
+def test_spellings_of_a_unit_share_its_bound_by_a_rule(tmp_path: Path, neighboring: str) -> None:
+    """Without the rule each spelling is a unit, and who spells in three ways moves the totals too far."""
+    by_rule = UnitEngine(tmp_path, "normal", neighboring, "parsed")
+    assert farthest(by_rule.of_every_unit(), neighboring) == by_rule.declared
+    as_stored = UnitEngine(tmp_path, "normal", neighboring, "spelled")
+    assert farthest(as_stored.of_every_unit(), neighboring) > as_stored.declared
+
+
 def test_rows_of_no_cell_are_left_out_before_the_cut(tmp_path: Path) -> None:
     """Window, group key, cut: unknown keys and other windows take nobody's place."""
     for shape, outside in (

@@ -99,6 +99,29 @@ def test_rows_reach_every_cell_of_a_window() -> None:
     assert sum(n for n, *_ in found) < N_ROWS, "rows outside of the window and of the domains are there, too"
 
 
+@pytest.mark.parametrize(
+    ("entry", "kind"),
+    [
+        ({"parse": "timestamp", "format": "%d-%b-%y %I:%M:%S %p", "pivot": "1950"}, pa.string()),
+        ({"parse": "date", "format": "%B %d, %Y"}, pa.large_string()),
+        ({"parse": "date", "format": "%Y%m%d"}, pa.int32()),
+        ({"parse": "date", "format": "%Y%m%d"}, pa.decimal128(10, 0)),
+        ({"parse": "timestamp", "epoch": "milliseconds"}, pa.int64()),
+        ({"parse": "date", "epoch": "days"}, pa.dictionary(pa.int8(), pa.string())),
+    ],
+)
+def test_stored_values_read_as_days_of_the_window(entry: dict[str, str], kind: pa.DataType) -> None:
+    spec = spec_of(
+        {"late": {"family": "bernoulli", "column": "late"}},
+        window={"column": "day", "every": "month"},
+        derived={"day": {"column": "raw", **entry}},
+    )
+    schema = PartSchema(part="a", columns=pa.schema({"raw": kind, "late": pa.bool_()}))
+    check_schema(spec, [schema])
+    (found,) = totals(spec, generated_splits(spec, [schema], "2012-02"), "2012-02")["late"]
+    assert N_ROWS / 3 < sum(found) < N_ROWS
+
+
 def test_splits_travel_and_are_read_alike() -> None:
     spec = spec_of({"it": {"family": "bernoulli", "column": "x"}})
     splits = generated_splits(spec, [PartSchema(part="a", columns=pa.schema({"x": pa.bool_()}))])

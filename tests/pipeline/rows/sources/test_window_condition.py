@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.derived_columns import with_derived
 from suffice.pipeline.rows.chunk.encoding import Encoder
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.sources.window_condition import (
@@ -109,6 +111,78 @@ def test_each_row_of_a_window_fulfils_one_condition(
             query = f"SELECT row FROM rows WHERE {condition}"  # noqa: S608
             chosen += [row for (row,) in connection.execute(query).fetchall()]
     assert sorted(chosen) == np.flatnonzero(inside).tolist()
+
+
+RULES = (
+    *(
+        {"parse": "timestamp", "epoch": unit}
+        for unit in ("seconds", "milliseconds", "microseconds", "nanoseconds")
+    ),
+    *({"parse": parse, "epoch": "days"} for parse in ("date", "timestamp")),
+    {"parse": "date", "format": "%Y%m%d"},
+)
+SECONDS = {"days": 86_400, "seconds": 1, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}
+
+
+@settings(max_examples=60)
+@given(
+    day=st.one_of(st.dates(dt.date(1700, 1, 1), dt.date(2260, 1, 1)), st.just(dt.date(2013, 3, 10))),
+    every=st.sampled_from(["day", "week", "month", "year"]),
+    zone=st.sampled_from(ZONES),
+    rule=st.sampled_from(RULES),
+    away=st.lists(st.integers(-400, 400), max_size=20),
+)
+def test_integers_that_rise_with_the_time_are_compared(
+    day: dt.date, every: Any, zone: str, rule: dict[str, str], away: list[int]
+) -> None:
+    """All rows of the window fulfil one condition; of counts no other row does, of digits what is no date."""
+    spec = spec_of(every, zone, derived={"at": {"column": "raw", **rule}})
+    window = period_label(day, spec.window.every)  # type: ignore[union-attr]
+    conditions = window_condition(spec, window, pa.schema([("raw", pa.int64())]), STANDARD)
+    assert 1 <= len(conditions) <= MOST_SLICES
+    if "epoch" in rule:
+        unit = Fraction(SECONDS[rule["epoch"]]).limit_denominator(10**9)
+        seconds = (day - dt.date(1970, 1, 1)).days * 86_400
+        near = [-366, -365, -31, -30, -28, -7, -6, -1, 0, 1, 6, 7, 28, 29, 30, 31, 365, 366, *away]
+        hours = [Fraction(86_400 * step + 900 * more) for step in near for more in range(-56, 57, 4)]
+        values = {(seconds + hour) // unit + more for hour in hours for more in (-1, 0, 1)}
+    else:
+        values = {
+            10_000 * (day.year + more) + 100 * month + at
+            for more in (-1, 0, 1)
+            for month in range(14)
+            for at in (0, 1, 2, 15, 28, 29, 30, 31, 32, 99)
+        }
+    column = pa.array([*sorted(values), None], pa.int64())
+    job = chunk_job(spec, window)
+    (batch,) = with_derived([pa.RecordBatch.from_pydict({"raw": column})], job, ["at"])
+    inside = Encoder(job.window[1]).codes(batch.column("at")) == 0  # type: ignore[index]
+    chosen: list[int] = []
+    with duckdb.connect() as connection:
+        connection.register("rows", pa.table({"raw": column, "row": np.arange(len(column))}))
+        for condition in conditions:
+            query = f"SELECT row FROM rows WHERE {condition}"  # noqa: S608
+            chosen += [row for (row,) in connection.execute(query).fetchall()]
+    assert len(set(chosen)) == len(chosen)
+    assert set(np.flatnonzero(inside)) <= set(chosen)
+    if "epoch" in rule:
+        assert sorted(chosen) == np.flatnonzero(inside).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [
+        ({"parse": "timestamp", "epoch": "seconds"}, pa.string()),
+        ({"parse": "timestamp", "epoch": "seconds"}, pa.float64()),
+        ({"parse": "timestamp", "epoch": "seconds"}, pa.uint64()),
+        ({"parse": "date", "format": "%d%m%Y"}, pa.int64()),
+        ({"parse": "date", "format": "%Y%m%d"}, pa.string()),
+        ({"parse": "timestamp", "format": "%Y%m%d"}, DATE),
+    ],
+)
+def test_nothing_else_that_a_rule_reads_is_compared(rule: dict[str, str], kind: pa.DataType) -> None:
+    spec = spec_of(derived={"at": {"column": "raw", **rule}})
+    assert window_condition(spec, "2013-01", pa.schema([("raw", kind)]), STANDARD) == ()
 
 
 def test_nothing_is_compared_that_needs_a_cast() -> None:
