@@ -6,9 +6,18 @@ of the prior, by ``math/priors/neighbourhoods.py``. Of other families, and of pr
 give those of the neighbourhood within a factor: the extremes of what is asked of one parameter are attained
 by factors that depend on it alone.
 
+One record more or less, of the lowest or the highest value that it can have, changes the released components
+by its contribution c; where the number of records is public one is replaced, and the sum changes by R:
+
+.. math:: l(x; y \pm c), \quad c \in \{(0, R), (R, 0)\}, \qquad \text{or} \quad l(x; y \pm R). \qquad (1)
+
+The noise is as it was: (1) are likelihoods of what would then have been released.
+
 Symbols:
 
 - x: ``position``; l: likelihood
+- y: ``values``, (n_cells, n_components), in lattice units
+- R: what a record adds to the components together
 
 Method. Numerical: nodes of the Gauss rule on panels about the prior, moved as far as is asked for, and about
 the likelihood. One reference is the posterior under a wide prior, whose likelihood is resolved wherever it is
@@ -44,6 +53,7 @@ from suffice.pipeline.math.priors.neighbourhoods import (
     shifted,
     within_factor,
 )
+from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +65,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-AS_STATED = "as stated"
+AS_STATED, ONE_RECORD, REPLACED = "as stated", "one record more or less", "one record replaced"
 _WIDE = 3.0
 """Width on the line of the reference that sees the likelihood wherever it is."""
 _DEEP, _HIDDEN = 16.0, 1e-5
@@ -132,12 +142,16 @@ def ranges_of(
                 (within, draws_within_factor(ordered, asked.factor)),
             ]
         return
-    for cell in cells_on_nodes(posterior, asked):
+    (statistic,) = posterior.observed
+    record = REPLACED if statistic.plan.design is Design.MINIMAL else ONE_RECORD
+    changed = [cells_on_nodes(posterior, each, 0.0) for each in one_record(statistic)]
+    for cell, *others in zip(cells_on_nodes(posterior, statistic, asked.shift), *changed, strict=True):
         yield [
             (AS_STATED, within_factor(cell, 1.0)),
             (any_other, contaminated(cell, asked.share)),
             (within, within_factor(cell, asked.factor)),
             (moved, shifted(cell, asked.shift)),
+            (record, Ranges.over([within_factor(each, 1.0) for each in (cell, *others)])),
         ]
 
 
@@ -154,6 +168,26 @@ def reason_against_nodes(posterior: Judged) -> str:
         "its prior has no density": family.latent is not None and prior_on_line(posterior) is None,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def one_record(statistic: NoisyStatistic) -> list[NoisyStatistic]:
+    """Return what would have been released with one record more or less, or another one, (1)."""
+    plan = statistic.plan
+    if plan.design is Design.MINIMAL:
+        (step,) = (each.coefficients[0] for each in plan.quantities if each.coefficients)
+        lower, upper = plan.parameters.lower or 0, plan.parameters.upper or 0
+        # A true value has no bounds: it counts one.
+        contributions = [[int((upper - lower) / step) or 1]]
+    else:
+        reach = int(plan.partition_total or 1)
+        contributions = [[0, reach], [reach, 0]]
+    # Counts of what clipping moved stand behind the sums: a record at a bound was not moved.
+    beside = [0] * (len(plan.components) - len(contributions[0]))
+    return [
+        dataclasses.replace(statistic, values=statistic.values + sign * np.array([*contribution, *beside]))
+        for contribution in contributions
+        for sign in (-1, 1)
+    ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +247,7 @@ def prior_on_line(posterior: Judged) -> PriorOnLine | None:
     )
 
 
-def cells_on_nodes(posterior: Judged, asked: Neighbourhoods) -> Iterator[ParameterOnNodes]:
+def cells_on_nodes(posterior: Judged, statistic: NoisyStatistic, shift: float) -> Iterator[ParameterOnNodes]:
     """Give prior and likelihood of every cell at the nodes of a rule.
 
     Raises
@@ -223,20 +257,19 @@ def cells_on_nodes(posterior: Judged, asked: Neighbourhoods) -> Iterator[Paramet
     """
     prior = prior_on_line(posterior)
     assert prior is not None  # noqa: S101 - by `reason_against_nodes`
-    (statistic,) = posterior.observed
     family = FAMILIES[posterior.family]
     latent: Any = family.latent
     first, further = _conjugates(family, statistic, prior)
     by_prior = [references_of(latent(statistic, each, posterior.n_prior)) for each in first]
     for cell, known in enumerate(zip(*by_prior, strict=True)):
         references = list(known)
-        on_nodes = _on_nodes(prior, references, asked.shift)
+        on_nodes = _on_nodes(prior, references, shift)
         while on_nodes is None and len(references) < len(first) + len(further):
             more = latent(
                 statistic.take(np.array([cell])), further[len(references) - len(first)], posterior.n_prior
             )
             references += references_of(more)
-            on_nodes = _on_nodes(prior, references, asked.shift)
+            on_nodes = _on_nodes(prior, references, shift)
         if on_nodes is None:
             message = (
                 f"{posterior.statistic}: prior and released values disagree so much that how far the answer "

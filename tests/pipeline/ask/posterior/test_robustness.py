@@ -126,7 +126,7 @@ def test_one_record_more_is_what_a_changed_release_says() -> None:
     for change in ([0, 0], [0, 1], [1, 0], [0, -1], [-1, 0]):
         changed = noisy_statistic(statistic.plan, np.array([[70 + change[0], 9 + change[1]]]))
         means.append(float(unrestricted_posterior(changed, prior=prior).mean()[0]))
-    assert (row["mean_least"], row["mean_most"]) == pytest.approx((min(means), max(means)), abs=1e-12)
+    assert (row["mean_least"], row["mean_most"]) == pytest.approx((min(means), max(means)), abs=1e-5)
 
 
 def test_a_public_number_of_records_lets_one_be_replaced() -> None:

@@ -70,6 +70,7 @@ def extreme(values: Floats, cell: ParameterOnNodes, factor: float) -> tuple[floa
             b_eq=[1.0],
             bounds=[(0.0, None)] * (n + 1),
         )
+        assert done.fun is not None
         ends.append(sign * done.fun)
     return ends[0], ends[1]
 
