@@ -99,13 +99,14 @@ class Neighbourhoods:
     shift: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, is_right, rule in (
-            ("share", lambda value: 0.0 <= value < 1.0, "0 or more, and below 1"),
-            ("factor", lambda value: 1.0 <= value < math.inf, "1 or more"),
-            ("shift", lambda value: 0.0 <= value < math.inf, "0 or more"),
+        for name, least, below, rule in (
+            ("share", 0.0, 1.0, "0 or more, and below 1"),
+            ("factor", 1.0, math.inf, "1 or more"),
+            ("shift", 0.0, math.inf, "0 or more"),
         ):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not is_right(value):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not least <= value < below:
                 message = f"robustness: {name} is a number, {rule}"
                 raise UsageError(message)
 

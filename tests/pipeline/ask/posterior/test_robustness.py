@@ -74,6 +74,11 @@ def densities(prior: str, *, seed: int) -> list[Callable[[Floats], Floats]]:
     ]
 
 
+def within(law: Any, of: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    """The log density of a law, times a factor."""
+    return lambda value: law.logpdf(value) + of(value)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_posteriors_under_priors_of_the_neighbourhoods_lie_within(family: str) -> None:
@@ -89,7 +94,7 @@ def test_posteriors_under_priors_of_the_neighbourhoods_lie_within(family: str) -
     table = posterior.robustness(share=0.2, factor=2.0, shift=1.0)
     lower, upper = law.support()
     others: list[tuple[str, Any]] = [
-        ("density within a factor 2", Density(lambda x, of=of: law.logpdf(x) + of(x), lower, upper))
+        ("density within a factor 2", Density(within(law, of), lower, upper))
         for of in densities(prior, seed=3)
     ]
     spike = float(posterior.mean(parameter)[0]) * 1.3
