@@ -23,6 +23,7 @@ def model_lines(posterior: Posterior) -> list[str]:
         design_effect_text(posterior),
         far_tail_text(posterior),
         point_mass_text(posterior),
+        values_text(posterior),
     ]
     return [line for line in said if line]
 
@@ -43,6 +44,19 @@ def point_mass_text(posterior: Posterior) -> str:
     return (
         f"the prior's point masses have the posterior probabilities {', '.join(parts)}{more}, by evidence; "
         "intervals are closed, and hold at least what they say; densities are of the rest"
+    )
+
+
+def values_text(posterior: Posterior) -> str:
+    """Say how narrow a prior's spikes may be to be seen, where its values are all that is known of it."""
+    from suffice.pipeline.math.priors.composed import is_known_by_values  # numpy is slow to import
+
+    if not is_known_by_values(posterior.prior):
+        return ""
+    return (
+        "the prior is a function of which only values are known: they are looked at 17 million times, and a "
+        "spike narrower than a hundred-millionth of its support, or of where it has nearly all of its mass, "
+        "is not seen; name it by hints, or give point masses as such"
     )
 
 

@@ -227,6 +227,18 @@ def _simplest_truncated(prior: Truncated) -> Truncated | Density:
     return dataclasses.replace(within, name=name, is_named=density.is_named)
 
 
+def is_known_by_values(prior: object) -> bool:
+    """Whether a prior has a density that nothing but its values tells of."""
+    match prior:
+        case Density():
+            return prior.cdf is None and not prior.hints
+        case WeightedSum():
+            return any(map(is_known_by_values, prior.components))
+        case Truncated():
+            return is_known_by_values(prior.prior)
+    return False
+
+
 def _require_of_one_number(prior: object) -> None:
     if isinstance(prior, Points | Truncated | WeightedSum | Density):
         return

@@ -15,6 +15,7 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference import any_prior
 from suffice.pipeline.ask.judging.evidence import noise_constant
 from suffice.pipeline.math.distributions.mixed import MixedDistribution
+from suffice.pipeline.math.priors import composed
 from suffice.pipeline.math.priors.composed import simplest
 from suffice.pipeline.math.priors.reading import parse_any
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Uniform
@@ -369,6 +370,18 @@ def test_a_mutant_that_weighs_atoms_by_their_prior_is_seen(monkeypatch: pytest.M
     )
     wrong = unrestricted_posterior(statistic, prior="0.5*Point(0.9) + 0.5*Beta(1, 1)").mean()[0]
     assert abs(wrong - right) > 0.1
+
+
+def test_a_mutant_that_does_not_renormalise_what_is_truncated_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half of the sum is what a fifth of a density has: without its mass the point would have too little."""
+    statistic = released("bernoulli", [[7, 3]])
+    prior = "0.5*Truncated(0.5*Point(0.15) + 0.5*Beta(1, 1), 0.1, 0.3) + 0.5*Point(0.5)"
+    right = unrestricted_posterior(statistic, prior=prior).probability(at=0.5)[0]
+    monkeypatch.setattr(composed, "_log_total", lambda _weighed: 0.0)
+    wrong = unrestricted_posterior(statistic, prior=prior).probability(at=0.5)[0]
+    assert abs(wrong - right) > 0.03
 
 
 @pytest.mark.slow
