@@ -24,6 +24,7 @@ def model_lines(posterior: Posterior) -> list[str]:
         far_tail_text(posterior),
         point_mass_text(posterior),
         values_text(posterior),
+        reweighted_text(posterior),
     ]
     return [line for line in said if line]
 
@@ -57,6 +58,20 @@ def values_text(posterior: Posterior) -> str:
         "the prior is a function of which only values are known: they are looked at 17 million times, and a "
         "spike narrower than a hundred-millionth of its support, or of where it has nearly all of its mass, "
         "is not seen; name it by hints, or give point masses as such"
+    )
+
+
+def reweighted_text(posterior: Posterior) -> str:
+    """Say what an answer by reweighted draws rests on; empty of others."""
+    known = posterior.diagnostics
+    if "largest_pareto_k" not in known:
+        return ""
+    count = known["fewest_effective_draws"]
+    return (
+        f"approximate: {known['draws']} draws a cell of the posterior under the uniform prior, or more, are "
+        f"reweighted; Pareto k is at most {known['largest_pareto_k']:.2f} (up to .7 averages can be relied "
+        f"on), and {count:.0f} draws or more count, so that a mean errs by {1 / math.sqrt(count):.3f} "
+        "posterior standard deviations or less (standard error)"
     )
 
 

@@ -106,6 +106,10 @@ def steps(*pieces: tuple[float, float, float]) -> Function:
     return log_density
 
 
+def power_of(function: Any, factor: float, inner: float = 1.0) -> Function:
+    return lambda at: factor * function(inner * at)
+
+
 def comb(number: int, width: float) -> Function:
     return lambda at: -(((at * number - np.rint(at * number)) / (width * number)) ** 2) / 2
 
@@ -139,18 +143,17 @@ def cases() -> list[Case]:
         known.append((name, "bernoulli", steps(*pieces), np.clip(edges, 1e-14, 1 - 1e-14), 1))
     for power in (-0.5, -0.9, -0.99):
         deep = np.concatenate([np.geomspace(1e-250, 1e-14, 200), UNIT])
-        known.append((f"pole at 0, {power}", "bernoulli", lambda at, k=power: k * np.log(at), deep, 1))
-        known.append((f"pole at 1, {power}", "bernoulli", lambda at, k=power: k * np.log1p(-at), UNIT, 1))
+        known.append((f"pole at 0, {power}", "bernoulli", power_of(np.log, power), deep, 1))
+        known.append((f"pole at 1, {power}", "bernoulli", power_of(lambda at: np.log1p(-at), power), UNIT, 1))
     both = np.concatenate([np.geomspace(1e-250, 1e-14, 200), UNIT])
     known.append(("poles at both", "bernoulli", lambda at: -0.5 * np.log(at) - 0.5 * np.log1p(-at), both, 1))
     for waves in (30, 300, 3000):
         edges = np.linspace(1e-14, 1 - 1e-14, 4 * waves + 401)
-        known.append((f"waves {waves}", "bernoulli", lambda at, k=waves: 4 * np.cos(k * at), edges, 1))
+        known.append((f"waves {waves}", "bernoulli", power_of(np.cos, 4.0, waves), edges, 1))
     for number, width in ((10, 1e-4), (40, 1e-5), (300, 1e-5)):
         known.append((f"comb {number}", "bernoulli", comb(number, width), teeth(number, width), 1))
     known += [
-        (f"tail {power}", "poisson", lambda at, k=power: -k * np.log1p(at), RATES, math.inf)
-        for power in (1.1, 1.5, 3.0)
+        (f"tail {power}", "poisson", power_of(np.log1p, -power), RATES, math.inf) for power in (1.1, 1.5, 3.0)
     ]
     far = np.concatenate([RATES, np.geomspace(1e4, 1e12, 60)])
     known.append(
