@@ -47,9 +47,9 @@ def accepted_priors(family: Family) -> str:
     kind = family.prior.__name__
     if family.latent is not None:
         return (
-            f"{kind}, a Mixture of such, any density of one number, by its name, as Uniform(low, high), or in "
-            "Python one of scipy.stats or a suffice.Density, or points and sums of all these, as 0.5*Point(0.3) "
-            "+ 0.5*Uniform(0, 1)"
+            f"{kind}, a Mixture of such, any density of one number, by its name, as Uniform(low, high), or "
+            "in Python one of scipy.stats or a suffice.Density, or points and sums of all these, as "
+            "0.5*Point(0.3) + 0.5*Uniform(0, 1)"
         )
     if family.mean_and_variance is not None:
         return (
