@@ -17,15 +17,19 @@ LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
 
 
 def model_lines(posterior: Posterior) -> list[str]:
-    """Return all that there is to say of clipping and of rows of one unit, a sentence each."""
+    """Return all that there is to say of clipping, of rows of one unit and of the prior, a sentence each."""
     said = [
         *clipping_warnings(posterior),
         design_effect_text(posterior),
         far_tail_text(posterior),
-        point_mass_text(posterior),
-        values_text(posterior),
-        reweighted_text(posterior),
+        *prior_lines(posterior),
     ]
+    return [line for line in said if line]
+
+
+def prior_lines(posterior: Posterior) -> list[str]:
+    """Return what there is to say of an unusual prior and of how it is answered, a sentence each."""
+    said = [point_mass_text(posterior), values_text(posterior), reweighted_text(posterior)]
     return [line for line in said if line]
 
 

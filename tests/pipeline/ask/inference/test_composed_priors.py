@@ -25,6 +25,8 @@ from support.releases import make_plan, publish
 from support.unrestricted import pooled, unrestricted_posterior
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
@@ -472,6 +474,17 @@ def test_a_release_answers_all_that_is_asked_under_points(of_release: Release) -
     assert posterior.check(rng=1).rows()
     far = of_release.posterior("bernoulli", prior="Points({0.9: 1, 0.95: 1})").conflict
     assert "disagree" in far.lines()[0]
+
+
+@pytest.mark.slow
+def test_a_publication_states_points_and_its_card_says_how_probable_they_are(
+    of_release: Release, tmp_path: Path
+) -> None:
+    prior = "0.5*Point(0.1) + 0.5*Beta(1, 1)"
+    suffice.publish(of_release, "bernoulli", prior=prior, formats=("json", "card"), draws=0, to=tmp_path)
+    texts = [path.read_text("utf-8") for path in tmp_path.rglob("*.*") if path.suffix in {".html", ".json"}]
+    assert len([text for text in texts if prior in text]) >= 2
+    assert len([text for text in texts if "point masses have the posterior probabilities" in text]) >= 2
 
 
 @pytest.mark.slow
