@@ -122,10 +122,10 @@ def posterior_of(
     Parameters
     ----------
     statistic : NoisyStatistic
-    prior : Prior, Mixture, Density, Independent, JointDensity, distribution of scipy.stats or str, optional
-        Of the parameters; the family's default otherwise. Densities and frozen distributions of
-        ``scipy.stats`` are for families with one parameter, ``Independent`` and ``JointDensity`` for a mean
-        and a variance.
+    prior : Prior, Mixture, another of priors' kinds, distribution of scipy.stats or str, optional
+        Of the parameters; the family's default otherwise. Densities, points, and sums and truncations of
+        any of one number are for families with one parameter, ``Independent`` and ``JointDensity`` for a
+        mean and a variance, ``LogPrior`` for the probabilities of a table as well.
     progress : callable, optional
         Gets the number of cells that are done, and of all, after each block of them.
     **terms
