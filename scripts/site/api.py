@@ -46,6 +46,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
                 "Truncated",
                 "Independent",
                 "JointDensity",
+                "LogPrior",
             ),
             *("Reciprocal", "Uniform"),
         ),

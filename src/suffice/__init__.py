@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.by_name import Independent, JointDensity
     from suffice.pipeline.math.priors.composed import Point, Points, Truncated
     from suffice.pipeline.math.priors.density import Density
+    from suffice.pipeline.math.priors.log_prior import LogPrior
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
     from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
     from suffice.pipeline.spec.building import (
@@ -96,6 +97,7 @@ __all__ = [
     "Independent",
     "InverseGamma",
     "JointDensity",
+    "LogPrior",
     "Mixture",
     "Normal",
     "NormalInverseGamma",
@@ -186,6 +188,7 @@ _HOMES = {
     "Statistic": ("suffice.pipeline.ask.pooling.statistic", "Statistic"),
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.math.priors.density", "Density"),
+    "LogPrior": ("suffice.pipeline.math.priors.log_prior", "LogPrior"),
     "WeightedSum": ("suffice.pipeline.math.distributions.weighted_sum", "WeightedSum"),
     **{prior: ("suffice.pipeline.math.priors.composed", prior) for prior in ("Point", "Points", "Truncated")},
     **{prior: ("suffice.pipeline.math.priors.by_name", prior) for prior in ("Independent", "JointDensity")},

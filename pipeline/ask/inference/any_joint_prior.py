@@ -58,6 +58,7 @@ from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnG
 from suffice.pipeline.math.engines.mean_variance.product import ContradictionError, Exact, Product, exists
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.composed import OfOneNumber
+from suffice.pipeline.math.priors.log_prior import LogPrior
 from suffice.pipeline.math.priors.mixtures import Mixture
 
 if TYPE_CHECKING:
@@ -293,6 +294,10 @@ def draw(
 
         distribution = density_posterior(prior, family, parameters)
         return distribution.sample(size, rng)[distribution.name][:, 0]
+    if isinstance(prior, LogPrior):
+        from suffice.pipeline.ask.inference.any_table_prior import draws_of_prior, names_of  # rarely needed
+
+        return draws_of_prior(prior, names_of(family, parameters), size, rng)
     if isinstance(prior, Independent | JointDensity):
         unit = _interval(family, parameters)
         drawn = prior_distribution(prior, unit, ("mean", "variance")).sample(size, rng)
@@ -311,7 +316,8 @@ def conjugate_like(
     if isinstance(prior, Independent | JointDensity):
         unit = _interval(family, parameters)
         return conjugate_alike(DensityOnGrid.of(prior, *unit), unit)
-    return prior
+    # Draws are reweighted from the uniform prior's.
+    return Dirichlet(1) if isinstance(prior, LogPrior) else prior
 
 
 def _interval(family: Family, parameters: Constants) -> tuple[float, float]:

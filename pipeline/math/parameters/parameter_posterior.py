@@ -245,7 +245,8 @@ class ParameterPosterior(Mapping[str, Marginal]):
         bounds limit the parameter to, where the density is highest there. Both have the mass. Its length is
         within 1 % of the shortest, but for the error of draws where quantiles rest on them. It depends on
         the scale: the shortest interval of a variance is not the square of that of a standard deviation. Of
-        a density with several modes it is one interval.
+        a density with several modes it is one interval. Where the prior has point masses, intervals are
+        closed and hold at least the mass: a central one has at most half of the rest beyond either end.
 
         Parameters
         ----------

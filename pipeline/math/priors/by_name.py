@@ -308,7 +308,15 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     name, call = called_name(text)
     if name in NAMES:
         return parse_density(text)
-    mixtures = {"Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma"}
+    mixtures = {
+        "Mixture",
+        "Point",
+        "Points",
+        "ScaleMixture",
+        "SpreadGamma",
+        "SpreadInverseGamma",
+        "Truncated",
+    }
     known_names = {*CONJUGATE, *NAMES, *mixtures, "Independent"}
     if name and name not in known_names:
         message = f"prior {text!r}: {name} is not known: {_way_out(name, known_names)}"

@@ -35,6 +35,7 @@ from suffice.pipeline.math.distributions.distribution import Line, Prior, writte
 from suffice.pipeline.math.distributions.weighted_sum import Summand, WeightedSum
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity, one_number
 from suffice.pipeline.math.priors.density import Density, DensityOnLine
+from suffice.pipeline.math.priors.log_prior import LogPrior
 from suffice.pipeline.math.priors.mixtures import Mixture, parse_mixture
 from suffice.pipeline.math.priors.other_libraries import MOST_POINTS, density_of, weights_of
 
@@ -166,7 +167,7 @@ class Truncated(Summand):
 Composed: TypeAlias = Points | Truncated | WeightedSum
 OfOneNumber: TypeAlias = Density | Points | Truncated | WeightedSum
 """Priors of one number that are answered by quadrature."""
-AnyDensity: TypeAlias = OfOneNumber | Independent | JointDensity
+AnyDensity: TypeAlias = OfOneNumber | Independent | JointDensity | LogPrior
 """Priors that are neither conjugate nor mixtures of such."""
 
 
@@ -225,6 +226,18 @@ def _simplest_truncated(prior: Truncated) -> Truncated | Density:
         raise _nothing_within(prior)
     name = str(Truncated(inner, prior.lower, prior.upper))
     return dataclasses.replace(within, name=name, is_named=density.is_named)
+
+
+def is_known_by_values(prior: object) -> bool:
+    """Whether a prior has a density that nothing but its values tells of."""
+    match prior:
+        case Density():
+            return prior.cdf is None and not prior.hints
+        case WeightedSum():
+            return any(map(is_known_by_values, prior.components))
+        case Truncated():
+            return is_known_by_values(prior.prior)
+    return False
 
 
 def _require_of_one_number(prior: object) -> None:

@@ -95,7 +95,10 @@ class Mixture(Summand):
             raise PriorError(message) from None
         kind = type(components[0])
         if not issubclass(kind, Prior) or any(type(component) is not kind for component in components):
-            message = "Mixture: every component must be a conjugate prior, and all of one kind"
+            message = (
+                "Mixture: every component must be a conjugate prior, and all of one kind; sum up others, as "
+                "0.5*Point(0.3) + 0.5*Beta(1, 1)"
+            )
             raise PriorError(message)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "components", components)
@@ -248,6 +251,8 @@ _SPREAD: dict[str, tuple[type[Mixture], tuple[str, ...]]] = {
     "SpreadInverseGamma": (SpreadInverseGamma, ("upper",)),
 }
 """By name: mixtures that are written by their bounds, and what these are called."""
+_OTHERS = ("Independent", "Mixture", "Point", "Points", "Truncated")
+"""Priors that are no components of a mixture."""
 
 
 def parse_mixture(text: str) -> Prior | Mixture | Density | by_name.Independent:
@@ -266,8 +271,11 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | by_name.Independent:
     parts: list[float | Prior] = []
     for node in call.args:
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        if is_call and node.func.id in {*by_name.NAMES, *_SPREAD, "Independent", "Mixture"}:  # type: ignore[attr-defined]
-            message = f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}"
+        if is_call and node.func.id in {*by_name.NAMES, *_SPREAD, *_OTHERS}:  # type: ignore[attr-defined]
+            message = (
+                f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}: sum up, as "
+                "0.5*Point(0.3) + 0.5*Beta(1, 1)"
+            )
             raise PriorError(message)
         parts.append(by_name.parse_prior(ast.unparse(node)) if is_call else by_name.parse_number(node, text))
     if call.keywords:

@@ -57,7 +57,10 @@ def test_a_pooled_posterior_that_takes_no_mixture_says_of_what() -> None:
     mixture = Mixture(1, Dirichlet(1), 2, Dirichlet(3))
     with pytest.raises(PriorError, match="a pooled posterior of categorical statistics takes no mixture"):
         pooled(parts, prior=mixture, n_prior=None, rng=np.random.default_rng())
-    with pytest.raises(PriorError, match="must be Dirichlet, or a Mixture of such; not Density"):
+    with pytest.raises(
+        PriorError,
+        match=r"must be Dirichlet, a Mixture of such, or in Python a suffice.LogPrior; not Density",
+    ):
         pooled(parts, prior=Density(np.zeros_like, 0, 1), n_prior=None, rng=np.random.default_rng())
 
 
