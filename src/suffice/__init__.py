@@ -36,8 +36,11 @@ if TYPE_CHECKING:
         SpreadNormalInverseGammaRegression,
         SpreadNormalInverseWishart,
     )
+    from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
     from suffice.pipeline.math.priors.by_name import Independent, JointDensity
+    from suffice.pipeline.math.priors.composed import Point, Points, Truncated
     from suffice.pipeline.math.priors.density import Density
+    from suffice.pipeline.math.priors.log_prior import LogPrior
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
     from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
     from suffice.pipeline.spec.building import (
@@ -94,12 +97,15 @@ __all__ = [
     "Independent",
     "InverseGamma",
     "JointDensity",
+    "LogPrior",
     "Mixture",
     "Normal",
     "NormalInverseGamma",
     "NormalInverseGammaRegression",
     "NormalInverseWishart",
     "Plan",
+    "Point",
+    "Points",
     "Posterior",
     "Publication",
     "Reciprocal",
@@ -112,7 +118,9 @@ __all__ = [
     "SpreadNormalInverseWishart",
     "Statistic",
     "SufficeError",
+    "Truncated",
     "Uniform",
+    "WeightedSum",
     "__version__",
     "adopt",
     "audit",
@@ -180,6 +188,9 @@ _HOMES = {
     "Statistic": ("suffice.pipeline.ask.pooling.statistic", "Statistic"),
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.math.priors.density", "Density"),
+    "LogPrior": ("suffice.pipeline.math.priors.log_prior", "LogPrior"),
+    "WeightedSum": ("suffice.pipeline.math.distributions.weighted_sum", "WeightedSum"),
+    **{prior: ("suffice.pipeline.math.priors.composed", prior) for prior in ("Point", "Points", "Truncated")},
     **{prior: ("suffice.pipeline.math.priors.by_name", prior) for prior in ("Independent", "JointDensity")},
     **{
         prior: ("suffice.pipeline.math.priors.mixtures", prior)

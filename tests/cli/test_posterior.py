@@ -96,6 +96,27 @@ def test_the_highest_cell_is_named_with_how_sure_that_is(workspace: Workspace, s
     assert "--highest shows one side" in suffice.text(*words, *versus, status=2)
 
 
+def test_how_far_a_posterior_moves_is_told(workspace: Workspace, suffice: Runner) -> None:
+    suffice.json("release", spec_file(workspace))
+    words = ("posterior", "flights", "cancelled", "--where", "origin=JFK", "--seed", "3")
+    document = suffice.json(*words, "--robustness", "--mass", "0.9")
+    stated, *moved = document["robustness"]
+    (row,) = document["rows"]
+    assert stated["mean_least"] == pytest.approx(row["mean"], rel=1e-4)
+    assert [each["prior"] for each in moved] == [
+        "10 % any other",
+        "density within a factor 2",
+        "moved by 1 sd",
+        "one record more or less",
+    ]
+    for each in moved:
+        assert each["mean_least"] < stated["mean_least"] < each["mean_most"]
+        assert each["lower_least"] < stated["lower_least"] < each["lower_most"]
+    assert "how far it moves with the prior" in suffice.text(*words, "--robustness")
+    versus = ("--versus", "origin=LGA", "--robustness")
+    assert "--robustness shows one side" in suffice.text(*words, *versus, status=2)
+
+
 def test_a_posterior_is_written_as_a_card(workspace: Workspace, suffice: Runner, tmp_path: Path) -> None:
     suffice.json("release", spec_file(workspace))
     page = tmp_path / "card.html"

@@ -23,8 +23,8 @@ from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import inferred, posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.by_name import named_distribution
+from suffice.pipeline.math.priors.composed import AnyDensity
 from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.mixtures import AnyDensity
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
 from suffice.pipeline.terms.statistics.measure import CodeCounts

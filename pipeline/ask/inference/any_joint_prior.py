@@ -57,7 +57,8 @@ from suffice.pipeline.math.engines.mean_variance.likelihood import COARSE, FINE,
 from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid
 from suffice.pipeline.math.engines.mean_variance.product import ContradictionError, Exact, Product, exists
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
-from suffice.pipeline.math.priors.density import Density
+from suffice.pipeline.math.priors.composed import OfOneNumber
+from suffice.pipeline.math.priors.log_prior import LogPrior
 from suffice.pipeline.math.priors.mixtures import Mixture
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, Distribution, Prior
     from suffice.pipeline.math.engines.mean_variance.distribution import Exists
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
-    from suffice.pipeline.math.priors.mixtures import AnyDensity
+    from suffice.pipeline.math.priors.composed import AnyDensity
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.sensitivity import Constants
@@ -288,11 +289,15 @@ def draw(
         # A component for every draw, by the prior's weights.
         mixed: Floats = np.stack(parts)[chosen, np.arange(size)]
         return mixed
-    if isinstance(prior, Density):
+    if isinstance(prior, OfOneNumber):
         from suffice.pipeline.ask.inference.any_prior import density_posterior  # rarely needed
 
         distribution = density_posterior(prior, family, parameters)
         return distribution.sample(size, rng)[distribution.name][:, 0]
+    if isinstance(prior, LogPrior):
+        from suffice.pipeline.ask.inference.any_table_prior import draws_of_prior, names_of  # rarely needed
+
+        return draws_of_prior(prior, names_of(family, parameters), size, rng)
     if isinstance(prior, Independent | JointDensity):
         unit = _interval(family, parameters)
         drawn = prior_distribution(prior, unit, ("mean", "variance")).sample(size, rng)
@@ -304,14 +309,15 @@ def conjugate_like(
     prior: Prior | Mixture | AnyDensity, family: Family, parameters: Constants
 ) -> Prior | Mixture:
     """Return a conjugate prior about where a density is and as wide; the prior itself if it is conjugate."""
-    if isinstance(prior, Density):
+    if isinstance(prior, OfOneNumber):
         from suffice.pipeline.ask.inference.any_prior import conjugate_alike as alike_on_line  # rarely needed
 
         return alike_on_line(prior, family, parameters)
     if isinstance(prior, Independent | JointDensity):
         unit = _interval(family, parameters)
         return conjugate_alike(DensityOnGrid.of(prior, *unit), unit)
-    return prior
+    # Draws are reweighted from the uniform prior's.
+    return Dirichlet(1) if isinstance(prior, LogPrior) else prior
 
 
 def _interval(family: Family, parameters: Constants) -> tuple[float, float]:

@@ -11,6 +11,12 @@ for any :math:`c_k > 0`: by Bayes' theorem :math:`Z_k \, p_k(\theta \mid y) = \p
 
 .. math:: p(\theta \mid y) \propto \pi(\theta) \, p(y \mid \theta). \qquad (2)
 
+Of a prior that is composed of atoms :math:`a_k` and densities, normalised, it is a mixed distribution whose
+evidence and atoms' shares are
+
+.. math:: Z = \int \pi_0(\theta) \, p(y \mid \theta) \, d\theta + \sum_k w_k \, p(y \mid a_k), \qquad
+    P(\theta = a_k \mid y) = w_k \, p(y \mid a_k) / Z. \qquad (4)
+
 Two conjugate priors are taken, the family's default and one as wide as the given prior and where that is,
 with :math:`c_k = 1 / Z_k`: where one posterior is resolved poorly, far out in its tails, the other counts. In
 cells where both are, more are taken on either side.
@@ -52,11 +58,14 @@ from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.math.distributions.distribution import Coordinate, Line, coordinate_of
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.merged import Components
+from suffice.pipeline.math.distributions.mixed import MixedDistribution
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
 from suffice.pipeline.math.engines.combined import MixtureRatio
+from suffice.pipeline.math.engines.one_sum.known_parameter import given_parameter
 from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
-from suffice.pipeline.math.priors.density import Density, DensityOnLine
+from suffice.pipeline.math.priors.composed import ComposedOnLine, OnLine, composed_on_line
+from suffice.pipeline.math.priors.density import DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed
 
@@ -67,6 +76,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.distributions.quadrature import Cell
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.priors.composed import OfOneNumber
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.sensitivity import Constants
@@ -147,8 +157,8 @@ class Reference:
 
 
 def any_prior_posterior(
-    statistic: NoisyStatistic, density: Density, n_prior: NPrior | None
-) -> GriddedDistribution:
+    statistic: NoisyStatistic, prior: OfOneNumber, n_prior: NPrior | None
+) -> GriddedDistribution | MixedDistribution:
     """Return the distribution of a family's one parameter; plug-in where there is no prior of N.
 
     Raises
@@ -160,13 +170,32 @@ def any_prior_posterior(
     plan = statistic.plan
     family = FAMILIES[plan.family]
     if family.latent is None:
-        raise refused_prior(plan, density)
+        raise refused_prior(plan, prior)
+    line_prior = on_line(prior, family, plan.parameters)
+    if isinstance(line_prior, DensityOnLine):
+        gridded = _gridded(statistic, prior, line_prior, n_prior)
+        if n_prior is None:
+            return gridded
+        # Z = integral of pi times the likelihood, over that of pi.
+        of_prior = density_posterior(prior, family, plan.parameters).log_mass
+        return dataclasses.replace(gridded, log_evidence=gridded.log_mass - of_prior)
+    together = line_prior.together
+    continuous = None if together is None else _gridded(statistic, prior, together, n_prior)
+    log_chance = line_prior.log_chance + log_likelihood_at(statistic, line_prior, n_prior)
+    mixed = MixedDistribution.of(_name_of(statistic), line_prior.atoms, log_chance, continuous)
+    # A composed prior is normalised: (4).
+    return mixed if n_prior is None else dataclasses.replace(mixed, log_evidence=mixed.log_mass)
+
+
+def _gridded(
+    statistic: NoisyStatistic, named: OfOneNumber, prior: OnLine, n_prior: NPrior | None
+) -> GriddedDistribution:
+    """Return the distribution under a density on the line, with the mass of (2); `named` is it in errors."""
+    plan = statistic.plan
+    family = FAMILIES[plan.family]
     default = conjugate_default(family, plan.parameters)
-    line = LINES[family.prior]
-    _, update = family.latent(statistic, default, Fixed(0))
-    none = update(np.zeros(1), np.zeros(1))
-    prior = on_line(density, family, plan.parameters)
-    (name,) = none.parameters
+    latent: Any = family.latent
+    line, name = prior.line, _name_of(statistic)
     if n_prior is None:
         return GriddedDistribution.of(name, line, _exact_cells(statistic, prior))
     references: list[list[Reference]] = [[] for _ in statistic.values]
@@ -175,7 +204,7 @@ def any_prior_posterior(
     for more in _stages(family.prior, default, prior):
         few = statistic.take(pending)
         for reference in more:
-            more_references = references_of(family.latent(few, reference, n_prior))
+            more_references = references_of(latent(few, reference, n_prior))
             for cell, reference_of_cell in zip(pending.tolist(), more_references, strict=True):
                 references[cell].append(reference_of_cell)
         for cell in pending.tolist():
@@ -185,33 +214,81 @@ def any_prior_posterior(
         pending = np.array([cell for cell in pending.tolist() if cell not in cells_by_row], dtype=np.int64)
         if not pending.size:
             cells = (cells_by_row[cell] for cell in range(len(references)))
-            distribution = GriddedDistribution.of(name, line, cells)
-            # Z = integral of pi times the likelihood, over that of pi.
-            of_prior = density_posterior(density, family, plan.parameters).log_mass
-            return dataclasses.replace(distribution, log_evidence=distribution.log_mass - of_prior)
+            return GriddedDistribution.of(name, line, cells)
     message = (
-        f"prior {density} and the released values of {plan.name} disagree so much, or its tails are so "
+        f"prior {named} and the released values of {plan.name} disagree so much, or its tails are so "
         "heavy, that the posterior cannot be resolved: give a prior closer to what is possible, or a "
         "narrower support"
     )
     raise PriorError(message)
 
 
-def density_posterior(density: Density, family: Family, parameters: Constants) -> GriddedDistribution:
+def _name_of(statistic: NoisyStatistic) -> str:
+    """Return the name of a family's one parameter."""
+    plan = statistic.plan
+    (space,) = FAMILIES[plan.family].parameter_spaces(plan.parameters)
+    return space.name
+
+
+def log_likelihood_at(statistic: NoisyStatistic, prior: ComposedOnLine, n_prior: NPrior | None) -> Floats:
+    """Return the log likelihood of every cell at the atoms of a prior, (n_cells, n_atoms).
+
+    But for the constant that likelihoods on the line leave out as well.
+
+    Raises
+    ------
+    PriorError
+        Where an atom leaves records no distribution.
+    """
+    plan = statistic.plan
+    family = FAMILIES[plan.family]
+    default = conjugate_default(family, plan.parameters)
+    latent: Any = family.latent
+    if not len(prior.atoms):
+        return np.zeros((len(statistic.values), 0))
+    if n_prior is None:
+        return np.stack(
+            [likelihood(blocks[:1], prior.positions)[0] for blocks in _exact_references(statistic, [default])]
+        )
+    sums, _ = latent(statistic, default, n_prior)
+    columns = []
+    for atom in prior.atoms.tolist():
+        marginal = given_parameter(sums.marginal, atom, is_scale=family.prior is InverseGamma)
+        of_atom = dataclasses.replace(sums, marginal=marginal)
+        # The evidence under a point mass is the likelihood there.
+        columns.append(np.concatenate([resolve(of_atom.take(few)).log_evidence for few in batches(of_atom)]))
+    return np.stack(columns, axis=1)
+
+
+def density_posterior(
+    prior: OfOneNumber, family: Family, parameters: Constants
+) -> GriddedDistribution | MixedDistribution:
     """Return the distribution of a prior itself."""
-    prior = on_line(density, family, parameters)
+    line_prior = on_line(prior, family, parameters)
+    if isinstance(line_prior, DensityOnLine):
+        return _alone(line_prior)
+    continuous = None if line_prior.together is None else _alone(line_prior.together)
+    return MixedDistribution.of("parameter", line_prior.atoms, line_prior.log_chance[None], continuous)
+
+
+def _alone(prior: OnLine) -> GriddedDistribution:
     edges = prior.edges
     return GriddedDistribution.of("parameter", prior.line, [(edges[:-1], edges[1:], prior.log_density)])
 
 
-def conjugate_alike(density: Density, family: Family, parameters: Constants) -> Prior:
-    """Return the family's conjugate prior about where a density is and as wide."""
-    prior = on_line(density, family, parameters)
-    return alike(family.prior, prior.centre, max(prior.width, NARROWEST))
+def conjugate_alike(prior: OfOneNumber, family: Family, parameters: Constants) -> Prior:
+    """Return the family's conjugate prior about where a prior is and as wide."""
+    line_prior = on_line(prior, family, parameters)
+    centre, width = (
+        line_prior.centre_and_width
+        if isinstance(line_prior, ComposedOnLine)
+        else (line_prior.centre, line_prior.width)
+    )
+    return alike(family.prior, centre, max(width, NARROWEST))
 
 
-def on_line(density: Density, family: Family, parameters: Constants) -> DensityOnLine:
-    """The density on the line of the family's parameter, looked for about the default prior."""
+def on_line(prior: OfOneNumber, family: Family, parameters: Constants) -> DensityOnLine | ComposedOnLine:
+    """The prior on the line of the family's parameter, looked for about the default prior."""
     default: Any = conjugate_default(family, parameters)
     match default:
         case Beta():
@@ -222,7 +299,7 @@ def on_line(density: Density, family: Family, parameters: Constants) -> DensityO
             typical = math.log(default.scale / default.concentration)
         case _:
             typical = default.loc
-    return DensityOnLine.of(density, LINES[family.prior], typical)
+    return composed_on_line(prior, LINES[family.prior], typical)
 
 
 def conjugate_default(family: Family, parameters: Constants) -> Prior:
@@ -232,7 +309,7 @@ def conjugate_default(family: Family, parameters: Constants) -> Prior:
     return prior
 
 
-def _stages(kind: type[Prior], default: Prior, prior: DensityOnLine) -> Iterator[list[Any]]:
+def _stages(kind: type[Prior], default: Prior, prior: OnLine) -> Iterator[list[Any]]:
     """Conjugate priors to start with, then ones farther and farther out on both sides."""
     width = max(prior.width, NARROWEST)
     yield [default, alike(kind, prior.centre, width)]
@@ -288,24 +365,30 @@ def likelihood(references: Sequence[Reference], position: Floats) -> tuple[Float
     return np.logaddexp.reduce(ratio + share) - np.logaddexp.reduce(share - evidences), depth
 
 
-def _exact_cells(statistic: NoisyStatistic, prior: DensityOnLine) -> Iterator[Cell]:
-    """Edges and densities of cells whose projected sums are taken for exact: one conjugate update each."""
+def _exact_cells(statistic: NoisyStatistic, prior: OnLine) -> Iterator[Cell]:
+    """Edges and densities of cells whose projected sums are taken for exact."""
     family = FAMILIES[statistic.plan.family]
     default = conjugate_default(family, statistic.plan.parameters)
     references: list[Prior] = [default, alike(family.prior, prior.centre, max(prior.width, NARROWEST))]
+    for blocks in _exact_references(statistic, references):
+        resolved = _cell(prior, blocks, exact=True)
+        if resolved is not None:
+            yield resolved
+
+
+def _exact_references(statistic: NoisyStatistic, references: Sequence[Prior]) -> Iterator[list[Reference]]:
+    """Return every cell's posteriors where sums are taken for exact: one conjugate update each."""
+    family = FAMILIES[statistic.plan.family]
     latent: Any = family.latent
     nothing = [
         latent(statistic, reference, Fixed(0))[1](np.zeros(1), np.zeros(1)) for reference in references
     ]
     for cell in range(len(statistic.values)):
         single = dataclasses.replace(statistic, values=statistic.values[cell : cell + 1])
-        blocks = [
+        yield [
             _reference(none, family.plug_in(single, reference), np.zeros(1))
             for reference, none in zip(references, nothing, strict=True)
         ]
-        resolved = _cell(prior, blocks, exact=True)
-        if resolved is not None:
-            yield resolved
 
 
 def _reference(
@@ -320,7 +403,7 @@ def _reference(
     )
 
 
-def _cell(prior: DensityOnLine, references: Sequence[Reference], *, exact: bool = False) -> Cell | None:
+def _cell(prior: OnLine, references: Sequence[Reference], *, exact: bool = False) -> Cell | None:
     """Return panels between which nothing matters, but for the outermost, and the log density at their nodes.
 
     None where the posterior is where no reference is resolved. Of exact references, which all have the same

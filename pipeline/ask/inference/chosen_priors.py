@@ -15,15 +15,17 @@ from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
-from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component, parse_mixture
+from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber, simplest
+from suffice.pipeline.math.priors.log_prior import LogPrior, as_density, as_joint_density
+from suffice.pipeline.math.priors.mixtures import Mixture, one_component
+from suffice.pipeline.math.priors.reading import parse_any
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.math.distributions.distribution import Prior
-    from suffice.pipeline.math.priors.density import ScipyDistribution
+    from suffice.pipeline.math.priors.density import Density, ScipyDistribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
@@ -45,15 +47,18 @@ def accepted_priors(family: Family) -> str:
     kind = family.prior.__name__
     if family.latent is not None:
         return (
-            f"{kind}, a Mixture of such, or any density of one number: by its name, as Uniform(low, high), "
-            "or in Python one of scipy.stats or a suffice.Density"
+            f"{kind}, a Mixture of such, any density of one number, by its name, as Uniform(low, high), or "
+            "in Python one of scipy.stats or a suffice.Density, or points and sums of all these, as "
+            "0.5*Point(0.3) + 0.5*Uniform(0, 1)"
         )
     if family.mean_and_variance is not None:
         return (
             f"{kind}, a Mixture of such, or one of a mean and a variance: Independent(mean=Normal(0, 10), "
             "sd=HalfNormal(5)), or in Python a suffice.JointDensity"
         )
-    return f"{kind}, or a Mixture of such" if takes_mixtures(family) else kind
+    if takes_mixtures(family):
+        return f"{kind}, a Mixture of such, or in Python a suffice.LogPrior"
+    return kind
 
 
 def refused_prior(plan: StatisticPlan, prior: object) -> PriorError:
@@ -69,26 +74,29 @@ def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
 
 
 def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
-    """Read the text of a prior, and take distributions of scipy.stats for densities."""
-    if isinstance(prior, str):
-        return parse_mixture(prior)
-    density = Density.of(prior)
-    return cast("Prior | Mixture", prior) if density is None else density
+    """Read the text of a prior, and take distributions of other libraries for densities or points."""
+    return cast(
+        "Prior | Mixture | AnyDensity", parse_any(prior) if isinstance(prior, str) else simplest(prior)
+    )
 
 
 def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
     """Read the prior, the family's default where there is none, and check that the family takes it."""
     family = FAMILIES[statistic.plan.family]
     read = default_prior(statistic) if prior is None else read_prior(prior)
+    if isinstance(read, LogPrior):
+        read = _log_prior_for(statistic, read)
     if isinstance(read, Mixture):
         if not takes_mixtures(family):
             raise refused_prior(statistic.plan, read)
         for component in read.components:
             _require_kind(statistic, component)
         return read
-    if isinstance(read, Density):
+    if isinstance(read, OfOneNumber):
         if family.latent is None:
             raise refused_prior(statistic.plan, read)
+        return read
+    if isinstance(read, LogPrior):
         return read
     if isinstance(read, Independent | JointDensity):
         if family.mean_and_variance is None:
@@ -96,6 +104,19 @@ def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | A
         return read
     _require_kind(statistic, read)
     return read
+
+
+def _log_prior_for(statistic: NoisyStatistic, prior: LogPrior) -> LogPrior | Density | JointDensity:
+    """Return a joint prior as the engine of a statistic's family takes it."""
+    family, constants = FAMILIES[statistic.plan.family], statistic.plan.parameters
+    if family.latent is not None:
+        (space,) = family.parameter_spaces(constants)
+        return as_density(prior, space.name, space.support.ends)
+    if family.mean_and_variance is not None:
+        return as_joint_density(prior)
+    if not (family.prior is Dirichlet and family.takes_mixtures):
+        raise refused_prior(statistic.plan, prior)
+    return prior
 
 
 def conjugate_prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior:

@@ -39,13 +39,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.engines.clipped_counts import ClippedSums, log_product, saddle, tilted
-from suffice.pipeline.math.priors.density import Density, DensityOnLine
+from suffice.pipeline.math.priors.composed import OfOneNumber, OnLine, composed_on_line
+from suffice.pipeline.math.priors.density import DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed
 
@@ -102,7 +104,7 @@ class PriorOnLine:
 
 
 def clipped_distribution(
-    parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior]
+    parts: Sequence[NoisyStatistic], prior: Prior | Mixture | OfOneNumber, n_priors: Sequence[NPrior]
 ) -> GriddedDistribution:
     """Return the distribution of a family's one parameter given noisy sums of clipped records.
 
@@ -110,7 +112,7 @@ def clipped_distribution(
     ----------
     parts : sequence of NoisyStatistic
         One, or several of disjoint data with one parameter in common, cell by cell.
-    prior : Prior, Mixture or Density
+    prior : Prior, Mixture, or another of one number that has no point masses
         It counts once.
     n_priors : sequence of NPrior
         Of every part's own number of records.
@@ -118,7 +120,7 @@ def clipped_distribution(
     Raises
     ------
     PriorError
-        Where a density is improper or leaves the parameter's domain.
+        Where a density is improper or leaves the parameter's domain, or the prior has point masses.
     """
     statistic = parts[0]
     family = FAMILIES[statistic.plan.family]
@@ -322,7 +324,7 @@ def _mean(chance: Floats) -> Floats:
     return mean
 
 
-def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, line: Line) -> PriorOnLine:
+def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | OfOneNumber, line: Line) -> PriorOnLine:
     """Return a prior's log density on the line, and where it is.
 
     Raises
@@ -330,10 +332,10 @@ def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, l
     PriorError
         Where a density is improper or leaves the parameter's domain.
     """
-    if isinstance(prior, Density):
+    if isinstance(prior, OfOneNumber):
         default = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
         typical = float(coordinate_of(nothing_observed(statistic, default)).centre[0])
-        density = DensityOnLine.of(prior, line, typical)
+        density = density_on_line(prior, line, typical)
         return PriorOnLine(log_density=density.log_density, edges=density.edges)
     if isinstance(prior, Mixture):
         parts = [_conjugate(statistic, component) for component in prior.components]
@@ -346,6 +348,26 @@ def prior_on_line(statistic: NoisyStatistic, prior: Prior | Mixture | Density, l
             edges=_thinned(parts),
         )
     return _conjugate(statistic, prior)
+
+
+def density_on_line(prior: OfOneNumber, line: Line, typical: float) -> OnLine:
+    """Return a prior that is a density, or composed of densities alone, on the line.
+
+    Raises
+    ------
+    PriorError
+        Where it has point masses, beside which clipping is not modelled.
+    """
+    on_line = composed_on_line(prior, line, typical)
+    if isinstance(on_line, DensityOnLine):
+        return on_line
+    if on_line.together is None or len(on_line.atoms):
+        message = (
+            f"prior {prior}: clipping is not modelled beside point masses: ask with clipping='ignored', or "
+            "give a prior without them"
+        )
+        raise PriorError(message)
+    return on_line.together
 
 
 def _conjugate(statistic: NoisyStatistic, prior: Prior) -> PriorOnLine:

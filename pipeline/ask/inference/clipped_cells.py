@@ -59,9 +59,11 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
 from suffice.pipeline.math.distributions.composite import PartlyClipped
 from suffice.pipeline.math.distributions.distribution import coordinate_of
+from suffice.pipeline.math.distributions.mixed import MixedDistribution
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
 from suffice.pipeline.math.engines.combined import mixture_distribution
-from suffice.pipeline.math.priors.density import Density, DensityOnLine
+from suffice.pipeline.math.priors.composed import ComposedOnLine, OfOneNumber, composed_on_line
+from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.quadrature import Cell
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
     from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
+    from suffice.pipeline.math.priors.composed import OnLine
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.sensitivity import Constants
@@ -102,7 +105,7 @@ _HARDER = 0.7
 
 
 def distribution_with_clipping(
-    statistic: NoisyStatistic, prior: Prior | Mixture | Density, n_prior: NPrior, where: Mask
+    statistic: NoisyStatistic, prior: Prior | Mixture | OfOneNumber, n_prior: NPrior, where: Mask
 ) -> tuple[Distribution, Mask]:
     """Return the posterior that models clipping where it may and can matter, and where that is, (n_cells,).
 
@@ -110,7 +113,7 @@ def distribution_with_clipping(
     """
     cells = len(statistic.values)
     is_possible = can_be_modelled(FAMILIES[statistic.plan.family], [statistic])
-    if isinstance(prior, Density):
+    if isinstance(prior, OfOneNumber):
         if not is_possible:
             return any_prior.any_prior_posterior(statistic, prior, n_prior), np.zeros(cells, dtype=bool)
         if where.all():
@@ -133,22 +136,28 @@ def distribution_with_clipping(
 
 
 def pooled_with_clipping(
-    parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior], where: Mask
+    parts: Sequence[NoisyStatistic],
+    prior: Prior | Mixture | OfOneNumber,
+    n_priors: Sequence[NPrior],
+    where: Mask,
 ) -> tuple[Distribution, Mask]:
     """Return the same of a parameter that aligned statistics of disjoint data share, each with its own N."""
     cells = len(parts[0].values)
     is_possible = can_be_modelled(FAMILIES[parts[0].plan.family], parts)
-    if isinstance(prior, Density) and is_possible and where.all():
+    if isinstance(prior, OfOneNumber) and is_possible and where.all():
         return clipped_distribution(parts, prior, n_priors), where
     plain = pooled_grid_distribution(parts, prior, n_priors)
-    matters = _matters(parts[0], plain) & where if is_possible else np.zeros(cells, dtype=bool)
+    matters = np.zeros(cells, dtype=bool)
+    if is_possible:
+        # Beside point masses clipping is refused wherever it may be modelled.
+        matters = where if isinstance(plain, MixedDistribution) else _matters(parts[0], plain) & where
     return _partly(plain, parts, prior, n_priors, matters), matters
 
 
 def _partly(
     plain: Distribution,
     parts: Sequence[NoisyStatistic],
-    prior: Prior | Mixture | Density,
+    prior: Prior | Mixture | OfOneNumber,
     n_priors: Sequence[NPrior],
     matters: Mask,
 ) -> Distribution:
@@ -303,15 +312,15 @@ def _matters_for_moments(plain: Distribution, statistic: NoisyStatistic) -> Mask
 
 
 def pooled_grid_distribution(
-    parts: Sequence[NoisyStatistic], prior: Prior | Mixture | Density, n_priors: Sequence[NPrior]
-) -> GriddedDistribution:
+    parts: Sequence[NoisyStatistic], prior: Prior | Mixture | OfOneNumber, n_priors: Sequence[NPrior]
+) -> GriddedDistribution | MixedDistribution:
     """Return the posterior of the one parameter that statistics of disjoint data share, cell by cell.
 
     Parameters
     ----------
     parts : sequence of NoisyStatistic
         Of a family with one parameter.
-    prior : Prior, Mixture or Density
+    prior : Prior, Mixture, or another of one number
     n_priors : sequence of NPrior
         Of every part's own number of rows.
 
@@ -328,10 +337,14 @@ def pooled_grid_distribution(
     _, update = _latent(family, parts[0], default, n_priors[0])
     none = update(np.zeros(1), np.zeros(1))
     line, typical = any_prior.LINES[family.prior], float(coordinate_of(none).centre[0])
-    density = prior if isinstance(prior, Density) else _density(family, parts[0], prior, n_priors[0], line)
-    on_line = DensityOnLine.of(density, line, typical)
+    (name,) = none.parameters
+    given = prior if isinstance(prior, OfOneNumber) else _density(family, parts[0], prior, n_priors[0], line)
+    line_prior = composed_on_line(given, line, typical)
+    if isinstance(line_prior, ComposedOnLine) and line_prior.together is None:
+        return MixedDistribution.of(name, line_prior.atoms, _log_chance(parts, line_prior, n_priors), None)
+    on_line: Any = line_prior.together if isinstance(line_prior, ComposedOnLine) else line_prior
     # A conjugate prior has neither kinks nor several modes: all but the octaves are found by dividing.
-    edges = on_line.edges if isinstance(prior, Mixture | Density) else _octaves(on_line)
+    edges = on_line.edges if isinstance(prior, Mixture | OfOneNumber) else _octaves(on_line)
     start = [default, any_prior.alike(family.prior, on_line.centre, max(on_line.width, any_prior.NARROWEST))]
 
     def cells() -> Iterator[Cell]:
@@ -349,11 +362,22 @@ def pooled_grid_distribution(
 
                 yield _cell(family.prior, on_line, edges, [of_part[position] for of_part in by_part], further)
 
-    (name,) = none.parameters
-    return GriddedDistribution.of(name, line, cells())
+    gridded = GriddedDistribution.of(name, line, cells())
+    if not isinstance(line_prior, ComposedOnLine):
+        return gridded
+    return MixedDistribution.of(name, line_prior.atoms, _log_chance(parts, line_prior, n_priors), gridded)
 
 
-def _octaves(prior: DensityOnLine) -> Floats:
+def _log_chance(parts: Sequence[NoisyStatistic], prior: ComposedOnLine, n_priors: Sequence[NPrior]) -> Floats:
+    """Return logs of the atoms' prior probabilities times all likelihoods, (n_cells, n_atoms)."""
+    pairs = zip(parts, n_priors, strict=True)
+    # (4), at the atoms.
+    return prior.log_chance + sum(
+        any_prior.log_likelihood_at(part, prior, n_prior) for part, n_prior in pairs
+    )
+
+
+def _octaves(prior: OnLine) -> Floats:
     # Steps of factors of four: heavy tails are reached, and dividing does the rest.
     sides = prior.width * np.exp2(np.arange(1.0, 250.0, 2.0))
     positions = np.concatenate([prior.centre - sides, [prior.centre], prior.centre + sides])
@@ -402,7 +426,7 @@ def _density(
 class _Product:
     """The log of the prior and all likelihoods of one cell, but for a constant."""
 
-    prior: DensityOnLine
+    prior: OnLine
     releases: Sequence[Sequence[any_prior.Reference]]
 
     def __call__(self, position: Floats) -> tuple[Floats, list[Floats]]:
@@ -419,7 +443,7 @@ class _Product:
 
 def _cell(
     kind: type[Prior],
-    prior: DensityOnLine,
+    prior: OnLine,
     edges: Floats,
     releases: list[list[any_prior.Reference]],
     further: Callable[[int, Prior], any_prior.Reference],

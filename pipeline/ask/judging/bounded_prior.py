@@ -44,12 +44,15 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.dirichlet import Beta, BlockDirichlet, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
+from suffice.pipeline.math.distributions.mixed import MixedDistribution
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
 from suffice.pipeline.math.distributions.within_limits import Restricted, WithinLimits
 from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.parameters.arguments import points_for
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
+from suffice.pipeline.math.priors.composed import Points, Truncated
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.mixtures import Mixture
 
@@ -208,14 +211,18 @@ def _levels_of_limits(posterior: Judged) -> tuple[float, float]:
         (weight, _distribution_of(part, posterior, constants))
         for weight, part in _components(posterior.prior)
     ]
-    first, last = (sum(weight * _level(part, end) for weight, part in parts) for end in (low, high))
-    return first, last
+    first = sum(weight * _level(part, low, below=True) for weight, part in parts)
+    return first, sum(weight * _level(part, high) for weight, part in parts)
 
 
-def _level(distribution: Any, end: float) -> float:
-    """Return F at a limit, from quantiles: 1,024 steps, three times."""
+def _level(distribution: Any, end: float, *, below: bool = False) -> float:
+    """Return F at a limit, from quantiles: 1,024 steps, three times; or what lies `below` it."""
     if math.isinf(end):
         return 0.0 if end < 0.0 else 1.0
+    if isinstance(distribution, MixedDistribution):
+        # A point mass at a limit lies within.
+        at_end = float(distribution.chance[0] @ (distribution.atoms == end)) if below else 0.0
+        return float(distribution.cdf(np.array([[end]]))[0, 0]) - at_end
     (name,) = distribution.parameters
     low, high = 0.0, 1.0
     for _ in range(3):
@@ -322,7 +329,7 @@ def _distribution_of(prior: object, posterior: Judged, constants: Constants) -> 
             return BlockDirichlet(
                 concentration=np.broadcast_to(given, (1, *space.shape)), starts=np.array(space.starts)
             )
-        case Density():
+        case Density() | Points() | Truncated() | WeightedSum():
             from suffice.pipeline.ask.inference.any_prior import density_posterior  # rarely needed
 
             return density_posterior(prior, family, constants)

@@ -25,7 +25,9 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.judging.bounded_prior import log_share_gained
 from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.mixed import MixedDistribution
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
+from suffice.pipeline.math.distributions.reweighted import ReweightedDraws
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
@@ -95,9 +97,10 @@ def _of(distribution: Any) -> Floats:
 
 def _reason_against(posterior: Judged) -> str:
     """Why there is no evidence; empty where there is one."""
+    by_quadrature = GriddedDistribution, MixedDistribution, ReweightedDraws
     known = (LatentSumPosterior, CountsDistribution, MomentsDistribution, PosteriorMixture)
     is_known = all(
-        block.log_evidence is not None if isinstance(block, GriddedDistribution) else isinstance(block, known)
+        block.log_evidence is not None if isinstance(block, by_quadrature) else isinstance(block, known)
         for block in map(unrestricted, blocks_of(posterior.distribution))
     )
     modelled = posterior.models_clipping

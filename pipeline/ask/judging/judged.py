@@ -41,7 +41,8 @@ from suffice.pipeline.math.distributions.gamma import InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.engines.one_sum import noisy_sum
-from suffice.pipeline.math.priors.density import Density
+from suffice.pipeline.math.priors.composed import ComposedOnLine, OfOneNumber
+from suffice.pipeline.math.priors.density import DensityOnLine
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.math.priors.worlds import FINE, LEAST, ROUGH, Worlds, between, conjugate_levels, levels
@@ -51,8 +52,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.within_unit import Model
     from suffice.pipeline.math.distributions.distribution import Prior
-    from suffice.pipeline.math.priors.by_name import Independent, JointDensity
-    from suffice.pipeline.math.priors.mixtures import AnyDensity
+    from suffice.pipeline.math.priors.composed import AnyDensity
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.count_table import Label
@@ -156,7 +156,7 @@ def worlds_of(
     ----------
     statistic : NoisyStatistic
         Its plan and constants alone are used.
-    prior : Prior, Mixture, Density, Independent or JointDensity
+    prior : Prior, Mixture, or another
     quantity : Quantity
         Not that of n.
     is_clipped : bool
@@ -190,15 +190,12 @@ def _mixed(weights: Sequence[float], components: Sequence[Worlds | None]) -> Wor
     return Worlds.of(np.concatenate(together), *columns).merged()
 
 
-def _of_one_sum(
-    statistic: NoisyStatistic, prior: Prior | Density | Independent | JointDensity, *, is_clipped: bool
-) -> Worlds:
+def _of_one_sum(statistic: NoisyStatistic, prior: Prior | AnyDensity, *, is_clipped: bool) -> Worlds:
     family, constants = FAMILIES[statistic.plan.family], statistic.plan.parameters
     line, latent = LINES[family.prior], family.latent
     assert latent is not None  # noqa: S101 - the caller has looked
-    if isinstance(prior, Density):
-        line_prior = on_line(prior, family, constants)
-        weight, position = levels(line_prior.log_density, line_prior.edges, FINE)
+    if isinstance(prior, OfOneNumber):
+        weight, position = _of_one_number(on_line(prior, family, constants))
     else:
         weight, position = conjugate_levels(
             latent(statistic, prior, Fixed(0))[1](np.zeros(1), np.zeros(1)), line
@@ -213,6 +210,18 @@ def _of_one_sum(
     rate = 1.0 / value if family.prior is InverseGamma else value
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return Worlds.of(weight, *_record(sums.marginal, rate))
+
+
+def _of_one_number(prior: DensityOnLine | ComposedOnLine) -> tuple[Floats, Floats]:
+    """Return weights and positions that stand for a prior: every atom, and levels of densities."""
+    if isinstance(prior, DensityOnLine):
+        return levels(prior.log_density, prior.edges, FINE)
+    weight, position = np.exp(prior.log_chance), prior.positions
+    if prior.together is not None:
+        of_levels, at_levels = levels(prior.together.log_density, prior.together.edges, FINE)
+        weight = np.concatenate([weight, np.exp(prior.log_rest) * of_levels / np.sum(of_levels)])
+        position = np.concatenate([position, at_levels])
+    return weight, position
 
 
 def _record(marginal: noisy_sum.Marginal, value: Floats) -> tuple[Floats, Floats, Floats]:

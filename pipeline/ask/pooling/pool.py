@@ -47,7 +47,8 @@ from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import factors_of, products
 from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.math.parameters.contrasts import matched_cells
-from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, one_component
+from suffice.pipeline.math.priors.composed import AnyDensity
+from suffice.pipeline.math.priors.mixtures import Mixture, one_component
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived
 from suffice.pipeline.terms.declaration.derived_conditions import condition_inputs, condition_of_plan

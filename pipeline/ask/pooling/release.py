@@ -380,8 +380,10 @@ class Release(Mapping[str, Statistic]):
         prior : prior object or str, optional
             The same prior for every cell, as ``suffice.Beta(1, 9)`` or ``"Beta(1, 9)"``, or a mixture of
             such, as ``"Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))"``; for families with one parameter also a
-            frozen distribution of ``scipy.stats`` or a ``suffice.Density``; for a mean and a variance two
-            priors, ``suffice.Independent``, or a ``suffice.JointDensity``. The family's default otherwise.
+            frozen distribution of ``scipy.stats``, NumPyro or PreliZ, a ``suffice.Density``, points, and
+            sums and truncations of all these, as ``"0.5*Point(0.3) + 0.5*Beta(1, 1)"``; for a mean and a
+            variance two priors, ``suffice.Independent``, or a ``suffice.JointDensity``; for counts of one
+            table a ``suffice.LogPrior``. The family's default otherwise.
         progress : callable, optional
             Gets the number of cells that are done, and of all, after each block of them: a posterior of many
             cells is worked out a block at a time.

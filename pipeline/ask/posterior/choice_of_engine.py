@@ -33,8 +33,9 @@ from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import mixture_distribution, weighed
-from suffice.pipeline.math.priors.density import Density
-from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture, SpreadScale
+from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber
+from suffice.pipeline.math.priors.log_prior import LogPrior
+from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale
 from suffice.pipeline.terms.released.noisy_statistic import noisy_products, rows_alone
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
@@ -121,10 +122,10 @@ def posterior_of(
     Parameters
     ----------
     statistic : NoisyStatistic
-    prior : Prior, Mixture, Density, Independent, JointDensity, distribution of scipy.stats or str, optional
-        Of the parameters; the family's default otherwise. Densities and frozen distributions of
-        ``scipy.stats`` are for families with one parameter, ``Independent`` and ``JointDensity`` for a mean
-        and a variance.
+    prior : Prior, Mixture, another of priors' kinds, distribution of scipy.stats or str, optional
+        Of the parameters; the family's default otherwise. Densities, points, and sums and truncations of
+        any of one number are for families with one parameter, ``Independent`` and ``JointDensity`` for a
+        mean and a variance, ``LogPrior`` for the probabilities of a table as well.
     progress : callable, optional
         Gets the number of cells that are done, and of all, after each block of them.
     **terms
@@ -193,7 +194,7 @@ def noise_aware(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
         from suffice.pipeline.ask.inference.clipped_cells import distribution_with_clipping
 
         distribution, modelled = distribution_with_clipping(
-            statistic, cast("Prior | Mixture | Density", chosen), latent_n, where
+            statistic, cast("Prior | Mixture | OfOneNumber", chosen), latent_n, where
         )
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         plain = dataclasses.replace(plain, models_clipping=modelled)
@@ -314,7 +315,11 @@ def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
 def _any_prior_distribution(
     statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None
 ) -> Distribution:
-    if not isinstance(density, Density):
+    if isinstance(density, LogPrior):
+        from suffice.pipeline.ask.inference.any_table_prior import table_posterior  # rarely needed
+
+        return table_posterior(statistic, density, n_prior)
+    if not isinstance(density, OfOneNumber):
         from suffice.pipeline.ask.inference.any_joint_prior import any_joint_posterior  # rarely needed
 
         return any_joint_posterior(statistic, density, n_prior)

@@ -17,9 +17,66 @@ LARGEST_R_HAT, FEWEST_EFFECTIVE_DRAWS = 1.05, 400
 
 
 def model_lines(posterior: Posterior) -> list[str]:
-    """Return all that there is to say of clipping and of rows of one unit, a sentence each."""
-    said = [*clipping_warnings(posterior), design_effect_text(posterior), far_tail_text(posterior)]
+    """Return all that there is to say of clipping, of rows of one unit and of the prior, a sentence each."""
+    said = [
+        *clipping_warnings(posterior),
+        design_effect_text(posterior),
+        far_tail_text(posterior),
+        *prior_lines(posterior),
+    ]
     return [line for line in said if line]
+
+
+def prior_lines(posterior: Posterior) -> list[str]:
+    """Return what there is to say of an unusual prior and of how it is answered, a sentence each."""
+    said = [point_mass_text(posterior), values_text(posterior), reweighted_text(posterior)]
+    return [line for line in said if line]
+
+
+def point_mass_text(posterior: Posterior) -> str:
+    """Say how probable the values are at which the prior has point masses; empty where it has none."""
+    masses = posterior.point_masses
+    if not masses:
+        return ""
+    name = posterior.parameters[0]
+    # Those that have most of it, and the rest in number.
+    likeliest = sorted(masses, key=lambda value: -float(masses[value].mean()))
+    parts = []
+    for value in sorted(likeliest[:_NAMED]):
+        ends = [f"{float(end):.3g}" for end in (masses[value].min(), masses[value].max())]
+        parts.append(f"{name} = {value:g} {ends[0] if ends[0] == ends[1] else ' to '.join(ends)}")
+    more = f" and {len(masses) - _NAMED} more" if len(masses) > _NAMED else ""
+    return (
+        f"the prior's point masses have the posterior probabilities {', '.join(parts)}{more}, by evidence; "
+        "intervals are closed, and hold at least what they say; densities are of the rest"
+    )
+
+
+def values_text(posterior: Posterior) -> str:
+    """Say how narrow a prior's spikes may be to be seen, where its values are all that is known of it."""
+    from suffice.pipeline.math.priors.composed import is_known_by_values  # numpy is slow to import
+
+    if not is_known_by_values(posterior.prior):
+        return ""
+    return (
+        "the prior is a function of which only values are known: they are looked at 17 million times, and a "
+        "spike narrower than a hundred-millionth of its support, or of where it has nearly all of its mass, "
+        "is not seen; name it by hints, or give point masses as such"
+    )
+
+
+def reweighted_text(posterior: Posterior) -> str:
+    """Say what an answer by reweighted draws rests on; empty of others."""
+    known = posterior.diagnostics
+    if "largest_pareto_k" not in known:
+        return ""
+    count = known["fewest_effective_draws"]
+    return (
+        f"approximate: {known['draws']} draws a cell of the posterior under the uniform prior, or more, are "
+        f"reweighted; Pareto k is at most {known['largest_pareto_k']:.2f} (up to .7 averages can be relied "
+        f"on), and {count:.0f} draws or more count, so that a mean errs by {1 / math.sqrt(count):.3f} "
+        "posterior standard deviations or less (standard error)"
+    )
 
 
 def far_tail_text(posterior: Posterior) -> str:

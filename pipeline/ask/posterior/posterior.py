@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.parameters.contrasts import Contrast
-    from suffice.pipeline.math.priors.mixtures import AnyDensity, Mixture
+    from suffice.pipeline.math.priors.composed import AnyDensity
+    from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.declaration.documents import Method
@@ -184,6 +185,57 @@ class Posterior(FamilyPosterior):
         from suffice.pipeline.ask.posterior.shown import highest_table
 
         return highest_table(self, k, self._known(parameter), draws, generator(rng))
+
+    def robustness(
+        self,
+        parameter: str | None = None,
+        *,
+        share: float = 0.1,
+        factor: float = 2.0,
+        shift: float = 1.0,
+        mass: float = MASS,
+        above: float | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return how far means and central intervals move under every prior of three neighbourhoods.
+
+        For every cell and entry a row as stated, and one where a share of the prior is anything else, where
+        its density is within a factor of what is stated, where it is moved along the line on which it is
+        nearly normal (logarithm, logit or as it is), and with one record more or less of an extreme
+        value. ``mean_least`` and ``mean_most`` are what the posterior mean lies between,
+        and so on for both ends of the interval. Of several parameters, and of priors with point masses,
+        draws give the neighbourhood within a factor alone.
+
+        Parameters
+        ----------
+        parameter : str, optional
+            Its name; the only one's where it is left out.
+        share : float
+            At least 0, below 1.
+        factor : float
+            At least 1.
+        shift : float
+            At least 0, in standard deviations of the prior on the line.
+        mass : float
+            Of the interval, above 0 and below 1.
+        above : float, optional
+            Adds what the probability that the parameter is above this number lies between.
+        draws, rng
+            As in ``sample``.
+
+        Raises
+        ------
+        UsageError
+            Where a number is none of these, or prior and released values are too far apart to tell.
+        """
+        from suffice.pipeline.ask.judging.robustness import Neighbourhoods
+        from suffice.pipeline.ask.posterior.robustness import robustness_table
+
+        asked = Neighbourhoods(share=share, factor=factor, shift=shift)
+        return robustness_table(
+            self, self._known(parameter), asked, mass, above, checked_draws(draws), generator(rng)
+        )
 
     def to_frame(
         self,

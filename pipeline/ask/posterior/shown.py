@@ -64,7 +64,7 @@ def marked(posterior: Posterior, rows: Sequence[Mapping[str, Any]], n_cells: int
             for number, row in enumerate(rows)
         ),
         title=heading(posterior),
-        notes=_warnings(posterior),
+        notes=warnings_of(posterior),
         in_words=partial(posterior.about.rows, posterior.statistic, columns=posterior.groups),
         digits=partial(posterior.about.digits, posterior.statistic),
     )
@@ -154,7 +154,7 @@ def contrast_table(
     return partial(
         Table,
         title=f"{of}: {first} {'minus' if is_difference else 'over'} {second}",
-        notes=_warnings(posterior),
+        notes=warnings_of(posterior),
         in_words=rows_in_words,
         digits=partial(about.digits, statistic) if is_difference else lambda _: None,
         foot=[f"probability_above: that {named}, of {len(contrast.draws)} draws"],
@@ -228,7 +228,7 @@ def _first_rows(posterior: Posterior) -> tuple[Table, list[str]]:
     return table, [f"... and {counted(left, 'more cell')}: summary() has all"] if left else []
 
 
-def _warnings(posterior: Posterior) -> list[str]:
+def warnings_of(posterior: Posterior) -> list[str]:
     """Return what must not be overlooked beside the numbers."""
     lines = plug_in_lines(posterior)
     if posterior.observed:

@@ -33,7 +33,7 @@ from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSI
 from suffice.pipeline.math.parameters.arguments import ends_of
 from suffice.pipeline.math.parameters.contrasts import require_interval
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
-from suffice.pipeline.math.priors.mixtures import AnyDensity
+from suffice.pipeline.math.priors.composed import AnyDensity
 from suffice.pipeline.terms.released.noisy_statistic import HeldCells, rows_alone
 
 if TYPE_CHECKING:

@@ -80,7 +80,7 @@ def worst_diagnostics(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 known = str(merged.get(key, value))
                 merged[key] = known if value in known else f"{known}; {value}"
             else:
-                worst = max if key == "largest_r_hat" else min
+                worst = max if key.startswith("largest") else min
                 merged[key] = worst(merged.get(key, value), value)
     return merged
 

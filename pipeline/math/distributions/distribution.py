@@ -59,6 +59,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias, runt
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.math.distributions.weighted_sum import Summand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -154,7 +155,7 @@ Entries: TypeAlias = float | Sequence[float] | Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(Summand):
     """A conjugate prior; every field is a finite number, and above 0 unless it is a ``loc``."""
 
     def __post_init__(self) -> None:

@@ -80,6 +80,7 @@ _LEVELS = 17
 """How many p are tried."""
 _NUMBERS = 1 << 22
 """Draws that are sorted at a time: 32 MB."""
+_NOWHERE: Range = (-math.inf, math.inf)
 _HALF = 0.5
 """The distribution function at the lower limit from which upper tails are taken."""
 
@@ -100,6 +101,18 @@ class RoughlyKnown(Protocol):
 
     def quantiles_at(self, parameter: str, levels: Floats, near: Floats) -> Floats:
         """Quantiles at levels (n_cells, n_levels) of every cell's own; `near` has about the quantiles."""
+
+
+@runtime_checkable
+class HasPointMasses(Protocol):
+    """A distribution whose shortest intervals may start or end at values that have a probability."""
+
+    @property
+    def continuous(self) -> object:
+        """What there is beside these values; None where there is nothing."""
+
+    def candidates(self, mass: float, ends: Range, below: Sequence[float]) -> tuple[Floats, Floats]:
+        """Return ends of intervals to choose among; `below` has levels of lower ends to try."""
 
 
 def shortest_intervals(
@@ -139,6 +152,10 @@ def _of_block(
     if isinstance(block, WithinLimits):
         return block.by_part(parameter, lambda part: _of_block(part, parameter, mass, ends, draws, rng))
     below, above = _levels(mass)
+    if isinstance(block, HasPointMasses):
+        lower, upper = block.candidates(mass, ends, below)
+        # Atoms alone reach no end of the range.
+        return _taken(lower, upper, _chosen(lower, upper, ends if block.continuous else _NOWHERE))
     inner = [*below[1:], *above[:-1]]
     if not isinstance(block, RoughlyKnown):
         lower, upper = _candidates(block.quantiles(parameter, inner, draws, rng), ends)

@@ -378,7 +378,7 @@ class GriddedDistribution:
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles from the distribution function; they rest on no draws."""
-        return self._inverse(np.broadcast_to(np.asarray(q), (len(self.means), len(q))).T).T
+        return self.inverse(np.broadcast_to(np.asarray(q), (len(self.means), len(q))).T).T
 
     def cdf(self, points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points), linear between knots."""
@@ -407,6 +407,26 @@ class GriddedDistribution:
             log_mass=self.log_mass[cells],
             log_evidence=None if self.log_evidence is None else self.log_evidence[cells],
         )
+
+    def between(self, limits: tuple[float, float]) -> tuple[Self, Floats]:
+        """Return the distribution given that the parameter is within limits, and its share there (n_cells,).
+
+        Cells that have nothing there stay as they are, with a share of 0.
+        """
+        low, high = np.clip(self.line.position(np.clip(limits, *self.line.domain)), *self.line.ends)
+        starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
+        share = np.ones(len(self.means))
+        cells: list[Cell] = []
+        for row, (first, last) in enumerate(itertools.pairwise(starts)):
+            left, right = self.left[first:last], self.right[first:last]
+            inside = (right > low) & (left < high)
+            share[row] = float(np.any(inside))
+            ends = (np.maximum(left, low)[inside], np.minimum(right, high)[inside])
+            ends = ends if share[row] else (left, right)
+            cells.append((*ends, partial(self._log_height, slice(first, last))))
+        restricted = type(self).of(self.name, self.line, cells)
+        # The heights that are known integrate to 1 over all panels.
+        return restricted, share * np.minimum(np.exp(restricted.log_mass), 1.0)
 
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points), from those at the nodes."""
@@ -444,10 +464,10 @@ class GriddedDistribution:
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Independent draws."""
-        return {self.name: self._inverse(rng.random((draws, len(self.means))))}
+        return {self.name: self.inverse(rng.random((draws, len(self.means))))}
 
-    def _inverse(self, level: Floats) -> Floats:
-        """Parameters below which there is this much, by cells on the last axis."""
+    def inverse(self, level: Floats) -> Floats:
+        """Return parameters below which there is this much, by cells on the last axis."""
         # F plus the number of the cell is sought, in all cells at once.
         wanted = level + np.arange(len(self.means))
         after = np.clip(np.searchsorted(self.below, wanted, side="right"), 1, len(self.below) - 1)

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -81,6 +81,14 @@ class OneParameterOfCells(Protocol):
 
     def cdf(self, points: Floats) -> Floats:
         """Return the chances of what lies below points, (n_cells, n_points)."""
+
+
+@runtime_checkable
+class KnowsLimits(Protocol):
+    """A distribution that is restricted in a way of its own."""
+
+    def within(self, limits: tuple[float, float]) -> Distribution:
+        """Return the distribution given that its parameter is within limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +346,8 @@ def unrestricted(distribution: Distribution) -> Distribution:
 def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     """Restrict the one parameter of a distribution that knows its distribution function."""
     (name,) = plain.parameters
+    if isinstance(plain, KnowsLimits):
+        return plain.within(limits)
     cut = _near(plain, name, limits)
     if not hasattr(plain, "cdf") or not cut.any():
         return _uncut(plain, {name: limits}, np.zeros_like(cut))

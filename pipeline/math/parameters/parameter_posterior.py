@@ -245,7 +245,8 @@ class ParameterPosterior(Mapping[str, Marginal]):
         bounds limit the parameter to, where the density is highest there. Both have the mass. Its length is
         within 1 % of the shortest, but for the error of draws where quantiles rest on them. It depends on
         the scale: the shortest interval of a variance is not the square of that of a standard deviation. Of
-        a density with several modes it is one interval.
+        a density with several modes it is one interval. Where the prior has point masses, intervals are
+        closed and hold at least the mass: a central one has at most half of the rest beyond either end.
 
         Parameters
         ----------
@@ -334,12 +335,14 @@ class ParameterPosterior(Mapping[str, Marginal]):
         *,
         above: float | None = None,
         below: float | None = None,
+        at: float | None = None,
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
     ) -> Floats:
-        """Posterior probabilities that a parameter lies in a range, shaped as ``mean``.
+        """Posterior probabilities that a parameter lies in a range, or is a value, shaped as ``mean``.
 
-        Shares of independent draws; their standard error is at most 0.5 / sqrt(draws).
+        Of a range shares of independent draws; their standard error is at most 0.5 / sqrt(draws). That a
+        parameter is a value has a probability where the prior has a point mass there, without draws.
 
         Parameters
         ----------
@@ -347,6 +350,8 @@ class ParameterPosterior(Mapping[str, Marginal]):
             Its name; the only one's where it is left out.
         above, below : float, optional
             Bounds in the parameter's unit; both of them for what lies between.
+        at : float, optional
+            A value, in the place of bounds.
         draws, rng
             As in ``sample``.
 
@@ -356,6 +361,11 @@ class ParameterPosterior(Mapping[str, Marginal]):
             Where no bound is given, nothing lies between them, or the parameter is unknown.
         """
         known, draws, source = self._known(parameter), checked_draws(draws), generator(rng)
+        if at is not None:
+            if above is not None or below is not None:
+                message = "state at alone, or above, below or both for a range"
+                raise UsageError(message)
+            return self.point_masses.get(float(at), np.zeros(self.mean(known).shape))
         return np.concatenate(
             [
                 # (1), as a share of draws.
@@ -363,6 +373,20 @@ class ParameterPosterior(Mapping[str, Marginal]):
                 for block in blocks_of(self.distribution)
             ]
         )
+
+    @property
+    def point_masses(self) -> dict[float, Floats]:
+        """The posterior probability of every value at which the prior has a point mass, (n_groups,) each.
+
+        Empty where it has none.
+        """
+        from suffice.pipeline.math.distributions.mixed import point_masses_of  # few priors have any
+
+        by_block = [point_masses_of(block) for block in blocks_of(self.distribution)]
+        return {
+            value: np.concatenate([masses[value] for masses in by_block])
+            for value in (by_block[0] if by_block else ())
+        }
 
     def among_highest(
         self,

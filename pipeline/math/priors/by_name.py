@@ -38,6 +38,7 @@ from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.priors.density import LEVELS, Density, called, ends_of, prior_error_of_values
+from suffice.pipeline.math.priors.other_libraries import density_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -214,7 +215,7 @@ def one_number(prior: object) -> Density:
     PriorError
         Where it is none.
     """
-    density = Density.of(prior)
+    density = prior if isinstance(prior, Density) else density_of(prior)
     if density is not None:
         return density
     if isinstance(prior, Beta | Gamma | InverseGamma | Normal):
@@ -222,8 +223,8 @@ def one_number(prior: object) -> Density:
     if isinstance(prior, str):
         return parse_density(prior)
     message = (
-        "a prior of one number is a frozen continuous distribution of scipy.stats, a suffice.Density, or one "
-        f"of {', '.join(_NAMED)}, not {prior!r}"
+        "a prior of one number is a frozen continuous distribution of scipy.stats, NumPyro or PreliZ, a "
+        f"suffice.Density, or one of {', '.join(_NAMED)}, not {prior!r}"
     )
     raise PriorError(message)
 
@@ -307,7 +308,15 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     name, call = called_name(text)
     if name in NAMES:
         return parse_density(text)
-    mixtures = {"Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma"}
+    mixtures = {
+        "Mixture",
+        "Point",
+        "Points",
+        "ScaleMixture",
+        "SpreadGamma",
+        "SpreadInverseGamma",
+        "Truncated",
+    }
     known_names = {*CONJUGATE, *NAMES, *mixtures, "Independent"}
     if name and name not in known_names:
         message = f"prior {text!r}: {name} is not known: {_way_out(name, known_names)}"

@@ -29,6 +29,7 @@ the first to 1e-4 of it. No finite set of values sees every spike.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -38,6 +39,7 @@ import numpy as np
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
 from suffice.pipeline.math.distributions.quadrature import integral_rule
+from suffice.pipeline.math.distributions.weighted_sum import Summand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +57,9 @@ _NEARLY_ALL = (0.0005, 0.9995)
 _SCANNED = (1 << 18) + 1
 """Values at which a bounded support is scanned: a spike of a millionth of it is higher than its surroundings
 over two of these, if it holds a few per cent of the mass."""
+_LOOKED_AT, _AT_A_TIME = 1 << 24, 1 << 18
+"""Values at which a density is looked at closely, all together and at a time: a spike whose standard
+deviation is a hundred-millionth of the support stands out over two of these, if it holds a few per cent."""
 _SHARP = 0.05
 """Nats by which a log density bends between neighbours of a scan where panels have to be finer."""
 _STRIDES = (1, 8, 64, 512)
@@ -88,7 +93,7 @@ class ScipyDistribution(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Density:
+class Density(Summand):
     """Any prior of one parameter, by its log density: ``Density(lambda p: 2 * np.log(p), 0, 1)``.
 
     Parameters
@@ -196,6 +201,8 @@ class DensityOnLine:
         Median, and the interquartile range over that of the standard normal.
     lowest : float
         Only ``LEAST`` of the prior is below.
+    log_mass : float
+        Log of the integral of the density as it was given.
     """
 
     density: Density
@@ -206,6 +213,7 @@ class DensityOnLine:
     centre: float
     width: float
     lowest: float
+    log_mass: float
 
     @classmethod
     def of(
@@ -216,11 +224,13 @@ class DensityOnLine:
         *,
         is_scanned: bool = False,
         sharp: Floats | None = None,
+        is_looked_at: bool = False,
     ) -> Self:
         """Check that a density is proper and find where it is; `typical` is a position to start at.
 
         A bounded support is scanned unless there are hints that suffice. One that is not, without hints, is
         scanned where nearly all of its mass was seen, and looked at again; `sharp` is what that scan saw.
+        What neither hints nor a distribution function vouch for is at last looked at closely.
 
         Raises
         ------
@@ -231,7 +241,7 @@ class DensityOnLine:
         if density.lower < low - _ROUNDING or density.upper > high + _ROUNDING:
             message = (
                 f"prior {density}: the parameter lies in {low:g}..{high:g}, and the support must too: "
-                "truncate the prior, as TruncatedNormal(loc, scale, low, high) is"
+                f"truncate the prior, as Truncated({density}, lower, upper) is"
             )
             raise PriorError(message)
         # The support on the line, cut where numbers end.
@@ -260,8 +270,8 @@ class DensityOnLine:
         _require_proper(density, line, (first, last), log_mass)
         # The distribution function at the nodes.
         below = np.cumsum(mass) / np.sum(mass)
+        low, high = np.interp(_NEARLY_ALL, below, nodes.ravel()).tolist()
         if not is_bounded and not density.hints and sharp is None:
-            low, high = np.interp(_NEARLY_ALL, below, nodes.ravel()).tolist()
             seen = _unresolved(density, line, np.linspace(low, high, _SCANNED))
             return cls.of(density, line, typical, sharp=seen)
         if not _is_seen(density, line, (left, right), lambda place: np.exp(evaluate(place) - top), mass):
@@ -275,6 +285,10 @@ class DensityOnLine:
                 "narrower support"
             )
             raise PriorError(message)
+        narrow = np.empty(0) if is_looked_at else _narrow(density, line, (low, high))
+        if len(narrow):
+            sharp = narrow if sharp is None else np.concatenate([sharp, narrow])
+            return cls.of(density, line, typical, sharp=sharp, is_looked_at=True)
         lowest, lower, middle, upper = np.interp([LEAST, 0.25, 0.5, 0.75], below, nodes.ravel())
         return cls(
             density=density,
@@ -286,6 +300,7 @@ class DensityOnLine:
             # The interquartile range of the standard normal is 1.349.
             width=float(upper - lower) / 1.349,
             lowest=float(lowest),
+            log_mass=log_mass,
         )
 
     def log_density(self, position: Floats) -> Floats:
@@ -332,6 +347,37 @@ def _unresolved(density: Density, line: Line, positions: Floats) -> Floats:
         sharp = sharp[np.argsort(bend[sharp])[-_MOST_SHARP:]]
         edges += [place[sharp], place[sharp + 1], place[sharp + 2]]
     return np.concatenate(edges)
+
+
+def _narrow(density: Density, line: Line, ends: tuple[float, float]) -> Floats:
+    """Return positions of narrow spikes between two, of a density of which only values are known."""
+    if density.cdf is not None or density.hints:
+        return np.empty(0)
+    low, high = line.parameter(np.array(ends)).tolist()
+    if _is_bounded(density):
+        low, high = density.lower, density.upper
+    return line.position(np.clip(_looked_at_closely(density, low, high), *line.domain))
+
+
+@functools.lru_cache(maxsize=128)
+def _looked_at_closely(density: Density, low: float, high: float) -> Floats:
+    """Return parameters about which a density bends sharply, of very many that are evenly spaced."""
+    step = (high - low) / _LOOKED_AT
+    places, bends = [np.empty(0)], [np.empty(0)]
+    for first in range(0, _LOOKED_AT, _AT_A_TIME):
+        # Three more than a part has: bends at its ends are seen as well.
+        parameter = low + step * (np.arange(first, first + _AT_A_TIME + 3.0) + 0.5)
+        parameter = parameter[parameter < high]
+        value = np.maximum(density(parameter), _FLOOR)
+        bend = np.abs(value[:-2] - 2.0 * value[1:-1] + value[2:])
+        sharp = np.flatnonzero(bend > _SHARP)
+        sharp = sharp[np.argsort(bend[sharp])[-_MOST_SHARP:]]
+        places.append(parameter[sharp + 1])
+        bends.append(bend[sharp])
+    kept = np.argsort(np.concatenate(bends))[-_MOST_SHARP:]
+    place = np.concatenate(places)[kept]
+    # A spike lies within two steps of where it is seen.
+    return np.unique(np.clip(place[:, None] + step * np.arange(-2.0, 3.0), low, high))
 
 
 def _is_seen(

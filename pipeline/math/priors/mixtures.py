@@ -34,7 +34,7 @@ from __future__ import annotations
 import ast
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from suffice.pipeline.math.distributions import spread_scales
 from suffice.pipeline.math.distributions.distribution import Prior, written
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
+from suffice.pipeline.math.distributions.weighted_sum import Summand
 from suffice.pipeline.math.priors import by_name
 from suffice.pipeline.math.priors.density import Density
 
@@ -57,7 +58,7 @@ _LARGEST_SCALE = 1e30
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Mixture:
+class Mixture(Summand):
     """A mixture of conjugate priors of one kind: ``Mixture(0.3, Beta(1, 9), 0.7, Beta(9, 1))``.
 
     Parameters
@@ -94,7 +95,10 @@ class Mixture:
             raise PriorError(message) from None
         kind = type(components[0])
         if not issubclass(kind, Prior) or any(type(component) is not kind for component in components):
-            message = "Mixture: every component must be a conjugate prior, and all of one kind"
+            message = (
+                "Mixture: every component must be a conjugate prior, and all of one kind; sum up others, as "
+                "0.5*Point(0.3) + 0.5*Beta(1, 1)"
+            )
             raise PriorError(message)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "components", components)
@@ -241,13 +245,14 @@ class SpreadGamma(SpreadScale):
         SpreadScale.__init__(self, Gamma, upper)
 
 
-AnyDensity: TypeAlias = Density | by_name.Independent | by_name.JointDensity
 _SPREAD: dict[str, tuple[type[Mixture], tuple[str, ...]]] = {
     "ScaleMixture": (ScaleMixture, ("lower", "upper")),
     "SpreadGamma": (SpreadGamma, ("upper",)),
     "SpreadInverseGamma": (SpreadInverseGamma, ("upper",)),
 }
 """By name: mixtures that are written by their bounds, and what these are called."""
+_OTHERS = ("Independent", "Mixture", "Point", "Points", "Truncated")
+"""Priors that are no components of a mixture."""
 
 
 def parse_mixture(text: str) -> Prior | Mixture | Density | by_name.Independent:
@@ -266,8 +271,11 @@ def parse_mixture(text: str) -> Prior | Mixture | Density | by_name.Independent:
     parts: list[float | Prior] = []
     for node in call.args:
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        if is_call and node.func.id in {*by_name.NAMES, *_SPREAD, "Independent", "Mixture"}:  # type: ignore[attr-defined]
-            message = f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}"
+        if is_call and node.func.id in {*by_name.NAMES, *_SPREAD, *_OTHERS}:  # type: ignore[attr-defined]
+            message = (
+                f"Mixture: every component must be a conjugate prior, not {ast.unparse(node)}: sum up, as "
+                "0.5*Point(0.3) + 0.5*Beta(1, 1)"
+            )
             raise PriorError(message)
         parts.append(by_name.parse_prior(ast.unparse(node)) if is_call else by_name.parse_number(node, text))
     if call.keywords:
@@ -286,7 +294,7 @@ def _parse_spread(text: str, name: str) -> Mixture:
     return kind(**given)
 
 
-def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
+def one_component(prior: object, purpose: str) -> Prior:
     """Return a conjugate prior that is no mixture.
 
     Raises
@@ -294,11 +302,11 @@ def one_component(prior: Prior | Mixture | AnyDensity, purpose: str) -> Prior:
     PriorError
         Where it is a mixture or a density.
     """
-    if isinstance(prior, AnyDensity):
-        message = f"{purpose} takes a conjugate prior alone, not {prior}"
-        raise PriorError(message)
     if isinstance(prior, Mixture):
         message = f"{purpose} takes no mixture of priors yet: give one of its components"
+        raise PriorError(message)
+    if not isinstance(prior, Prior):
+        message = f"{purpose} takes a conjugate prior alone, not {prior}"
         raise PriorError(message)
     return prior
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "source release statistic=posterior.statistic family=posterior.family rows_of=posterior.rows_of estimand "
     "method=posterior.method plug_in? prior mass interval n_prior predictor_prior=posterior.predictor_prior "
     "draws seed diagnostics? rows clipping design_effect conflicts decided_by_default comparison? "
-    "probability? highest?"
+    "probability? highest? robustness?"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PosteriorAnswer(ModelAnswer):
@@ -50,6 +50,21 @@ class PosteriorAnswer(ModelAnswer):
         Annotated[
             list[dict[str, Any]],
             Rows(parameter=str, mean=Measured, sd=Measured, probability=Measured, conflict=bool | None),
+        ]
+        | None
+    ) = None
+    robustness: (
+        Annotated[
+            list[dict[str, Any]],
+            Rows(
+                parameter=str,
+                prior=str,
+                **{
+                    f"{what}_{end}": Measured
+                    for what in ("mean", "lower", "upper")
+                    for end in ("least", "most")
+                },
+            ),
         ]
         | None
     ) = None
@@ -105,6 +120,10 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
         int | None,
         typer.Option("--highest", metavar="K", help="How probable it is that a cell is among the K highest."),
     ] = None,
+    robustness: Annotated[
+        bool | None,
+        typer.Option("--robustness", help="How far the answers move with the prior, and with one record."),
+    ] = None,
     out: options.OutOption = None,
     draws_out: options.DrawsOutOption = None,
     store: options.StoreOption = options.DEFAULT_STORE,
@@ -120,7 +139,14 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     if plot is None and (plot_kind, beside) != (None, None):
         message = "--plot-kind and --beside are options of --plot: give it too"
         raise UsageError(message)
-    one_side = {"--out": out, "--draws-out": draws_out, "--card": card, "--plot": plot, "--highest": highest}
+    one_side = {
+        "--out": out,
+        "--draws-out": draws_out,
+        "--card": card,
+        "--plot": plot,
+        "--highest": highest,
+        "--robustness": robustness,
+    }
     compare.check_one_side(versus, one_side)
     options.check_draws(draws, seed)
     try:
@@ -142,6 +168,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
                 "--out": out,
                 "--draws-out": draws_out,
                 "--highest": highest,
+                "--robustness": robustness,
                 "--card": card,
                 "--versus": versus,
                 "--probability": probability,
@@ -196,6 +223,12 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
             row
             for parameter in drawn_from.parameters
             for row in drawn_from.highest(highest, parameter, draws=draws, rng=rng)
+        ]
+    if robustness:
+        answers["robustness"] = [
+            row
+            for parameter in shown.parameters
+            for row in shown.robustness(parameter, mass=mass, draws=draws, rng=rng)
         ]
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 

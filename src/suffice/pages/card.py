@@ -64,6 +64,7 @@ def warnings_of(posterior: Posterior, statistic: NoisyStatistic) -> list[str]:
             )
     lines = [
         *notes.clipping_warnings(posterior),
+        *notes.prior_lines(posterior),
         *notes.conflict_lines(posterior),
         *notes.default_lines(posterior),
         notes.unsettled_warning(posterior),

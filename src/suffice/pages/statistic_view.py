@@ -21,7 +21,7 @@ from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.curves import on_shared_axes, spans_decades
-from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines
+from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines, prior_lines
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import from_draws
@@ -331,7 +331,12 @@ def _facts(posterior: Posterior) -> dict[str, str]:
 
 
 def _warnings(posterior: Posterior, statistic: NoisyStatistic) -> tuple[str, ...]:
-    said = (posterior.conflict.lines(), clipping_warnings(posterior), default_lines(posterior))
+    said = (
+        posterior.conflict.lines(),
+        clipping_warnings(posterior),
+        prior_lines(posterior),
+        default_lines(posterior),
+    )
     return (*_saturation(statistic), *chain.from_iterable(said))
 
 

@@ -26,6 +26,7 @@ from suffice.plots.rows import (
     Intervals,
     draw_curves,
     draw_intervals,
+    draw_point_masses,
     draw_ranked,
     put_in_logs,
 )
@@ -246,6 +247,8 @@ def _draw_densities(
         density = each[np.arange(len(curves.points)) % len(each)] * (everywhere if in_logs else 1.0)
         points = np.broadcast_to(everywhere, density.shape)
         kinds.append(Curves(points=points, density=density, colour=PRIOR, line=":", label="prior"))
+    masses = {value: chances[rows] for value, chances in posterior.point_masses.items()}
+    draw_point_masses(axis, masses, colour_of(posterior))
     draw_curves(axis, names, [kind.take(rows) for kind in kinds], shown)
     return from_draws
 
@@ -275,4 +278,6 @@ def _subtitle(posterior: Posterior, kind: str, interval: str, is_ranked: bool, f
         return f"{method}\nMedians, middle halves and {interval}s"
     smoothed = f", {said}" if (said := smoothing_of(posterior)) else ""
     of = "Histograms, from draws" if from_draws else f"Densities{smoothed}"
+    if posterior.point_masses:
+        of += ", of what is at no point mass; dots: probabilities of single values, 1 at full height"
     return f"{method}\n{of}; each row has a height of its own. Below each: median, middle half, {interval}"

@@ -11,7 +11,7 @@ import numpy as np
 from suffice.plots.style import POSTERIOR, QUIET, TEXT, only_across, shortened_label
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
 
@@ -21,6 +21,8 @@ HEIGHT = 0.27
 """Inches of an interval's row."""
 TALL = 0.62
 """Inches of a density's."""
+_LEAST_STEM = 0.002
+"""Probability of a value from which it is drawn."""
 _HIGHEST = 1.15
 """Times the highest posterior density up to which a prior is drawn."""
 _BEYOND = 0.45
@@ -166,6 +168,22 @@ def draw_curves(axis: Axes, labels: Sequence[str], kinds: Sequence[Curves], belo
     low, high = _seen(kinds, below, in_logs=axis.get_xscale() == "log")
     axis.set_xlim(low, high)
     _legend(axis, [kind.label for kind in kinds])
+
+
+def draw_point_masses(axis: Axes, masses: Mapping[float, Floats], colour: str) -> None:
+    """Draw a stem at every value with a probability of its own, as high as a row where that is 1.
+
+    Parameters
+    ----------
+    axis : matplotlib.axes.Axes
+    masses : mapping of float to ndarray of shape (n_rows,), float64
+    colour : str
+    """
+    for value, chances in masses.items():
+        rows = np.flatnonzero(chances >= _LEAST_STEM)
+        tops = rows - 0.72 * chances[rows]
+        axis.vlines(np.full(len(rows), value), tops, rows, color=colour, linewidth=1.6)
+        axis.plot(np.full(len(rows), value), tops, "o", color=colour, markersize=4.0)
 
 
 def put_in_logs(axes: Axes, *, upwards: bool) -> None:

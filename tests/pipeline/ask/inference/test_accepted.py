@@ -57,7 +57,10 @@ def test_a_pooled_posterior_that_takes_no_mixture_says_of_what() -> None:
     mixture = Mixture(1, Dirichlet(1), 2, Dirichlet(3))
     with pytest.raises(PriorError, match="a pooled posterior of categorical statistics takes no mixture"):
         pooled(parts, prior=mixture, n_prior=None, rng=np.random.default_rng())
-    with pytest.raises(PriorError, match="must be Dirichlet, or a Mixture of such; not Density"):
+    with pytest.raises(
+        PriorError,
+        match=r"must be Dirichlet, a Mixture of such, or in Python a suffice.LogPrior; not Density",
+    ):
         pooled(parts, prior=Density(np.zeros_like, 0, 1), n_prior=None, rng=np.random.default_rng())
 
 
@@ -80,9 +83,11 @@ def test_the_text_of_a_mixture_says_what_is_wrong_with_it(text: str, words: str)
 def test_a_prior_that_leaves_its_domain_is_told_what_can_be_written_as_text() -> None:
     plan = statistic_plan({"family": "bernoulli"}, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[5, 4]]))
-    with pytest.raises(PriorError, match=r"truncate the prior, as TruncatedNormal\(loc, scale, low, high\)"):
+    with pytest.raises(
+        PriorError, match=r"truncate the prior, as Truncated\(Laplace\(0.3, 0.1\), lower, upper\)"
+    ):
         posterior_of(statistic, prior="Laplace(0.3, 0.1)")
-    assert posterior_of(statistic, prior="TruncatedNormal(0.3, 0.1, 0, 1)").mean("probability")[0] > 0
+    assert posterior_of(statistic, prior="Truncated(Laplace(0.3, 0.1), 0, 1)").mean("probability")[0] > 0
 
 
 def fails(*_positions: Any) -> Any:

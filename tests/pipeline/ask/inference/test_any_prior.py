@@ -226,7 +226,6 @@ def answer(statistic: NoisyStatistic, prior: Any) -> Posterior:
         ("bernoulli", Density(math.log, 0, 1), "array"),
         ("bernoulli", stats.norm(0.3, 0.1), "0..1"),
         ("poisson", Density(lambda rate: -rate, -1, math.inf), "0..inf"),
-        ("poisson", stats.poisson(3), "continuous"),
         ("poisson", stats.multivariate_normal([0, 0]), "continuous"),
     ],
 )
