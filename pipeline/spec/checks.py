@@ -195,9 +195,9 @@ def check_statistic(document: Document, terms: Terms, name: str, statistic: fiel
     check_unit(document, terms, name, statistic)
     _check_statistic_of_units(document, terms, name, statistic)
     _check_keys(document, ("statistics", name, "groups"), terms.derived, statistic.groups or {})
-    categories = getattr(statistic, "categories", None)
-    if isinstance(categories, Domain):
-        _check_keys(document, ("statistics", name), terms.derived, {statistic.column: categories})
+    column, categories = (getattr(statistic, part, None) for part in ("column", "categories"))
+    if isinstance(column, str) and isinstance(categories, Domain):
+        _check_keys(document, ("statistics", name), terms.derived, {column: categories})
     groups = terms.groups_of(statistic)
     if statistic.groups is not None:
         _check_groups(document.location(("statistics", name, "groups")), groups)
