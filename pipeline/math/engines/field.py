@@ -31,7 +31,7 @@ where :math:`\log S(\eta)` makes the flat law of mu one of alpha. Draws are by H
 Errors: that of Monte Carlo, and that of (1). It is large where an entry may well be expected to be empty, as
 the exact law has an atom at 0 and this one has not. Of eight tables of two binary variables, in which no
 entry's chance to be expected below 2 was above .24, means were off by at most .06 posterior standard
-deviations, and these by at most 9 %; of three where the chance was larger, by up to .5 and 30 %.
+deviations, and these by at most 9 %; of three with a released entry of 0 or less, by up to .55 and 30 %.
 
 ====== ============== ========================================= ==========================
 symbol in the code    meaning                                   shape
