@@ -22,6 +22,7 @@ from suffice.cli.calibration import CalibratedAnswer
 from suffice.cli.compare import ComparedAnswer, PriorsAnswer
 from suffice.cli.config import ConfigDocument
 from suffice.cli.demo import DemoDocument
+from suffice.cli.field import FieldAnswer
 from suffice.cli.hidden_markov import FitAnswer, StatesAnswer
 from suffice.cli.inspect import InspectionDocument, Skeleton
 from suffice.cli.keys import ShownCertificates, ShownKey
@@ -151,6 +152,7 @@ PRINTED: dict[str, Schema] = {
     "model predict": reading(PredictedAnswer),
     "model query": either(_PUBLISHED, reading(QueryAnswer)),
     "model transitions": either(_PUBLISHED, reading(TransitionsAnswer)),
+    "model field": reading(FieldAnswer),
     "model hidden-markov": either(_PUBLISHED, reading(FitAnswer), reading(StatesAnswer)),
     "publish": _PUBLISHED,
     "publications list": reading(PublicationList),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from suffice.pipeline.ask.models.chain import MarkovChains as Chain
 from suffice.pipeline.ask.models.chain import chain
 from suffice.pipeline.ask.models.classifier import Classification, Classifier, Score, classifier
+from suffice.pipeline.ask.models.field import Field
+from suffice.pipeline.ask.models.field import field_model as field
 from suffice.pipeline.ask.models.hidden_markov import StateComparison, hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.ask.models.network import Conditional, Network, network
@@ -17,6 +19,7 @@ __all__ = [
     "Classifier",
     "Conditional",
     "DrawnQuantity",
+    "Field",
     "HiddenMarkovFit",
     "Network",
     "Prediction",
@@ -25,6 +28,7 @@ __all__ = [
     "StateComparison",
     "chain",
     "classifier",
+    "field",
     "hidden_markov",
     "network",
     "regression",

@@ -324,6 +324,8 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     models = ("--store", publish_models(place.directory / "models"), "--draws", "10", "--method", "plug-in")
     (place.directory / "rows.csv").write_text("origin,departure,distance\nJFK,10,900\n", encoding="utf-8")
     publish_tables(place.directory / "tables")
+    pair = {"family": "contingency", "columns": {"a": ["no", "yes"], "b": ["no", "yes"]}}
+    publish_tables(place.directory / "fields", name="fields", groups=None, statistics={"pair": pair})
     tables = ("--store", str(place.directory / "tables"), "--draws", "10", "--method", "plug-in")
     classified = place.directory / "classified.csv"
     classified.write_text(ROWS_CSV, encoding="utf-8")
@@ -398,6 +400,10 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             "8",
             "--draws",
             "4",
+        ),
+        ("model", "field"): (
+            *("fields", "--store", str(place.directory / "fields"), "--draws", "10"),
+            *("--statistic", "pair", "--target", "b", "--given", "a=yes"),
         ),
         ("model", "transitions"): ("models", "steps", *models, "--where", "origin=JFK", "--steps", "2"),
         ("model", "classify"): ("tables", "late", *tables, "--data", str(classified), "--where", "site=p"),

@@ -29,6 +29,7 @@ from suffice.cli import (
     catalogue,
     compare,
     config,
+    field,
     hidden_markov,
     inspect,
     keys,
@@ -195,6 +196,7 @@ models.command()(predict.classify)
 models.command()(predict.predict)
 models.command()(query.query)
 models.command()(transitions.transitions)
+models.command()(field.field)
 models.command("hidden-markov")(hidden_markov.hidden_markov)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")

@@ -1,0 +1,137 @@
+"""Fields of released pair tables: what they answer, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from suffice import models
+from suffice.errors import UsageError
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.spec.spec import load_spec
+from suffice.storage.releases.release_store import open_release
+from support.making import mapping
+from support.releases import publish
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.typing import Floats
+
+A, B, C = ["0", "1"], ["x", "y", "z"], ["no", "yes"]
+COLUMNS: dict[str, dict[str, Any]] = {
+    "ab": {"a": A, "b": B},
+    "bc": {"b": B, "c": C},
+    "ac": {"a": A, "c": C},
+    "only": {"a": A},
+    "abc": {"a": A, "b": B, "c": C},
+    "other": {"a": ["0", "1", "2"], "c": C},
+    "again": {"b": B, "a": A},
+}
+AXES = {"ab": 2, "bc": 0, "ac": 1}
+OF_OTHER_ROWS = 60
+"""More rows in each entry of the table of one variable than in the others: 20 scales of noise."""
+ALL = ["ab", "bc", "ac"]
+
+
+def released(root: Path, joint: Floats, rng: np.random.Generator, names: list[str] | None = None) -> Release:
+    """Publish tables of a joint table of counts, by discrete Laplace noise of each plan's scale."""
+    names = names or ALL
+    content: dict[str, Any] = {
+        "groups": None,
+        "statistics": {name: {"family": "contingency", "columns": COLUMNS[name]} for name in names},
+    }
+    plan = compile_plan(load_spec(mapping("data", **content)))
+    values = {}
+    for statistic in plan.statistics:
+        size = len(statistic.components)
+        q = np.exp(-1.0 / statistic.scale)
+        noise = rng.geometric(1.0 - q, size) - rng.geometric(1.0 - q, size)
+        axis = AXES.get(statistic.name)
+        exact = joint.sum(axis=axis).ravel() if axis is not None else np.full(size, 90)
+        if statistic.name == "only":
+            exact = joint.sum(axis=(1, 2)) + OF_OTHER_ROWS
+        values[statistic.name] = (exact + noise).astype(int).astype(object)[None]
+    return open_release(str(publish(root, plan, values)))
+
+
+def table(rng: np.random.Generator) -> Floats:
+    """Counts in which a and b go together, and c with b alone."""
+    of_b = np.array([0.5, 0.3, 0.2])
+    a_given_b, c_given_b = np.array([0.2, 0.5, 0.8]), np.array([0.6, 0.4, 0.3])
+    p = np.stack([1 - a_given_b, a_given_b])[:, :, None] * of_b[None, :, None]
+    p = p * np.stack([1 - c_given_b, c_given_b], axis=1)[None]
+    counts: Floats = rng.multinomial(4000, p.ravel()).reshape(2, 3, 2).astype(float)
+    return counts
+
+
+@pytest.mark.slow
+def test_queries_and_edges_follow_from_the_joint_distribution(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    joint = table(rng)
+    fit = models.field(released(tmp_path, joint, rng), ALL, draws=1000, rng=1)
+    assert fit.joint.shape == (1000, 2, 3, 2)
+    np.testing.assert_allclose(fit.joint.sum(axis=(1, 2, 3)), 1.0)
+    answer = fit.query(("c", "a"), {"b": "y"}).probability.draws[:, 0]
+    expected = fit.joint[:, :, 1].transpose(0, 2, 1).reshape(1000, 4)
+    np.testing.assert_allclose(answer, expected / expected.sum(axis=1, keepdims=True))
+    # 7 posterior standard deviations: a false alarm has a chance below 1e-8.
+    share, exact = fit.query("a").probability, joint.sum(axis=(1, 2)) / joint.sum()
+    assert (np.abs(share.mean[0] - exact) < 7 * share.sd[0]).all()
+    assert abs(fit.rows.mean() - 4000) < 7 * max(fit.rows.std(), 1.0)
+    edges = {(row["first"], row["second"]): row for row in fit.edges()}
+    assert edges["a", "b"]["lower"] > 0.2
+    assert edges["a", "c"]["upper"] < 0.15  # of truth 0
+    assert min(fit.agreement.values()) > 1e-4
+    assert "saddlepoint" in "\n".join(fit.lines)
+
+
+@pytest.mark.slow
+def test_tables_of_other_rows_disagree(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    joint = table(rng)
+    names = [*ALL[:2], "only"]
+    fit = models.field(released(tmp_path, joint, rng, names), names, draws=800, rng=1)
+    assert min(fit.agreement.values()) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("statistics", "terms", "said"),
+    [
+        (["ab", "ab"], {}, "twice"),
+        (["abc"], {}, "over 3 columns"),
+        (["only"], {}, "table of two variables"),
+        (["ab", "other"], {}, "other categories"),
+        (["ab", "again"], {}, "same two variables"),
+        (["ab"], {"pair_sd": 0.0}, "pair_sd"),
+        (["ab"], {"draws": 0}, "draws"),
+        (["nothing"], {}, "nothing"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    statistics: list[str], terms: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(4)
+    release = released(tmp_path, table(rng), rng, list(COLUMNS))
+    with pytest.raises(UsageError, match=said):
+        models.field(release, statistics, **terms)
+
+
+@pytest.mark.slow
+def test_tables_that_may_be_empty_and_bad_questions_are_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    joint = table(rng)
+    with pytest.raises(UsageError, match="entries that may well"):
+        models.field(released(tmp_path / "few", np.floor(joint / 1000), rng), ["ab"], draws=400, rng=1)
+    fit = models.field(released(tmp_path, joint, rng), ["ab"], draws=400, rng=1)
+    for target, given, said in [
+        ("d", {}, "no variable"),
+        ((), {}, "names a variable"),
+        ("a", {"a": "0"}, "stands twice"),
+        ("a", {"b": "w"}, "no category"),
+    ]:
+        with pytest.raises(UsageError, match=said):
+            fit.query(target, given)
