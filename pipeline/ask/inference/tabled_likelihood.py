@@ -231,4 +231,5 @@ def _edges(cell: _Cell, none: Distribution, line: Line) -> Floats:
         low, high = cell.centre - reach, cell.centre + reach
     inner = np.clip(cell.centre + reach * _OCTAVES, low, high)
     edges = np.unique(np.concatenate([[low, high], inner, np.linspace(low, high, 17)]))
-    return np.interp(np.linspace(0.0, 1.0, 25), np.linspace(0.0, 1.0, len(edges)), edges)
+    even: Floats = np.interp(np.linspace(0.0, 1.0, 25), np.linspace(0.0, 1.0, len(edges)), edges)
+    return even

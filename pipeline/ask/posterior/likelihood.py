@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -196,14 +196,15 @@ class Likelihood:
     ) -> Iterator[Cell]:
         table = self.tables.table
         for cell, (start, stop) in enumerate(zip(table.start[:-1], table.start[1:], strict=True)):
-            own = np.concatenate([table.left[start:stop], table.right[stop - 1 : stop]])
-            all_edges = np.unique(np.clip(np.concatenate([ends, edges, own]), *ends))
-            value = table(cell, all_edges) + log_prior(all_edges)
+            row = np.array(cell)
+            panels = np.concatenate([table.left[start:stop], table.right[stop - 1 : stop]])
+            all_edges = np.unique(np.clip(np.concatenate([ends, edges, panels]), *ends))
+            value = table(row, all_edges) + log_prior(all_edges)
             kept = np.maximum(value[:-1], value[1:]) > np.max(value) - _NATS
             kept[[0, -1]] = True
             left, right = all_edges[:-1][kept], all_edges[1:][kept]
             nodes, weights = integral_rule(left, right)
-            at_nodes = table(cell, nodes)
+            at_nodes = table(row, nodes)
             log_value = at_nodes + log_prior(nodes)
             share = np.exp(log_value - np.max(log_value)) * weights
             unknown = at_nodes < table.top[cell] - self.depth[cell]
@@ -255,7 +256,7 @@ def likelihood_of(
         parameter=name,
         groups=statistic.groups,
         n_prior=latent_n,
-        tables=tabled_likelihood(statistic, cast("NPrior", latent_n)),
+        tables=tabled_likelihood(statistic, latent_n),
         noisy=statistic,
         described=described,
     )

@@ -17,6 +17,7 @@ from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
 from support.noisy import noisy_statistic, statistic_plan
 from support.published import make_release
+from support.unrestricted import free
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,6 +146,7 @@ def test_a_component_that_is_forgotten_is_seen() -> None:
     assert np.ptp(mutant - likelihood.log_prob(theta)[0]) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ENTRIES)
 @pytest.mark.parametrize("public", [False, True])
 def test_posteriors_are_todays(family: str, public: bool) -> None:
@@ -153,12 +155,12 @@ def test_posteriors_are_todays(family: str, public: bool) -> None:
     prior = FAMILIES[family].default_prior(statistic.plan.parameters)
     if not isinstance(prior, FAMILIES[family].prior):  # spread over scales: its largest
         prior = prior.components[-1]
-    now = likelihood.posterior(prior)
-    today = posterior_of(statistic, prior=prior, clipping="ignored")
+    # Both before they are restricted to what bounded records can have, which cuts each by rules of its kind.
+    now = free(likelihood.posterior(prior))
+    today = free(posterior_of(statistic, prior=prior, clipping="ignored"))
     (name,) = today.parameters
     sd = today.sd(name)
-    # Where records' bounds cut a posterior, today's is cut at quantiles, which are right to 1e-3.
-    assert np.max(np.abs(now.mean(name) - today.mean(name)) / sd) < 5e-3
+    assert np.max(np.abs(now.mean(name) - today.mean(name)) / sd) < 2e-3
     assert np.max(np.abs(now.sd(name) / sd - 1.0)) < 5e-3
     for level in (0.025, 0.5, 0.975):
         apart = np.abs(now.quantile(name, level) - today.quantile(name, level)) / sd

@@ -13,7 +13,7 @@ from suffice.pipeline.math.engines.tabulated import DEPTH, tabulate
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
 
 if TYPE_CHECKING:
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Rows
 
 
 def enumerated(mean: float, values: list[float], scales: list[float], most: int = 20_000) -> float:
@@ -98,7 +98,7 @@ def test_tables_miss_by_no_more_than_they_say(scale: float, values: list[int]) -
     rng = np.random.default_rng(12)
     count = NoisyCount(values=np.array(values, np.float64)[:, None], scales=np.array([scale]))
 
-    def evaluate(cell: Floats, position: Floats) -> Floats:
+    def evaluate(cell: Rows, position: Floats) -> Floats:
         return count.take(cell).log_likelihood(position)
 
     edges = np.tile(np.linspace(-20.0, 40.0, 31), (len(values), 1))
