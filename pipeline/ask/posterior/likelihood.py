@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import PriorError, UsageError
+from suffice.errors import MissingExtraError, PriorError, UsageError
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.any_prior import LINES, density_posterior, on_line
 from suffice.pipeline.ask.inference.tabled_likelihood import several_parameters, tabled_likelihood
@@ -142,6 +142,47 @@ class Likelihood:
         position = np.clip(self.line.position(np.clip(value, low, high)), *self.line.ends)
         return np.where(inside, self.tables.table(np.arange(len(self))[:, None], position), -np.inf)
 
+    def to_xarray(self) -> Any:
+        r"""Return the tables as an ``xarray.Dataset``, from which any language has the log likelihood.
+
+        At the position x of a parameter, its logit, logarithm or itself by the attribute ``line``, the panel
+        of a cell is that with ``left <= x <= right``, and
+
+        .. math::
+            \ell = \sum_k a_k u^k, \qquad u = \frac{(x - \text{left}) - (\text{right} - x)}
+            {\text{right} - \text{left}}
+
+        with a of ``powers``, (n_panels, 9). ``cell`` says which cell a panel is of, and ``is_fine`` where
+        ``error`` holds; ``group_`` and a group column's name has the key of every cell.
+
+        Raises
+        ------
+        MissingExtraError
+            Where xarray is not installed.
+        """
+        try:
+            import xarray
+        except ImportError:
+            raise MissingExtraError("to_xarray()", "arviz") from None
+        table = self.tables.table
+        of_cells = {"top": table.top, "error": self.error, "depth": self.depth}
+        of_panels = {"cell": table.cell, "left": table.left, "right": table.right, "is_fine": table.is_fine}
+        return xarray.Dataset(
+            {
+                **{name: ("cells", column) for name, column in of_cells.items()},
+                **{name: ("panels", column) for name, column in of_panels.items()},
+                "powers": (("panels", "power"), table.powers),
+            },
+            coords={f"group_{column}": ("cells", keys) for column, keys in self.groups.items()},
+            attrs={
+                "statistic": self.statistic,
+                "family": self.family,
+                "parameter": self.parameter,
+                "line": str(self.line),
+                "n_prior": str(self.n_prior),
+            },
+        )
+
     def posterior(self, prior: AnyPrior) -> Posterior:
         """Return the posterior under a prior: what ``Release.posterior`` does, with the likelihood at hand.
 
@@ -204,7 +245,7 @@ class Likelihood:
             kept[[0, -1]] = True
             left, right = all_edges[:-1][kept], all_edges[1:][kept]
             nodes, weights = integral_rule(left, right)
-            at_nodes = table(row, nodes)
+            at_nodes = table.at_panels(table.panel_of(row, (left + right) / 2.0)[:, None], nodes)
             log_value = at_nodes + log_prior(nodes)
             share = np.exp(log_value - np.max(log_value)) * weights
             unknown = at_nodes < table.top[cell] - self.depth[cell]

@@ -121,7 +121,7 @@ class Table:
         """Return the panels that positions are in, the outermost where they are outside of all."""
         low, high = self.start[cell], self.start[cell + 1] - 1
         # Bisection over the panels of each cell: the last that begins at the position or before it.
-        for _ in range(int(np.ceil(np.log2(max(2, int(np.max(np.diff(self.start)))))))):
+        for _ in range(int(np.max(high - low, initial=1)).bit_length()):
             middle = (low + high + 1) // 2
             before = self.left[middle] <= position
             low, high = np.where(before, middle, low), np.where(before, high, middle - 1)
@@ -129,16 +129,17 @@ class Table:
 
     def at_panels(self, panel: Rows, position: Floats) -> Floats:
         """Return values at positions that are in these panels."""
-        middle, half = (self.left + self.right) / 2.0, (self.right - self.left) / 2.0
-        share = (position - middle[panel]) / half[panel]
+        left, right = self.left[panel], self.right[panel]
+        share = (position - (left + right) / 2.0) / ((right - left) / 2.0)
         inside = np.clip(share, -1.0, 1.0)
-        value = self.powers[panel, DEGREE]
+        powers = self.powers[panel]
+        value = powers[..., DEGREE]
         for power in range(DEGREE - 1, -1, -1):
-            value = value * inside + self.powers[panel, power]
+            value = value * inside + powers[..., power]
         if np.any(share != inside):
             # Beyond the outermost panels along its chord, downwards.
             # Odd powers are half of what a panel rises by from left to right.
-            rise = np.sum(self.powers[panel, 1::2], axis=-1)
+            rise = np.sum(powers[..., 1::2], axis=-1)
             value = value + np.minimum(rise * (share - inside), 0.0)
         return np.asarray(value, dtype=np.float64)
 

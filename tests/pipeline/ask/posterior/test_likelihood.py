@@ -201,6 +201,22 @@ def test_shapes_and_ends() -> None:
         likelihood.log_prob([np.nan])
 
 
+def test_its_tables_can_be_taken_away() -> None:
+    pytest.importorskip("xarray")
+    likelihood = asked(released("bernoulli", [[7, 3], [2, 9], [30, 1]]))
+    taken = likelihood.to_xarray()
+    assert taken.attrs["line"] == "logit"
+    theta = np.array([1e-4, 0.2, 0.5, 0.97])
+    for number in range(3):
+        panels = taken.isel(panels=np.flatnonzero(taken["cell"].values == number))
+        position = np.log(theta) - np.log1p(-theta)
+        left, right = panels["left"].values, panels["right"].values
+        panel = np.searchsorted(left, position, side="right") - 1
+        share = (2.0 * position - right[panel] - left[panel]) / (right[panel] - left[panel])
+        value = np.sum(panels["powers"].values[panel] * share[:, None] ** np.arange(9), axis=1)
+        np.testing.assert_allclose(value, likelihood.log_prob(theta)[number], atol=1e-12)
+
+
 def test_what_it_does_not_take_is_refused() -> None:
     likelihood = asked(released("poisson", [[5, 4]]), Fixed(60))
     with pytest.raises(PriorError, match="no mixture"):
