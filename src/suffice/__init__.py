@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
     from suffice.pipeline.ask.pooling.statistic import Statistic
+    from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
     from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
@@ -97,6 +98,7 @@ __all__ = [
     "Independent",
     "InverseGamma",
     "JointDensity",
+    "Likelihood",
     "LogPrior",
     "Mixture",
     "Normal",
@@ -196,6 +198,7 @@ _HOMES = {
         prior: ("suffice.pipeline.math.priors.mixtures", prior)
         for prior in ("Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma")
     },
+    "Likelihood": ("suffice.pipeline.ask.posterior.likelihood", "Likelihood"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
     **{

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.composite import CellProgress
+    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.documents import ShortId
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
@@ -402,6 +405,45 @@ class Release(Mapping[str, Statistic]):
                 raise UsageError(message)
         stated = PosteriorTerms(prior=prior, **terms)
         return self.posterior_of(self.chosen(statistic, stated.where), stated, progress)
+
+    def likelihood(
+        self,
+        statistic: str,
+        *,
+        n_prior: NPrior | int | str | None = None,
+        where: Mapping[str, object] | None = None,
+    ) -> Likelihood:
+        """Return the likelihood of a statistic's one parameter, latent sums and latent N integrated out.
+
+        It is worked out once: the same question of the same release is answered by what was kept.
+
+        Parameters
+        ----------
+        statistic : str
+            Its name in the release.
+        n_prior : NPrior, int or str, optional
+            Of a private number of records, as in :meth:`posterior`.
+        where : mapping, optional
+            Keep the cells with these group keys.
+
+        Raises
+        ------
+        UsageError
+            Where the family has several parameters, or a likelihood is not resolved.
+        """
+        from suffice.pipeline.ask.inference.within_unit import Model
+        from suffice.pipeline.ask.posterior.likelihood import likelihood_of  # scipy is slow to import
+        from suffice.pipeline.terms.declaration import canonical_json
+        from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
+
+        chosen = self.chosen(statistic, where)
+        model = Model.of(rows_alone(chosen), self.entry(statistic))
+        return likelihood_of(
+            chosen,
+            n_prior,
+            lambda posterior: self.described(dataclasses.replace(posterior, model=model)),
+            hashlib.sha256(canonical_json.encode(dict(self.manifest))).hexdigest(),
+        )
 
     def chosen(
         self, statistic: str, where: Mapping[str, object] | None = None, *, first: int | None = None

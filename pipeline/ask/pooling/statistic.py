@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.composite import CellProgress
+    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
@@ -145,6 +147,16 @@ class Statistic:
         """Return the posterior of the parameters in every cell; see :meth:`Release.posterior`."""
         posterior: Posterior = self.release.posterior(self.name, prior, progress=progress, **terms)
         return posterior
+
+    def likelihood(
+        self,
+        *,
+        n_prior: NPrior | int | str | None = None,
+        where: Mapping[str, object] | None = None,
+    ) -> Likelihood:
+        """Return the likelihood of the one parameter in every cell; see :meth:`Release.likelihood`."""
+        likelihood: Likelihood = self.release.likelihood(self.name, n_prior=n_prior, where=where)
+        return likelihood
 
 
 def parameters_of(plan: StatisticPlan) -> tuple[str, ...]:

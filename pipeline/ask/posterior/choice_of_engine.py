@@ -216,6 +216,14 @@ def noise_aware(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
     )
 
 
+def of_distribution(
+    statistic: NoisyStatistic, prior: Prior | AnyDensity, distribution: Distribution, n_prior: NPrior
+) -> Posterior:
+    """Return the posterior of records as bounds leave them, of a distribution that is worked out already."""
+    plain = _posterior(statistic, NOISE_AWARE, prior, distribution, n_prior)
+    return _of_records(plain, [statistic], IGNORED)
+
+
 def _of_records(posterior: Posterior, statistics: Sequence[NoisyStatistic], clipping: str) -> Posterior:
     """Say what parameters are of, and restrict them to it: records as bounds leave them, or before that."""
     posterior = dataclasses.replace(posterior, before_clipping=clipping == MODELLED)
