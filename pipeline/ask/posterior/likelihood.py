@@ -36,7 +36,7 @@ from suffice.pipeline.ask.posterior.choice_of_engine import of_distribution
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Prior, coordinate_of
 from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
-from suffice.pipeline.math.priors.density import Density
+from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 
@@ -215,6 +215,7 @@ class Likelihood:
         family, constants = FAMILIES[self.family], self.noisy.plan.parameters
         if isinstance(prior, Density):
             density = on_line(prior, family, constants)
+            assert isinstance(density, DensityOnLine)  # noqa: S101 - of a density
             mass = density_posterior(prior, family, constants).log_mass
             return (density.first, density.last), density.edges, density.log_density, mass
         chosen_priors.require_range(self.noisy, prior)

@@ -315,7 +315,7 @@ def test_pooled_data_weigh_points_by_all_of_them() -> None:
             suffice.WeightedSum(1, suffice.Density(lambda p: -np.log(p), 0, 1), 1, suffice.Point(0)),
             "improper",
         ),
-        (stats.zipf(1.5), "give fewer"),
+        pytest.param(stats.zipf(1.5), "give fewer", id="zipf"),
     ],
     ids=str,
 )
