@@ -16,6 +16,7 @@ from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.derived_columns import UniformText, of_units
 from suffice.pipeline.terms.declaration.derived_conditions import condition_inputs
+from suffice.pipeline.terms.declaration.derived_values import ParsedText
 from suffice.pipeline.terms.declaration.domains import (
     MOST_CELLS,
     MOST_PERIODS,
@@ -62,6 +63,11 @@ def check_terms(document: Document, terms: Terms) -> None:
         misfit = unit_misfit(unit.column, terms.derived)
         _check_rule(document.location(("privacy", "unit", "column")), unit.column, misfit)
         _check_unit_type(document, unit, terms.derived.get(unit.column))
+        if unit.nulls is fields.UnitNulls.OWN_UNIT and isinstance(terms.derived.get(unit.column), ParsedText):
+            rule = "what a unit's rule does not read would be a unit of its own each time, whoever's it is"
+            raise SpecError(
+                document.location(("privacy", "unit", "nulls")), rule, "leave it out: such rows drop"
+            )
     _check_zones(document, terms)
     _check_groups(document.location(("groups",)), terms.groups)
     _check_keys(document, ("groups",), terms.derived, terms.groups)

@@ -13,11 +13,13 @@ import pytest
 import suffice
 from suffice.errors import GuaranteeError, SchemaError, SpecError, UsageError
 from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.chunk.parsed_values import parsed
 from suffice.pipeline.rows.chunk.rule_fit import rule_fits
 from suffice.pipeline.rows.sources.inspecting import inspect
 from suffice.pipeline.spec import terms as spec_terms
 from suffice.pipeline.spec.contract_fit import check_contract
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
+from suffice.pipeline.terms.declaration.derived_values import Epoch, Parse, ParsedText
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.person import person_view
 
@@ -204,6 +206,33 @@ def test_a_grant_may_use_the_names_of_its_contract(place: Path) -> None:
         account = ledger.account("storms")
     assert account.unit == spec_of().unit_name
     assert account.per_window == spec_of().grid
+
+
+def test_what_a_rule_of_units_does_not_read_is_no_unit_of_its_own() -> None:
+    unit = {"column": "who", "max_rows": 2, "nulls": "own_unit"}
+    privacy = {**ENTRIES["privacy"], "unit": unit}
+    assert spec_of(privacy=privacy).privacy.column_unit is not None
+    with pytest.raises(SpecError, match="would be a unit of its own each time"):
+        spec_of(person={"column": "reporter", "parse": "number"}, privacy=privacy)
+
+
+@pytest.mark.usefixtures("place")
+def test_a_first_contract_after_charges_by_window_is_refused() -> None:
+    granted()
+    suffice.release(spec_of(), window="1993-11")
+    with pytest.raises(GuaranteeError, match="read without a contract"):
+        granted(contract=inspect(spec_of()).contract)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(20, 0)])
+def test_a_number_that_may_have_been_rounded_is_no_time(kind: pa.DataType) -> None:
+    """A double next to midnight is the next day's; the same integer, or its text, is of the day before."""
+    of = ParsedText(column="raw", parse=Parse.TIMESTAMP, epoch=Epoch.NANOSECONDS)
+    stored = [1_385_855_999_999_999_999, 2**53 - 1]
+    read = parsed(pa.array(stored, pa.int64()).cast(kind, safe=False), of).to_pylist()
+    exact = parsed(pa.array(stored, pa.int64()), of).to_pylist()
+    assert read == [None, exact[1]]
+    assert exact[0] is not None
 
 
 def test_a_relative_witness_is_the_one_that_was_granted(place: Path) -> None:

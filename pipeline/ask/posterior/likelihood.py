@@ -120,9 +120,9 @@ class Likelihood:
 
         Parameters
         ----------
-        theta : array of shape (), (n,) or (n_cells, n), float64
-            Values of the parameter: the same for all cells, or each cell's own. Outside of where the
-            parameter can be, the log likelihood is minus infinity.
+        theta : float, or array of float64
+            Values of the parameter: the same for all cells, (n,), or each cell's own, (n_cells, n). Outside
+            of where the parameter can be, the log likelihood is minus infinity.
 
         Raises
         ------

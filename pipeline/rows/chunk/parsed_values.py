@@ -149,7 +149,10 @@ def _counted(column: pa.Array, epoch: Epoch) -> tuple[Numbers, Flags]:
 
 
 def _integers(column: pa.Array) -> tuple[Numbers, Flags]:
-    """Return numbers rounded down, and which there are within 64 bits."""
+    """Return numbers rounded down, and which there are: integers of 64 bits, or others that may be exact.
+
+    A double of 2^53 or more may have been rounded, and lie in another window than the integer that it was.
+    """
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = read_texts(pc.cast(column, pa.string()), CsvType.INTEGER)
     if column.null_count == len(column):
@@ -165,7 +168,7 @@ def _integers(column: pa.Array) -> tuple[Numbers, Flags]:
         return np.zeros(len(column), np.int64), np.zeros(len(column), np.bool_)
     with np.errstate(invalid="ignore"):
         floors = np.floor(numbers[0])
-        there = there & (floors >= -(2.0**63)) & (floors < 2.0**63)
+        there = there & (np.abs(numbers[0]) < 2.0**53)
     return np.where(there, floors, 0.0).astype(np.int64), there
 
 

@@ -21,6 +21,7 @@ from suffice.pipeline.rows.sources.contract import exact_data
 from suffice.pipeline.rows.sources.contracted_columns import FileColumns
 from suffice.pipeline.rows.sources.file_access import PinnedFile, opened, status
 from suffice.pipeline.rows.sources.table_files import TableColumns
+from suffice.pipeline.rows.sources.times_of_96_bits import parquet_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -160,7 +161,7 @@ class _ValueList:
             raise ValueError(message)
         columns = _without_rest(of.columns, of.names)
         self._types = {column.name: column.type for column in columns.columns}
-        with opened(of.file) as stream, pq.ParquetFile(stream) as stored:
+        with opened(of.file) as stream, parquet_file(stream) as stored:
             held = TableColumns(columns=columns.columns, stored_ids=columns.stored_ids).of(
                 stored.schema_arrow
             )

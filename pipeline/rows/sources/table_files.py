@@ -20,6 +20,7 @@ from suffice.pipeline.rows.sources.checksums import require_listed
 from suffice.pipeline.rows.sources.contract import PartSchema, Pin, exact_data, spec_columns
 from suffice.pipeline.rows.sources.contracted_columns import FileColumns, contracted
 from suffice.pipeline.rows.sources.file_access import PinnedFile, status
+from suffice.pipeline.rows.sources.times_of_96_bits import WALL_TIME, is_of_96_bits
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.domains import period_end, period_start
@@ -88,7 +89,7 @@ class TableColumns:
         if by_id and len(stored) and not names:
             return None
         partition = dict(self.partition)
-        renamed, constants, held = [], [], set()
+        renamed, constants, wall_times, held = [], [], [], set()
         for column in self.columns:
             name = names.get(column.field_id if by_id else column.stored or column.name)
             if name is None or (not by_id and column.name in partition):
@@ -97,9 +98,13 @@ class TableColumns:
             held.add(name)
             if name != column.name:
                 renamed.append((column.name, name))
+            # The table says of its column that it has no zone, as a contract does.
+            if column.type == WALL_TIME and is_of_96_bits(stored.field(name)):
+                wall_times.append(column.name)
         return FileColumns(
             renamed=tuple(renamed),
             constants=tuple(constants),
+            wall_times=tuple(wall_times),
             dropped=tuple(name for name in stored.names if name not in held),
         )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _INSTANT = pa.timestamp("us", "UTC")
-_WALL_TIME = pa.timestamp("us")
+WALL_TIME = pa.timestamp("us")
 WALL_TIMES = frozenset({ColumnFamily.TIMESTAMP, ColumnFamily.DATE})
 """Families whose values have no zone."""
 _MARK = {b"physical type": b"INT96"}
@@ -36,10 +36,12 @@ def stored_columns(file: pq.ParquetFile) -> pa.Schema:
     schema: pa.Schema = file.schema_arrow
     if not names:
         return schema
-    return pa.schema(
-        [pa.field(of.name, _INSTANT, metadata=_MARK) if of.name in names else of for of in schema],
-        metadata=schema.metadata,
-    )
+    return pa.schema([_marked(of) if of.name in names else of for of in schema], metadata=schema.metadata)
+
+
+def _marked(field: pa.Field) -> pa.Field:
+    """Return an instant's field, which keeps what else is known of it, as its id in a table."""
+    return pa.field(field.name, _INSTANT, metadata={**(field.metadata or {}), **_MARK})
 
 
 def is_of_96_bits(field: pa.Field) -> bool:
@@ -61,10 +63,13 @@ def with_instants(batch: pa.RecordBatch, file: pq.ParquetFile) -> pa.RecordBatch
 
 def as_wall_times(column: pa.Array) -> pa.Array:
     """Return instants as what a clock in UTC shows, without a zone."""
-    return column.view(_WALL_TIME)
+    return column.view(WALL_TIME)
 
 
 def _names(metadata: pq.FileMetaData) -> frozenset[str]:
     """Return the columns of times of 96 bits; those within lists and structures are read by nobody."""
     columns = (metadata.schema.column(index) for index in range(metadata.num_columns))
-    return frozenset(column.path for column in columns if column.physical_type == "INT96")
+    # What lies within another column has that one's name, too, in its path.
+    return frozenset(
+        column.name for column in columns if column.physical_type == "INT96" and column.path == column.name
+    )

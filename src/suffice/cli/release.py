@@ -302,10 +302,12 @@ def _shown(release: Release, public_keys: list[str] | None) -> _Shown:
 
 
 def _print_release(shown: dict[str, Any]) -> None:
+    from suffice.pipeline.terms.declaration.row_rules import in_words  # --help needs no pydantic
+
     fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
     for field in (*fields, *_UNIT_BOUND, "status"):
         if field in shown:
-            say(f"{field:<18} {shown[field]}")
+            say(f"{field:<18} {in_words(shown[field]) if field == 'unit' else shown[field]}")
     if shown["unit"] != "row":
         say(f"{'ids':<18} those in floating point count below 2^53 only (2^24 in single precision)")
     without = "none: how files are typed, and which there are, could decide a status"

@@ -227,7 +227,7 @@ def _unit(unit: object, named: Named) -> str | None:
     """Return the unit as accounts name it; of a spec's mapping, the column."""
     column = unit.get("column") if isinstance(unit, Mapping) else None
     if isinstance(column, str) and column:
-        return f"column:{column}"
+        unit = f"column:{column}"
     if unit is None:
         return None
     if isinstance(unit, str) and (unit == "row" or unit.removeprefix("column:") != unit):

@@ -20,6 +20,7 @@ from suffice.storage.ledger.account import (
     AccountTerms,
     KnownStore,
     NamedAudit,
+    check_first_contract,
     check_new_contract,
     check_sources,
 )
@@ -148,6 +149,11 @@ def write_grant(
     check_sources(dataset, fixed, kept, kept if places.sources is None else places.sources)
     allowed = places.replacing(row)
     _check_contract(dataset, fixed, contract_of(row), places.contract)
+    if places.contract is not None and contract_of(row) is None:
+        charged = connection.execute(
+            select(tables.charges).where(tables.charges.c.dataset == dataset).limit(1)
+        )
+        check_first_contract(dataset, fixed, places.contract, is_charged=charged.first() is not None)
     _check_guarded(dataset, allowed, unguarded=unguarded)
     if micro == row.micro_granted and allowed == UNCHANGED.replacing(row):
         return None

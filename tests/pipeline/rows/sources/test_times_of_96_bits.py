@@ -13,6 +13,12 @@ from deltalake import write_deltalake
 
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.sources.inspecting import inspect
+from suffice.pipeline.rows.sources.times_of_96_bits import (
+    is_of_96_bits,
+    parquet_file,
+    stored_columns,
+    with_instants,
+)
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from support.hostile import bernoulli
@@ -97,8 +103,28 @@ def test_an_owner_is_told_that_they_are_instants(tmp_path: Path) -> None:
         assert (fit.values, fit.fit) == (3, 3), family
 
 
-def test_a_delta_table_of_them_has_instants(tmp_path: Path) -> None:
-    write_deltalake(tmp_path, ROWS)
+def test_a_column_keeps_its_id_and_what_lies_within_others_is_none(tmp_path: Path) -> None:
+    fields = [
+        pa.field("at", ROWS.schema.field("at").type, metadata={"PARQUET:field_id": "7"}),
+        pa.field("a", pa.struct([("b", pa.timestamp("us"))])),
+        pa.field("a.b", pa.int64()),
+    ]
+    inner = pa.array([{"b": moment and moment.replace(tzinfo=None)} for moment in MOMENTS], fields[1].type)
+    table = pa.Table.from_arrays([ROWS.column("at"), inner, pa.array([7] * 4)], schema=pa.schema(fields))
+    pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
+    with parquet_file(str(tmp_path / "a.parquet")) as file:
+        schema = stored_columns(file)
+        (batch,) = file.iter_batches(columns=["at", "a.b"])
+        assert schema.field("at").metadata[b"PARQUET:field_id"] == b"7"
+        assert is_of_96_bits(schema.field("at"))
+        assert not is_of_96_bits(schema.field("a.b"))
+        assert with_instants(batch, file).column("at").to_pylist() == MOMENTS
+
+
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_a_delta_table_of_them_says_whether_they_have_a_zone(tmp_path: Path, zone: str | None) -> None:
+    at = pa.timestamp("us", zone)
+    write_deltalake(tmp_path, ROWS.set_column(0, "at", ROWS.column("at").cast(at)))
     (path,) = tmp_path.glob("*.parquet")
     write(path)
     (log,) = (tmp_path / "_delta_log").glob("*.json")
@@ -107,4 +133,5 @@ def test_a_delta_table_of_them_has_instants(tmp_path: Path) -> None:
         if "add" in action:
             action["add"]["size"] = path.stat().st_size
     log.write_text("".join(f"{json.dumps(action)}\n" for action in actions), encoding="utf-8")
-    assert read(sources.pin(spec_of({"delta": str(tmp_path)}))) == MOMENTS
+    values = MOMENTS if zone else [moment and moment.replace(tzinfo=None) for moment in MOMENTS]
+    assert read(sources.pin(spec_of({"delta": str(tmp_path)}))) == values
