@@ -114,23 +114,6 @@ def check_new_contract(
         raise GuaranteeError(message)
 
 
-def check_first_contract(
-    dataset: str, terms: AccountTerms, contract: DataContract, *, is_charged: bool
-) -> None:
-    """Refuse a first contract of files whose windows were charged: it can put their rows into other windows.
-
-    Raises
-    ------
-    GuaranteeError
-    """
-    if is_charged and terms.per_window is not None and contract.source.kind in READ_BY_CONTRACT:
-        message = (
-            f"the account {dataset} has charges by window that were read without a contract, by which a row "
-            "may lie in another window: a contract needs an account of its own"
-        )
-        raise GuaranteeError(message)
-
-
 def check_same_contract(dataset: str, granted: str | None, read_by: str | None) -> None:
     """Refuse a charge of a run that read by another contract than the account has now.
 
@@ -163,8 +146,6 @@ def _fits(contract: DataContract, grid: str) -> bool:
     return rule is not None and (contract.window_column, rule.time_zone) == (column, zone)
 
 
-READ_BY_CONTRACT = frozenset({"csv", "parquet", "delta", "iceberg"})
-"""Kinds of sources whose files a contract may read otherwise than they are typed."""
 NEIGHBORING = ("add_or_remove_one", "replace_one")
 ROW = "row"
 _COLUMN = "column:"

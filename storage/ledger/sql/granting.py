@@ -20,7 +20,6 @@ from suffice.storage.ledger.account import (
     AccountTerms,
     KnownStore,
     NamedAudit,
-    check_first_contract,
     check_new_contract,
     check_sources,
 )
@@ -64,6 +63,9 @@ class TermsAsked:
 
 Allowed = dict[str, list[str] | str | int | None]
 """What an account allows and demands, by column."""
+
+_READ_BY_CONTRACT = frozenset({"csv", "parquet", "delta", "iceberg"})
+"""Kinds of sources whose files a contract may read otherwise than they are typed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +152,7 @@ def write_grant(
     allowed = places.replacing(row)
     _check_contract(dataset, fixed, contract_of(row), places.contract)
     if places.contract is not None and contract_of(row) is None:
-        charged = connection.execute(
-            select(tables.charges).where(tables.charges.c.dataset == dataset).limit(1)
-        )
-        check_first_contract(dataset, fixed, places.contract, is_charged=charged.first() is not None)
+        _check_first_contract(connection, dataset, fixed, places.contract)
     _check_guarded(dataset, allowed, unguarded=unguarded)
     if micro == row.micro_granted and allowed == UNCHANGED.replacing(row):
         return None
@@ -166,6 +165,21 @@ def _check_contract(
 ) -> None:
     if now is not None:
         check_new_contract(dataset, terms, before, now)
+
+
+def _check_first_contract(
+    connection: Connection, dataset: str, terms: AccountTerms, contract: DataContract
+) -> None:
+    """Refuse a first contract of files whose windows were charged: it can put their rows into other windows."""
+    if terms.per_window is None or contract.source.kind not in _READ_BY_CONTRACT:
+        return
+    charges = select(tables.charges).where(tables.charges.c.dataset == dataset).limit(1)
+    if connection.execute(charges).first() is not None:
+        message = (
+            f"the account {dataset} has charges by window that were read without a contract, by which a row "
+            "may lie in another window: a contract needs an account of its own"
+        )
+        raise GuaranteeError(message)
 
 
 def _check_guarded(dataset: str, allowed: Allowed, *, unguarded: bool) -> None:
