@@ -170,7 +170,7 @@ def _check_contract(
 def _check_first_contract(
     connection: Connection, dataset: str, terms: AccountTerms, contract: DataContract
 ) -> None:
-    """Refuse a first contract of files whose windows were charged: it can put their rows into other windows."""
+    """Refuse a first contract of files whose windows were charged: it can move their rows."""
     if terms.per_window is None or contract.source.kind not in _READ_BY_CONTRACT:
         return
     charges = select(tables.charges).where(tables.charges.c.dataset == dataset).limit(1)
