@@ -62,6 +62,24 @@ def test_a_column_that_no_file_has_is_in_no_proposal(
     assert not out.exists()
 
 
+def test_files_that_are_not_read_are_counted(
+    workspace: Workspace, suffice: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = workspace.data / "dt=20130201"
+    folder.mkdir()
+    (folder / "000000_0").write_bytes(b"PAR1")
+    (workspace.data / "_SUCCESS").write_bytes(b"")
+    (workspace.data / ".hidden").write_bytes(b"")
+    statistics = {"s": {"family": "bernoulli", "column": "cancelled"}}
+    spec = spec_file(workspace, groups=None, statistics=statistics)
+    stated = json.loads(Path(spec).read_text())
+    source = {**stated["source"], "hive": {"dt": "date"}}
+    Path(spec).write_text(json.dumps({**stated, "source": source}))
+    assert suffice.json("inspect", spec, "--exact-counts")["exact_counts"]["other_files"] == 1
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert "1 file beside them not read" in suffice.text("inspect", spec, "--exact-counts")
+
+
 def test_a_table_of_stored_columns_is_described_without_counts(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:
@@ -80,6 +98,7 @@ def test_what_does_not_fit_is_counted(workspace: Workspace, suffice: Runner) -> 
     document = suffice.json("inspect", typed(workspace), "--exact-counts")
     counts = document["exact_counts"]
     columns = {column.pop("column"): column for column in counts["columns"]}
+    assert counts["other_files"] == 0
     assert {key: counts[key] for key in ("folders", "files", "read", "rows")} == {
         "folders": 1,
         "files": 4,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from suffice.errors import SchemaError, UsageError
 from suffice.pipeline.rows.sources import SOURCES, csv_files, parquet
 from suffice.pipeline.rows.sources.column_values import as_family, read_texts, stored_family
 from suffice.pipeline.rows.sources.contract import exact_data, spec_columns
-from suffice.pipeline.rows.sources.file_access import PinnedFile, opened
+from suffice.pipeline.rows.sources.file_access import PinnedFile, is_data_file, opened
 from suffice.pipeline.rows.sources.table_files import PinnedTable
 from suffice.pipeline.rows.sources.times_of_96_bits import (
     WALL_TIMES,
@@ -32,7 +33,7 @@ from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.column_types import ColumnFamily, TypeFamily
 from suffice.pipeline.terms.declaration.data_contract import DataContract, SourceForm, WindowRule
 from suffice.pipeline.terms.declaration.row_rules import entry_of
-from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec
+from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, ParquetSpec, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -86,6 +87,9 @@ class Inspection:
         Of those that the spec reads.
     unread : tuple of str
         Folders with data files whose names state a key's value that does not read as it is declared.
+    others : int or None
+        Files beside them on this machine that are not read because of how their names end; hidden ones and
+        markers apart. None of a URL, a pattern or a catalogue.
     """
 
     contract: DataContract
@@ -95,6 +99,7 @@ class Inspection:
     rows: int | None
     columns: dict[str, ColumnFit]
     unread: tuple[str, ...] = ()
+    others: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,6 +153,20 @@ def inspect(spec: Spec, contract: DataContract | None = None) -> Inspection:
         rows=notes.rows,
         columns=columns,
         unread=tuple(sorted(notes.unread)),
+        others=_other_files(spec),
+    )
+
+
+def _other_files(spec: Spec) -> int | None:
+    """Count files beside those that are read, and are none by their names, as Hive's ``000000_0``."""
+    root, source = Path(spec.source_address), spec.source
+    if is_url(spec.source_address) or not root.is_dir():
+        return None
+    paths = root.rglob("*") if isinstance(source, ParquetSpec) and source.hive else root.iterdir()
+    below = (path.relative_to(root).parts for path in paths if path.is_file())
+    return sum(
+        not is_data_file(parts[-1], source.kind) and not any(part.startswith((".", "_")) for part in parts)
+        for parts in below
     )
 
 

@@ -102,6 +102,7 @@ class ExactCounts(TypedDict):
     read: CountOrNone
     rows: CountOrNone
     unread_folders: list[str]
+    other_files: CountOrNone
     columns: list[ColumnCounts]
 
 
@@ -123,6 +124,7 @@ def _counts(inspection: Inspection) -> ExactCounts:
         "read": inspection.read,
         "rows": inspection.rows,
         "unread_folders": list(inspection.unread),
+        "other_files": inspection.others,
         "columns": [
             {"column": name, "values": fit.values, "fit": fit.fit, "types": dict(sorted(fit.types.items()))}
             for name, fit in inspection.columns.items()
@@ -145,6 +147,8 @@ def _print(document: dict[str, Any]) -> None:
         return
     folders, files = counted(counts["folders"], "folder"), counted(counts["files"], "file")
     say(f"{folders}, {files}, {counts['read']} of them readable, {counted(counts['rows'], 'row')}")
+    if counts["other_files"]:
+        say(f"{counted(counts['other_files'], 'file')} beside them not read, by how their names end")
     if counts["unread_folders"]:
         unread = counts["unread_folders"]
         names = ", ".join(unread[:_MOST_FOLDERS]) + ", ..." * (len(unread) > _MOST_FOLDERS)
