@@ -89,6 +89,21 @@ def test_a_window_that_is_none_is_refused(
     assert suffice.json("ledger", "show")["accounts"][0]["spent"] == "0"
 
 
+def test_a_dry_run_says_what_is_left_and_charges_nothing(spec: str, suffice: Runner) -> None:
+    suffice.json("release", spec, "--window", "2013-02")
+    words = ("backfill", spec, "--from", "2013-01", *AS_OF, "--dry-run")
+    text = suffice.text(*words)
+    assert "published 0, already published 1, failed 0, left 2; epsilon 1 each" in text
+    assert "a grant of epsilon 3 in all covers what is left" in text
+    assert "nothing was charged or read" in text
+    document = suffice.json(*words)
+    assert states(document) == {"2013-01": "left", "2013-02": "already_published", "2013-03": "left"}
+    assert document["needed_grant"] == "3"
+    assert suffice.json("ledger", "show")["accounts"][0]["spent"] == "1"
+    only = suffice.text("backfill", spec, "--from", "2013-02", "--to", "2013-02", *AS_OF, "--dry-run")
+    assert "nothing is left" in only
+
+
 def test_a_backfill_stops_at_the_budget_with_a_table(spec: str, suffice: Runner) -> None:
     suffice.json("release", spec, "--window", "2013-02")
     text = suffice.text("backfill", spec, "--from", "2013-01", *AS_OF, status=3)

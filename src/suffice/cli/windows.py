@@ -45,15 +45,32 @@ def backfill(
     allow_open: options.AllowOpenOption = False,
     publish_timeout: options.PublishTimeoutOption = options.PUBLISH_TIMEOUT,
     wait: options.WaitOption = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Charge and read nothing: say what is left, and its price.")
+    ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Release every window from one to another, and amendments that are due, as far as the budget goes."""
     with counting_refusals():
         settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
         from suffice.pipeline.spec.spec import load_spec
-        from suffice.releasing.backfill import carry_out_backfill
+        from suffice.releasing.backfill import carry_out_backfill, plan_backfill
 
         loaded = load_spec(spec)
+        if dry_run:
+            _show_dry_run(
+                plan_backfill(
+                    loaded,
+                    first,
+                    last,
+                    ledger=ledger,
+                    as_of=as_of,
+                    by_calendar=by_calendar,
+                    allow_open=allow_open,
+                ),
+                as_json=as_json,
+            )
+            return
         messages.about_backfill(loaded)
         done = carry_out_backfill(
             loaded,
@@ -154,6 +171,16 @@ def window_of(release: Release) -> WindowOfRelease | None:
         "amends": release.manifest["amends"]["release_id"] if release.amendment else None,
         "amended_by": newer.release_id if (newer := newer_edition(release)) else None,
     }
+
+
+def _show_dry_run(planned: Backfill, *, as_json: bool) -> None:
+    if as_json:
+        output.print_json(document(planned))
+        return
+    _print_backfill(planned)
+    needed = document(planned)["needed_grant"]
+    say("nothing is left" if needed is None else f"a grant of epsilon {needed} in all covers what is left")
+    say("nothing was charged or read")
 
 
 def _print_backfill(done: Backfill) -> None:

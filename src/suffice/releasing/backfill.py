@@ -91,7 +91,8 @@ class Backfill:
     refusal : str or None
         Why the account refused the first window that is left; None where none is.
     needed : Fraction or None, nats
-        The total that a grant has to state for all windows that are left; None where none was refused.
+        The total that a grant has to state for all windows that are left; None where none was refused, or
+        nothing is left of a dry run.
     failure : SufficeError or None
         What else ended it, an interrupt too, at the window before those that are left.
     """
@@ -127,6 +128,7 @@ def backfill(
     publish_timeout: float = PUBLISH_TIMEOUT,
     wait: bool = False,
     witness: str | None = None,
+    dry_run: bool = False,
     progress: Progress | None = None,
     notice: Notice | None = None,
 ) -> Backfill:
@@ -155,6 +157,8 @@ def backfill(
         Release the last amendment that is due at `as_of` also where the window was charged, and so read,
         after it fell due. It reads the same rows again for another charge: it rehearses a schedule on
         windows that are past.
+    dry_run : bool
+        Charge and read nothing: say which windows and amendments are left now.
     notice : callable, optional
         Called with a sentence about every window and every wait.
 
@@ -171,8 +175,19 @@ def backfill(
     SufficeError
         As :func:`suffice.release`; what was published before stays so.
     """
+    loaded = load_spec(spec)
+    if dry_run:
+        return plan_backfill(
+            loaded,
+            first,
+            last,
+            ledger=ledger,
+            as_of=as_of,
+            by_calendar=by_calendar,
+            allow_open=allow_open,
+        )
     done = carry_out_backfill(
-        load_spec(spec),
+        loaded,
         first,
         last,
         store=None if store is None else os.fspath(store),
@@ -190,6 +205,32 @@ def backfill(
     if done.failure is not None:
         raise done.failure
     return done
+
+
+def plan_backfill(
+    spec: Spec,
+    first: str,
+    last: str,
+    *,
+    ledger: str | None = None,
+    as_of: str | datetime | None = None,
+    by_calendar: bool = False,
+    allow_open: bool = False,
+) -> Backfill:
+    """Say what :func:`backfill` would release, by the ledger alone; ``needed`` is of all that is left."""
+    chosen = settings(ledger=ledger, spec_path=spec.directory)
+    instant, plan = moment(as_of, datetime.now(UTC)), compile_plan(spec)
+    labels = windows_between(spec, first, last, as_of=instant, allow_open=allow_open)
+    with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
+        releases = _expected(opened, spec, plan, labels, instant, by_calendar=by_calendar)
+    return Backfill(
+        windows=tuple(releases),
+        epsilon=plan.epsilon,
+        stopped=None,
+        refusal=None,
+        needed=_needed(chosen.ledger, spec, releases),
+        failure=None,
+    )
 
 
 def carry_out_backfill(
