@@ -72,6 +72,7 @@ REFUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("model", "classify"): ("first", "drawn", "--data", "rows.csv"),
     ("model", "query"): ("first", "drawn", "--target", "x"),
     ("model", "transitions"): ("first", "drawn"),
+    ("model", "field"): ("first", "--statistic", "drawn"),
     ("model", "predict"): ("first", "drawn", "--data", "rows.csv"),
     ("model", "hidden-markov"): (
         *("first", "--chain", "origin", "--time", "<b>@1", "--states", "2", "--statistic", "drawn"),
@@ -117,6 +118,7 @@ def questions(first: Release, second: Release) -> dict[str, Callable[[], object]
         "chain": lambda: models.chain(first, "drawn"),
         "classifier": lambda: models.classifier(first, "drawn"),
         "network": lambda: models.network(first, "drawn"),
+        "field": lambda: models.field(first, ["drawn"]),
         "regression": lambda: models.regression(first, "drawn"),
         "hidden_markov": lambda: models.hidden_markov(
             first, statistics=["drawn"], chain="origin", time="<b>@1", states=2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -80,6 +81,10 @@ def field(
         raise UsageError(message)
     from suffice.pipeline.math.parameters.arguments import ends_of  # numpy is slow to import
 
+    for option, sd in (("--single-sd", single_sd), ("--pair-sd", pair_sd)):
+        if not 0.0 < sd < math.inf:
+            message = f"{option} must be a finite number above 0, not {sd!r}"
+            raise UsageError(message)
     output.check_out(out, overwrite=overwrite)
     options.check_draws(draws, seed)
     ends_of(mass)
