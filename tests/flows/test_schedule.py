@@ -71,13 +71,17 @@ def test_the_how_tos_commands_of_suffice_work_as_written(
     pq.write_table(table, tmp_path / "data/flights/a.parquet")
     monkeypatch.chdir(tmp_path)
     suffice = Runner(capsys)
-    commands = [shlex.split(line)[1:] for line in re.findall(r"^    (suffice .*)$", text, re.MULTILINE)]
-    grant, january, latest, backfill, rehearsal, amendment, status = commands
+    commands = [
+        shlex.split(line, comments=True)[1:] for line in re.findall(r"^    (suffice .*)$", text, re.MULTILINE)
+    ]
+    grant, january, latest, planned, backfill, rehearsal, amendment, status = commands
     assert "--by-calendar" in rehearsal, "tests/releasing/test_amendments.py runs it"
     suffice.text(*grant)
     assert suffice.json(*january)["status"] == "published"
     again = suffice.json(*latest)
     assert (again["window"], again["status"]) == ("2013-01", "already_published")
+    left = suffice.json(*planned)["windows"]
+    assert [one["status"] for one in left] == ["already_published"] + ["left"] * 11
     filled = suffice.json(*backfill)["windows"]
     assert [one["status"] for one in filled] == ["already_published"] + ["published"] * 11
     report = suffice.json(*status, "--as-of", "2014-01-05T00:00Z")
