@@ -34,7 +34,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Line, Prior, written
 from suffice.pipeline.math.distributions.weighted_sum import Summand, WeightedSum
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity, one_number
-from suffice.pipeline.math.priors.density import Density, DensityOnLine
+from suffice.pipeline.math.priors.density import Density, DensityOnLine, ends_of
 from suffice.pipeline.math.priors.log_prior import LogPrior
 from suffice.pipeline.math.priors.mixtures import Mixture, parse_mixture
 from suffice.pipeline.math.priors.other_libraries import MOST_POINTS, density_of, weights_of
@@ -140,15 +140,7 @@ class Truncated(Summand):
     upper: float
 
     def __init__(self, prior: Any, lower: float = -math.inf, upper: float = math.inf) -> None:
-        for name, end in (("lower", lower), ("upper", upper)):
-            number: Any = end
-            is_number = isinstance(number, int | float) and not isinstance(number, bool)
-            if not is_number or math.isnan(number):
-                message = f"Truncated: {name} must be a number, not {end!r}"
-                raise PriorError(message)
-        if not lower < upper:
-            message = f"Truncated: lower must be below upper, not {lower!r} and {upper!r}"
-            raise PriorError(message)
+        ends_of("Truncated", "the interval", (lower, upper))
         object.__setattr__(self, "prior", prior)
         object.__setattr__(self, "lower", float(lower))
         object.__setattr__(self, "upper", float(upper))

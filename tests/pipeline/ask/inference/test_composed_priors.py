@@ -307,7 +307,7 @@ def test_pooled_data_weigh_points_by_all_of_them() -> None:
         ("Points([0.1, 0.2])", "values and their weights"),
         ("Point(0.1, 0.2)", "exactly one number"),
         ("Truncated(Beta(1, 1))", "its ends"),
-        ("Truncated(Beta(1, 1), 0.4, 0.1)", "lower must be below upper"),
+        ("Truncated(Beta(1, 1), 0.4, 0.1)", "the lower end of the interval must be below the upper"),
         ("0.5*Point(0.3) + 0.5*Dirichlet(1)", "a prior of one number is"),
         ("0.5*Foo(1) + 0.5*Beta(1, 1)", "Foo is not known"),
         ("Point(__import__('os').getpid())", "plain number"),
