@@ -60,7 +60,8 @@ def table_posterior(statistic: NoisyStatistic, prior: LogPrior, n_prior: NPrior 
     PriorError
         Where the prior cannot be told from an improper one, or too few draws count for an answer to rest on.
     """
-    family, names = FAMILIES[statistic.plan.family], _names(statistic)
+    family = FAMILIES[statistic.plan.family]
+    names = names_of(family, statistic.plan.parameters)
     of_prior = _log_mean_of_prior(prior, names)
     rng = np.random.default_rng(0)
     step = max(1, _NUMBERS // (_DRAWS * len(names)))
@@ -107,11 +108,6 @@ def draws_of_prior(prior: LogPrior, names: tuple[str, ...], size: int, rng: np.r
     weight = _weight_of_prior(prior, prior(drawn, names))
     chosen: Floats = drawn[rng.permutation(resampled(weight, size, rng))]
     return chosen
-
-
-def _names(statistic: NoisyStatistic) -> tuple[str, ...]:
-    family = FAMILIES[statistic.plan.family]
-    return tuple(entry_names(family.labels(statistic.plan.parameters)))
 
 
 def names_of(family: Family, constants: Constants) -> tuple[str, ...]:
