@@ -201,6 +201,9 @@ _REDRAWN = 1000
 MOST_RECORDS = 10**10
 """Records that a simulation may have to draw one by one."""
 
+_FELT = 1e-6
+"""Share of a parameter by which clipping must move it to count."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerativeModel:
@@ -306,7 +309,9 @@ class GenerativeModel:
         columns = truth.reshape(len(truth), -1).T
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             shifts = outside(*columns, self.plan.parameters).shifts
-        moved = columns + np.where(np.isfinite(shifts), shifts, 0.0)
+        # A millionth is less than any posterior resolves, but would take a truth off a point of its prior.
+        felt = np.isfinite(shifts) & (np.abs(shifts) > _FELT * np.abs(columns))
+        moved = columns + np.where(felt, shifts, 0.0)
         return moved.T.reshape(truth.shape)
 
     def sizes(self, size: int, rng: np.random.Generator) -> Counts:

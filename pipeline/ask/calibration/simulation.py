@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from suffice.errors import UsageError
+from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.calibration import record_worlds
 from suffice.pipeline.ask.calibration.simulated_release import require_drawable
 from suffice.pipeline.ask.calibration.verdict import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
     from suffice.pipeline.ask.calibration.verdict import Progress
-    from suffice.typing import Counts, Floats
+    from suffice.typing import Counts, Floats, Mask
 
 SIMULATIONS = 5000
 """Or more where several parameters need more, to be called calibrated with chance .99."""
@@ -57,10 +57,11 @@ class Simulated:
     clipped, unclipped : tuple of Ranks
         With clipping as in the release, and of the very same records without.
     ignored : tuple of Ranks
-        Of the same noisy sums without clipping, under the plug-in posterior; empty unless asked for.
+        Of the same noisy sums without clipping, under the plug-in posterior, where it exists; empty unless
+        asked for.
     widening : tuple of float
         Of each parameter, the median over all data sets of the width of the central 80 % interval over that
-        of the plug-in posterior of the sums without noise; empty unless asked for.
+        of the plug-in posterior of the sums without noise, where both exist; empty unless asked for.
     clipped_share : float
         The share of all simulated records that were clipped.
     """
@@ -100,6 +101,7 @@ def simulate(
     conjugate = dataclasses.replace(generative_model, method=PLUG_IN, believed_n_prior=None, clipping=IGNORED)
     names: tuple[tuple[str, str | None], ...] = ()
     parts: list[tuple[NDArray[Any], ...]] = []
+    seen: list[tuple[Counts, Floats]] = []
     n_clipped = 0
     for start in range(0, simulations, batch):
         size = sizes[start : start + batch]
@@ -111,6 +113,7 @@ def simulate(
         names, clipped, widths = ranks_of(generative_model, judged, sums.clipped, noise, seed)
         unclipped = clipped.copy()
         differs = np.any(sums.clipped != sums.unclipped, axis=1)
+        differs |= np.any((judged != truth).reshape(len(truth), -1), axis=1)
         if generative_model.family.models_clipping:
             # Their posteriors differ also where nothing was clipped: that might have been.
             differs |= np.any(differs)
@@ -124,28 +127,59 @@ def simulate(
                 seed,
                 whole_prior=not generative_model.is_of_bounded_records,
             )
-        ranks: list[NDArray[Any]] = [clipped, unclipped]
         if sees_noise:
-            _, ignored, _ = ranks_of(conjugate, truth, sums.unclipped, noise, seed)
-            _, _, without_noise = ranks_of(conjugate, truth, sums.unclipped, 0 * noise, seed)
+            ignored, _, exists = _where_proper(conjugate, truth, sums.unclipped, noise, seed)
+            _, without_noise, exact = _where_proper(conjugate, truth, sums.unclipped, 0 * noise, seed)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ranks += [ignored, widths / without_noise]
+                ratios = np.where(exact[:, None], widths / without_noise, np.nan)
+            seen.append((ignored[exists], ratios))
         n_clipped += sums.n_clipped
-        parts.append(tuple(ranks))
+        parts.append((clipped, unclipped))
         if progress is not None:
             progress(start + len(size), simulations)
-    runs = [np.concatenate(part) for part in zip(*parts, strict=True)]
-    widening = runs.pop() if sees_noise else None
     clipped_run, unclipped_run, *ignored_run = (
-        tuple(Ranks.of(name, column) for name, column in zip(names, run.T, strict=True)) for run in runs
+        tuple(Ranks.of(name, column) for name, column in zip(names, np.concatenate(run).T, strict=True))
+        for run in (*zip(*parts, strict=True), *([ranks for ranks, _ in seen],) * sees_noise)
     )
+    if sees_noise and not any(len(ranks) for ranks, _ in seen):
+        message = (
+            f"prior {generative_model.prior}: of none of {simulations} simulated releases is there a posterior "
+            "that takes the noisy sums for exact, which calibration compares with: give a prior that excludes a "
+            "variance of 0, or an n_prior of more records"
+        )
+        raise PriorError(message)
+    widening = np.nanmedian(np.concatenate([ratios for _, ratios in seen]), axis=0) if sees_noise else ()
     return Simulated(
         clipped=clipped_run,
         unclipped=unclipped_run,
         ignored=ignored_run[0] if ignored_run else (),
-        widening=() if widening is None else tuple(np.nanmedian(widening, axis=0).tolist()),
+        widening=tuple(map(float, widening)),
         clipped_share=n_clipped / max(n_records, 1),
     )
+
+
+def _where_proper(
+    generative_model: GenerativeModel, truth: Floats, sums: NDArray[np.object_], noise: Counts, seed: int
+) -> tuple[Counts, Floats, Mask]:
+    """Ranks and widths as of ``ranks_of``, and of which data sets there is a proper posterior.
+
+    Sums that are taken for exact may leave no variance, of few records or much noise: then a density that
+    allows a variance of 0 has no plug-in posterior.
+    """
+    try:
+        _, ranks, widths = ranks_of(generative_model, truth, sums, noise, seed)
+    except PriorError:
+        if len(truth) == 1:
+            shape = truth.reshape(1, -1).shape
+            return np.zeros(shape, dtype=np.int64), np.full(shape, np.nan), np.zeros(1, dtype=np.bool_)
+        half = len(truth) // 2
+        halves = [
+            _where_proper(generative_model, truth[part], sums[part], noise[part], seed)
+            for part in (slice(half), slice(half, None))
+        ]
+        ranks, widths, proper = (np.concatenate(part) for part in zip(*halves, strict=True))
+        return ranks, widths, proper
+    return ranks, widths, np.ones(len(truth), dtype=np.bool_)
 
 
 HONEST, NOT_HONEST, CANNOT_TELL = "honest", "too narrow", "cannot tell"
