@@ -163,8 +163,21 @@ def _check_column(position: str, of: Input, columns: Mapping[str, ColumnFamily])
 def _check_family(where: str, of: Input, stored: TypeFamily) -> None:
     if stored not in of.families:
         needed = " or ".join(sorted(of.families - {TypeFamily.NULL}))
-        message = f"{where} {of.column!r} is {stored}; {needed} is needed"
+        message = f"{where} {of.column!r} is {stored}; {needed} is needed{date_remedy(of, stored)}"
         raise SchemaError(message)
+
+
+def date_remedy(of: Input, stored: str) -> str:
+    """Return what makes dates of numbers or texts, where dates are needed."""
+    if stored not in {TypeFamily.NUMERIC, TypeFamily.TEXT} or of.families & {stored, TypeFamily.BOOLEAN}:
+        return ""
+    if TypeFamily.DATE not in of.families:
+        return ""
+    name = f"date_of_{of.column}" if of.column.isidentifier() else "date_of_it"
+    return (
+        f": derive it, as derived: {{{name}: {{column: {of.column}, parse: date, format: '%Y%m%d'}}}} with the "
+        f"format that is there, or epoch: seconds, and name {name} here"
+    )
 
 
 def _check_unit(spec: Spec, contract: DataContract) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.spec.compiled_statistics import compile_statistics, measure_of
+from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.derived_columns import physical
@@ -97,7 +97,10 @@ def _lines(plan: Plan) -> list[str]:
 
 
 def _heading(plan: Plan) -> str:
-    unit = f"unit {in_words(plan.unit)}" + ("" if plan.column_unit is None else f", {plan.column_unit}")
+    unit = f"unit {in_words(plan.unit)}"
+    if plan.column_unit is not None:
+        keeps_rows = any((statistic.rows_of or "").startswith(OF_KEPT_ROWS) for statistic in plan.statistics)
+        unit += f", {plan.column_unit}" if keeps_rows else f"; {plan.column_unit.without}"
     window = f", released per window of {in_words(plan.grid)}" if plan.grid else ""
     heading = (
         f"{plan.name}: epsilon {format_epsilon(plan.epsilon)} of {plan.dataset}, {plan.neighboring}, "
