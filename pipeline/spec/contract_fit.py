@@ -175,8 +175,8 @@ def date_remedy(of: Input, stored: str) -> str:
         return ""
     name = f"date_of_{of.column}" if of.column.isidentifier() else "date_of_it"
     return (
-        f": derive it, as derived: {{{name}: {{column: {of.column}, parse: date, format: '%Y%m%d'}}}} with the "
-        f"format that is there, or epoch: seconds, and name {name} here"
+        f": derive it, as derived: {{{name}: {{column: {of.column}, parse: date, format: '%Y%m%d'}}}} with "
+        f"the format that is there, or epoch: seconds, and name {name} here"
     )
 
 

@@ -43,9 +43,7 @@ _OTHER_WORDS = {
 """What other languages call a key."""
 
 
-def read_as(
-    kinds: Sequence[type[Kind]], entry: object, context: dict[str, Any] | None, forms: str
-) -> Kind:
+def read_as(kinds: Sequence[type[Kind]], entry: object, context: dict[str, Any] | None, forms: str) -> Kind:
     """Read an entry as the kind that its keys belong to.
 
     Raises

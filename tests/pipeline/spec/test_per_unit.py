@@ -154,7 +154,7 @@ SUM = {"sum": "amount", "lower": "0", "upper": "100"}
         ({"per_unit": {"visits": {**SUM, "total": {"lower": "2", "upper": "1"}}}}, r"total: lower 2 is not"),
         ({"per_unit": {"visits": {**SUM, "type": "date"}}}, r"min and max, and they alone, state a type"),
         ({"per_unit": {"visits": {"min": "x", "lower": "1"}}}, r"visits: lower is for sums"),
-        ({"per_unit": {"visits": {"min": "x", "kind": "date"}}}, r"visits\.kind: unknown key"),
+        ({"per_unit": {"visits": {"min": "x", "kind": "date"}}}, r"visits: unknown key 'kind': a column of"),
         ({"per_unit": {"visits": {"min": "x", "type": "text"}}}, r"visits\.type"),
         ({"per_unit": {"n=1": "count"}}, r"column of units name"),
         (

@@ -126,7 +126,7 @@ def test_folders_of_any_stated_format_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["integer", "text", "boolean"])
 def test_a_window_of_folders_is_of_dates(tmp_path: Path, kind: str) -> None:
-    with pytest.raises(SpecError, match=r"source\.hive: .* as {}.*write hive: {{dt: date}}".format(kind)):
+    with pytest.raises(SpecError, match=rf"source\.hive: .* as {kind}.*write hive: {{dt: date}}"):
         folder_spec(tmp_path, {"dt": kind}, window={"column": "dt", "every": "day"})
     folder_spec(tmp_path, {"dt": "date"}, window={"column": "dt", "every": "day"})
 
