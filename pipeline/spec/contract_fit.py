@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.errors import SchemaError
-from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.spec.plan import derived_in_use, measures
 from suffice.pipeline.terms.declaration.column_types import (
     ANY_FAMILY,
     DATES,
@@ -73,8 +73,9 @@ def _stated_groups(spec: Spec) -> Iterator[tuple[str, dict[str, Domain]]]:
 
 
 def _computed_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
-    """List what derived columns and conditions of rows need."""
-    for name, derived in spec.derived.items():
+    """List what conditions of rows need, and derived columns that something reads."""
+    for name in derived_in_use(spec):
+        derived = spec.derived[name]
         for of in derived.inputs:
             yield f"{derived.section}.{shortened_name(name)}", of
     for place, condition in spec.conditions.items():

@@ -60,8 +60,8 @@ _SETTINGS = (
 """Of a transaction: what names mean, how texts and times arrive, and how long it waits and may wait."""
 
 _DRIVER_OPTIONS = {"adbc.postgresql.type_resolver_mode": "builtin"}
-"""The driver knows PostgreSQL's own types, and no others are asked for. Else it fetches the catalogue of types
-for every connection, which takes longer than all other queries of a small window."""
+"""The driver knows PostgreSQL's own types, and no others are asked for. Else it fetches the catalogue of all
+types for every connection, which takes longer than all other queries of a small window."""
 
 _ROW_SECURITY = {RowPolicies.REFUSED: "row_security = off", RowPolicies.ACCEPTED: "row_security = on"}
 """Off, a query that policies would filter fails: no row is left out in silence, whatever `PGOPTIONS` say."""

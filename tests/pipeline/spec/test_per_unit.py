@@ -231,15 +231,18 @@ def test_what_is_refused(changes: dict[str, Any], rule: str) -> None:
             pa.date32(),
             r"the derived column 'first' is date; numeric is needed",
         ),
-        (VISITS, "u", pa.int64(), r"amount"),
+        (
+            {"family": "normal", "column": "spend", "lower": "0", "upper": "1"},
+            "u",
+            pa.int64(),
+            r"per_unit\.spend: a\.parquet: no column 'amount'",
+        ),
     ],
 )
 def test_columns_of_the_source_are_checked(
     statistic: dict[str, Any], column: str, kind: pa.DataType, rule: str
 ) -> None:
     per_unit = {"visits": "count", str(statistic["column"]): PER_UNIT[statistic["column"]]}
-    if column == "u":
-        per_unit["spend"] = PER_UNIT["spend"]
     kinds = {"u": pa.int64(), column: kind}
     schema = PartSchema(part="a.parquet", columns=pa.schema(list(kinds.items())))
     with pytest.raises(SchemaError, match=rule):
