@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
 
+OF_KEPT_ROWS = "of rows kept"
+"""How the sentence begins of a statistic of so many rows of each unit, and of no other."""
+
 
 def compile_statistics(
     terms: Terms, entries: Iterable[tuple[str, StatisticSpec]], shares: Fraction
@@ -117,7 +120,7 @@ def _unit_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: bo
         return family.of_whole_units(entry)
     if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
         return family.of_units.sentence_in_cells if has_groups else family.of_units.sentence
-    return f"of rows kept: at most {max_rows} of each unit"
+    return f"{OF_KEPT_ROWS}: at most {max_rows} of each unit"
 
 
 def _sentence(terms: Terms, entry: StatisticSpec) -> str | None:

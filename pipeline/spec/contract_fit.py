@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from suffice.errors import SchemaError
-from suffice.pipeline.spec.plan import measures
+from suffice.pipeline.spec.plan import derived_in_use, measures
 from suffice.pipeline.terms.declaration.column_types import (
     ANY_FAMILY,
     DATES,
@@ -73,8 +73,9 @@ def _stated_groups(spec: Spec) -> Iterator[tuple[str, dict[str, Domain]]]:
 
 
 def _computed_uses(spec: Spec) -> Iterator[tuple[str, Input]]:
-    """List what derived columns and conditions of rows need."""
-    for name, derived in spec.derived.items():
+    """List what conditions of rows need, and derived columns that something reads."""
+    for name in derived_in_use(spec):
+        derived = spec.derived[name]
         for of in derived.inputs:
             yield f"{derived.section}.{shortened_name(name)}", of
     for place, condition in spec.conditions.items():
@@ -163,8 +164,21 @@ def _check_column(position: str, of: Input, columns: Mapping[str, ColumnFamily])
 def _check_family(where: str, of: Input, stored: TypeFamily) -> None:
     if stored not in of.families:
         needed = " or ".join(sorted(of.families - {TypeFamily.NULL}))
-        message = f"{where} {of.column!r} is {stored}; {needed} is needed"
+        message = f"{where} {of.column!r} is {stored}; {needed} is needed{date_remedy(of, stored)}"
         raise SchemaError(message)
+
+
+def date_remedy(of: Input, stored: str) -> str:
+    """Return what makes dates of numbers or texts, where dates are needed."""
+    if stored not in {TypeFamily.NUMERIC, TypeFamily.TEXT} or of.families & {stored, TypeFamily.BOOLEAN}:
+        return ""
+    if TypeFamily.DATE not in of.families:
+        return ""
+    name = f"date_of_{of.column}" if of.column.isidentifier() else "date_of_it"
+    return (
+        f": derive it, as derived: {{{name}: {{column: {of.column}, parse: date, format: '%Y%m%d'}}}} with "
+        f"the format that is there, or epoch: seconds, and name {name} here"
+    )
 
 
 def _check_unit(spec: Spec, contract: DataContract) -> None:

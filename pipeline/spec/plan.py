@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.spec.compiled_statistics import compile_statistics, measure_of
+from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
-from suffice.pipeline.terms.declaration.derived_columns import physical
+from suffice.pipeline.terms.declaration.derived_columns import needed, physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.domains import cell_count, cells_in_words, key_columns
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
@@ -97,7 +97,10 @@ def _lines(plan: Plan) -> list[str]:
 
 
 def _heading(plan: Plan) -> str:
-    unit = f"unit {in_words(plan.unit)}" + ("" if plan.column_unit is None else f", {plan.column_unit}")
+    unit = f"unit {in_words(plan.unit)}"
+    if plan.column_unit is not None:
+        keeps_rows = any((statistic.rows_of or "").startswith(OF_KEPT_ROWS) for statistic in plan.statistics)
+        unit += f", {plan.column_unit}" if keeps_rows else f"; {plan.column_unit.without}"
     window = f", released per window of {in_words(plan.grid)}" if plan.grid else ""
     heading = (
         f"{plan.name}: epsilon {format_epsilon(plan.epsilon)} of {plan.dataset}, {plan.neighboring}, "
@@ -339,8 +342,18 @@ def measures(spec: Spec) -> dict[str, Measure]:
 
 def source_columns(spec: Spec) -> tuple[str, ...]:
     """Return the columns of the source that a spec reads, each once: none that is derived."""
+    return physical(_columns_in_use(spec), spec.computed)
+
+
+def derived_in_use(spec: Spec) -> tuple[str, ...]:
+    """Return the derived columns that something reads, as the spec orders them."""
+    used = needed(_columns_in_use(spec), spec.computed)
+    return tuple(name for name in spec.derived if name in used)
+
+
+def _columns_in_use(spec: Spec) -> tuple[str, ...]:
     window = (spec.window.column,) if spec.window else ()
     unit = (spec.privacy.column_unit.column,) if spec.privacy.column_unit else ()
     statistics = (column for measure in measures(spec).values() for column in columns_of(measure))
     conditions = spec.condition_columns.values()
-    return physical((*window, *spec.key_columns, *unit, *statistics, *conditions), spec.computed)
+    return (*window, *spec.key_columns, *unit, *statistics, *conditions)

@@ -21,6 +21,7 @@ from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small,
 from suffice.pipeline.spec.checks import check_statistic, check_terms, n_sums, taking, with_prior
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields
+from suffice.pipeline.terms.declaration.column_types import HiveType
 from suffice.pipeline.terms.declaration.derived_columns import (
     MOST_DERIVED,
     in_order,
@@ -362,6 +363,7 @@ def _validate(document: Document, directory: Path) -> Spec:
     check_terms(document, spec)
     _check_expect(document, spec)
     _check_files_by_window(document, spec)
+    _check_folders_of_windows(document, spec)
     bound = {name: with_prior(document, name, spec.bound(each)) for name, each in spec.statistics.items()}
     spec = spec.model_copy(update={"statistics": bound})
     spec._stated = _Stated(content)  # noqa: SLF001 - a new spec's own
@@ -431,6 +433,17 @@ def _check_files_by_window(document: Document, spec: Spec) -> None:
         rule = "folders KEY=VALUE state dates by source.hive: leave one of the two out"
     if rule is not None:
         raise SpecError(document.location(("window", "files_by_window")), rule)
+
+
+def _check_folders_of_windows(document: Document, spec: Spec) -> None:
+    """Check that folders which divide rows into windows state dates."""
+    folder = getattr(spec.source, "hive", {}).get(spec.window.column) if spec.window else None
+    if folder is not None and folder.type is not HiveType.DATE:
+        name = spec.window.column if spec.window else ""
+        rule = f"the window's column is of dates, and the folders' values are read as {folder.type}"
+        way_out = f"write hive: {{{name}: date}}, which reads 2013-01-05 and 20130105"
+        other = f"or its format, as {{{name}: {{date: '%d%m%Y'}}}}"
+        raise SpecError(document.location(("source", "hive")), rule, f"{way_out}, {other}")
 
 
 def _check_periods(document: Document, content: dict[str, Any]) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 
 from suffice.storage.releases.release_store import open_release
 from support.running import Runner
+
+if TYPE_CHECKING:
+    from suffice.pipeline.ask.pooling.release import Release
 
 
 @pytest.fixture
@@ -34,7 +41,7 @@ def test_the_page_on_derived_columns_runs(
                 command, *words = shlex.split(line)
                 assert command == "suffice"
                 printed.append(runner.text(*words))
-    plan, _, released, table, _, plan_of_units, released_units, table_of_units = printed
+    plan, _, released, table, _, plan_of_units, released_units, table_of_units, *of_storms = printed
     assert "state: airport mapped to NJ, NY" in plan
     assert "hour: hour of time_hour in America/New_York" in plan
     assert "published" in released
@@ -59,3 +66,21 @@ def test_the_page_on_derived_columns_runs(
     in_new_jersey = late["origin"] == "EWR"
     for (_, is_late), rows in zip(totals, (late[in_new_jersey], late[~in_new_jersey]), strict=True):
         assert abs(int(is_late) - rows["late"].sum()) < 100
+    _, plan_of_storms, backfilled, table_of_storms = of_storms
+    assert "damage: DAMAGE_PROPERTY as number, K times 1000, M times 1000000" in plan_of_storms
+    assert "published 2" in backfilled
+    assert "huge" in table_of_storms
+    _check_sizes(open_release("storms@1993-11", store="releases"))
+
+
+def _check_sizes(release: Release) -> None:
+    """Compare counts with those of plain Python: noise of scale 1 is 30 or more with a chance below 1e-12."""
+    sizes = {"25K": "large", "1.5M": "huge", "0": "small", "750": "small"}
+    with gzip.open("raw/storms.csv.gz", "rt") as file:
+        rows = [row for row in csv.DictReader(file) if "-NOV-93" in row["BEGIN_DATE_TIME"]]
+    exact = Counter(
+        (row["EVENT_TYPE"].strip().upper(), sizes.get(row["DAMAGE_PROPERTY"], "other")) for row in rows
+    )
+    for row in release.table("size"):
+        assert abs(row["estimate"] - exact[row["kind"], row["category"]]) < 30, row
+    assert min(exact["HAIL", size] for size in ("small", "large", "huge", "other")) > 60, "a control"

@@ -25,9 +25,11 @@ from suffice.errors import (
     UsageError,
 )
 from suffice.pipeline.ask.pooling.pool import Relation, relation_of
+from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.spec.plan import compile_plan, plan_document
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.releasing import release as releasing
+from suffice.releasing.backfill import carry_out_backfill
 from suffice.releasing.gap_report import AmendmentState
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -158,6 +160,37 @@ def test_a_backfill_rehearses_nights_that_are_past(workspace: Workspace) -> None
     assert night("2013-02-11T00:00Z", by_calendar=True) == [published], "the same night again does nothing"
     assert night("2013-03-05T00:00Z", by_calendar=True) == [published, "2013-01.2 published"]
     assert workspace.account().spent == 3
+
+
+def test_one_backfill_by_calendar_releases_and_amends(workspace: Workspace) -> None:
+    as_of = {"as_of": "2013-03-05T00:00Z"}
+    asked = partial(suffice.backfill, monthly(workspace), "2013-01", "2013-02", **where(workspace), **as_of)
+    editions = ("2013-01", "2013-01.2", "2013-02")
+    assert asked(dry_run=True).named("left") == ("2013-01", "2013-02")
+    assert asked(by_calendar=True, dry_run=True).named("left") == editions
+    assert asked(by_calendar=True).named("published") == editions
+    assert workspace.account().spent == 3
+    again = asked(by_calendar=True)
+    assert again.named("already_published") == ("2013-01", "2013-02"), "nothing is left"
+
+
+def test_a_window_that_is_not_released_is_not_amended(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(tree, "exact_sums", fail)
+    done = carry_out_backfill(
+        monthly(workspace),
+        "2013-01",
+        "2013-01",
+        **where(workspace),
+        as_of="2013-03-05T00:00Z",
+        by_calendar=True,
+    )
+    assert isinstance(done.failure, StageFailedError), "that of the window, not of its amendment"
+    assert (done.named("failed"), done.named("left")) == (("2013-01",), ("2013-01.2",))
 
 
 def test_the_calendar_is_no_part_of_what_is_charged(workspace: Workspace) -> None:

@@ -7,7 +7,7 @@ no other file is touched.
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -170,13 +170,16 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
         message = f"{_PLACE}: {path} has changes in {path}.wal: let its writer close it, or run CHECKPOINT"
         raise UsageError(message)
     try:
-        with opened(path) as (connection, catalog):
+        with ExitStack() as stack:
+            connection, catalog = stack.enter_context(opened(path))
             columns = _columns(connection.sql(f"SELECT * FROM {_named(catalog, table)} LIMIT 0"))  # noqa: S608
             slices = window_condition(spec, window, columns, STANDARD)
             ranges = tuple(
                 RowRange(file=file, table=table, condition=each, n_rows=1, is_counted=False)
                 for each in slices
             ) or _ranges(connection, catalog, file, table, len(spec_columns(spec)))
+            # Of a window the catalogue takes longer to load than its rows: a task beside it has it already.
+            held = stack.pop_all() if slices else ExitStack()
     except read_errors():
         message = (
             f"{_PLACE}: {table} in {path} cannot be read: the file is no database, a writer has it open, "
@@ -187,6 +190,7 @@ def pin(spec: Spec, window: str = ALL, contract: DataContract | None = None) -> 
         kind=KIND,
         public={"kind": KIND, "address": spec.source_address},
         private=_PinnedTable(file=file, table=table, columns=columns, ranges=ranges),
+        close=held.close,
     )
 
 

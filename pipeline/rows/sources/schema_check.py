@@ -9,11 +9,11 @@ import pyarrow as pa
 from suffice.errors import SchemaError
 from suffice.pipeline.rows.sources.column_values import NUMERIC, decimal_is_readable, stored_family
 from suffice.pipeline.rows.sources.contract import spec_columns
-from suffice.pipeline.spec.contract_fit import LOOSE_KINDS, column_uses
+from suffice.pipeline.spec.contract_fit import LOOSE_KINDS, column_uses, date_remedy
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.fields import UnitNulls, UnitType
-from suffice.pipeline.terms.declaration.source_specs import GivenSpec
+from suffice.pipeline.terms.declaration.source_specs import CsvSpec, GivenSpec
 from suffice.pipeline.terms.declaration.wording import shortened_name
 from suffice.pipeline.terms.statistics.measure import orders_of
 
@@ -113,7 +113,7 @@ def _remedy(of: Input, stored: str) -> str:
             f": derive it, as derived: {{{name}: {{column: {of.column}, in: ['yes']}}}} with the texts that "
             f"count as true, and state the statistic of {name}"
         )
-    return ""
+    return date_remedy(of, stored)
 
 
 def _check_derived_names(spec: Spec, schemas: Sequence[PartSchema]) -> None:
@@ -296,6 +296,12 @@ def _column_family(spec: Spec, schema: pa.Schema, column: str, where: str) -> Ty
     positions = schema.get_all_field_indices(column)
     if not positions:
         shown = ", ".join(schema.names[:_MOST_NAMES]) + ", ..." * (len(schema.names) > _MOST_NAMES)
+        if spec.source.kind == CsvSpec.kind:  # without a header line, the names in its place are values
+            message = (
+                f"{where}: no column {column!r}; of the columns that the spec names its first line has "
+                f"{shown or 'none'}: look for the others there"
+            )
+            raise SchemaError(message)
         if spec.source.kind == GivenSpec.kind:  # a pivoted frame's names, and how many, are of its values
             shown = "not listed, for names may be values of rows: look at them in the data"
         message = f"{where}: no column {column!r}; its columns are {shown}"

@@ -21,7 +21,6 @@ from suffice.pipeline.terms.declaration.derived_conditions import (
     Input,
     listed,
     one_of,
-    read_as,
     read_safe_text,
     written,
 )
@@ -29,6 +28,7 @@ from suffice.pipeline.terms.declaration.derived_values import Bins, Coalesced, C
 from suffice.pipeline.terms.declaration.domain_entries import read_pairs
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, duplicate
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.known_keys import read_as
 from suffice.pipeline.terms.declaration.scalars import read_choice, read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
 from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate, as_derived

@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, PlainValidator, ValidationInfo, model_validator
 
@@ -26,14 +26,13 @@ from suffice.pipeline.terms.declaration.domain_entries import parse_domain
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, SpecModel, read_bound, read_column
+from suffice.pipeline.terms.declaration.known_keys import read_as
 from suffice.pipeline.terms.declaration.scalars import read_boolean, read_text
 from suffice.pipeline.terms.declaration.time_zones import TimeZone
 from suffice.pipeline.terms.declaration.wording import is_safe, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-Derived = TypeVar("Derived", bound="DerivedColumn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,39 +83,6 @@ class DerivedColumn(SpecModel, ABC):
     @abstractmethod
     def __str__(self) -> str:
         """Say what it is, in a line."""
-
-
-def read_as(
-    kinds: Sequence[type[Derived]], entry: object, context: dict[str, Any] | None, forms: str
-) -> Derived:
-    """Read an entry as the kind that its keys belong to.
-
-    Raises
-    ------
-    pydantic.ValidationError, ValueError
-        Where it is none of them.
-    """
-    if not isinstance(entry, dict):
-        message = f"needs a mapping: {forms}"
-        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
-    keys = {kind: keys_of(kind) for kind in kinds}
-    # The kind with most of the keys; each has keys of its own.
-    kind = max(kinds, key=lambda kind: len(keys[kind] & entry.keys()))
-    unknown = next((key for key in entry if key not in keys[kind]), None)
-    if unknown is not None:
-        known = (
-            ""
-            if len(keys[kind] & entry.keys()) == 0
-            else f"; beside the others: {', '.join(sorted(keys[kind]))}"
-        )
-        message = f"unknown key '{shown(str(unknown))}'{known}; {forms}"
-        raise ValueError(message)
-    return kind.model_validate(entry, context=context)
-
-
-def keys_of(kind: type[SpecModel]) -> set[str]:
-    """Return a model's keys as a spec writes them."""
-    return {field.alias or name for name, field in kind.model_fields.items()}
 
 
 def one_of(model: SpecModel, names: Sequence[str], what: str) -> str:

@@ -174,7 +174,7 @@ class ParsedText(DerivedColumn):
             return f"{self.column} as {self.parse}, in {self.epoch} since 1970"
         if self.format is not None:
             return f"{self.column} as {self.parse}, written {self.date_format}"
-        signs = (f"{key} {getattr(self, key)}" for key in ("decimal", "thousands") if getattr(self, key))
+        signs = (f"{key} '{sign}'" for key in ("decimal", "thousands") if (sign := getattr(self, key)))
         factors = (f"{text} times {format_number(factor)}" for text, factor in (self.suffixes or {}).items())
         return ", ".join([f"{self.column} as number", *signs, *factors])
 

@@ -375,9 +375,13 @@ class ColumnUnit(SpecModel):
         """Return what is stated of the unit beside its column, wherever a guarantee is stated."""
         return {"max_rows": self.max_rows, "unit_nulls": str(self.nulls)}
 
+    @property
+    def without(self) -> str:
+        """What becomes of rows without a unit, in words."""
+        return f"rows without one {'enter nothing' if self.nulls is UnitNulls.DROP else 'are a unit each'}"
+
     def __str__(self) -> str:
-        without = "enter nothing" if self.nulls is UnitNulls.DROP else "are a unit each"
-        return f"at most {self.max_rows} rows of each; rows without one {without}"
+        return f"at most {self.max_rows} rows of each; {self.without}"
 
 
 SUFFIX = ".expect"

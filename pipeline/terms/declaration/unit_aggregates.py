@@ -15,6 +15,7 @@ from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, Input
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.scalars import read_choice
+from suffice.pipeline.terms.declaration.wording import shown
 
 
 class Aggregate(StrEnum):
@@ -156,6 +157,9 @@ FORMS = (
 )
 
 
+_KEYS = frozenset({"sum", "min", "max", "lower", "upper", "step", "total", "type"})
+
+
 def as_derived(entry: object) -> dict[str, Any]:
     """Return what a spec says below ``per_unit`` as the plan states it among derived columns.
 
@@ -175,6 +179,10 @@ def as_derived(entry: object) -> dict[str, Any]:
     stated = [kind for kind in (Aggregate.SUM, Aggregate.MIN, Aggregate.MAX) if kind.value in entry]
     if len(stated) != 1 or {"per_unit", "column"} & entry.keys():
         raise ValueError(FORMS)
+    unknown = next((key for key in entry if key not in _KEYS), None)
+    if unknown is not None:
+        message = f"unknown key '{shown(str(unknown))}': {FORMS}"
+        raise ValueError(message)
     (kind,) = stated
     read = {"per_unit": kind.value, "column": entry[kind.value]}
     read |= {key: value for key, value in entry.items() if key != kind.value}

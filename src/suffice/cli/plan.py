@@ -136,9 +136,19 @@ def plan(
     else:
         unchecked_text = output.unchecked_text(source_columns(read))
         text = plan_text(compiled, says_unit=year is None)
-        say("\n".join(map(str, filter(None, (text, _reading(read), expected, year, unchecked_text)))))
+        lines = (text, _unused(read), _reading(read), expected, year, unchecked_text)
+        say("\n".join(map(str, filter(None, lines))))
         if contracted is not None:
             say(f"\n{contracted}")
+
+
+def _unused(spec: Spec) -> str:
+    """Name the derived columns that nothing reads; no source is looked at for them."""
+    from suffice.pipeline.spec.plan import derived_in_use
+    from suffice.pipeline.terms.declaration.derived_conditions import listed
+
+    names = sorted(spec.derived.keys() - set(derived_in_use(spec)))
+    return f"nothing reads: {listed(tuple(names))}" if names else ""
 
 
 def _reading(spec: Spec) -> str:

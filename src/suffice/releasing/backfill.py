@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 FAILED = "failed"
 LEFT = "left"
 STOPPED = "stopped"
+_DONE = frozenset({PUBLISHED, ALREADY_PUBLISHED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +156,8 @@ def backfill(
         As for :func:`suffice.release`.
     by_calendar : bool
         Release the last amendment that is due at `as_of` also where the window was charged, and so read,
-        after it fell due. It reads the same rows again for another charge: it rehearses a schedule on
-        windows that are past.
+        after it fell due, as every window that is released now. It reads the same rows again for another
+        charge: it rehearses a schedule on windows that are past.
     dry_run : bool
         Charge and read nothing: say which windows and amendments are left now.
     notice : callable, optional
@@ -273,7 +274,7 @@ def carry_out_backfill(
     failure: errors.SufficeError | None = None
     stopped: errors.ExpectationNotMetError | None = None
     for position, release in enumerate(releases):
-        if release.status == ALREADY_PUBLISHED:
+        if release.status == ALREADY_PUBLISHED or _amends_nothing(release, releases):
             continue
         work = partial(
             carry_out,
@@ -332,6 +333,14 @@ def is_anything_left(spec: Spec, labels: Sequence[str], *, ledger: str, as_of: d
     return any(release.status != ALREADY_PUBLISHED for release in releases)
 
 
+def _amends_nothing(release: BackfilledWindow, releases: Sequence[BackfilledWindow]) -> bool:
+    """Tell whether a release amends a window that this backfill could not release first."""
+    return bool(release.amendment) and any(
+        other.window == release.window and other.amendment == 0 and other.status not in _DONE
+        for other in releases
+    )
+
+
 def _is_of_the_window(error: BaseException) -> bool:
     """Tell whether an error says nothing of other windows: one is spent, or its rows are unreadable."""
     return isinstance(error, errors.ChargeSpentError) or (
@@ -362,13 +371,15 @@ def _expected(
         published = published and charge is not None and charge.plan_hash == plan.plan_hash
         status = ALREADY_PUBLISHED if published else LEFT
         expected.append((times.complete, BackfilledWindow(window=label, amendment=0, status=status)))
-        newest = newest_published(editions.get(label, ()))
-        if published and newest is not None:
-            read = None if by_calendar else newest.created
-            due = amendment_due(times, as_of, newest=newest.amendment, charged=read)
-            if due:
-                amended = BackfilledWindow(window=label, amendment=due, status=LEFT)
-                expected.append((times.amendments[due - 1], amended))
+        newest = newest_published(editions.get(label, ())) if published else None
+        if newest is None and not by_calendar:
+            continue  # what is released now is read after all that is due
+        number = 0 if newest is None else newest.amendment
+        read = None if newest is None or by_calendar else newest.created
+        due = amendment_due(times, as_of, newest=number, charged=read)
+        if due:
+            amended = BackfilledWindow(window=label, amendment=due, status=LEFT)
+            expected.append((times.amendments[due - 1], amended))
     return [release for _, release in sorted(expected, key=lambda pair: pair[0])]
 
 
@@ -397,7 +408,7 @@ def _needed(ledger: str, spec: Spec, releases: Sequence[BackfilledWindow]) -> Fr
 
 
 def _count(releases: Sequence[BackfilledWindow]) -> str:
-    done = sum(release.status in {PUBLISHED, ALREADY_PUBLISHED} for release in releases)
+    done = sum(release.status in _DONE for release in releases)
     return f"{done} of {counted(len(releases), 'release')}"
 
 

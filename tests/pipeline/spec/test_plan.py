@@ -289,6 +289,9 @@ def test_a_column_unit_is_stated_with_its_bound() -> None:
     )
     assert dropping.canonical == by_default.canonical != plan.canonical
     assert "rows without one enter nothing" in str(dropping)
+    each_once = {"late": {"family": "bernoulli", "column": "late", "rows_of": "units"}}
+    _, of_units = make(privacy=privacy, statistics=each_once)
+    assert "unit column:customer_id; rows without one are a unit each" in str(of_units), "it keeps no rows"
     _, row = make("bernoulli")
     assert (row.unit, row.column_unit) == ("row", None)
     assert not {"max_rows", "unit_nulls"} & plan_document(row).keys()

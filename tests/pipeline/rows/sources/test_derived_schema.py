@@ -84,6 +84,14 @@ def test_what_does_not_serve_is_refused(entry: dict[str, Any], statistic: dict[s
     assert caught.value.exit_status == 4
 
 
+def test_what_nothing_reads_is_not_looked_at() -> None:
+    """A contract, and a file of text, show no columns but those that are read."""
+    check({"x": {"column": "absent", "above": "15"}, "y": {"any_of": ["x", "flag"]}}, bernoulli("flag"))
+    for entry in ({"column": "absent", "above": "15"}, {"column": "carrier", "above": "15"}):
+        with pytest.raises(SchemaError, match=r"^derived\.x: "):
+            check({"x": entry, "y": {"any_of": ["x", "flag"]}}, bernoulli("y"))
+
+
 def test_a_name_that_the_source_has_is_refused() -> None:
     with pytest.raises(SchemaError, match=r"derived.flag: a.parquet has a column of this name"):
         check({"flag": LATE}, bernoulli("flag"))

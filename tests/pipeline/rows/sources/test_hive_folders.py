@@ -124,6 +124,13 @@ def test_folders_of_any_stated_format_are_read(tmp_path: Path) -> None:
     assert totals(spec, "2013-02") == {"flag": [[0, 2]]}
 
 
+@pytest.mark.parametrize("kind", ["integer", "text", "boolean"])
+def test_a_window_of_folders_is_of_dates(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(SpecError, match=rf"source\.hive: .* as {kind}.*write hive: {{dt: date}}"):
+        folder_spec(tmp_path, {"dt": kind}, window={"column": "dt", "every": "day"})
+    folder_spec(tmp_path, {"dt": "date"}, window={"column": "dt", "every": "day"})
+
+
 def test_folders_that_airflow_names_are_read(tmp_path: Path) -> None:
     for name in ("20130105", "2013-01-05 00", "2013-01-05 01", "20130206"):
         write(tmp_path / f"dt={name}" / "a.parquet", 3)

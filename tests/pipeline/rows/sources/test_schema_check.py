@@ -93,6 +93,8 @@ def test_which_types_serve_which_use(
         assert message.startswith(f"{location.format(column)}: {every_type / 'a.parquet'}: ")
         assert f"the column {column!r} is " in message
         assert " is needed" in message
+        is_dated = use in {"window", "period"} and column in NUMERIC | TEXT
+        assert ("parse: date" in message) is is_dated, "and what makes dates of it"
         assert CANARY not in message
         assert caught.value.exit_status == 4
 
