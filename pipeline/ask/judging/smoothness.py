@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.judging.bounded_prior import prior_distribution_of
+from suffice.pipeline.ask.judging.bounded_prior import prior_distribution_of, quantiles_of_one
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.smoothness import is_number, natural_parameter
 
@@ -105,11 +105,9 @@ def concentration_of(posterior: Judged) -> tuple[float | None, str]:
     prior = prior_distribution_of(posterior)
     if prior is None:
         return None, "the prior is known by draws alone"
-    (name,) = prior.parameters
     constants: Any = posterior.constants
-    rng = np.random.default_rng(0)  # unused: quantiles of one parameter need no draws
     levels = np.concatenate([_LEVELS, 1.0 - _LEVELS[-2::-1]])
-    quantiles = prior.quantiles(name, tuple(levels), 1, rng)[0]
+    quantiles = quantiles_of_one(prior, levels)
     etas = [natural_parameter(family.sampled.natural, float(value), constants) for value in quantiles]
     away = np.abs(np.array(etas) - etas[len(_LEVELS) - 1])
     below, above = away[: len(_LEVELS)], away[len(_LEVELS) - 1 :][::-1]

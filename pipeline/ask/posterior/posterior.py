@@ -276,8 +276,8 @@ class Posterior(FamilyPosterior):
 
         Parameters
         ----------
-        kind : {"density", "forest"}, optional
-            Densities, or medians and intervals; by the number of cells otherwise.
+        kind : {"density", "forest", "robustness"}, optional
+            Densities, medians and intervals, or how far they move; by the number of cells otherwise.
         mass, interval, draws, rng
             As in ``credible_interval``.
 

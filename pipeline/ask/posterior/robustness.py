@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.ask.posterior.redrawn_noise import Redrawn
 
+WORDS = "how far it moves with the prior, one record and the noise"
+
 
 def robustness_table(
     posterior: Posterior,
@@ -81,7 +83,7 @@ def robustness_table(
     foot += _on_records(posterior, low, high, draws, rng)
     return Table(
         rows,
-        title=f"{posterior.about.of(posterior.statistic, parameter)}: how far it moves with the prior",
+        title=f"{posterior.about.of(posterior.statistic, parameter)}: {WORDS}",
         notes=warnings_of(posterior),
         in_words=partial(posterior.about.rows, posterior.statistic, columns=posterior.groups),
         digits=partial(posterior.about.digits, posterior.statistic),
@@ -101,7 +103,7 @@ def _noise_again(
     if redraws == 0 or (redraws is None and reason_against(posterior)):
         return None, []
     if redraws is None and (reason := reason_to_ask(posterior)):
-        return None, [f"{REDRAWN} is left out, as {reason}: ask for it with redraws=100"]
+        return None, [f"{REDRAWN} is left out, as {reason}: ask for it in Python, with redraws=100"]
     number = REDRAWS if redraws is None else redraws
     if type(number) is not int or number < LEAST_REDRAWS:
         message = f"robustness: redraws is a whole number of {LEAST_REDRAWS} or more, or 0 for none"

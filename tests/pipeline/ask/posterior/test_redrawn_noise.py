@@ -141,7 +141,7 @@ def test_robustness_says_how_many_redraws_and_their_error() -> None:
 
 def test_what_takes_long_is_left_out_and_said() -> None:
     table = posterior_of([7, 3], "Truncated(Uniform(0, 1), 0, 1)").robustness()
-    assert "tenth of a second a cell: ask for it with redraws=100" in str(table)
+    assert "tenth of a second a cell: ask for it in Python, with redraws=100" in str(table)
 
 
 @pytest.mark.parametrize("redraws", [39, 1, -5, 100.0, True, "9"])
