@@ -54,6 +54,7 @@ PICTURES = {
     "comparison": "compare flights@2013-01 flights@2013-02 cancelled --seed 1",
     "priors": 'compare-priors flights@2013-02 cancelled --prior "Beta(1, 20)" --prior "Beta(1, 1)" '
     '--prior "Beta(10, 10)"',
+    "robustness": 'posterior flights@2013-02 cancelled --prior "Beta(1, 20)" --plot-kind robustness --seed 1',
     "pool": "pool cancelled --disjoint flights@2013-01 --disjoint flights@2013-02 --seed 1",
     "calibration": "calibrate flights@2013-02 cancelled --where origin=EWR --simulations 2000 --seed 1",
 }

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, PlainValidator, model_validator
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
+from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -200,6 +201,7 @@ FAMILY = Family(
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(parameters.tables),
     jax_likelihood=jax_likelihood,
+    smoothness=of_tables(lambda parameters: [table.shape[-1] for table in parameters.tables]),
     example=Example(
         entry={"nodes": {"a": ["0", "1"], "b": {"categories": ["0", "1", "2"], "parents": ["a"]}}},
         columns={"a": ColumnType.TEXT, "b": ColumnType.TEXT},

@@ -16,6 +16,7 @@ from pydantic import model_validator
 
 from suffice.pipeline.families.shared import contract
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter, Support
+from suffice.pipeline.families.shared.smoothness import of_one_sum
 from suffice.pipeline.math.distributions.dirichlet import Beta, BetaDistribution
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.domains import boolean_domain
@@ -243,6 +244,7 @@ FAMILY = contract.Family(
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda _parameters: (PROBABILITY,),
     jax_likelihood=jax_likelihood,
+    smoothness=of_one_sum("probability", natural, lambda _parameters: 1.0),
     mean="probability",
     example=contract.Example(entry={"column": "x"}, columns={"x": contract.ColumnType.BOOLEAN}),
     generative_case=contract.GenerativeCase(entry={"column": "x"}),

@@ -16,6 +16,7 @@ from pydantic import model_validator
 from suffice.pipeline.families.shared import contract
 from suffice.pipeline.families.shared.counted_tables import code_column, names, require_one_other
 from suffice.pipeline.families.shared.parameter_space import probabilities
+from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution, project_simplex
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
@@ -167,6 +168,7 @@ FAMILY = contract.Family(
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: probabilities(len(parameters.categories)),
     jax_likelihood=jax_likelihood,
+    smoothness=of_tables(lambda parameters: (len(parameters.categories),)),
     example=contract.Example(
         entry={"column": "x", "categories": ["a", "b"], "other": "true"},
         columns={"x": contract.ColumnType.TEXT},

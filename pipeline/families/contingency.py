@@ -14,6 +14,7 @@ from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.counted_tables import ZERO_OR_OTHER, Variables, default_prior, totals
 from suffice.pipeline.families.shared.parameter_space import probabilities
+from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -65,6 +66,7 @@ FAMILY = Family(
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: probabilities(parameters.tables[0].size),
     jax_likelihood=categorical.jax_likelihood,
+    smoothness=of_tables(lambda parameters: (parameters.tables[0].size,)),
     example=Example(
         entry={"columns": {"a": ["0", "1"], "b": {"categories": ["0", "1", "2"], "other": "true"}}},
         columns={"a": ColumnType.TEXT, "b": ColumnType.TEXT},

@@ -21,6 +21,7 @@ from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
+from suffice.pipeline.families.shared.smoothness import Smooth, of_residuals
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGammaRegression,
     RegressionDistribution,
@@ -270,6 +271,10 @@ FAMILY = Family(
     simulate=simulate,
     parameter_spaces=parameter_spaces,
     jax_likelihood=jax_likelihood,
+    smoothness=Smooth(
+        over=of_residuals,
+        names=lambda parameters: tuple(space.name for space in parameter_spaces(parameters)),
+    ),
     n_latent=n_latent,
     example=Example(
         entry={

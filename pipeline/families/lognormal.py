@@ -16,6 +16,7 @@ from pydantic import model_validator
 
 from suffice.pipeline.families import normal
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase, UnitMoments
+from suffice.pipeline.families.shared.smoothness import of_mean_and_variance
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
@@ -117,6 +118,7 @@ FAMILY = Family(
     mean="exp(log_mean + log_variance / 2)",
     parameter_spaces=lambda _parameters: normal.mean_and_variance(*NAMES),
     jax_likelihood=normal.jax_likelihood,
+    smoothness=of_mean_and_variance(*NAMES, "the column's logarithm"),
     n_latent=n_moments,
     example=Example(entry={"column": "x", "lower": "0.1", "upper": "100"}, columns={"x": ColumnType.NUMBER}),
     generative_case=GenerativeCase(

@@ -17,6 +17,7 @@ from suffice.pipeline.families.categorical import CategoricalSpec
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.counted_tables import code_column, default_prior, names, totals
+from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Column, Count
@@ -149,6 +150,9 @@ FAMILY = Family(
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(parameters.tables),
     jax_likelihood=jax_likelihood,
+    smoothness=of_tables(
+        lambda parameters: (parameters.tables[0].shape[-1],), distance="transitions that differ"
+    ),
     example=Example(
         entry={"column": "x", "categories": ["a", "b", "c"], "order": "when", "transitions": "5"},
         columns={"x": ColumnType.TEXT, "when": ColumnType.TIME},

@@ -18,6 +18,7 @@ from suffice.pipeline.families.normal import require_weight
 from suffice.pipeline.families.shared import several_columns
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace
+from suffice.pipeline.families.shared.smoothness import Smooth, of_columns
 from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishart,
     NormalInverseWishartDistribution,
@@ -195,6 +196,7 @@ FAMILY = Family(
     simulate=simulate,
     parameter_spaces=parameter_spaces,
     jax_likelihood=jax_likelihood,
+    smoothness=Smooth(over=of_columns, names=lambda _parameters: ("covariance",)),
     n_latent=moment_columns.n_moments,
     example=Example(
         entry={"columns": {"x": {"lower": "-3", "upper": "100"}, "y": {"lower": "1", "upper": "3"}}},

@@ -19,6 +19,7 @@ from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared import counted_tables
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.counted_tables import ZERO_OR_OTHER, Variables, default_prior, totals
+from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, project_simplex
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -204,6 +205,7 @@ FAMILY = Family(
     interval=HIGHEST_DENSITY,
     parameter_spaces=lambda parameters: counted_tables.probabilities_of(estimated_tables(parameters)),
     jax_likelihood=jax_likelihood,
+    smoothness=of_tables(lambda parameters: [table.shape[-1] for table in estimated_tables(parameters)]),
     example=Example(
         entry={"outcome": {"y": ["0", "1"]}, "features": {"a": ["0", "1", "2"], "b": ["0", "1"]}},
         columns={"y": ColumnType.TEXT, "a": ColumnType.TEXT, "b": ColumnType.TEXT},

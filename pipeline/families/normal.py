@@ -18,6 +18,7 @@ from pydantic import model_validator
 from suffice.pipeline.families.shared import contract
 from suffice.pipeline.families.shared.clipped_record import normal_outside
 from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Support
+from suffice.pipeline.families.shared.smoothness import of_mean_and_variance
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGamma,
     NormalInverseGammaDistribution,
@@ -338,6 +339,7 @@ FAMILY = contract.Family(
     unit_moments=contract.UnitMoments(components=UNIT_COMPONENTS, totals=unit_totals),
     parameter_spaces=lambda _parameters: mean_and_variance("mean", "variance"),
     jax_likelihood=jax_likelihood,
+    smoothness=of_mean_and_variance("mean", "variance", "the column"),
     n_latent=n_moments,
     example=contract.Example(
         entry={"column": "x", "lower": "-3", "upper": "100"}, columns={"x": contract.ColumnType.NUMBER}

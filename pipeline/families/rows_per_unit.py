@@ -8,6 +8,7 @@ Sensitivity in `sensitivity.md`: rows-per-unit and bounded-units.
 
 from __future__ import annotations
 
+import dataclasses
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.families import categorical
 from suffice.pipeline.families.shared.contract import Absent, Example, Family, GenerativeCase
 from suffice.pipeline.families.shared.parameter_space import probabilities
+from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.terms.declaration.fields import Boolean, Count, StatisticSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 
 KEPT, LEFT_OUT = "kept", "left out"
+NO_LAW = "its shares are of the rows themselves, and of no distribution that a unit is drawn from"
 _UPPER, _MAX_ROWS = "upper", "max_rows"
 
 
@@ -203,6 +206,10 @@ FAMILY = Family(
     n_categories=lambda spec: spec.upper if spec.histogram else 1,
     labels=categorical.labels,
     parameter_spaces=lambda parameters: probabilities(len(parameters.categories)),
+    smoothness=dataclasses.replace(
+        of_tables(lambda parameters: (len(parameters.categories),), distance="units that differ"),
+        reason_against=lambda parameters: "" if is_histogram(parameters) else NO_LAW,
+    ),
     jax_likelihood=Absent("its likelihood is a sum of closed forms that are written for NumPy alone"),
     example=Example(entry={"upper": "40"}, columns={}),
     generative_case=GenerativeCase(entry={"upper": "40"}),

@@ -20,7 +20,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "comparing": (
         "Several releases, several priors",
         "Comparisons, pools and roll-ups.",
-        ("compare", "compare_priors", "pool", "roll_up"),
+        ("compare", "compare_priors", "smoothness", "Smoothness", "pool", "roll_up"),
     ),
     "adopting": (
         "Other people's tables",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from suffice.cataloguing.catalogue import catalogue
     from suffice.errors import SufficeError
     from suffice.pipeline.ask.calibration.calibrate import Calibration, calibrate
+    from suffice.pipeline.ask.judging.smoothness import smoothness
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.ask.pooling.adopted import AdoptedRelease, adopt
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.statistic import Statistic
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.families.shared.smoothness import Smoothness
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
     from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
     from suffice.pipeline.math.distributions.normal import Normal
@@ -113,6 +115,7 @@ __all__ = [
     "Reciprocal",
     "Release",
     "ScaleMixture",
+    "Smoothness",
     "Spec",
     "SpreadGamma",
     "SpreadInverseGamma",
@@ -167,6 +170,7 @@ __all__ = [
     "roll_up",
     "rows_per_unit",
     "smallest_epsilon",
+    "smoothness",
     "spec",
     "status",
     "weibull",
@@ -186,6 +190,8 @@ _HOMES = {
     "open_adopted": ("suffice.storage.releases.adopted_files", "open_adopted"),
     "compare": ("suffice.pipeline.ask.pooling.comparison", "compare"),
     "compare_priors": ("suffice.pipeline.ask.pooling.comparison", "compare_priors"),
+    "Smoothness": ("suffice.pipeline.families.shared.smoothness", "Smoothness"),
+    "smoothness": ("suffice.pipeline.ask.judging.smoothness", "smoothness"),
     "pool": ("suffice.pipeline.ask.pooling.pool", "pool"),
     "Statistic": ("suffice.pipeline.ask.pooling.statistic", "Statistic"),
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),

@@ -108,11 +108,15 @@ def test_how_far_a_posterior_moves_is_told(workspace: Workspace, suffice: Runner
         "density within a factor 2",
         "moved by 1 sd",
         "one record more or less",
+        "noise drawn again",
     ]
     for each in moved:
         assert each["mean_least"] < stated["mean_least"] < each["mean_most"]
         assert each["lower_least"] < stated["lower_least"] < each["lower_most"]
-    assert "how far it moves with the prior" in suffice.text(*words, "--robustness")
+    printed = suffice.text(*words, "--robustness")
+    assert "how far it moves with the prior, one record and the noise" in printed
+    assert "of 400 redraws; Monte Carlo standard errors" in printed
+    assert "one record changes log likelihoods by at most L =" in printed
     versus = ("--versus", "origin=LGA", "--robustness")
     assert "--robustness shows one side" in suffice.text(*words, *versus, status=2)
 

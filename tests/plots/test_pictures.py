@@ -14,7 +14,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.pooling.comparison import compare, compare_priors
 from suffice.pipeline.ask.posterior.curves import on_shared_axes
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
-from suffice.plots import comparisons, posteriors, rows, style, tables
+from suffice.plots import comparisons, moved, posteriors, rows, style, tables
 from suffice.plots.comparisons import plot_comparison, plot_pool, plot_prior_comparison
 from suffice.plots.posteriors import plot_posterior
 from suffice.plots.style import COLOURS, NOISE, POSTERIOR, QUIET, check_plot, footer_of
@@ -89,7 +89,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
         saved(figure, path)
         found.append(figure)
 
-    for module in (posteriors, tables, comparisons):
+    for module in (posteriors, tables, comparisons, moved):
         monkeypatch.setattr(module, "save", save)
     return found
 
@@ -139,6 +139,56 @@ def test_a_forest_has_the_posteriors_quantiles(
     thin = figures[0].axes[0].collections[0].get_segments()  # type: ignore[attr-defined]
     np.testing.assert_allclose([[part[0][0], part[1][0]] for part in thin], ends)
     assert "80 % central intervals" in figures[0].texts[1].get_text()
+
+
+def test_a_picture_of_robustness_has_every_range(
+    release: Release, tmp_path: Path, figures: list[Figure]
+) -> None:
+    posterior = release.posterior("flag", prior="Beta(1, 3)")
+    plot_posterior(posterior, tmp_path / "p.svg", **TERMS, rng=generator(), kind="robustness", mass=0.8)
+    (axis,) = figures[0].axes
+    table = posterior.robustness(mass=0.8, draws=200, rng=generator())
+    rows_of = [row for row in table if row["prior"] != "as stated"]
+    bars = [np.asarray(line.get_xdata()) for line in axis.lines if np.size(line.get_xdata()) == 2]
+    expected = [
+        [row[f"{name}_least"], row[f"{name}_most"]] for row in rows_of for name in ("lower", "upper", "mean")
+    ]
+    np.testing.assert_allclose(bars, expected)
+    labels = [text.get_text() for text in axis.get_yticklabels()]
+    assert labels[::6] == ["$\\alpha$", "<b>x</b>", "plain"]
+    assert labels[1:6] == [row["prior"] for row in rows_of[:5]]
+    assert "central 80 % interval as stated" in figures[0].texts[1].get_text().replace("\n", " ")
+    picture = posterior.plot("robustness", mass=0.8, draws=200, rng=1)
+    assert "noise drawn again" in picture.svg
+
+
+def test_a_range_without_a_bound_goes_to_the_edge(tmp_path: Path, figures: list[Figure]) -> None:
+    """Few records: under a tenth of any other prior a rate may be as large as one likes."""
+    entry = {"family": "exponential", "column": "d", "upper": 10, "lattice_bits": 4}
+    few = released(tmp_path, {"o": ["a"]}, {"delay": entry}).posterior("delay", prior="Gamma(3, 3)")
+    table = few.robustness(redraws=0)
+    unbounded = [row for row in table if row["mean_most"] is None]
+    plot_posterior(few, tmp_path / "p.svg", **TERMS, rng=generator(), kind="robustness")
+    (axis,) = figures[0].axes
+    edges = [line for line in axis.lines if np.max(np.asarray(line.get_xdata())) == axis.get_xlim()[1]]
+    assert len(edges) == len(unbounded)
+
+
+def test_pictures_of_robustness_that_cannot_be(
+    release: Release, tmp_path: Path, figures: list[Figure]
+) -> None:
+    posterior = release.posterior("flag")
+    beside = release.posterior("flag", method="plug-in")
+    with pytest.raises(UsageError, match="shows one method"):
+        plot_posterior(
+            posterior, tmp_path / "p.svg", **TERMS, rng=generator(), kind="robustness", beside=beside
+        )
+    many = released(tmp_path, {"o": list("abcdefghijklm")}, {"flag": {"family": "bernoulli", "column": "c"}})
+    with pytest.raises(UsageError, match="13 cells are too many to show how far they move"):
+        plot_posterior(
+            many.posterior("flag"), tmp_path / "p.svg", **TERMS, rng=generator(), kind="robustness"
+        )
+    assert figures == []
 
 
 def test_a_table_has_intervals_of_the_noise(release: Release, tmp_path: Path, figures: list[Figure]) -> None:

@@ -343,7 +343,11 @@ def references_of(
     for batch in batches(sums):
         # Sums over counts have to be as accurate in the tails; integrals are so as they are.
         nodes = resolve(sums.take(batch), evenly=sums.is_sum)
-        merged = Components.of(nodes, update, len(batch), fineness=fineness, negligible=0.0)
+        # Pairs of few and of many records have tails of their own, by which far likelihoods go: together they
+        # were off by up to .02 nats, and standard deviations by up to .0016 of themselves.
+        merged = Components.of(
+            nodes, update, len(batch), fineness=fineness, negligible=0.0, within_widths=True
+        )
         ends = np.searchsorted(merged.cell, np.arange(len(batch) + 1))
         for cell, (start, stop) in enumerate(itertools.pairwise(ends)):
             distributions = update(merged.n[start:stop], merged.total[start:stop])

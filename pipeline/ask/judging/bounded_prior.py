@@ -72,6 +72,7 @@ LEAST_SHARE = 0.01
 """Of a prior or a posterior within A, for its logarithm to be known: see the error of shares above."""
 _LEAST_SHOWN = 1e-6
 """Of a prior within A, for its density there to be shown."""
+_TAIL = np.geomspace(1e-11, 0.5, 1000)
 _DRAWS, _PRIOR_DRAWS = 1000, 20_000
 _POINTS = 4096
 _EDGES = np.linspace(0.0, 1.0, 1025)
@@ -316,6 +317,20 @@ def prior_distribution_of(posterior: Judged) -> Distribution | None:
     return PosteriorMixture(
         distributions=tuple(part for _, part in components), share=share, log_evidence=np.zeros(1)
     )
+
+
+def quantiles_of_one(prior: Distribution, levels: Floats) -> Floats:
+    """Return quantiles (n_levels,) of the prior of one parameter, also of a mixture, free of draws."""
+    (name,) = prior.parameters
+    rng = np.random.default_rng(0)  # quantiles of one parameter rest on no draws
+    if not isinstance(prior, PosteriorMixture):
+        return np.asarray(prior.quantiles(name, tuple(levels), 0, rng)[0])
+    # Of each component by interpolation between its quantiles at many levels; then of all.
+    many = np.unique(np.concatenate([levels, _TAIL, 1.0 - _TAIL]))
+    parts = np.stack([part.quantiles(name, tuple(many), 0, rng)[0] for part in prior.distributions])
+    points = np.unique(parts)
+    below = np.stack([np.interp(points, part, many, left=0.0, right=1.0) for part in parts])
+    return np.asarray(np.interp(levels, prior.share[:, 0] @ below, points))
 
 
 def _distribution_of(prior: object, posterior: Judged, constants: Constants) -> Any:

@@ -41,7 +41,7 @@ from suffice.pipeline.ask.inference.any_prior import (
     likelihood,
     references_of,
 )
-from suffice.pipeline.ask.judging.bounded_prior import is_restricted, prior_distribution_of
+from suffice.pipeline.ask.judging.bounded_prior import is_restricted, prior_distribution_of, quantiles_of_one
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.mixed import MixedDistribution
 from suffice.pipeline.math.distributions.quadrature import integral_rule
@@ -234,8 +234,7 @@ def prior_on_line(posterior: Judged) -> PriorOnLine | None:
     lower, upper = line.domain
     if family.limits is not None and is_restricted(posterior):
         lower, upper = family.limits(constants)
-    (name,) = prior.parameters
-    quantiles = prior.quantiles(name, _LEVELS, 1, np.random.default_rng(0))[0]
+    quantiles = quantiles_of_one(prior, np.array(_LEVELS))
     first, middle, last = line.position(np.clip(quantiles, *line.parameter(np.array(line.ends))))
     return PriorOnLine(
         line=line,

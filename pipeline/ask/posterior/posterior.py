@@ -195,17 +195,18 @@ class Posterior(FamilyPosterior):
         shift: float = 1.0,
         mass: float = MASS,
         above: float | None = None,
+        redraws: int | None = None,
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
     ) -> Table:
-        """Return how far means and central intervals move under every prior of three neighbourhoods.
+        """Return how far means and central intervals move with the prior, one record and the noise.
 
         For every cell and entry a row as stated, and one where a share of the prior is anything else, where
         its density is within a factor of what is stated, where it is moved along the line on which it is
-        nearly normal (logarithm, logit or as it is), and with one record more or less of an extreme
-        value. ``mean_least`` and ``mean_most`` are what the posterior mean lies between,
-        and so on for both ends of the interval. Of several parameters, and of priors with point masses,
-        draws give the neighbourhood within a factor alone.
+        nearly normal (logarithm, logit or as it is), with one record more or less of an extreme value, and
+        with noise that is drawn again. ``mean_least`` and ``mean_most`` are what the posterior mean lies
+        between, and so on for both ends of the interval. Of several parameters, and of priors with point
+        masses, draws give the neighbourhood within a factor alone.
 
         Parameters
         ----------
@@ -221,6 +222,8 @@ class Posterior(FamilyPosterior):
             Of the interval, above 0 and below 1.
         above : float, optional
             Adds what the probability that the parameter is above this number lies between.
+        redraws : int, optional
+            Of the noise, 40 or more, or 0; else 400, of up to 10 cells under conjugate priors.
         draws, rng
             As in ``sample``.
 
@@ -233,9 +236,8 @@ class Posterior(FamilyPosterior):
         from suffice.pipeline.ask.posterior.robustness import robustness_table
 
         asked = Neighbourhoods(share=share, factor=factor, shift=shift)
-        return robustness_table(
-            self, self._known(parameter), asked, mass, above, checked_draws(draws), generator(rng)
-        )
+        terms = mass, above, redraws, checked_draws(draws), generator(rng)
+        return robustness_table(self, self._known(parameter), asked, *terms)
 
     def to_frame(
         self,
@@ -274,8 +276,8 @@ class Posterior(FamilyPosterior):
 
         Parameters
         ----------
-        kind : {"density", "forest"}, optional
-            Densities, or medians and intervals; by the number of cells otherwise.
+        kind : {"density", "forest", "robustness"}, optional
+            Densities, medians and intervals, or how far they move; by the number of cells otherwise.
         mass, interval, draws, rng
             As in ``credible_interval``.
 

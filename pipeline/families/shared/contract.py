@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord, Outside
     from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter
+    from suffice.pipeline.families.shared.smoothness import Smooth
     from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.distributions.regions import Region
     from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
@@ -208,6 +209,8 @@ class Family:
     n_latent : callable
         The constants -> how many latent numbers of every cell that likelihood takes: standard normal ones
         over which it is a mean; 0 where everything latent is summed or integrated.
+    smoothness : Smooth
+        How much one record can change its likelihood.
     example : Example
         A small statistic of this family.
     generative_case : GenerativeCase
@@ -289,6 +292,7 @@ class Family:
     parameter_spaces: Callable[[Constants], tuple[ParameterSpace, ...]]
     jax_likelihood: Callable[..., Any] | Absent
     n_latent: Callable[[Constants], int] = field(default=lambda _parameters: 0)
+    smoothness: Smooth
     example: Example
     generative_case: GenerativeCase
     latent: (

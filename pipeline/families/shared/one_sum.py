@@ -16,6 +16,7 @@ import numpy as np
 
 from suffice.pipeline.families.shared.contract import ColumnType, Example, Family, GenerativeCase, OfUnits
 from suffice.pipeline.families.shared.parameter_space import SampledParameter
+from suffice.pipeline.families.shared.smoothness import of_one_sum
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.priors.mixtures import SpreadScale
 from suffice.pipeline.terms.declaration.fields import LatticeBits, Nulls, NullsField, SampledColumnSpec
@@ -104,6 +105,11 @@ class SumModel:
 def bounds(parameters: Constants) -> tuple[float, float]:
     """Return T's bounds on one record, in T's unit."""
     return float(parameters.lower or 0), float(parameters.upper or 0)
+
+
+def _range_of_t(parameters: Constants) -> float:
+    lower, upper = bounds(parameters)
+    return upper - lower
 
 
 def exact_bounds(parameters: Constants) -> tuple[Fraction, Fraction]:
@@ -267,6 +273,7 @@ def one_sum_family(
         latent=latent,
         parameter_spaces=lambda _parameters: (model.parameter,),
         jax_likelihood=jax_likelihood,
+        smoothness=of_one_sum(model.parameter.name, model.natural, _range_of_t),
         example=Example(entry={"column": "x", **example}, columns={"x": ColumnType.NUMBER}),
         generative_case=GenerativeCase(entry={"column": "x", **generative_case}, prior=generative_prior),
         outside=model.outside,

@@ -80,7 +80,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     draws: options.NumberOfDrawsOption = 4000,
     seed: options.SeedOption = None,
     plot: options.PlotOption = None,
-    plot_kind: Annotated[str | None, typer.Option("--plot-kind", metavar="density|forest")] = None,
+    plot_kind: Annotated[str | None, typer.Option("--plot-kind", metavar="density|forest|robustness")] = None,
     beside: Annotated[
         str | None,
         typer.Option("--beside", metavar="noise-aware|plug-in", help="Draw this method's beside it."),
@@ -122,7 +122,9 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     ] = None,
     robustness: Annotated[
         bool | None,
-        typer.Option("--robustness", help="How far the answers move with the prior, and with one record."),
+        typer.Option(
+            "--robustness", help="How far the answers move with the prior, one record, and the noise."
+        ),
     ] = None,
     out: options.OutOption = None,
     draws_out: options.DrawsOutOption = None,
@@ -224,12 +226,13 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
             for parameter in drawn_from.parameters
             for row in drawn_from.highest(highest, parameter, draws=draws, rng=rng)
         ]
+    said_of_moves: list[str] = []
     if robustness:
-        answers["robustness"] = [
-            row
-            for parameter in shown.parameters
-            for row in shown.robustness(parameter, mass=mass, draws=draws, rng=rng)
+        moves = [
+            shown.robustness(parameter, mass=mass, draws=draws, rng=rng) for parameter in shown.parameters
         ]
+        answers["robustness"] = [row for table in moves for row in table]
+        said_of_moves = list(dict.fromkeys(line for table in moves for line in table.foot))
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
     stated: dict[str, Any] = {"mass": mass, "interval": kind, "draws": draws, "seed": seed}
@@ -282,6 +285,8 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     named = {question: opened.in_words(statistic, answer) for question, answer in answers.items()}
     marked = beside_conflicts(shown, rows)
     _print_posterior(shown, marked, named, n_cells, every_cell=every_cell, highest=highest)
+    for line in said_of_moves:
+        say(line)
     output.print_saturation(chosen if chosen.cells_summed == 1 else opened.statistic(statistic))
     _print_judgements(shown)
     say(f"\nrelease: {opened.label}")

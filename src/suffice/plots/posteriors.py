@@ -19,6 +19,7 @@ from suffice.pipeline.ask.posterior.curves import (
 )
 from suffice.pipeline.ask.posterior.notes import conflict_lines
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
+from suffice.plots.moved import plot_moved
 from suffice.plots.rows import (
     HEIGHT,
     TALL,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 DENSITY = "density"
 FOREST = "forest"
+ROBUSTNESS = "robustness"
 MOST_DENSITIES = 12
 MOST_INTERVALS = 200
 _POINTS = 161
@@ -56,8 +58,8 @@ def check_kind(kind: str | None) -> None:
     ------
     UsageError
     """
-    if kind not in {None, DENSITY, FOREST}:
-        message = f"kind of plot {kind!r} (--plot-kind): there are {DENSITY} and {FOREST}"
+    if kind not in {None, DENSITY, FOREST, ROBUSTNESS}:
+        message = f"kind of plot {kind!r} (--plot-kind): there are {DENSITY}, {FOREST} and {ROBUSTNESS}"
         raise UsageError(message)
 
 
@@ -92,10 +94,11 @@ def plot_posterior(
         Of the intervals.
     interval : {"central", "highest-density"}, optional
         Their kind, the posterior's default otherwise; middle halves are central.
-    kind : {"density", "forest"}, optional
+    kind : {"density", "forest", "robustness"}, optional
         A density per cell and category, or the median, the middle half and the interval of each, one under
-        the other; densities for at most 12 of them otherwise. Of more than 200 a forest has no keys: medians
-        and intervals stand in the order of the medians, as the picture then says.
+        the other, or how far mean and interval move; densities for at most 12 of them otherwise.
+        Of more than 200 a forest has no keys: medians and intervals stand in the order of the medians, as
+        the picture then says.
     beside : Posterior, optional
         Of the same cells by another method, drawn beside it.
 
@@ -108,6 +111,12 @@ def plot_posterior(
     """
     check_plot(path)
     check_kind(kind)
+    if kind == ROBUSTNESS:
+        if beside is not None:
+            message = f"--beside: a picture of the kind {ROBUSTNESS} shows one method"
+            raise UsageError(message)
+        plot_moved(posterior, path, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
+        return
     labels = [posterior.entry_names(parameter) for parameter in posterior.parameters]
     most = max(map(len, labels))
     chosen = kind or (DENSITY if most <= MOST_DENSITIES else FOREST)
