@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -353,3 +354,22 @@ def test_saturated_values_are_said_to_be(workspace: Workspace, suffice: Runner) 
     assert "saturated" in suffice.text("posterior", "flights", "d", "--method", "plug-in")
     suffice.json("release", spec_file(workspace, name="fine"))
     assert suffice.json("table", "fine", "arr_delay")["saturated"] == 0
+
+
+def test_a_plan_names_derived_columns_that_nothing_reads(suffice: Runner, tmp_path: Path) -> None:
+    derived = {"used": {"column": "a", "above": "1"}, "unused": {"column": "b", "above": "1"}}
+    path = tmp_path / "unused.json"
+    path.write_text(
+        json.dumps(
+            {
+                "name": "n",
+                "dataset": "d",
+                "source": {"csv": "x.csv", "columns": {"a": "number"}},
+                "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one"},
+                "derived": derived,
+                "statistics": {"used": {"family": "bernoulli", "column": "used"}},
+            }
+        ),
+        encoding="utf-8",
+    )
+    assert "\nnothing reads: unused\n" in suffice.text("plan", str(path))

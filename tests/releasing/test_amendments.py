@@ -163,7 +163,7 @@ def test_a_backfill_rehearses_nights_that_are_past(workspace: Workspace) -> None
 
 
 def test_one_backfill_by_calendar_releases_and_amends(workspace: Workspace) -> None:
-    as_of = {"as_of": "2013-03-05T00:00Z"}
+    as_of: dict[str, Any] = {"as_of": "2013-03-05T00:00Z"}
     asked = partial(suffice.backfill, monthly(workspace), "2013-01", "2013-02", **where(workspace), **as_of)
     editions = ("2013-01", "2013-01.2", "2013-02")
     assert asked(dry_run=True).named("left") == ("2013-01", "2013-02")

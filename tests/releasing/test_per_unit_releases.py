@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,7 +126,7 @@ def place(tmp_path: Path) -> Workspace:
 def test_units_are_amended_as_rows_come_late(place: Workspace) -> None:
     """A late row changes its unit's values, and adds no unit to those that are there."""
     spec = place.spec(**SPEC)
-    where = {"store": place.store, "ledger": place.ledger}
+    where: dict[str, Any] = {"store": place.store, "ledger": place.ledger}
     early = pa.concat_tables([pq.read_table(path) for path in sorted(place.data.glob("*.parquet"))])
     suffice.backfill(spec, "2013-01", "2013-01", **where, as_of="2013-02-01T00:00Z")
     late = rows(np.random.default_rng(), 80, "2013-01-10")
@@ -154,4 +155,4 @@ def test_calibration_takes_columns_of_units(place: Workspace) -> None:
     release = suffice.release(spec, place.store, place.ledger, window="2013-01")
     for statistic in ("spend", "early", "often"):
         result = suffice.calibrate(release, statistic, simulations=4)
-        assert (result.simulations, result.epsilon) == (4, 2)
+        assert (result.simulations, result.epsilon) == (4, Fraction(2))

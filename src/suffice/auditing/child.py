@@ -268,10 +268,24 @@ class Auditor:
             levels.append(Level(name=BLACK_BOX, trials=0, of="runs", said="not asked for"))
         return levels, list(dict.fromkeys(findings))
 
+    def _all_mutants(self) -> list[Mutant]:
+        return list(mutants_of(self._runner.plan(), loose=self._kind in scratch_sources.LOOSE))
+
+    def _is_reached(self, mutant: Mutant) -> bool:
+        return mutant.level in {EXACT, APPEARANCE, "again", *self._tried}
+
+    def left_out(self, n_tried: int, seconds: float) -> Iterator[str]:
+        """Say which mutants were not tried, where only so many were, and why."""
+        reached = [self._is_reached(mutant) for mutant in self._all_mutants()]
+        if late := sum(reached) - n_tried:
+            yield f"{late} further mutants: none is begun after {seconds:g} seconds (--seconds)"
+        if beyond := len(reached) - sum(reached):
+            yield f"{beyond} further mutants: the levels that were tried do not look for them (--level)"
+
     def mutants(self, known: list[Flaw], deadline: float) -> Iterator[MutantResult]:
         """Apply every mutant that makes a difference, until time is up, and see what catches it."""
-        for mutant in mutants_of(self._runner.plan(), loose=self._kind in scratch_sources.LOOSE):
-            if mutant.level not in {EXACT, APPEARANCE, "again", *self._tried}:
+        for mutant in self._all_mutants():
+            if not self._is_reached(mutant):
                 continue
             if time.monotonic() > deadline:
                 return
@@ -343,11 +357,8 @@ def carry_out(request: AuditRequest, directory: Path) -> dict[str, Any]:
         auditor = Auditor(request, runner)
         levels, findings = auditor.levels()
         mutants = list(auditor.mutants(findings, start + request.seconds)) if request.mutants else []
-    missing = len(
-        mutants_of(compile_plan(spec), loose=scratch_sources.kind_tried(spec)[0] in scratch_sources.LOOSE)
-    ) - len(mutants)
-    if missing and request.mutants:
-        not_tried.append(f"{missing} further mutants: the time or the level did not reach them")
+        if request.mutants:
+            not_tried += auditor.left_out(len(mutants), request.seconds)
     return {
         "window": runner.window,
         "source": scratch_sources.kind_tried(request.spec)[0],
