@@ -143,9 +143,9 @@ def simulate(
     )
     if sees_noise and not any(len(ranks) for ranks, _ in seen):
         message = (
-            f"prior {generative_model.prior}: of none of {simulations} simulated releases is there a posterior "
-            "that takes the noisy sums for exact, which calibration compares with: give a prior that excludes a "
-            "variance of 0, or an n_prior of more records"
+            f"prior {generative_model.prior}: of none of {simulations} simulated releases is there a "
+            "posterior that takes the noisy sums for exact, which calibration compares with: give a prior "
+            "that excludes a variance of 0, or an n_prior of more records"
         )
         raise PriorError(message)
     widening = np.nanmedian(np.concatenate([ratios for _, ratios in seen]), axis=0) if sees_noise else ()

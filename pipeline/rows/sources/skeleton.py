@@ -66,6 +66,18 @@ _WINDOW = """\
 # expect: {{rows: 1000, epsilon: 0.01}}    # with a window: counted first; below it the rest is not charged
 """
 
+_PARSED_WINDOW = """\
+# derived:    # optional: the day that a value of {column} says; or {{parse: timestamp, epoch: seconds}}
+#   {name}: {{column: {column}, parse: date, format: "%Y%m%d"}}
+# window: {{column: {name}, every: month}}    # a release for each month
+# expect: {{rows: 1000, epsilon: 0.01}}    # with a window: counted first; below it the rest is not charged
+"""
+
+_DATE = re.compile(
+    r"(?:^|[_\W]|(?<=[a-z]))(?:date|day|time|timestamp|epoch|ds|dt|ts)s?(?:$|[_\W])", re.IGNORECASE
+)
+"""Names of columns whose numbers or texts may say days or times."""
+
 _OTHER_KINDS = (
     "a source of another kind is stated as in a spec: suffice init '{csv: flights/, columns: {day: date}}'"
 )
@@ -389,11 +401,23 @@ def _first(data: str) -> PinnedFile:
 def _window(schema: pa.Schema, folders: frozenset[str]) -> str:
     """Return a window and what is expected of it, to be wanted, of a source with a column of dates.
 
-    A folder's comes first: of the others' windows every folder is read.
+    A folder's comes first: of the others' windows every folder is read. Where there is none, numbers or texts
+    whose column is named like a date may say one.
     """
     dated = [field for field in schema if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)]
     dated.sort(key=lambda field: field.name not in folders)
-    return _WINDOW.format(column=_quoted(dated[0].name)) if dated else ""
+    if dated:
+        return _WINDOW.format(column=_quoted(dated[0].name))
+    raw = [
+        field.name
+        for field in schema
+        if _DATE.search(field.name) and (pa.types.is_integer(field.type) or pa.types.is_string(field.type))
+    ]
+    if not raw:
+        return ""
+    taken = {name.lower() for name in schema.names}
+    name = next(name for name in ("day", "day_read", f"{raw[0]}_read") if name.lower() not in taken)
+    return _PARSED_WINDOW.format(column=_quoted(raw[0]), name=_quoted(name))
 
 
 def _statistics(schema: pa.Schema) -> Iterable[str]:

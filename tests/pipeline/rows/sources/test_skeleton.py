@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,6 +60,28 @@ def test_a_sample_proposes_types_and_no_value_of_it(tmp_path: Path) -> None:
     assert "  # more: state what its values are" in text
     assert "window: {column: day, every: month}" in text
     assert "CANARY" not in text
+
+
+def test_numbers_and_texts_named_like_a_date_may_be_read_as_a_window(tmp_path: Path) -> None:
+    write(tmp_path / "rows", "dt,place,updates\n")
+    stated = "{csv: rows/, columns: {dt: integer, place: text, updates: integer}}"
+    text = skeleton(stated, relative_to=tmp_path)
+    optional = text[text.index("# derived:") : text.index("statistics:")]
+    # As a reader who wants it: the marks of comments taken away.
+    wanted = text.replace(optional, re.sub(r"(?m)^# ", "", optional))
+    filled = (
+        wanted.replace("dataset:  ", "dataset: x")
+        .replace("epsilon:  ", 'epsilon: "1" ')
+        .replace("lower: , upper: ", "lower: 0, upper: 1")
+        .replace("categories: ,", "categories: [a],")
+    )
+    path = tmp_path / "spec.yaml"
+    path.write_text(filled, encoding="utf-8")
+    spec = load_spec(path)
+    assert spec.window is not None
+    assert (spec.window.column, *spec.derived) == ("day", "day")
+    without = "{csv: rows/, columns: {updates: integer, place: text}}"
+    assert "window:" not in skeleton(without, relative_to=tmp_path)
 
 
 @pytest.mark.parametrize(
