@@ -14,7 +14,7 @@ Symbols:
 - l: ``Likelihood.log_prob``, in nats
 
 Method. Tables of ``tabled_likelihood``, whose error is stated for every cell. (1) is integrated on the panels
-of the table and of the prior together.
+of the table and of the prior together (``tabled_posterior``).
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import MissingExtraError, PriorError, UsageError
+from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.any_prior import LINES, density_posterior, on_line
+from suffice.pipeline.ask.inference.counted_likelihood import tabled_counts
 from suffice.pipeline.ask.inference.tabled_likelihood import several_parameters, tabled_likelihood
+from suffice.pipeline.ask.inference.tabled_posterior import PriorOnLine, tabled_posterior
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.posterior.cells import require_whole
 from suffice.pipeline.ask.posterior.choice_of_engine import of_distribution
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Prior, coordinate_of
-from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
-from suffice.pipeline.math.priors.density import Density, DensityOnLine
+from suffice.pipeline.math.distributions.mixed import MixedDistribution
+from suffice.pipeline.math.priors.density import DensityOnLine
 from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.inference.tabled_likelihood import LikelihoodTable
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.distribution import Line
-    from suffice.pipeline.math.distributions.quadrature import Cell
+    from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
+    from suffice.pipeline.math.priors.composed import Together
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
-_NATS = 45.0
-_TOLERABLE = 1e-5
-"""Share of a posterior that may lie where a table is not known."""
 _PANELS = np.linspace(-11.0, 11.0, 12)
 _KEPT = 32
 """Likelihoods that are kept: of a thousand cells each takes some 10 MB."""
@@ -191,76 +191,55 @@ class Likelihood:
         Parameters
         ----------
         prior : Prior, Density, distribution of scipy.stats or str
-            A conjugate prior, or any density of the parameter.
+            A conjugate prior, any density of the parameter, or points and sums of all these.
 
         Raises
         ------
         PriorError
-            Where the family does not take it, it is a mixture, or it is where the table is not known.
+            Where the family does not take it, or it is where the table is not known.
         """
         chosen = chosen_priors.prior_for(self.noisy, prior)
-        if not isinstance(chosen, Density | Prior):
-            message = f"prior {chosen}: a likelihood takes one conjugate prior or a density, no mixture"
-            raise PriorError(message)
-        ends, edges, log_prior, log_mass = self._on_line(chosen)
-        cells = self._cells(str(chosen), ends, edges, log_prior)
-        distribution = GriddedDistribution.of(self.parameter, self.line, cells)
-        distribution = dataclasses.replace(distribution, log_evidence=distribution.log_mass - log_mass)
-        return self.described(of_distribution(self.noisy, chosen, distribution, self.n_prior))
-
-    def _on_line(
-        self, prior: Density | Prior
-    ) -> tuple[tuple[float, float], Floats, Callable[[Floats], Floats], Floats]:
-        """Ends, panels, the log density on the line, and the log of its integral."""
+        if isinstance(chosen, Prior):
+            distribution = self._gridded(chosen, self._of_conjugate(chosen))
+            distribution = dataclasses.replace(distribution, log_evidence=distribution.log_mass)
+            return self.described(of_distribution(self.noisy, chosen, distribution, self.n_prior))
         family, constants = FAMILIES[self.family], self.noisy.plan.parameters
-        if isinstance(prior, Density):
-            density = on_line(prior, family, constants)
-            assert isinstance(density, DensityOnLine)  # noqa: S101 - of a density
-            mass = density_posterior(prior, family, constants).log_mass
-            return (density.first, density.last), density.edges, density.log_density, mass
+        found: Any = chosen
+        line_prior = on_line(found, family, constants)
+        if isinstance(line_prior, DensityOnLine):
+            distribution = self._gridded(chosen, _on_edges(line_prior))
+            # Z = integral of pi times the likelihood, over that of pi.
+            of_prior = density_posterior(found, family, constants).log_mass
+            weighed: Any = dataclasses.replace(distribution, log_evidence=distribution.log_mass - of_prior)
+        else:
+            together = line_prior.together
+            continuous = None if together is None else self._gridded(chosen, _on_edges(together))
+            log_chance = line_prior.log_chance + self.log_prob(line_prior.atoms)
+            mixed = MixedDistribution.of(self.parameter, line_prior.atoms, log_chance, continuous)
+            # A composed prior is normalised.
+            weighed = dataclasses.replace(mixed, log_evidence=mixed.log_mass)
+        return self.described(of_distribution(self.noisy, found, weighed, self.n_prior))
+
+    def _gridded(self, prior: object, on_line: PriorOnLine) -> GriddedDistribution:
+        described = f"prior {prior} and the released values of {self.statistic}"
+        return tabled_posterior(self.tables, self.parameter, self.line, on_line, described)
+
+    def _of_conjugate(self, prior: Prior) -> PriorOnLine:
+        """A conjugate prior is integrated about where it is and where the table is."""
         chosen_priors.require_range(self.noisy, prior)
-        latent: Any = family.latent
+        latent: Any = FAMILIES[self.family].latent
         _, update = latent(self.noisy, prior, Fixed(0))
         coordinate = coordinate_of(update(np.zeros(1), np.zeros(1)))
         edges = coordinate.centre[0] + coordinate.width[0] * _PANELS
 
-        def log_prior(position: Floats) -> Floats:
+        def log_density(position: Floats) -> Floats:
             return coordinate.log_density(position.ravel()[:, None])[:, 0].reshape(position.shape)
 
-        return self.line.ends, edges, log_prior, np.zeros(1)
-
-    def _cells(
-        self,
-        prior: str,
-        ends: tuple[float, float],
-        edges: Floats,
-        log_prior: Callable[[Floats], Floats],
-    ) -> Iterator[Cell]:
-        table = self.tables.table
-        for cell, (start, stop) in enumerate(zip(table.start[:-1], table.start[1:], strict=True)):
-            row = np.array(cell)
-            panels = np.concatenate([table.left[start:stop], table.right[stop - 1 : stop]])
-            all_edges = np.unique(np.clip(np.concatenate([ends, edges, panels]), *ends))
-            value = table(row, all_edges) + log_prior(all_edges)
-            kept = np.maximum(value[:-1], value[1:]) > np.max(value) - _NATS
-            kept[[0, -1]] = True
-            left, right = all_edges[:-1][kept], all_edges[1:][kept]
-            nodes, weights = integral_rule(left, right)
-            at_nodes = table.at_panels(table.panel_of(row, (left + right) / 2.0)[:, None], nodes)
-            log_value = at_nodes + log_prior(nodes)
-            share = np.exp(log_value - np.max(log_value)) * weights
-            unknown = at_nodes < table.top[cell] - self.depth[cell]
-            if np.sum(share[unknown]) > _TOLERABLE * np.sum(share):
-                message = (
-                    f"prior {prior} and the released values of {self.statistic} disagree so much that the "
-                    "posterior is where the likelihood is not known: Release.posterior resolves more"
-                )
-                raise PriorError(message)
-            yield left, right, _constant(log_value)
+        return PriorOnLine(ends=self.line.ends, edges=edges, log_density=log_density)
 
 
-def _constant(value: Floats) -> Callable[[Floats], Floats]:
-    return lambda _nodes: value
+def _on_edges(prior: DensityOnLine | Together) -> PriorOnLine:
+    return PriorOnLine(ends=(prior.first, prior.last), edges=prior.edges, log_density=prior.log_density)
 
 
 _kept: OrderedDict[Any, Likelihood] = OrderedDict()
@@ -298,7 +277,7 @@ def likelihood_of(
         parameter=name,
         groups=statistic.groups,
         n_prior=latent_n,
-        tables=tabled_likelihood(statistic, latent_n),
+        tables=tabled_counts(statistic, latent_n) or tabled_likelihood(statistic, latent_n),
         noisy=statistic,
         described=described,
     )
