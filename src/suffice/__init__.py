@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
     from suffice.pipeline.ask.pooling.statistic import Statistic
+    from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
+    from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
     from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
@@ -92,6 +94,7 @@ __all__ = [
     "Audit",
     "Beta",
     "Calibration",
+    "CountsLikelihood",
     "Density",
     "Dirichlet",
     "Gamma",
@@ -99,6 +102,7 @@ __all__ = [
     "InverseGamma",
     "JointDensity",
     "Likelihood",
+    "LikelihoodTables",
     "LogPrior",
     "Mixture",
     "Normal",
@@ -199,6 +203,8 @@ _HOMES = {
         for prior in ("Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma")
     },
     "Likelihood": ("suffice.pipeline.ask.posterior.likelihood", "Likelihood"),
+    "LikelihoodTables": ("suffice.pipeline.ask.posterior.likelihood_tables", "LikelihoodTables"),
+    "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
     **{

@@ -110,8 +110,9 @@ def several_parameters(statistic: NoisyStatistic) -> UsageError:
     plan = statistic.plan
     having = ", ".join(name for name, family in FAMILIES.items() if family.latent is not None)
     return UsageError(
-        f"{plan.name} is {plan.family}, which has several parameters: a tabulated likelihood is of one, in "
-        f"the families {having}; suffice.numpyro.log_likelihood has that of several"
+        f"{plan.name} is {plan.family}, which has several parameters: a likelihood is of one, in the "
+        f"families {having}, or of the probabilities of a categorical or a contingency; "
+        "suffice.numpyro.log_likelihood has that of several"
     )
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
+    from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.composite import CellProgress
@@ -412,8 +413,10 @@ class Release(Mapping[str, Statistic]):
         *,
         n_prior: NPrior | int | str | None = None,
         where: Mapping[str, object] | None = None,
-    ) -> Likelihood:
-        """Return the likelihood of a statistic's one parameter, latent sums and latent N integrated out.
+    ) -> Likelihood | CountsLikelihood:
+        """Return the likelihood of a statistic's one parameter, or of a table's probabilities.
+
+        Latent sums and a latent N are integrated out.
 
         It is worked out once: the same question of the same release is answered by what was kept.
 

@@ -26,15 +26,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import MissingExtraError, UsageError
 from suffice.pipeline.ask.inference import chosen_priors
-from suffice.pipeline.ask.inference.any_prior import LINES, density_posterior, on_line
-from suffice.pipeline.ask.inference.counted_likelihood import tabled_counts
+from suffice.pipeline.ask.inference.any_prior import density_posterior, on_line
+from suffice.pipeline.ask.inference.counted_likelihood import COUNTED, tabled_counts
 from suffice.pipeline.ask.inference.tabled_likelihood import several_parameters, tabled_likelihood
 from suffice.pipeline.ask.inference.tabled_posterior import PriorOnLine, tabled_posterior
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.posterior.cells import require_whole
 from suffice.pipeline.ask.posterior.choice_of_engine import of_distribution
+from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood, counts_likelihood
+from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Prior, coordinate_of
 from suffice.pipeline.math.distributions.mixed import MixedDistribution
@@ -43,12 +44,10 @@ from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.inference.tabled_likelihood import LikelihoodTable
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
     from suffice.pipeline.math.priors.composed import Together
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -61,127 +60,19 @@ _KEPT = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Likelihood:
+class Likelihood(LikelihoodTables):
     """The log likelihood of one parameter in every cell of a released statistic.
 
     Attributes
     ----------
-    statistic, family : str
-    parameter : str
-        Its name.
-    groups : dict of str to list
-        The key of each cell, by group column.
-    n_prior : NPrior
-        The prior of N; a fixed number where N is public.
-    tables : LikelihoodTable
     noisy : NoisyStatistic
         The cells.
     described : callable
         A posterior -> the same, which says of which release it is.
     """
 
-    statistic: str
-    family: str
-    parameter: str
-    groups: Mapping[str, list[str | int]] = field(repr=False)
-    n_prior: NPrior
-    tables: LikelihoodTable = field(repr=False)
     noisy: NoisyStatistic = field(repr=False)
     described: Callable[[Posterior], Posterior] = field(repr=False, compare=False)
-
-    def __len__(self) -> int:
-        """Return how many cells there are."""
-        return self.tables.table.n_cells
-
-    def __repr__(self) -> str:
-        worst = float(np.max(self.error))
-        return (
-            f"<Likelihood of {self.parameter} of {self.statistic} ({self.family}): {len(self)} cells, "
-            f"error at most {worst:.1g} nats>"
-        )
-
-    @property
-    def depth(self) -> Floats:
-        """Nats below its highest value within which ``error`` holds, (n_cells,); beyond, values are low."""
-        return self.tables.depth
-
-    @property
-    def error(self) -> Floats:
-        """Nats that ``log_prob`` misses by, as seen at points that were not fitted, (n_cells,)."""
-        return self.tables.error
-
-    @property
-    def line(self) -> Line:
-        """How the parameter is mapped to the line that tables are of."""
-        return LINES[FAMILIES[self.family].prior]
-
-    def log_prob(self, theta: Any) -> Floats:
-        """Return log likelihoods, (n_cells, n), but for a constant of the release.
-
-        Parameters
-        ----------
-        theta : float, or array of float64
-            Values of the parameter: the same for all cells, (n,), or each cell's own, (n_cells, n). Outside
-            of where the parameter can be, the log likelihood is minus infinity.
-
-        Raises
-        ------
-        UsageError
-            Where the array has another shape, or NaN.
-        """
-        value = np.asarray(theta, dtype=np.float64)
-        if value.ndim > 2 or (value.ndim == 2 and value.shape[0] not in {1, len(self)}):
-            message = f"theta has to be of shape (n,) or ({len(self)}, n), not {value.shape}"
-            raise UsageError(message)
-        if np.any(np.isnan(value)):
-            message = "theta has to be numbers, and holds NaN"
-            raise UsageError(message)
-        value = np.broadcast_to(np.atleast_1d(value), (len(self), *np.atleast_1d(value).shape[-1:]))
-        low, high = self.line.domain
-        inside = (value >= low) & (value <= high)
-        position = np.clip(self.line.position(np.clip(value, low, high)), *self.line.ends)
-        return np.where(inside, self.tables.table(np.arange(len(self))[:, None], position), -np.inf)
-
-    def to_xarray(self) -> Any:
-        r"""Return the tables as an ``xarray.Dataset``, from which any language has the log likelihood.
-
-        At the position x of a parameter, its logit, logarithm or itself by the attribute ``line``, the panel
-        of a cell is that with ``left <= x <= right``, and
-
-        .. math::
-            \ell = \sum_k a_k u^k, \qquad u = \frac{(x - \text{left}) - (\text{right} - x)}
-            {\text{right} - \text{left}}
-
-        with a of ``powers``, (n_panels, 9). ``cell`` says which cell a panel is of, and ``is_fine`` where
-        ``error`` holds; ``group_`` and a group column's name has the key of every cell.
-
-        Raises
-        ------
-        MissingExtraError
-            Where xarray is not installed.
-        """
-        try:
-            import xarray
-        except ImportError:
-            raise MissingExtraError("to_xarray()", "arviz") from None
-        table = self.tables.table
-        of_cells = {"top": table.top, "error": self.error, "depth": self.depth}
-        of_panels = {"cell": table.cell, "left": table.left, "right": table.right, "is_fine": table.is_fine}
-        return xarray.Dataset(
-            {
-                **{name: ("cells", column) for name, column in of_cells.items()},
-                **{name: ("panels", column) for name, column in of_panels.items()},
-                "powers": (("panels", "power"), table.powers),
-            },
-            coords={f"group_{column}": ("cells", keys) for column, keys in self.groups.items()},
-            attrs={
-                "statistic": self.statistic,
-                "family": self.family,
-                "parameter": self.parameter,
-                "line": str(self.line),
-                "n_prior": str(self.n_prior),
-            },
-        )
 
     def posterior(self, prior: AnyPrior) -> Posterior:
         """Return the posterior under a prior: what ``Release.posterior`` does, with the likelihood at hand.
@@ -242,7 +133,7 @@ def _on_edges(prior: DensityOnLine | Together) -> PriorOnLine:
     return PriorOnLine(ends=(prior.first, prior.last), edges=prior.edges, log_density=prior.log_density)
 
 
-_kept: OrderedDict[Any, Likelihood] = OrderedDict()
+_kept: OrderedDict[Any, Likelihood | CountsLikelihood] = OrderedDict()
 
 
 def likelihood_of(
@@ -250,8 +141,10 @@ def likelihood_of(
     n_prior: NPrior | int | str | None,
     described: Callable[[Posterior], Posterior],
     digest: str,
-) -> Likelihood:
+) -> Likelihood | CountsLikelihood:
     """Return the likelihood of cells that are chosen already; that of the same release and terms is kept.
+
+    Of one parameter it is a ``Likelihood``, of a table's probabilities a ``CountsLikelihood``.
 
     Raises
     ------
@@ -261,7 +154,7 @@ def likelihood_of(
     refuse_within_unit(chosen, "a likelihood")
     statistic = rows_alone(chosen)
     family = FAMILIES[statistic.plan.family]
-    if family.latent is None:
+    if family.latent is None and statistic.plan.family not in COUNTED:
         raise several_parameters(statistic)
     require_whole(statistic)
     latent_n = chosen_priors.n_prior_for(statistic, n_prior)
@@ -270,8 +163,23 @@ def likelihood_of(
     if asked in _kept:
         _kept.move_to_end(asked)
         return _kept[asked]
-    (name,) = (space.name for space in family.parameter_spaces(statistic.plan.parameters))
-    likelihood = Likelihood(
+    _kept[asked] = (
+        counts_likelihood(statistic, latent_n)
+        if family.latent is None
+        else _of_one_parameter(statistic, latent_n, described)
+    )
+    while len(_kept) > _KEPT:
+        _kept.popitem(last=False)
+    return _kept[asked]
+
+
+def _of_one_parameter(
+    statistic: NoisyStatistic, latent_n: NPrior, described: Callable[[Posterior], Posterior]
+) -> Likelihood:
+    (name,) = (
+        space.name for space in FAMILIES[statistic.plan.family].parameter_spaces(statistic.plan.parameters)
+    )
+    return Likelihood(
         statistic=statistic.plan.name,
         family=statistic.plan.family,
         parameter=name,
@@ -281,7 +189,3 @@ def likelihood_of(
         noisy=statistic,
         described=described,
     )
-    _kept[asked] = likelihood
-    while len(_kept) > _KEPT:
-        _kept.popitem(last=False)
-    return likelihood

@@ -18,7 +18,7 @@ LARGE = 10**12
 
 
 def enumerated(values: Floats, scales: Floats, probability: Floats, n_prior: NPrior) -> float:
-    """The sum over all counts of (n_categories, n_releases) values: multinomial, noise, and 1 / (N + 1) or 1."""
+    """The sum over all counts, of values (n_categories, n_releases): multinomial, noise, prior of N."""
     spread = int(40.0 * np.max(scales)) + 40
     logs = np.zeros(1)
     total = np.zeros(1)
@@ -59,8 +59,9 @@ def test_it_is_the_sum_over_all_counts_to_its_error(
     counts = SeveralCounts.of(array[None], scale, n_prior)
     assert counts is not None
     rng = np.random.default_rng(3)
-    probability = rng.dirichlet(np.maximum(np.mean(array, axis=1), 0.0) + 1.0, 8)
-    probability = np.concatenate([probability, np.full((1, len(array)), 1.0 / len(array))])
+    about = np.maximum(np.mean(array, axis=1), 0.0) + 1.0
+    probability = rng.dirichlet(about, 8)
+    probability = np.concatenate([probability, [0.8 * about / np.sum(about) + 0.2 / len(array)]])
     value, miss = counts.log_likelihood(np.zeros(len(probability), np.int64), np.log(probability))
     exact = np.array([enumerated(array, scale, row, n_prior) for row in probability])
     assert np.all(np.abs(value - exact) <= counts.error[0] + miss + 1e-10 * np.abs(exact) + 1e-10)
