@@ -23,6 +23,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "Likelihood",
             "LikelihoodTables",
             "CountsLikelihood",
+            "MomentsLikelihood",
             "calibrate",
             "Calibration",
         ),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
+    from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
     from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
@@ -105,6 +106,7 @@ __all__ = [
     "LikelihoodTables",
     "LogPrior",
     "Mixture",
+    "MomentsLikelihood",
     "Normal",
     "NormalInverseGamma",
     "NormalInverseGammaRegression",
@@ -203,6 +205,7 @@ _HOMES = {
         for prior in ("Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma")
     },
     "Likelihood": ("suffice.pipeline.ask.posterior.likelihood", "Likelihood"),
+    "MomentsLikelihood": ("suffice.pipeline.ask.posterior.moments_likelihood", "MomentsLikelihood"),
     "LikelihoodTables": ("suffice.pipeline.ask.posterior.likelihood_tables", "LikelihoodTables"),
     "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),

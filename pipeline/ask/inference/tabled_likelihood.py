@@ -111,7 +111,8 @@ def several_parameters(statistic: NoisyStatistic) -> UsageError:
     having = ", ".join(name for name, family in FAMILIES.items() if family.latent is not None)
     return UsageError(
         f"{plan.name} is {plan.family}, which has several parameters: a likelihood is of one, in the "
-        f"families {having}, or of the probabilities of a categorical or a contingency; "
+        f"families {having}, of the probabilities of a categorical or a contingency, or of the mean and "
+        "standard deviation of a normal or a lognormal; "
         "suffice.numpyro.log_likelihood has that of several"
     )
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
-    from suffice.pipeline.ask.posterior.likelihood import Likelihood
+    from suffice.pipeline.ask.posterior.likelihood import AnyLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -154,11 +153,9 @@ class Statistic:
         *,
         n_prior: NPrior | int | str | None = None,
         where: Mapping[str, object] | None = None,
-    ) -> Likelihood | CountsLikelihood:
+    ) -> AnyLikelihood:
         """Return the likelihood of the parameter in every cell; see :meth:`Release.likelihood`."""
-        likelihood: Likelihood | CountsLikelihood = self.release.likelihood(
-            self.name, n_prior=n_prior, where=where
-        )
+        likelihood: AnyLikelihood = self.release.likelihood(self.name, n_prior=n_prior, where=where)
         return likelihood
 
 

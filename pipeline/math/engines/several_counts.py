@@ -226,7 +226,7 @@ class SeveralCounts:
             return None
         last = np.ceil((np.sqrt(most) + 0.5 * np.log(most)) / STEP).astype(np.int64)
         lowest = int(np.floor(_LOWEST / STEP))
-        node = np.arange(lowest, int(np.max(last)) + _SCANNED) * STEP
+        node = STEP * np.arange(lowest, int(np.max(last)) + _SCANNED, dtype=np.float64)
         root = root_of(node)
         mixing = log_mixing(n_prior, root**2)
         assert mixing is not None  # noqa: S101 - as above

@@ -11,7 +11,7 @@ from scipy import stats
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.likelihood import likelihood_of
+from suffice.pipeline.ask.posterior.likelihood import Likelihood, likelihood_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
@@ -64,7 +63,9 @@ def released(
 
 def asked(statistic: NoisyStatistic, n_prior: NPrior | None = None) -> Likelihood:
     """Its likelihood, worked out anew."""
-    return likelihood_of(statistic, n_prior, lambda posterior: posterior, str(id(statistic)))
+    answer = likelihood_of(statistic, n_prior, lambda posterior: posterior, str(id(statistic)))
+    assert isinstance(answer, Likelihood)
+    return answer
 
 
 def enumerated(
@@ -234,8 +235,8 @@ def test_noise_that_is_far_too_wide_is_refused() -> None:
 def test_a_release_keeps_what_it_worked_out(tmp_path: Path) -> None:
     release = make_release(tmp_path)
     first = next(name for name in release if FAMILIES[release.plan_of(name).family].latent is not None)
-    several = next(name for name in release if FAMILIES[release.plan_of(name).family].latent is None)
     likelihood = release.likelihood(first)
+    assert isinstance(likelihood, Likelihood)
     assert release.likelihood(first) is likelihood
     assert release[first].likelihood() is likelihood
     assert release.likelihood(first, n_prior=Uniform(0, 10**13)) is not likelihood
@@ -243,8 +244,14 @@ def test_a_release_keeps_what_it_worked_out(tmp_path: Path) -> None:
         FAMILIES[likelihood.family].default_prior(release.plan_of(first).parameters)
     )
     assert posterior.releases == (release.named,)
-    with pytest.raises(UsageError, match="several parameters"):
-        release.likelihood(several)
+
+
+def test_families_of_several_columns_are_refused() -> None:
+    columns = {"x": {"lower": "-1", "upper": "1"}, "y": {"lower": "-1", "upper": "1"}}
+    plan = statistic_plan({"family": "multivariate_normal", "columns": columns}, epsilon="1", public_n=False)
+    statistic = noisy_statistic(plan, np.ones((1, len(plan.components)), dtype=object))
+    with pytest.raises(UsageError, match=r"several parameters.*suffice\.numpyro"):
+        likelihood_of(statistic, None, lambda posterior: posterior, "several")
 
 
 @pytest.mark.parametrize(
