@@ -45,7 +45,8 @@ def main() -> None:
     prior = stats.beta(2, 9)
     began = time.process_time()
     likelihood = likelihood_of(statistic, None, lambda posterior: posterior, "benchmark")
-    assert isinstance(likelihood, Likelihood)
+    if not isinstance(likelihood, Likelihood):
+        raise TypeError
     built = time.process_time() - began
     began = time.process_time()
     now = likelihood.posterior(prior)
