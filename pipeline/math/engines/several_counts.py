@@ -51,8 +51,9 @@ STEP = 0.4
 DEPTH = 100.0
 """Nats below the highest likelihood of each single count within which it is tabulated."""
 LONGEST = 1 << 17
-"""Nodes of one number's table, and of one integral, beyond which noise is too wide for this engine."""
-MOST_RECORDS = 2e12
+"""Values of one number's table beyond which noise is too wide for this engine."""
+MOST_RECORDS = 1e9
+"""Beyond it other engines are exact enough, and nodes would be many."""
 _SPACING = 1.0 / 12.0
 _POINTS = 6
 _NATS = 37.0
