@@ -79,8 +79,9 @@ def test_shapes_and_names() -> None:
     likelihood = asked(released(TABLE, [[4, 0, 7, -1, 2, 9], [1, 1, 1, 1, 1, 1]]))
     assert likelihood.names[:2] == ("x=0,y=0", "x=0,y=1")
     assert "6 probabilities" in repr(likelihood)
-    point = np.full((1, 6), 1 / 6)
-    np.testing.assert_allclose(likelihood.log_prob(point), likelihood.log_prob(np.stack([point, point])))
+    points = np.random.default_rng(4).dirichlet(np.ones(6), (2, 3))
+    of_each = np.stack([likelihood.log_prob(points[cell])[cell] for cell in range(2)])
+    np.testing.assert_allclose(likelihood.log_prob(points), of_each)
     assert np.all(np.isfinite(likelihood.log_prob([[1, 0, 0, 0, 0, 0]])))
     assert np.all(likelihood.depth >= 40)
     for wrong, why in (
