@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.likelihood import likelihood_of
+from suffice.pipeline.ask.posterior.likelihood import Likelihood, likelihood_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -45,6 +45,8 @@ def main() -> None:
     prior = stats.beta(2, 9)
     began = time.process_time()
     likelihood = likelihood_of(statistic, None, lambda posterior: posterior, "benchmark")
+    if not isinstance(likelihood, Likelihood):
+        raise TypeError
     built = time.process_time() - began
     began = time.process_time()
     now = likelihood.posterior(prior)

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
     from suffice.pipeline.ask.pooling.statistic import Statistic
+    from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
+    from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
+    from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.shared.smoothness import Smoothness
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
@@ -94,6 +97,7 @@ __all__ = [
     "Audit",
     "Beta",
     "Calibration",
+    "CountsLikelihood",
     "Density",
     "Dirichlet",
     "Gamma",
@@ -101,8 +105,10 @@ __all__ = [
     "InverseGamma",
     "JointDensity",
     "Likelihood",
+    "LikelihoodTables",
     "LogPrior",
     "Mixture",
+    "MomentsLikelihood",
     "Normal",
     "NormalInverseGamma",
     "NormalInverseGammaRegression",
@@ -205,6 +211,9 @@ _HOMES = {
         for prior in ("Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma")
     },
     "Likelihood": ("suffice.pipeline.ask.posterior.likelihood", "Likelihood"),
+    "MomentsLikelihood": ("suffice.pipeline.ask.posterior.moments_likelihood", "MomentsLikelihood"),
+    "LikelihoodTables": ("suffice.pipeline.ask.posterior.likelihood_tables", "LikelihoodTables"),
+    "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
     **{

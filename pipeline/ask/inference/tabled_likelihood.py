@@ -36,18 +36,19 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Line, coordinate_of
 from suffice.pipeline.math.engines.combined import MixtureRatio
 from suffice.pipeline.math.engines.one_sum.nodes import batches, resolve
-from suffice.pipeline.math.engines.tabulated import DEPTH, Table, tabulate
+from suffice.pipeline.math.engines.tabulated import DEPTH, joined, tabulate
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.engines.one_sum.noisy_sum import NoisySums
+    from suffice.pipeline.math.engines.tabulated import Table
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats, Rows
 
 TOLERANCE = 1e-3
 """Nats by which two rules over latent pairs may differ in a table."""
-_FITTED = 1e-5
+FITTED = 1e-5
 """Nats by which its polynomials may miss."""
 _SHALLOWEST = 12.0
 _NATS = 45.0
@@ -109,19 +110,11 @@ def several_parameters(statistic: NoisyStatistic) -> UsageError:
     plan = statistic.plan
     having = ", ".join(name for name, family in FAMILIES.items() if family.latent is not None)
     return UsageError(
-        f"{plan.name} is {plan.family}, which has several parameters: a tabulated likelihood is of one, in "
-        f"the families {having}; suffice.numpyro.log_likelihood has that of several"
+        f"{plan.name} is {plan.family}, which has several parameters: a likelihood is of one, in the "
+        f"families {having}, of the probabilities of a categorical or a contingency, or of the mean and "
+        "standard deviation of a normal or a lognormal; "
+        "suffice.numpyro.log_likelihood has that of several"
     )
-
-
-def joined(tables: list[Table]) -> Table:
-    """Return the tables of consecutive cells as one."""
-    lengths = np.concatenate([np.diff(table.start) for table in tables])
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(table, name) for table in tables])
-        for name in ("left", "right", "powers", "is_fine", "top", "error")
-    }
-    return Table(start=np.concatenate([[0], np.cumsum(lengths)]), **arrays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +173,7 @@ def _tabulated(
     def evaluate(cell: Rows, position: Floats) -> Floats:
         return _by_cell(fine, cell, position)
 
-    table = tabulate(evaluate, edges, tolerance=_FITTED)
+    table = tabulate(evaluate, edges, tolerance=FITTED)
     panel = np.flatnonzero(table.is_fine)
     middle, half = (table.left + table.right)[panel] / 2.0, (table.right - table.left)[panel] / 2.0
     position = middle[:, None] + half[:, None] * _CHECKED

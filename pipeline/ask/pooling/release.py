@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.posterior.likelihood import Likelihood
+    from suffice.pipeline.ask.posterior.likelihood import AnyLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -412,8 +412,10 @@ class Release(Mapping[str, Statistic]):
         *,
         n_prior: NPrior | int | str | None = None,
         where: Mapping[str, object] | None = None,
-    ) -> Likelihood:
-        """Return the likelihood of a statistic's one parameter, latent sums and latent N integrated out.
+    ) -> AnyLikelihood:
+        """Return the likelihood of one parameter, a table's probabilities, or a mean and a deviation.
+
+        Latent sums and a latent N are integrated out.
 
         It is worked out once: the same question of the same release is answered by what was kept.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.posterior.likelihood import Likelihood
+    from suffice.pipeline.ask.posterior.likelihood import AnyLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -153,9 +153,9 @@ class Statistic:
         *,
         n_prior: NPrior | int | str | None = None,
         where: Mapping[str, object] | None = None,
-    ) -> Likelihood:
-        """Return the likelihood of the one parameter in every cell; see :meth:`Release.likelihood`."""
-        likelihood: Likelihood = self.release.likelihood(self.name, n_prior=n_prior, where=where)
+    ) -> AnyLikelihood:
+        """Return the likelihood of the parameter in every cell; see :meth:`Release.likelihood`."""
+        likelihood: AnyLikelihood = self.release.likelihood(self.name, n_prior=n_prior, where=where)
         return likelihood
 
 

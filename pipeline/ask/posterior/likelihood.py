@@ -14,7 +14,7 @@ Symbols:
 - l: ``Likelihood.log_prob``, in nats
 
 Method. Tables of ``tabled_likelihood``, whose error is stated for every cell. (1) is integrated on the panels
-of the table and of the prior together.
+of the table and of the prior together (``tabled_posterior``).
 """
 
 from __future__ import annotations
@@ -22,166 +22,58 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from suffice.errors import MissingExtraError, PriorError, UsageError
 from suffice.pipeline.ask.inference import chosen_priors
-from suffice.pipeline.ask.inference.any_prior import LINES, density_posterior, on_line
+from suffice.pipeline.ask.inference.any_prior import density_posterior, on_line
+from suffice.pipeline.ask.inference.counted_likelihood import COUNTED, tabled_counts
 from suffice.pipeline.ask.inference.tabled_likelihood import several_parameters, tabled_likelihood
+from suffice.pipeline.ask.inference.tabled_posterior import PriorOnLine, tabled_posterior
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.posterior.cells import require_whole
 from suffice.pipeline.ask.posterior.choice_of_engine import of_distribution
+from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood, counts_likelihood
+from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
+from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood, moments_likelihood
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Prior, coordinate_of
-from suffice.pipeline.math.distributions.quadrature import GriddedDistribution, integral_rule
-from suffice.pipeline.math.priors.density import Density, DensityOnLine
+from suffice.pipeline.math.distributions.mixed import MixedDistribution
+from suffice.pipeline.math.priors.density import DensityOnLine
 from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
-    from suffice.pipeline.ask.inference.tabled_likelihood import LikelihoodTable
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.math.distributions.distribution import Line
-    from suffice.pipeline.math.distributions.quadrature import Cell
+    from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
+    from suffice.pipeline.math.priors.composed import Together
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
-_NATS = 45.0
-_TOLERABLE = 1e-5
-"""Share of a posterior that may lie where a table is not known."""
 _PANELS = np.linspace(-11.0, 11.0, 12)
 _KEPT = 32
-"""Likelihoods that are kept: of a thousand cells each takes some 10 MB."""
+"""Likelihoods that are kept: of a thousand cells each takes some 3 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Likelihood:
+class Likelihood(LikelihoodTables):
     """The log likelihood of one parameter in every cell of a released statistic.
 
     Attributes
     ----------
-    statistic, family : str
-    parameter : str
-        Its name.
-    groups : dict of str to list
-        The key of each cell, by group column.
-    n_prior : NPrior
-        The prior of N; a fixed number where N is public.
-    tables : LikelihoodTable
     noisy : NoisyStatistic
         The cells.
     described : callable
         A posterior -> the same, which says of which release it is.
     """
 
-    statistic: str
-    family: str
-    parameter: str
-    groups: Mapping[str, list[str | int]] = field(repr=False)
-    n_prior: NPrior
-    tables: LikelihoodTable = field(repr=False)
     noisy: NoisyStatistic = field(repr=False)
     described: Callable[[Posterior], Posterior] = field(repr=False, compare=False)
-
-    def __len__(self) -> int:
-        """Return how many cells there are."""
-        return self.tables.table.n_cells
-
-    def __repr__(self) -> str:
-        worst = float(np.max(self.error))
-        return (
-            f"<Likelihood of {self.parameter} of {self.statistic} ({self.family}): {len(self)} cells, "
-            f"error at most {worst:.1g} nats>"
-        )
-
-    @property
-    def depth(self) -> Floats:
-        """Nats below its highest value within which ``error`` holds, (n_cells,); beyond, values are low."""
-        return self.tables.depth
-
-    @property
-    def error(self) -> Floats:
-        """Nats that ``log_prob`` misses by, as seen at points that were not fitted, (n_cells,)."""
-        return self.tables.error
-
-    @property
-    def line(self) -> Line:
-        """How the parameter is mapped to the line that tables are of."""
-        return LINES[FAMILIES[self.family].prior]
-
-    def log_prob(self, theta: Any) -> Floats:
-        """Return log likelihoods, (n_cells, n), but for a constant of the release.
-
-        Parameters
-        ----------
-        theta : float, or array of float64
-            Values of the parameter: the same for all cells, (n,), or each cell's own, (n_cells, n). Outside
-            of where the parameter can be, the log likelihood is minus infinity.
-
-        Raises
-        ------
-        UsageError
-            Where the array has another shape, or NaN.
-        """
-        value = np.asarray(theta, dtype=np.float64)
-        if value.ndim > 2 or (value.ndim == 2 and value.shape[0] not in {1, len(self)}):
-            message = f"theta has to be of shape (n,) or ({len(self)}, n), not {value.shape}"
-            raise UsageError(message)
-        if np.any(np.isnan(value)):
-            message = "theta has to be numbers, and holds NaN"
-            raise UsageError(message)
-        value = np.broadcast_to(np.atleast_1d(value), (len(self), *np.atleast_1d(value).shape[-1:]))
-        low, high = self.line.domain
-        inside = (value >= low) & (value <= high)
-        position = np.clip(self.line.position(np.clip(value, low, high)), *self.line.ends)
-        return np.where(inside, self.tables.table(np.arange(len(self))[:, None], position), -np.inf)
-
-    def to_xarray(self) -> Any:
-        r"""Return the tables as an ``xarray.Dataset``, from which any language has the log likelihood.
-
-        At the position x of a parameter, its logit, logarithm or itself by the attribute ``line``, the panel
-        of a cell is that with ``left <= x <= right``, and
-
-        .. math::
-            \ell = \sum_k a_k u^k, \qquad u = \frac{(x - \text{left}) - (\text{right} - x)}
-            {\text{right} - \text{left}}
-
-        with a of ``powers``, (n_panels, 9). ``cell`` says which cell a panel is of, and ``is_fine`` where
-        ``error`` holds; ``group_`` and a group column's name has the key of every cell.
-
-        Raises
-        ------
-        MissingExtraError
-            Where xarray is not installed.
-        """
-        try:
-            import xarray
-        except ImportError:
-            raise MissingExtraError("to_xarray()", "arviz") from None
-        table = self.tables.table
-        of_cells = {"top": table.top, "error": self.error, "depth": self.depth}
-        of_panels = {"cell": table.cell, "left": table.left, "right": table.right, "is_fine": table.is_fine}
-        return xarray.Dataset(
-            {
-                **{name: ("cells", column) for name, column in of_cells.items()},
-                **{name: ("panels", column) for name, column in of_panels.items()},
-                "powers": (("panels", "power"), table.powers),
-            },
-            coords={f"group_{column}": ("cells", keys) for column, keys in self.groups.items()},
-            attrs={
-                "statistic": self.statistic,
-                "family": self.family,
-                "parameter": self.parameter,
-                "line": str(self.line),
-                "n_prior": str(self.n_prior),
-            },
-        )
 
     def posterior(self, prior: AnyPrior) -> Posterior:
         """Return the posterior under a prior: what ``Release.posterior`` does, with the likelihood at hand.
@@ -191,79 +83,61 @@ class Likelihood:
         Parameters
         ----------
         prior : Prior, Density, distribution of scipy.stats or str
-            A conjugate prior, or any density of the parameter.
+            A conjugate prior, any density of the parameter, or points and sums of all these.
 
         Raises
         ------
         PriorError
-            Where the family does not take it, it is a mixture, or it is where the table is not known.
+            Where the family does not take it, or it is where the table is not known.
         """
         chosen = chosen_priors.prior_for(self.noisy, prior)
-        if not isinstance(chosen, Density | Prior):
-            message = f"prior {chosen}: a likelihood takes one conjugate prior or a density, no mixture"
-            raise PriorError(message)
-        ends, edges, log_prior, log_mass = self._on_line(chosen)
-        cells = self._cells(str(chosen), ends, edges, log_prior)
-        distribution = GriddedDistribution.of(self.parameter, self.line, cells)
-        distribution = dataclasses.replace(distribution, log_evidence=distribution.log_mass - log_mass)
-        return self.described(of_distribution(self.noisy, chosen, distribution, self.n_prior))
-
-    def _on_line(
-        self, prior: Density | Prior
-    ) -> tuple[tuple[float, float], Floats, Callable[[Floats], Floats], Floats]:
-        """Ends, panels, the log density on the line, and the log of its integral."""
+        if isinstance(chosen, Prior):
+            distribution = self._gridded(chosen, self._of_conjugate(chosen))
+            distribution = dataclasses.replace(distribution, log_evidence=distribution.log_mass)
+            return self.described(of_distribution(self.noisy, chosen, distribution, self.n_prior))
         family, constants = FAMILIES[self.family], self.noisy.plan.parameters
-        if isinstance(prior, Density):
-            density = on_line(prior, family, constants)
-            assert isinstance(density, DensityOnLine)  # noqa: S101 - of a density
-            mass = density_posterior(prior, family, constants).log_mass
-            return (density.first, density.last), density.edges, density.log_density, mass
+        found: Any = chosen
+        line_prior = on_line(found, family, constants)
+        if isinstance(line_prior, DensityOnLine):
+            distribution = self._gridded(chosen, _on_edges(line_prior))
+            # Z = integral of pi times the likelihood, over that of pi.
+            of_prior = density_posterior(found, family, constants).log_mass
+            weighed: Any = dataclasses.replace(distribution, log_evidence=distribution.log_mass - of_prior)
+        else:
+            together = line_prior.together
+            continuous = None if together is None else self._gridded(chosen, _on_edges(together))
+            log_chance = line_prior.log_chance + self.log_prob(line_prior.atoms)
+            mixed = MixedDistribution.of(self.parameter, line_prior.atoms, log_chance, continuous)
+            # A composed prior is normalised.
+            weighed = dataclasses.replace(mixed, log_evidence=mixed.log_mass)
+        return self.described(of_distribution(self.noisy, found, weighed, self.n_prior))
+
+    def _gridded(self, prior: object, on_line: PriorOnLine) -> GriddedDistribution:
+        described = f"prior {prior} and the released values of {self.statistic}"
+        return tabled_posterior(self.tables, self.parameter, self.line, on_line, described)
+
+    def _of_conjugate(self, prior: Prior) -> PriorOnLine:
+        """A conjugate prior is integrated about where it is and where the table is."""
         chosen_priors.require_range(self.noisy, prior)
-        latent: Any = family.latent
+        latent: Any = FAMILIES[self.family].latent
         _, update = latent(self.noisy, prior, Fixed(0))
         coordinate = coordinate_of(update(np.zeros(1), np.zeros(1)))
         edges = coordinate.centre[0] + coordinate.width[0] * _PANELS
 
-        def log_prior(position: Floats) -> Floats:
+        def log_density(position: Floats) -> Floats:
             return coordinate.log_density(position.ravel()[:, None])[:, 0].reshape(position.shape)
 
-        return self.line.ends, edges, log_prior, np.zeros(1)
-
-    def _cells(
-        self,
-        prior: str,
-        ends: tuple[float, float],
-        edges: Floats,
-        log_prior: Callable[[Floats], Floats],
-    ) -> Iterator[Cell]:
-        table = self.tables.table
-        for cell, (start, stop) in enumerate(zip(table.start[:-1], table.start[1:], strict=True)):
-            row = np.array(cell)
-            panels = np.concatenate([table.left[start:stop], table.right[stop - 1 : stop]])
-            all_edges = np.unique(np.clip(np.concatenate([ends, edges, panels]), *ends))
-            value = table(row, all_edges) + log_prior(all_edges)
-            kept = np.maximum(value[:-1], value[1:]) > np.max(value) - _NATS
-            kept[[0, -1]] = True
-            left, right = all_edges[:-1][kept], all_edges[1:][kept]
-            nodes, weights = integral_rule(left, right)
-            at_nodes = table.at_panels(table.panel_of(row, (left + right) / 2.0)[:, None], nodes)
-            log_value = at_nodes + log_prior(nodes)
-            share = np.exp(log_value - np.max(log_value)) * weights
-            unknown = at_nodes < table.top[cell] - self.depth[cell]
-            if np.sum(share[unknown]) > _TOLERABLE * np.sum(share):
-                message = (
-                    f"prior {prior} and the released values of {self.statistic} disagree so much that the "
-                    "posterior is where the likelihood is not known: Release.posterior resolves more"
-                )
-                raise PriorError(message)
-            yield left, right, _constant(log_value)
+        return PriorOnLine(ends=self.line.ends, edges=edges, log_density=log_density)
 
 
-def _constant(value: Floats) -> Callable[[Floats], Floats]:
-    return lambda _nodes: value
+def _on_edges(prior: DensityOnLine | Together) -> PriorOnLine:
+    return PriorOnLine(ends=(prior.first, prior.last), edges=prior.edges, log_density=prior.log_density)
 
 
-_kept: OrderedDict[Any, Likelihood] = OrderedDict()
+AnyLikelihood: TypeAlias = Likelihood | CountsLikelihood | MomentsLikelihood
+Described: TypeAlias = "Callable[[Posterior], Posterior]"
+
+_kept: OrderedDict[Any, AnyLikelihood] = OrderedDict()
 
 
 def likelihood_of(
@@ -271,8 +145,11 @@ def likelihood_of(
     n_prior: NPrior | int | str | None,
     described: Callable[[Posterior], Posterior],
     digest: str,
-) -> Likelihood:
+) -> AnyLikelihood:
     """Return the likelihood of cells that are chosen already; that of the same release and terms is kept.
+
+    Of one parameter it is a ``Likelihood``, of a table's probabilities a ``CountsLikelihood``, of a mean and
+    a standard deviation a ``MomentsLikelihood``.
 
     Raises
     ------
@@ -281,8 +158,8 @@ def likelihood_of(
     """
     refuse_within_unit(chosen, "a likelihood")
     statistic = rows_alone(chosen)
-    family = FAMILIES[statistic.plan.family]
-    if family.latent is None:
+    make = _maker(statistic.plan.family)
+    if make is None:
         raise several_parameters(statistic)
     require_whole(statistic)
     latent_n = chosen_priors.n_prior_for(statistic, n_prior)
@@ -291,18 +168,37 @@ def likelihood_of(
     if asked in _kept:
         _kept.move_to_end(asked)
         return _kept[asked]
-    (name,) = (space.name for space in family.parameter_spaces(statistic.plan.parameters))
-    likelihood = Likelihood(
+    _kept[asked] = make(statistic, latent_n, described)
+    while len(_kept) > _KEPT:
+        _kept.popitem(last=False)
+    return _kept[asked]
+
+
+def _maker(name: str) -> Callable[[NoisyStatistic, NPrior, Described], AnyLikelihood] | None:
+    """Return what makes the likelihood of a family's parameters; None where nothing does."""
+    family = FAMILIES[name]
+    if family.latent is not None:
+        return _of_one_parameter
+    if name in COUNTED:
+        return lambda statistic, n_prior, _: counts_likelihood(statistic, n_prior)
+    if family.mean_and_variance is not None:
+        return lambda statistic, n_prior, _: moments_likelihood(statistic, n_prior)
+    return None
+
+
+def _of_one_parameter(
+    statistic: NoisyStatistic, latent_n: NPrior, described: Callable[[Posterior], Posterior]
+) -> Likelihood:
+    (name,) = (
+        space.name for space in FAMILIES[statistic.plan.family].parameter_spaces(statistic.plan.parameters)
+    )
+    return Likelihood(
         statistic=statistic.plan.name,
         family=statistic.plan.family,
         parameter=name,
         groups=statistic.groups,
         n_prior=latent_n,
-        tables=tabled_likelihood(statistic, latent_n),
+        tables=tabled_counts(statistic, latent_n) or tabled_likelihood(statistic, latent_n),
         noisy=statistic,
         described=described,
     )
-    _kept[asked] = likelihood
-    while len(_kept) > _KEPT:
-        _kept.popitem(last=False)
-    return likelihood

@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.math.distributions import quadrature
+from suffice.pipeline.math.distributions import quadrature, rule_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -262,7 +262,7 @@ def nodes_of(
 
 def _is_enough(points: int, blocks: Blocks, *, at_integers: bool) -> Mask:
     """Whether a rule of so many nodes is accurate in a block, for what its group has."""
-    accurate: Mask = blocks.size <= quadrature.largest_size(
+    accurate: Mask = blocks.size <= rule_sizes.largest_size(
         points, blocks.depth, blocks.length, blocks.pole, at_integers=at_integers
     )
     return accurate

@@ -15,20 +15,10 @@ in the off-diagonal as roots, about (N - 1) / 2, and its weights N times the squ
 first entries (Golub and Welsch). Where it is not smooth n of the integers are the nodes, exact to degree n -
 1. Up to n integers are summed singly.
 
-Error. A rule of n nodes of a function that is analytic inside the ellipse with foci at the ends of the block
-and sum of semi-axes :math:`\rho` (the block being two units long) errs as :math:`\rho^{-2 n}`, at integers as
-:math:`\rho^{-n}`. An exponential weight
-
-.. math:: w(x) = e^{-\sigma x / N},
-    \qquad \epsilon_n(\sigma) = \bigl|\text{rule} - \text{exact}\bigr| / N, \qquad (3)
-
-shows what a rise of :math:`\sigma` nats costs; the largest :math:`\sigma` with :math:`\epsilon_n \le 5 \cdot
-10^{-9} e^{0.8 \delta}` is allowed where the block is :math:`\delta` nats below the mass of its group.
-
 A gridded distribution has the density f of a position, known at the nodes of every panel. Its distribution
 function is the integral of the polynomial through them,
 
-.. math:: F(x) = F(l) + \sum_i f(x_i) \int_l^x \ell_i(t) \, dt, \qquad (4)
+.. math:: F(x) = F(l) + \sum_i f(x_i) \int_l^x \ell_i(t) \, dt, \qquad (3)
 
 taken for linear between ``_KNOTS`` steps of a panel, with :math:`\ell_i` the nodes' Lagrange polynomials.
 
@@ -36,7 +26,6 @@ Symbols:
 
 - n: ``points``, 3, 5, 8 or 12
 - N: ``length``, integers in a block
-- sigma, delta, log rho: ``size``, ``depth`` and ``pole``, (n_blocks,), in nats
 - F: ``below``, plus the number of the cell, so that a single ascending array serves all cells
 
 Method. Numerical. Blocks longer than ``LONGEST`` take nodes and weights, in units of the block, interpolated
@@ -45,8 +34,7 @@ sums, infinite where the integral does not fall towards an end of the line.
 
 References
 ----------
-Golub, Welsch. Calculation of Gauss quadrature rules. Math. Comp. 23, 1969. Trefethen. Approximation theory
-and approximation practice, chapter 19. 2013. DLMF 3.5 and 18.19.
+Golub, Welsch. Calculation of Gauss quadrature rules. Math. Comp. 23, 1969. DLMF 3.5 and 18.19.
 """
 
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
@@ -56,7 +44,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -76,11 +64,6 @@ FEWER = (3, 5, 8, POINTS)
 """Numbers of nodes to choose from."""
 LONGEST = 1024
 """Integers in a block beyond which rules are interpolated towards those of integrals."""
-_TOLERABLE, _POWER = 5e-9, 0.8
-"""Error of a block's mass over that of its group, and the power by which it falls with their ratio."""
-_DEPTHS = np.arange(-20.0, 41.0)
-_SIZES = np.arange(0.0, 60.25, 0.25)
-_LENGTHS = np.array([24.0, 27.0, 33.0, 40.0])
 _KNOTS = 32
 """Steps of the distribution function in a panel."""
 _NEGLIGIBLE = 1e-12
@@ -211,75 +194,6 @@ def _short_rules(points: int) -> tuple[Floats, Floats]:
     return nodes, weights
 
 
-def largest_size(
-    points: int, depth: Floats, length: Floats, pole: Floats, *, at_integers: bool = False
-) -> Floats:
-    """Nats that a straight log weight may rise by in a block for a rule of so many nodes to be accurate.
-
-    Parameters
-    ----------
-    points : int
-        One of ``FEWER``.
-    depth : ndarray of shape (n_blocks,), float64
-        Nats by which the block is below the mass of its group: of this the error has to be a small share.
-    length : ndarray of shape (n_blocks,), float64
-        Integers in the block.
-    pole : ndarray of shape (n_blocks,), float64
-        Log of the sum of semi-axes of the ellipse about the block, one unit long on either side, that ends
-        at the nearest pole: what a degree of accuracy gains. Sizes are negative where that is too little.
-    at_integers : bool
-        As in ``sum_rule``.
-    """
-    # log epsilon may be as high as log tolerance + .8 delta.
-    depth = _POWER * depth
-    wanted = depth + np.log(_TOLERABLE)
-    # rho^(-2 n) has to be below that as well.
-    size = np.where(2.0 * points * pole + wanted >= 0.0, _looked_up(points, depth, at_integers=False), -1.0)
-    if at_integers:
-        # The longer the block, the nearer are its integers to the nodes of Gauss and Legendre; errors of
-        # short blocks are the largest of several lengths.
-        near = np.log(10.0 * np.maximum(length / _LENGTHS[-1], 1.0))
-        near_nodes = _looked_up(points, depth + near, at_integers=True)
-        size = np.minimum(size, np.where(points * pole + wanted + near >= 0.0, near_nodes, -1.0))
-    return size
-
-
-def _looked_up(points: int, depth: Floats, *, at_integers: bool) -> Floats:
-    table = _largest_sizes(points, at_integers=at_integers)
-    step: Floats = table[(np.clip(depth, _DEPTHS[0], _DEPTHS[-1]) - _DEPTHS[0]).astype(np.int64)]
-    return step
-
-
-@cache
-def _largest_sizes(points: int, *, at_integers: bool) -> Floats:
-    """Sizes that are allowed by depth, in nats."""
-    tolerable = _TOLERABLE * np.exp(_DEPTHS)
-    sizes: Floats = _SIZES[np.searchsorted(_errors(points, at_integers), tolerable) - 1]
-    return sizes
-
-
-def _errors(points: int, at_integers: bool) -> Floats:
-    """Largest error so far, for log weights that fall straight by ``_SIZES``, relative to the highest."""
-    if at_integers:
-        lengths = _LENGTHS[points < _LENGTHS]
-        nodes, weights = sum_rule(np.zeros_like(lengths), lengths, points, at_integers=True)
-        slopes = _SIZES[:, None] / (lengths - 1.0)
-        integrals = np.sum(weights * np.exp(-slopes[:, :, None] * nodes), axis=2)
-        steep = slopes > 0.0
-        # A geometric sum.
-        exact = np.tile(lengths, (len(slopes), 1))
-        np.divide(np.expm1(-slopes * lengths), np.expm1(-slopes), out=exact, where=steep)
-        error = np.max(np.abs(integrals - exact) / lengths, axis=1)
-    else:
-        (nodes,), (weights,) = integral_rule(np.zeros(1), np.ones(1), points)
-        # (1 - e^-sigma) / sigma.
-        exact = np.divide(-np.expm1(-_SIZES), _SIZES, out=np.ones_like(_SIZES), where=_SIZES > 0.0)
-        error = np.abs(np.exp(-_SIZES[:, None] * nodes) @ weights - exact)
-    error[0] = 0.0
-    # Errors oscillate about 0: the largest so far is what a rise can cost.
-    return np.maximum.accumulate(error)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GriddedDistribution:
     """Made by ``GriddedDistribution.of``.
@@ -292,8 +206,8 @@ class GriddedDistribution:
         Where knots are positions.
     means, sds : ndarray of shape (n_cells,), float64
         Infinite where the prior's tails leave none; a mean of both signs is NaN then.
-    position, below : ndarray of shape (n_knots,), float64
-        Knots cell by cell, and the distribution function there plus the number of the cell.
+    below : ndarray of shape (n_knots,), float64
+        The distribution function at evenly spaced knots of every panel, plus the number of the cell.
     cell : ndarray of shape (n_panels,), int64
         The cell that a panel is of; ascending.
     left, right : ndarray of shape (n_panels,), float64
@@ -310,7 +224,6 @@ class GriddedDistribution:
     line: Line
     means: Floats
     sds: Floats
-    position: Floats
     below: Floats
     cell: NDArray[np.int64]
     left: Floats
@@ -322,46 +235,94 @@ class GriddedDistribution:
     @classmethod
     def of(cls, name: str, line: Line, cells: Iterable[Cell]) -> Self:
         """Integrate in every cell: panels from left to right, and the log density but for a constant."""
-        means, sds, position, below, log_mass = [], [], [], [], []
-        cell_of, lefts, rights, height = [], [], [], []
-        for cell, (left, right, log_density) in enumerate(cells):
-            nodes, weights = integral_rule(left, right)
-            log_value = log_density(nodes.ravel()).reshape(nodes.shape)
-            # Constants of the log density cancel in all but the mass.
-            value = np.exp(log_value - np.max(log_value))
-            mass = value * weights
-            total = np.sum(mass)
-            log_mass.append(float(np.max(log_value) + np.log(total)))
-            mean, sd = _moments(line, nodes, mass / total, log_value)
-            means.append(mean)
-            sds.append(sd)
-            kept = np.sum(mass, axis=1) > _NEGLIGIBLE * total
-            # (4), by steps; rounding and polynomials that dip below 0 may not make F fall.
-            steps = np.diff(value[kept] @ _cumulative().T * (right - left)[kept, None] / 2.0, axis=1)
-            steps = np.maximum(steps, 0.0)
-            ends = np.cumsum(steps).reshape(steps.shape)
-            starts = np.concatenate([[0.0], ends[:-1, -1]])
-            function = np.concatenate([starts[:, None], ends], axis=1) / ends[-1, -1]
-            share = np.linspace(0.0, 1.0, _KNOTS + 1)
-            position.append((left[kept, None] + (right - left)[kept, None] * share).ravel())
-            below.append(cell + np.minimum(function, 1.0).ravel())
-            cell_of.append(np.full(int(np.sum(kept)), cell))
-            lefts.append(left[kept])
-            rights.append(right[kept])
-            height.append(value[kept] / ends[-1, -1])
+        lefts, rights, values = [], [], []
+        for left, right, log_density in cells:
+            nodes, _ = integral_rule(left, right)
+            lefts.append(left)
+            rights.append(right)
+            values.append(log_density(nodes.ravel()).reshape(nodes.shape))
+        cell = np.repeat(np.arange(len(lefts)), [len(left) for left in lefts])
+        return cls.of_panels(
+            name, line, cell, np.concatenate(lefts), np.concatenate(rights), np.concatenate(values)
+        )
+
+    @classmethod
+    def of_panels(
+        cls, name: str, line: Line, cell: NDArray[np.int64], left: Floats, right: Floats, log_value: Floats
+    ) -> Self:
+        """Integrate over panels (n_panels,), of cells one after the other from left to right.
+
+        Parameters
+        ----------
+        cell : ndarray of shape (n_panels,), int64
+            Ascending, and every number from 0 on.
+        left, right : ndarray of shape (n_panels,), float64
+        log_value : ndarray of shape (n_panels, POINTS), float64
+            Log densities of positions at the nodes of the rule, but for a constant of each cell.
+        """
+        nodes, weights = integral_rule(left, right)
+        first = np.flatnonzero(np.diff(cell, prepend=-1))
+        top = np.maximum.reduceat(np.max(log_value, axis=1), first)
+        # Constants of the log density cancel in all but the mass.
+        value = np.exp(log_value - top[cell, None])
+        mass = value * weights
+        of_panel = np.sum(mass, axis=1)
+        total = np.add.reduceat(of_panel, first)
+        means, sds = _moments(line, nodes, mass / total[cell, None], log_value, first)
+        kept = of_panel > _NEGLIGIBLE * total[cell]
+        cell, left, right, value = cell[kept], left[kept], right[kept], value[kept]
+        # (3), by steps; rounding and polynomials that dip below 0 may not make F fall.
+        steps = np.diff(value @ _cumulative().T * (right - left)[:, None] / 2.0, axis=1)
+        steps = np.cumsum(np.maximum(steps, 0.0), axis=1)
+        first = np.flatnonzero(np.diff(cell, prepend=-1))
+        whole = np.add.reduceat(steps[:, -1], first)[cell]
+        share = steps[:, -1] / whole
+        ends = np.cumsum(share)
+        ends = ends - (ends - share)[first][cell]
+        # One number where a panel ends and the next begins.
+        starts = np.concatenate([[0.0], ends[:-1]])
+        starts[first] = 0.0
+        function = np.concatenate(
+            [starts[:, None], starts[:, None] + steps[:, :-1] / whole[:, None], ends[:, None]], axis=1
+        )
+        function = np.maximum.accumulate(np.minimum(function, 1.0), axis=1)
+        function[np.append(first[1:], len(cell)) - 1, -1] = 1.0
         return cls(
             name=name,
             line=line,
-            means=np.array(means),
-            sds=np.array(sds),
-            position=np.concatenate(position),
-            below=np.concatenate(below),
-            cell=np.concatenate(cell_of),
-            left=np.concatenate(lefts),
-            right=np.concatenate(rights),
-            height=np.concatenate(height),
-            log_mass=np.array(log_mass),
+            means=means,
+            sds=sds,
+            below=(cell[:, None] + function).ravel(),
+            cell=cell,
+            left=left,
+            right=right,
+            height=value / whole[:, None],
+            log_mass=top + np.log(total),
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the distributions of consecutive cells as one."""
+        if len(parts) == 1:
+            return parts[0]
+        offset = np.cumsum([0, *(len(part.means) for part in parts[:-1])])
+        joint: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("means", "sds", "left", "right", "height", "log_mass")
+        }
+        evidences = [part.log_evidence for part in parts if part.log_evidence is not None]
+        return replace(
+            parts[0],
+            **joint,
+            below=np.concatenate([part.below + start for part, start in zip(parts, offset, strict=True)]),
+            cell=np.concatenate([part.cell + start for part, start in zip(parts, offset, strict=True)]),
+            log_evidence=np.concatenate(evidences) if evidences else None,
+        )
+
+    def _knots(self, panels: slice = slice(None)) -> Floats:
+        """Positions of the knots of panels, (n_knots,)."""
+        left, right = self.left[panels, None], self.right[panels, None]
+        return np.ravel(left + (right - left) * np.linspace(0.0, 1.0, _KNOTS + 1))
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -382,11 +343,12 @@ class GriddedDistribution:
 
     def cdf(self, points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points), linear between knots."""
-        starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1)) * (_KNOTS + 1)
+        starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
         values = np.empty(points.shape)
         for row, (first, last) in enumerate(itertools.pairwise(starts)):
             position = np.clip(self.line.position(points[row]), *self.line.ends)
-            values[row] = np.interp(position, self.position[first:last], self.below[first:last] - row)
+            below = self.below[first * (_KNOTS + 1) : last * (_KNOTS + 1)] - row
+            values[row] = np.interp(position, self._knots(slice(first, last)), below)
         return values
 
     def take(self, cells: NDArray[np.int64]) -> Self:
@@ -398,7 +360,6 @@ class GriddedDistribution:
             self,
             means=self.means[cells],
             sds=self.sds[cells],
-            position=self.position[knots],
             below=self.below[knots] + np.repeat(cell - self.cell[kept], _KNOTS + 1),
             cell=cell,
             left=self.left[kept],
@@ -457,7 +418,8 @@ class GriddedDistribution:
         """Averages in some cells of a function of positions on the line, taken between knots."""
         # The mass between knots times the function at the middle.
         mass = np.diff(self.below)
-        value = function((self.position[1:] + self.position[:-1]) / 2.0)
+        position = self._knots()
+        value = function((position[1:] + position[:-1]) / 2.0)
         # Between the last knot of a cell and the first of the next there is none.
         averages = np.bincount(self.below[:-1].astype(np.int64), mass * value, len(self.means))
         return np.asarray(averages[cells], dtype=np.float64)
@@ -472,39 +434,54 @@ class GriddedDistribution:
         wanted = level + np.arange(len(self.means))
         after = np.clip(np.searchsorted(self.below, wanted, side="right"), 1, len(self.below) - 1)
         low, high = self.below[after - 1], self.below[after]
-        # F is linear between knots.
+        # F is linear between knots, and the same at both where a panel ends and the next begins.
         share = np.divide(wanted - low, high - low, out=np.zeros_like(wanted), where=high > low)
-        start = self.position[after - 1]
-        return self.line.parameter(start + share * (self.position[after] - start))
+        panel, knot = np.divmod(after - 1, _KNOTS + 1)
+        step = (self.right[panel] - self.left[panel]) / _KNOTS
+        return self.line.parameter(self.left[panel] + (knot + share) * step)
 
 
-def _moments(line: Line, nodes: Floats, share: Floats, log_value: Floats) -> tuple[float, float]:
-    """Mean and standard deviation, where the integrals converge towards the ends of the line."""
-    parameter = line.parameter(nodes)
+def _moments(
+    line: Line, nodes: Floats, share: Floats, log_value: Floats, first: NDArray[np.int64]
+) -> tuple[Floats, Floats]:
+    """Means and standard deviations, where the integrals converge towards the ends of the line.
+
+    `first` are the first panels of cells.
+    """
+    last = np.append(first[1:], len(nodes)) - 1
     exists = [
-        all(_converges(line, nodes, log_value, degree, end) for end in (0, -1)) for degree in (1.0, 2.0)
+        _converges(line, nodes[first], log_value[first], degree, 0)
+        & _converges(line, nodes[last], log_value[last], degree, -1)
+        for degree in (1.0, 2.0)
     ]
-    if not exists[0]:
-        return (np.nan if line.domain[0] < 0.0 else np.inf), np.inf
-    mean = float(np.sum(share * parameter))
-    if not exists[1]:
-        return mean, np.inf
-    return mean, float(np.sqrt(np.sum(share * (parameter - mean) ** 2)))
+    parameter = line.parameter(nodes)
+    mean = np.add.reduceat(np.sum(share * parameter, axis=1), first)
+    cell = np.repeat(np.arange(len(first)), last - first + 1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        away = np.sum(share * (parameter - mean[cell, None]) ** 2, axis=1)
+        sd = np.sqrt(np.add.reduceat(away, first))
+    mean = np.where(exists[0], mean, np.nan if line.domain[0] < 0.0 else np.inf)
+    return mean, np.where(exists[0] & exists[1], sd, np.inf)
 
 
-def _converges(line: Line, nodes: Floats, log_value: Floats, degree: float, end: int) -> bool:
-    """Whether the integral of a power of the parameter falls towards an end where numbers end."""
+def _converges(line: Line, nodes: Floats, log_value: Floats, degree: float, end: int) -> NDArray[np.bool_]:
+    """Whether the integral of a power of the parameter falls towards an end where numbers end, (n_cells,).
+
+    Nodes and values are those of the outermost panel of every cell.
+    """
     if not np.isinf(line.domain[end]):
-        return True
-    positions, values = nodes[end, [0, -1]], log_value[end, [0, -1]]
+        return np.ones(len(nodes), dtype=bool)
+    positions, values = nodes[:, [0, -1]], log_value[:, [0, -1]]
     near, far = (0, 1) if end else (1, 0)
-    if abs(positions[far]) < 0.5 * abs(line.ends[end]) or values[far] == -np.inf:
-        return True
+    known = (np.abs(positions[:, far]) < 0.5 * abs(line.ends[end])) | (values[:, far] == -np.inf)
     # The integrand is |theta|^k f, against the measure of the line.
     size = np.log(np.abs(line.parameter(positions))) * degree
     if line.domain[0] < 0.0:
         size += np.log(np.abs(positions))
-    return bool((values + size)[far] < (values + size)[near])
+    with np.errstate(invalid="ignore"):
+        falls = (values + size)[:, far] < (values + size)[:, near]
+    converges: NDArray[np.bool_] = known | falls
+    return converges
 
 
 @cache

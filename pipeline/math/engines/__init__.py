@@ -23,6 +23,7 @@ several columns, a regression        ``multivariate.column_posterior``       Mon
 rows left out of units               ``left_out_share``                      0.01 of an interval
 records of merged cells              ``unions``                              0.04 sd
 means of noisy counts, no prior      ``count_likelihoods``                   1e-10 nats
+probabilities of counts, no prior    ``several_counts``                      1e-6 nats, and stated
 a log likelihood, as a table         ``tabulated``                           stated by the table
 a mixture of priors; data sets       ``combined``                            none; Monte Carlo
 the parameters in JAX                ``jax_sums``, ``jax_moments``           e^-45 of the noise

@@ -28,7 +28,7 @@ Trefethen. Approximation theory and approximation practice. 2013.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -212,3 +212,13 @@ def tabulate(
         top=top,
         error=error,
     )
+
+
+def joined(tables: list[Table]) -> Table:
+    """Return the tables of consecutive cells as one."""
+    lengths = np.concatenate([np.diff(table.start) for table in tables])
+    arrays: dict[str, Any] = {
+        name: np.concatenate([getattr(table, name) for table in tables])
+        for name in ("left", "right", "powers", "is_fine", "top", "error")
+    }
+    return Table(start=np.concatenate([[0], np.cumsum(lengths)]), **arrays)

@@ -11,7 +11,7 @@ from scipy import stats
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.likelihood import likelihood_of
+from suffice.pipeline.ask.posterior.likelihood import Likelihood, likelihood_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Beta
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats
 
@@ -64,7 +63,9 @@ def released(
 
 def asked(statistic: NoisyStatistic, n_prior: NPrior | None = None) -> Likelihood:
     """Its likelihood, worked out anew."""
-    return likelihood_of(statistic, n_prior, lambda posterior: posterior, str(id(statistic)))
+    answer = likelihood_of(statistic, n_prior, lambda posterior: posterior, str(id(statistic)))
+    assert isinstance(answer, Likelihood)
+    return answer
 
 
 def enumerated(
@@ -219,8 +220,6 @@ def test_its_tables_can_be_taken_away() -> None:
 
 def test_what_it_does_not_take_is_refused() -> None:
     likelihood = asked(released("poisson", [[5, 4]]), Fixed(60))
-    with pytest.raises(PriorError, match="no mixture"):
-        likelihood.posterior("Mixture(0.5, Gamma(1, 1), 0.5, Gamma(2, 1))")
     with pytest.raises(PriorError, match="its prior must be"):
         likelihood.posterior(Beta(1, 1))
     with pytest.raises(PriorError, match="disagree so much"):
@@ -236,8 +235,8 @@ def test_noise_that_is_far_too_wide_is_refused() -> None:
 def test_a_release_keeps_what_it_worked_out(tmp_path: Path) -> None:
     release = make_release(tmp_path)
     first = next(name for name in release if FAMILIES[release.plan_of(name).family].latent is not None)
-    several = next(name for name in release if FAMILIES[release.plan_of(name).family].latent is None)
     likelihood = release.likelihood(first)
+    assert isinstance(likelihood, Likelihood)
     assert release.likelihood(first) is likelihood
     assert release[first].likelihood() is likelihood
     assert release.likelihood(first, n_prior=Uniform(0, 10**13)) is not likelihood
@@ -245,5 +244,75 @@ def test_a_release_keeps_what_it_worked_out(tmp_path: Path) -> None:
         FAMILIES[likelihood.family].default_prior(release.plan_of(first).parameters)
     )
     assert posterior.releases == (release.named,)
-    with pytest.raises(UsageError, match="several parameters"):
-        release.likelihood(several)
+
+
+def test_families_of_several_columns_are_refused() -> None:
+    columns = {"x": {"lower": "-1", "upper": "1"}, "y": {"lower": "-1", "upper": "1"}}
+    plan = statistic_plan({"family": "multivariate_normal", "columns": columns}, epsilon="1", public_n=False)
+    statistic = noisy_statistic(plan, np.ones((1, len(plan.components)), dtype=object))
+    with pytest.raises(UsageError, match=r"several parameters.*suffice\.numpyro"):
+        likelihood_of(statistic, None, lambda posterior: posterior, "several")
+
+
+@pytest.mark.parametrize(
+    ("row", "epsilon"), [([7, 3], "0.8"), ([-4, 2], "0.8"), ([60, 30], "0.05"), ([3, 250], "0.8")], ids=str
+)
+def test_counts_are_summed_over_by_their_means(row: list[float], epsilon: str) -> None:
+    statistic = released("bernoulli", [row], epsilon=epsilon)
+    likelihood = asked(statistic)
+    assert likelihood.error[0] <= 2e-5
+    assert likelihood.depth[0] == 40.0
+    theta = held_out(likelihood, 20)
+    # Beyond what noise may have added there is nothing, and no constant is left out.
+    n_prior = Reciprocal(10**12)
+    most = int(sum(row) + 50 * statistic.plan.scale)
+    cut = enumerated(statistic, Reciprocal(most), theta)
+    exact = cut - Reciprocal(most).log_prob(np.zeros(1)) + n_prior.log_prob(np.zeros(1))
+    known = exact > likelihood.tables.table.top[0] - 30.0
+    assert known.sum() >= 10
+    assert np.max(np.abs(likelihood.log_prob(theta)[0] - exact)[known]) <= likelihood.error[0] + 1e-6
+
+
+def test_a_rate_of_a_known_number_is_one_noisy_count() -> None:
+    statistic = released("poisson", [[5, 4], [30, -2]])
+    likelihood = asked(statistic, Fixed(40))
+    assert np.all(likelihood.error <= 1.1e-5)
+    for cell in range(2):
+        theta = held_out(likelihood, 20)
+        exact = enumerated(statistic, Fixed(40), theta, cell=cell)
+        known = exact > likelihood.tables.table.top[cell] - 30.0
+        missed = np.abs(likelihood.log_prob(theta)[cell] - exact)[known]
+        assert np.max(missed) <= likelihood.error[cell] + 1e-7
+
+
+@pytest.mark.parametrize(
+    "prior",
+    [
+        "0.5*Point(0.3) + 0.5*Beta(1, 1)",
+        "Points({0.1: 0.2, 0.4: 0.8})",
+        "Truncated(Beta(2, 2), 0.2, 0.25)",
+        "Mixture(0.5, Beta(1, 9), 0.5, Beta(9, 1))",
+        "0.3*Uniform(0, 0.2) + 0.7*Uniform(0.15, 0.9)",
+    ],
+)
+def test_points_and_sums_of_densities(prior: str) -> None:
+    statistic = released("bernoulli", [[70, 30], [9, 4]])
+    likelihood = asked(statistic)
+    now = likelihood.posterior(prior)
+    today = posterior_of(statistic, prior=prior, clipping="ignored")
+    np.testing.assert_allclose(now.mean("probability"), today.mean("probability"), atol=2e-5)
+    np.testing.assert_allclose(now.sd("probability"), today.sd("probability"), rtol=2e-3, atol=1e-9)
+
+
+def test_many_cells_are_those_of_few() -> None:
+    rows = np.random.default_rng(8).integers(-3, 90, (1100, 2)).tolist()
+    statistic = released("bernoulli", rows)
+    likelihood, last = asked(statistic), asked(statistic.take(np.arange(1090, 1100)))
+    theta = np.array([1e-3, 0.2, 0.6])
+    np.testing.assert_allclose(likelihood.log_prob(theta)[1090:], last.log_prob(theta), atol=3e-5)
+    both = [each.posterior(stats.beta(2, 5)) for each in (likelihood, last)]
+    np.testing.assert_allclose(both[0].mean("probability")[1090:], both[1].mean("probability"), atol=1e-7)
+    draws = both[0].sample(200, rng=1)["probability"]
+    apart = (draws.mean(axis=0) - both[0].mean("probability")) / both[0].sd("probability") * np.sqrt(200.0)
+    # Of 1100 normal numbers none is beyond 6 but with a chance of 2e-6.
+    assert np.max(np.abs(apart)) < 6.0

@@ -124,3 +124,21 @@ def test_tables_miss_by_no_more_than_they_say(scale: float, values: list[int]) -
         turned(np.arange(len(values))[:, None], position[::-1]),
         table(np.arange(len(values))[:, None], position)[::-1],
     )
+
+
+@pytest.mark.parametrize("value", [1e6, 1e7, 1e9])
+def test_a_large_number_behind_wide_noise(value: float) -> None:
+    """Far below it the tail of the Poisson law counts, many standard deviations away."""
+    scale = 0.7 * np.sqrt(value)
+    away = np.array([-9.0, -6.0, -3.1, -2.0, 0.0, 3.0])
+    means = value + away * np.sqrt(value)
+    exact = []
+    for mean in means:
+        # By their deviance, so that large numbers do not cancel, and between 40 standard deviations.
+        counts = np.arange(np.floor(mean - 40.0 * np.sqrt(mean)), mean + 40.0 * np.sqrt(mean))
+        apart = (counts - mean) / mean
+        deviance = mean * ((1.0 + apart) * np.log1p(apart) - apart)
+        term = -deviance - 0.5 * np.log(2.0 * np.pi * counts) - np.abs(value - counts) / scale
+        exact.append(np.logaddexp.reduce(term) + np.log(np.tanh(0.5 / scale)))
+    count = NoisyCount(values=np.array([[value]]), scales=np.array([scale]))
+    np.testing.assert_allclose(count.log_likelihood(np.log(means)[None])[0], exact, atol=2e-6)

@@ -1,0 +1,190 @@
+r"""The released likelihood of a mean and a standard deviation, as an object.
+
+Model. As in ``likelihood``, of a normal column, or of the logarithms of a lognormal one, with the latent
+number, sum and sum of squares of the rows integrated out:
+
+.. math:: \ell(\mu, \sigma) = \log p(y \mid \mu, \sigma) - \log p(y \mid \mu_0, \sigma_0), \qquad (1)
+
+with the moments that were released, where these are possible, for :math:`\mu_0` and :math:`\sigma_0`.
+
+Symbols:
+
+- mu, sigma: ``mean`` and ``sd``, in the column's unit
+- l: ``log_prob``, in nats
+
+Method. The grids of ``mean_variance.likelihood``, cell by cell. The error of a value is what rougher grids
+change (1) by, plus the part of the likelihood that rests on the outermost noise that the grids cover.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.any_prior import conjugate_default
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.engines.mean_variance.likelihood import (
+    Fineness,
+    LatentRows,
+    TooManyError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
+
+_ROUGH = Fineness(finest=0.3, growth=0.12, coarsest=1.6, of_rows=24.0, of_few=5.0, wider=3.0, beside=0.8)
+_DEPTH = 28.0
+_ROOM = 5e7
+"""Densities of one cell, beyond which its noise is too wide to be looked at point by point."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MomentsLikelihood:
+    """The log likelihood of a mean and a standard deviation in every cell of a released statistic.
+
+    Attributes
+    ----------
+    statistic, family : str
+    parameters : tuple of str
+        Names of the mean and the standard deviation.
+    groups : dict of str to list
+        The key of each cell, by group column.
+    n_prior : NPrior
+        The prior of N; a fixed number where N is public.
+    centre, half_range : float
+        Of the bounds, in the unit of the parameters.
+    fine, rough : tuple of LatentRows
+        One a cell.
+    middle : ndarray of shape (n_cells, 2), float64
+        The mean and the log variance, in half ranges, at which ``log_prob`` is 0.
+    """
+
+    statistic: str
+    family: str
+    parameters: tuple[str, str]
+    groups: Mapping[str, list[str | int]] = field(repr=False)
+    n_prior: NPrior
+    centre: float
+    half_range: float
+    fine: tuple[LatentRows, ...] = field(repr=False)
+    rough: tuple[LatentRows, ...] = field(repr=False)
+    middle: Floats = field(repr=False)
+
+    def __len__(self) -> int:
+        """Return how many cells there are."""
+        return len(self.fine)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Likelihood of {' and '.join(self.parameters)} of {self.statistic} ({self.family}): "
+            f"{len(self)} cells, errors by log_prob_and_error>"
+        )
+
+    def log_prob(self, mean: Any, sd: Any) -> Floats:
+        """Return log likelihoods, (n_cells, n), relative to that of the released moments.
+
+        Parameters
+        ----------
+        mean, sd : float, or array of float64
+            Pairs of a mean and a standard deviation above 0, in the column's unit, or of its logarithms where
+            it is lognormal: the same for all cells, (n,), or each cell's own, (n_cells, n).
+
+        Raises
+        ------
+        UsageError
+            Where an array has another shape, or is not of finite numbers, or a standard deviation is not
+            above 0.
+        """
+        return self.log_prob_and_error(mean, sd)[0]
+
+    def log_prob_and_error(self, mean: Any, sd: Any) -> tuple[Floats, Floats]:
+        """Return log likelihoods and what they may miss by, (n_cells, n) each, in nats.
+
+        Parameters and errors are those of ``log_prob``.
+        """
+        first, second = (np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in (mean, sd))
+        try:
+            shape = np.broadcast_shapes(first.shape, second.shape)
+            shape = np.broadcast_shapes(shape, (len(self), shape[-1]))
+        except ValueError:
+            shape = ()
+        if len(shape) != 2 or shape[0] != len(self):
+            message = (
+                f"mean and sd have to be of shape (n,) or ({len(self)}, n), not {first.shape} and "
+                f"{second.shape}"
+            )
+            raise UsageError(message)
+        if not (np.all(np.isfinite(first)) and np.all(np.isfinite(second)) and np.all(second > 0.0)):
+            message = "mean and sd have to be finite numbers, and sd above 0"
+            raise UsageError(message)
+        mean = np.broadcast_to((first - self.centre) / self.half_range, shape)
+        log_variance = np.broadcast_to(2.0 * np.log(second / self.half_range), shape)
+        answers = [self._of_cell(cell, mean[cell], log_variance[cell]) for cell in range(len(self))]
+        return np.stack([value for value, _ in answers]), np.stack([miss for _, miss in answers])
+
+    def _of_cell(self, cell: int, mean: Floats, log_variance: Floats) -> tuple[Floats, Floats]:
+        # The first point is that at which both grids are 0.
+        places = np.column_stack([mean, log_variance])
+        places = np.concatenate([self.middle[cell : cell + 1], places])[:, :, None]
+        fine, rough = (
+            rows[cell].log_likelihood(places[:, 0], places[:, 1])[:, 0, 0] for rows in (self.fine, self.rough)
+        )
+        outer = self.fine[cell].outer(places[:, 0], places[:, 1])[:, 0, 0]
+        value = fine[1:] - fine[0]
+        with np.errstate(invalid="ignore", over="ignore"):
+            left_out = np.exp(outer - fine)
+            miss = np.abs(rough[1:] - rough[0] - value) + left_out[1:] + left_out[0]
+        return value, np.where(np.isnan(miss), np.inf, miss)
+
+
+def moments_likelihood(statistic: NoisyStatistic, n_prior: NPrior) -> MomentsLikelihood:
+    """Return the likelihood of a mean and a standard deviation.
+
+    Raises
+    ------
+    UsageError
+        Where the noise of a cell is so wide that there would be too many sums.
+    """
+    plan = statistic.plan
+    family = FAMILIES[plan.family]
+    assert family.mean_and_variance is not None  # noqa: S101 - the caller chose it
+    like = conjugate_default(family, plan.parameters)
+    noisy = family.mean_and_variance.noisy(statistic, like, n_prior)
+    fine, rough, middle = [], [], []
+    for cell in range(len(statistic.values)):
+        own = noisy.take(np.array([cell]))
+        try:
+            fine.append(LatentRows.of(own, _DEPTH, _ROOM))
+            rough.append(LatentRows.of(own, _DEPTH, _ROOM, fineness=_ROUGH))
+        except TooManyError:
+            message = (
+                f"{plan.name}: the noise of a cell is so wide that its likelihood has too many sums. Leave "
+                "it out with where, or ask for posteriors, or for suffice.numpyro.log_likelihood"
+            )
+            raise UsageError(message) from None
+        n, total, squares = own.estimates()[0]
+        count = max(n, 1.0)
+        average = float(np.clip(total / count, -1.0, 1.0))
+        within = float(np.clip(squares / count - average**2, 1e-2, 1.0))
+        middle.append([average, np.log(within)])
+    centre, half_range = family.mean_and_variance.interval(plan.parameters)
+    first, _ = (space.name for space in family.parameter_spaces(plan.parameters))
+    return MomentsLikelihood(
+        statistic=plan.name,
+        family=plan.family,
+        parameters=(first, first.replace("mean", "sd")),
+        groups=statistic.groups,
+        n_prior=n_prior,
+        centre=centre,
+        half_range=half_range,
+        fine=tuple(fine),
+        rough=tuple(rough),
+        middle=np.array(middle),
+    )
