@@ -73,9 +73,7 @@ _PARSED_WINDOW = """\
 # expect: {{rows: 1000, epsilon: 0.01}}    # with a window: counted first; below it the rest is not charged
 """
 
-_DATE = re.compile(
-    r"(?:^|[_\W]|(?<=[a-z]))(?:date|day|time|timestamp|epoch|ds|dt|ts)s?(?:$|[_\W])", re.IGNORECASE
-)
+_DATE = re.compile(r"(?:^|[_\W])(?:date|day|time|timestamp|epoch|ds|dt|ts)(?:$|[_\W])", re.IGNORECASE)
 """Names of columns whose numbers or texts may say days or times."""
 
 _OTHER_KINDS = (
