@@ -129,7 +129,9 @@ def simulate(
             _, ignored, _ = ranks_of(conjugate, truth, sums.unclipped, noise, seed)
             _, _, without_noise = ranks_of(conjugate, truth, sums.unclipped, 0 * noise, seed)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ranks += [ignored, widths / without_noise]
+                # Where both are 0, as of a single point, noise widens nothing.
+                is_point = (widths == 0.0) & (without_noise == 0.0)
+                ranks += [ignored, np.where(is_point, 1.0, widths / without_noise)]
         n_clipped += sums.n_clipped
         parts.append(tuple(ranks))
         if progress is not None:

@@ -36,7 +36,7 @@ from suffice.pipeline.math.distributions.weighted_sum import Summand, WeightedSu
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity, one_number
 from suffice.pipeline.math.priors.density import Density, DensityOnLine, ends_of
 from suffice.pipeline.math.priors.log_prior import LogPrior
-from suffice.pipeline.math.priors.mixtures import Mixture, parse_mixture
+from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.other_libraries import MOST_POINTS, density_of, weights_of
 
 if TYPE_CHECKING:
@@ -184,7 +184,9 @@ def simplest(prior: Any) -> Any:
         Where a component is no prior of one number.
     """
     if isinstance(prior, str):
-        return parse_mixture(prior)
+        from suffice.pipeline.math.priors.reading import parse_any  # whose texts are of these
+
+        return parse_any(prior)
     if isinstance(prior, WeightedSum):
         return _simplest_sum(prior)
     if isinstance(prior, Truncated):

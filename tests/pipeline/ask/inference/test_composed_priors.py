@@ -78,7 +78,9 @@ def panels(low: float, high: float, pieces: int = 60) -> tuple[Floats, Floats]:
     half = np.diff(edges)[:, None] / 2
     angle = (edges[:-1, None] + half * (1 + nodes)).ravel()
     # x = l + (u - l) sin^2 a: dx = (u - l) sin 2a da.
-    return low + (high - low) * np.sin(angle) ** 2, (high - low) * np.sin(2 * angle) * (half * weights).ravel()
+    return low + (high - low) * np.sin(angle) ** 2, (high - low) * np.sin(2 * angle) * (
+        half * weights
+    ).ravel()
 
 
 Pieces = list[tuple[float, float] | tuple[float, Any, float, float]]
