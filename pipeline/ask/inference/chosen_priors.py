@@ -75,9 +75,7 @@ def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
 
 def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
     """Read the text of a prior, and take distributions of other libraries for densities or points."""
-    return cast(
-        "Prior | Mixture | AnyDensity", parse_any(prior) if isinstance(prior, str) else simplest(prior)
-    )
+    return cast("Prior | Mixture | AnyDensity", simplest(prior, parse_any))
 
 
 def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
