@@ -131,8 +131,10 @@ def simulate(
             ignored, _, exists = _where_proper(conjugate, truth, sums.unclipped, noise, seed)
             _, without_noise, exact = _where_proper(conjugate, truth, sums.unclipped, 0 * noise, seed)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratios = np.where(exact[:, None], widths / without_noise, np.nan)
-            seen.append((ignored[exists], ratios))
+                ratios = widths / without_noise
+            # Where both are 0, as of a single point, noise widens nothing.
+            ratios = np.where((widths == 0.0) & (without_noise == 0.0), 1.0, ratios)
+            seen.append((ignored[exists], np.where(exact[:, None], ratios, np.nan)))
         n_clipped += sums.n_clipped
         parts.append((clipped, unclipped))
         if progress is not None:

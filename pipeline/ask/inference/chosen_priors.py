@@ -17,7 +17,7 @@ from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInvers
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
 from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber, simplest
 from suffice.pipeline.math.priors.log_prior import LogPrior, as_density, as_joint_density
-from suffice.pipeline.math.priors.mixtures import Mixture, one_component
+from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale, one_component
 from suffice.pipeline.math.priors.reading import parse_any
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -75,9 +75,7 @@ def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
 
 def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
     """Read the text of a prior, and take distributions of other libraries for densities or points."""
-    return cast(
-        "Prior | Mixture | AnyDensity", parse_any(prior) if isinstance(prior, str) else simplest(prior)
-    )
+    return cast("Prior | Mixture | AnyDensity", simplest(prior, parse_any))
 
 
 def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
@@ -91,7 +89,7 @@ def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | A
             raise refused_prior(statistic.plan, read)
         for component in read.components:
             _require_kind(statistic, component)
-        return read
+        return _as_it_is_answered(statistic, read)
     if isinstance(read, OfOneNumber):
         if family.latent is None:
             raise refused_prior(statistic.plan, read)
@@ -104,6 +102,13 @@ def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | A
         return read
     _require_kind(statistic, read)
     return read
+
+
+def _as_it_is_answered(statistic: NoisyStatistic, mixture: Mixture) -> Mixture:
+    """Return a mixture; one that is spread over scales as its components where sums do not take it whole."""
+    if not isinstance(mixture, SpreadScale) or isinstance(default_prior(statistic), SpreadScale):
+        return mixture
+    return Mixture(*(part for pair in zip(mixture.weights, mixture.components, strict=True) for part in pair))
 
 
 def _log_prior_for(statistic: NoisyStatistic, prior: LogPrior) -> LogPrior | Density | JointDensity:

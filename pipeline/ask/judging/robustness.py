@@ -214,13 +214,11 @@ class PriorOnLine:
     width: float
 
     def log_density(self, position: Floats) -> Floats:
-        """Return log densities at positions (n,)."""
+        """Return log densities of the whole prior at positions (n,); nodes lie within the ends."""
         (name,) = self.distribution.parameters
-        parameter = self.line.parameter(position)
         with np.errstate(divide="ignore"):
-            log_density = np.log(self.distribution.density(name, parameter[None])[0])
-        is_inside = (parameter >= self.lower) & (parameter <= self.upper)
-        return np.where(is_inside, log_density + self.line.log_slope(position), -np.inf)
+            log_density = np.log(self.distribution.density(name, self.line.parameter(position)[None])[0])
+        return np.asarray(log_density + self.line.log_slope(position))
 
 
 def prior_on_line(posterior: Judged) -> PriorOnLine | None:

@@ -24,6 +24,7 @@ Symbols:
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -148,11 +149,13 @@ def _above(again: Posterior, name: str, value: float, draws: int, rng: np.random
 
 def _again(posterior: Posterior, statistic: NoisyStatistic) -> Posterior:
     """Return the posterior of a redrawn statistic on the terms of the given one."""
-    from suffice.pipeline.ask.posterior.choice_of_engine import inferred  # which imports posteriors
-
+    # By name, as pictures are: engines are chosen above posteriors, which ask for this.
+    engines = importlib.import_module("suffice.pipeline.ask.posterior.choice_of_engine")
     prior: Any = posterior.prior
     n_prior = posterior.n_prior if statistic.public_n is None else None
-    again = inferred(statistic, PosteriorTerms(prior=prior, n_prior=n_prior, clipping=IGNORED))
+    again: Posterior = engines.inferred(
+        statistic, PosteriorTerms(prior=prior, n_prior=n_prior, clipping=IGNORED)
+    )
     if is_restricted(posterior):
         return again
     return dataclasses.replace(again, distribution=unrestricted(again.distribution))

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -172,11 +172,12 @@ def _finite(kind: str, name: str, value: object, *, positive: bool = False) -> f
     return float(value)  # type: ignore[arg-type]
 
 
-def simplest(prior: Any) -> Any:
+def simplest(prior: Any, parse: Callable[[str], Any] = parse_mixture) -> Any:
     """Return a prior as it is answered: what is composed of conjugate ones alone may be one of these.
 
     Sums of conjugate priors of one kind are a ``Mixture``, a density truncated is a density, and
-    distributions of other libraries are densities or points; anything else is what it was.
+    distributions of other libraries are densities or points; anything else is what it was. Texts
+    within are read by `parse`.
 
     Raises
     ------
@@ -184,19 +185,19 @@ def simplest(prior: Any) -> Any:
         Where a component is no prior of one number.
     """
     if isinstance(prior, str):
-        return parse_mixture(prior)
+        return parse(prior)
     if isinstance(prior, WeightedSum):
-        return _simplest_sum(prior)
+        return _simplest_sum(prior, parse)
     if isinstance(prior, Truncated):
-        return _simplest_truncated(prior)
+        return _simplest_truncated(prior, parse)
     if isinstance(prior, Summand):
         return prior
     weights = weights_of(prior)
     return Points(weights[1], name=weights[0]) if weights is not None else density_of(prior) or prior
 
 
-def _simplest_sum(prior: WeightedSum) -> Any:
-    components = [simplest(component) for component in prior.components]
+def _simplest_sum(prior: WeightedSum, parse: Callable[[str], Any]) -> Any:
+    components = [simplest(component, parse) for component in prior.components]
     if len(components) == 1:
         return components[0]
     parts = [part for pair in zip(prior.weights, components, strict=True) for part in pair]
@@ -207,8 +208,8 @@ def _simplest_sum(prior: WeightedSum) -> Any:
     return WeightedSum(*parts)
 
 
-def _simplest_truncated(prior: Truncated) -> Truncated | Density:
-    inner = simplest(prior.prior)
+def _simplest_truncated(prior: Truncated, parse: Callable[[str], Any]) -> Truncated | Density:
+    inner = simplest(prior.prior, parse)
     _require_of_one_number(inner)
     if isinstance(inner, Points | Truncated | WeightedSum | Mixture):
         return Truncated(inner, prior.lower, prior.upper)

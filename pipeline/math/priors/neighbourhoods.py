@@ -103,6 +103,10 @@ class ParameterOnNodes:
         log_mass = self.log_prior(self.position - shift) + np.log(self.weight) + self.log_likelihood
         return _normalised(log_mass)
 
+    def is_resolved(self, shift: float) -> bool:
+        """Return whether a moved prior has any mass where the likelihood is known."""
+        return bool(np.any(np.isfinite(self.log_prior(self.position - shift) + self.log_likelihood)))
+
     @property
     def ratio(self) -> Floats:
         """The likelihood over the evidence, (1)."""
@@ -193,7 +197,14 @@ def shifted(cell: ParameterOnNodes, most: float) -> Ranges:
     prior = cell.prior()
     middle = float(np.sum(prior * cell.position))
     width = float(np.sqrt(np.sum(prior * (cell.position - middle) ** 2)))
-    masses = np.stack([cell.mass(shift) for shift in np.linspace(-most, most, SHIFTS) * width])
+    shifts = np.linspace(-most, most, SHIFTS) * width
+    if not all(cell.is_resolved(shift) for shift in shifts):
+        # A prior moved to where the likelihood is not known: nothing is ruled out.
+        n_nodes = len(cell.parameter)
+        return Ranges(
+            mean=(-np.inf, np.inf), least=np.zeros(n_nodes), most=np.ones(n_nodes), parameter=cell.parameter
+        )
+    masses = np.stack([cell.mass(shift) for shift in shifts])
     means = masses @ cell.parameter
     below = np.stack([_below(mass) for mass in masses])
     return Ranges(

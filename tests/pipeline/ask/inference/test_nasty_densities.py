@@ -147,6 +147,11 @@ def cases() -> list[Case]:
         known.append((f"pole at 1, {power}", "bernoulli", power_of(lambda at: np.log1p(-at), power), UNIT, 1))
     both = np.concatenate([np.geomspace(1e-250, 1e-14, 200), UNIT])
     known.append(("poles at both", "bernoulli", lambda at: -0.5 * np.log(at) - 0.5 * np.log1p(-at), both, 1))
+    # Half of all within about 1e-6 of an end.
+    known.append(("edge at 0", "bernoulli", lambda at: np.logaddexp(-at * 1e6 + math.log(1e6), 0.0), UNIT, 1))
+    known.append(
+        ("edge at 1", "bernoulli", lambda at: np.logaddexp((at - 1.0) * 1e6 + math.log(1e6), 0.0), UNIT, 1)
+    )
     for waves in (30, 300, 3000):
         edges = np.linspace(1e-14, 1 - 1e-14, 4 * waves + 401)
         known.append((f"waves {waves}", "bernoulli", power_of(np.cos, 4.0, waves), edges, 1))

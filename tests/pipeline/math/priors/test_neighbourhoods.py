@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING
 
@@ -181,3 +182,15 @@ def test_draws_have_the_range_of_what_they_are_drawn_from() -> None:
     draws = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000, 0.5, math.sqrt(0.5))
     expected = within_factor(cell, 3.0).mean
     assert draws_within_factor(np.asarray(draws), 3.0).mean == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_prior_that_is_moved_off_the_likelihood_rules_nothing_out() -> None:
+    cell = normal_cell(0.0, 1.0, 0.0, 0.5)
+    known = np.where(np.abs(cell.position) < 1.0, cell.log_likelihood, -np.inf)
+    away = dataclasses.replace(
+        cell, log_likelihood=known, log_prior=lambda place: np.where(np.abs(place) < 0.5, 0.0, -np.inf)
+    )
+    assert math.isfinite(shifted(away, 1.0).mean[0])
+    ranges = shifted(away, 20.0)
+    assert ranges.mean == (-math.inf, math.inf)
+    assert ranges.above(0.0) == (0.0, 1.0)
