@@ -1,0 +1,143 @@
+r"""Nodes of the likelihoods of cells, over the position of a parameter and the log size of a cell.
+
+Model. A cell's parameter has the position x on its line, and the cell a latent size N with a public prior
+g; what was released has the likelihood L(x, N). All that a population needs of it are integrals
+
+.. math:: \int \int L(x, N) \, g(N) \, f(x, \log (1 + N)) \, dx \, dN \approx \sum_{ij} w_{ij} \, f(x_i, v_{ij})
+    \qquad (1)
+
+of smooth f, with positive weights w.
+
+Method. Positions are evenly spaced in
+
+.. math:: u(x) = \operatorname{asinh}\frac{x - c}{d} + \operatorname{asinh}\frac{x - \hat x}{\sigma},
+    \qquad (2)
+
+so that nodes are dense where the population may be narrow, about c by d, and where the likelihood is, about
+:math:`\hat x` by :math:`\sigma`; the trapezoidal rule in u is accurate beyond all powers of its step for
+functions that are smooth in u and fall at both ends (Trefethen, Weideman 2014). Far out x grows as an
+exponential of u, so that few nodes reach far.
+
+Symbols: x: ``position``, (n_cells, n_positions); v: ``log_size``, (n_cells, n_sizes); w: ``weight``, of which
+the largest of a cell is 1, and the logarithm of what they were divided by: ``log_scale``.
+
+References
+----------
+Trefethen, Weideman. The exponentially convergent trapezoidal rule. SIAM Review 56, 2014.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from suffice.typing import Cells, Floats
+
+REACH = 16.0
+"""How far nodes go beyond where a population may be centred, in units of the line."""
+POSITIONS = 48
+_BISECTIONS, _STEPS = 7, 4
+_NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Focus:
+    """Where populations are expected: nodes are dense there.
+
+    Attributes
+    ----------
+    centre : float
+        c of (2).
+    width : float
+        d of (2), > 0: the least spread that matters.
+    """
+
+    centre: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nodes:
+    """Nodes and weights of (1) for some cells.
+
+    Attributes
+    ----------
+    position : ndarray of shape (n_cells, n_positions), float64
+    log_size : ndarray of shape (n_cells, n_sizes), float64
+        log(1 + size); zeros where sizes are not told apart.
+    weight : ndarray of shape (n_cells, n_positions, n_sizes), float64
+    log_scale : ndarray of shape (n_cells,), float64
+    """
+
+    position: Floats
+    log_size: Floats
+    weight: Floats
+    log_scale: Floats
+
+    @classmethod
+    def of(cls, position: Floats, log_size: Floats, log_weight: Floats) -> Nodes:
+        """Scale weights, whose logarithms are given, by the largest of each cell."""
+        log_scale = np.max(log_weight, axis=(1, 2))
+        weight = np.exp(log_weight - log_scale[:, None, None])
+        weight[weight < _NEGLIGIBLE] = 0.0
+        return cls(position=position, log_size=log_size, weight=weight, log_scale=log_scale)
+
+
+class CellsSource(Protocol):
+    """Cells whose nodes can be asked for, some at a time."""
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are."""
+
+    @property
+    def has_sizes(self) -> bool:
+        """Whether nodes differ in the size of the cell."""
+
+    @property
+    def middle(self) -> float:
+        """About where parameters of all cells are, on the line."""
+
+    def nodes(self, cells: Cells, focus: Focus) -> Nodes:
+        """Nodes of some cells."""
+
+
+def dense_nodes(low: Floats, high: Floats, *terms: tuple[Floats, Floats], n: int) -> tuple[Floats, Floats]:
+    """Return nodes (n_rows, n) between ends that are dense as (2) says, and the logs of their weights.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_rows,), float64
+    terms : tuple of (centre, width), ndarray of shape (n_rows,)
+        One for each term of (2).
+    n : int
+    """
+
+    def coordinate(x: Floats) -> Floats:
+        return np.sum([np.arcsinh((x - centre[:, None]) / width[:, None]) for centre, width in terms], axis=0)
+
+    def slope(x: Floats) -> Floats:
+        return np.sum([1.0 / np.hypot(x - centre[:, None], width[:, None]) for centre, width in terms], axis=0)
+
+    first, last = coordinate(low[:, None]), coordinate(high[:, None])
+    step = (last - first) / n
+    wanted = first + step * (np.arange(n) + 0.5)
+    left, right = (np.repeat(end[:, None], n, axis=1) for end in (low, high))
+    for _ in range(_BISECTIONS):
+        middle = (left + right) / 2.0
+        is_low = coordinate(middle) < wanted
+        left, right = np.where(is_low, middle, left), np.where(is_low, right, middle)
+    x = (left + right) / 2.0
+    for _ in range(_STEPS):
+        # Newton's method between ends that are known.
+        x = np.clip(x + (wanted - coordinate(x)) / slope(x), left, right)
+    return x, np.log(step / slope(x))
+
+
+def cubic(share: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return Lagrange's weights of four points 0, 1, 2 and 3 at places among them."""
+    a, b, c, d = share, share - 1.0, share - 2.0, share - 3.0
+    return -b * c * d / 6.0, a * c * d / 2.0, -a * b * d / 2.0, a * b * c / 6.0

@@ -1,0 +1,166 @@
+r"""Nodes of cells that released two noisy counts: what is true, and what is false.
+
+Model. With a Poisson number of records of mean :math:`\Lambda`, counts are independent Poisson ones, of means
+:math:`\Lambda p` and :math:`\Lambda (1 - p)`, and so are the likelihoods A of their means
+(``count_likelihoods``):
+
+.. math:: L(x, \Lambda) = A(\Lambda p; y_1) \, A(\Lambda (1 - p); y_0), \qquad x = \operatorname{logit} p. \qquad (1)
+
+The prior of N is that of :math:`\Lambda` by its mixing density g. The latent size is :math:`\Lambda`.
+
+Method. A is tabulated in the root of its mean, in which a Poisson law has the width 1/2 whatever its mean is,
+by cubics through ``_TABLE`` points between the places where it is e^-``_DEPTH`` of its highest. Beyond, it is
+taken for 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from suffice.pipeline.math.engines.count_likelihoods import NoisyCount, log_mixing
+from suffice.pipeline.math.engines.pooled.cells import POSITIONS, REACH, Focus, Nodes, cubic, dense_nodes
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.typing import Cells, Floats, Rows
+
+SIZES = 12
+_TABLE = 72
+_DEPTH = 34.0
+_HALVINGS = 8
+_SMALLEST = 1e-4
+"""Of a mean number of records: less of it has next to no prior."""
+_FARTHEST = 32.0
+"""Scales of the noise beyond which a number of records is out of question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountTable:
+    """log A of many counts, by the root of the mean.
+
+    Attributes
+    ----------
+    value : ndarray of shape (n_counts, n_points), float64
+    low, step : ndarray of shape (n_counts,), float64
+        The first point, and how far apart they are.
+    """
+
+    value: Floats
+    low: Floats
+    step: Floats
+
+    @classmethod
+    def of(cls, count: NoisyCount) -> Self:
+        """Tabulate."""
+        typical = np.sqrt(np.maximum(np.mean(count.values, axis=1), 0.25))
+        far = typical + 0.5 * _DEPTH**0.5 + np.sqrt(_DEPTH * np.max(count.scales)) + 2.0
+
+        def below_top(root: Floats) -> Floats:
+            log_mean = 2.0 * np.log(np.maximum(root, 1e-9))[:, None]
+            value: Floats = count.log_likelihood(log_mean)[:, 0] - top
+            return value
+
+        top = np.max(count.log_likelihood(2.0 * np.log(typical[:, None] * [0.7, 0.9, 1.0, 1.1])), axis=1)
+        ends = []
+        for outer in (np.zeros_like(typical), far):
+            inside, outside = typical.copy(), outer.copy()
+            for _ in range(_HALVINGS):
+                middle = (inside + outside) / 2.0
+                is_inside = below_top(middle) > -_DEPTH
+                inside, outside = np.where(is_inside, middle, inside), np.where(is_inside, outside, middle)
+            ends.append(outside)
+        low, high = ends
+        low = np.where(below_top(np.zeros_like(low)) > -_DEPTH, 0.0, low)
+        step = (high - low) / (_TABLE - 1)
+        root = low[:, None] + step[:, None] * np.arange(_TABLE)
+        return cls(value=count.log_likelihood(2.0 * np.log(np.maximum(root, 1e-9))), low=low, step=step)
+
+    def take(self, rows: Rows) -> Self:
+        """Return the given counts."""
+        return type(self)(value=self.value[rows], low=self.low[rows], step=self.step[rows])
+
+    def __call__(self, mean: Floats) -> Floats:
+        """Return log A at means (n_counts, ...); minus infinity beyond the table."""
+        rows = mean.reshape(len(mean), -1)
+        place = (np.sqrt(rows) - self.low[:, None]) / self.step[:, None]
+        is_known = (place >= 0.0) & (place <= _TABLE - 1)
+        first = np.clip(place.astype(np.int64) - 1, 0, _TABLE - 4)
+        share = place - first
+        flat = self.value.ravel()
+        first += (np.arange(len(rows)) * _TABLE)[:, None]
+        value = sum(flat.take(first + tap) * weight for tap, weight in enumerate(cubic(share)))
+        return np.where(is_known, value, -np.inf).reshape(mean.shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountCells:
+    """Cells with noisy counts of true and of false; a ``CellsSource``.
+
+    Attributes
+    ----------
+    true, false : NoisyCount
+    n_prior : NPrior
+        One of which ``log_mixing`` knows the density.
+    """
+
+    true: NoisyCount
+    false: NoisyCount
+    n_prior: NPrior
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are."""
+        return len(self.true.values)
+
+    @property
+    def has_sizes(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def middle(self) -> float:
+        """The logit of the share of all counts together."""
+        true, false = (
+            max(float(np.sum(np.mean(each.values, axis=1))), float(np.min(each.scales)), 0.5)
+            for each in (self.true, self.false)
+        )
+        return float(np.log(true / false))
+
+    def nodes(self, cells: Cells, focus: Focus) -> Nodes:
+        """Nodes of some cells: of the logit, and of log mean sizes."""
+        true, false = self.true.take(cells), self.false.take(cells)
+        b = float(np.min(true.scales))
+        y1, y0 = (np.maximum(np.mean(each.values, axis=1), b + 0.5) for each in (true, false))
+        logit = np.log(y1 / y0)
+        spread = np.sqrt((y1 + 2.0 * b**2) / y1**2 + (y0 + 2.0 * b**2) / y0**2)
+        ones = np.ones(len(cells))
+        x, log_dx = dense_nodes(
+            np.maximum(np.minimum(logit, focus.centre) - REACH, -60.0),
+            np.minimum(np.maximum(logit, focus.centre) + REACH, 34.0),
+            (focus.centre * ones, focus.width * ones),
+            (logit, np.minimum(spread, 2.0)),
+            n=POSITIONS,
+        )
+        size = np.maximum(np.mean(true.values + false.values, axis=1), b + 0.5)
+        error = np.sqrt(size + 4.0 * b**2)
+        far = _FARTHEST * b + 8.0 * np.sqrt(size) + 8.0
+        log_mean, log_step = dense_nodes(
+            np.log(np.maximum(size - far, _SMALLEST)),
+            np.log(size + far),
+            (np.log(size), np.minimum(error / size, 1.0)),
+            n=SIZES,
+        )
+        mean = np.exp(log_mean)
+        prior = log_mixing(self.n_prior, mean)
+        assert prior is not None  # noqa: S101 - as is stated of n_prior
+        share = 1.0 / (1.0 + np.exp(-x))
+        log_weight = (
+            CountTable.of(true)(share[:, :, None] * mean[:, None, :])
+            + CountTable.of(false)((1.0 - share)[:, :, None] * mean[:, None, :])
+            + (log_step + prior + log_mean)[:, None, :]
+            + log_dx[:, :, None]
+        )
+        return Nodes.of(x, np.log1p(mean), log_weight)
