@@ -34,13 +34,15 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from suffice.typing import Cells, Floats
+    from numpy.typing import NDArray
+
+    from suffice.typing import Cells, Floats, Rows
 
 REACH = 16.0
 """How far nodes go beyond where a population may be centred, in units of the line."""
 POSITIONS = 48
 _BISECTIONS, _STEPS = 7, 4
-_NEGLIGIBLE = 1e-12
+_NEGLIGIBLE = 1e-11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,20 +72,40 @@ class Nodes:
         log(1 + size); zeros where sizes are not told apart.
     weight : ndarray of shape (n_cells, n_positions, n_sizes), float64
     log_scale : ndarray of shape (n_cells,), float64
+    spacing : ndarray of shape (n_cells, n_positions), float64
+        Of positions: the weight of a node in an integral over them.
+    kept, row : ndarray of shape (n_kept,)
+        Which weights, of all in C order, are above 0, and of which cell they are.
+    of_kept : ndarray of shape (n_kept,), float64
     """
 
     position: Floats
     log_size: Floats
     weight: Floats
     log_scale: Floats
+    spacing: Floats
+    kept: Rows
+    row: NDArray[np.int32]
+    of_kept: Floats
 
     @classmethod
-    def of(cls, position: Floats, log_size: Floats, log_weight: Floats) -> Nodes:
-        """Scale weights, whose logarithms are given, by the largest of each cell."""
+    def of(cls, position: Floats, log_dx: Floats, log_size: Floats, log_weight: Floats) -> Nodes:
+        """Scale weights, whose logarithms are given without those of positions, by the largest of each cell."""
+        log_weight = log_weight + log_dx[:, :, None]
         log_scale = np.max(log_weight, axis=(1, 2))
         weight = np.exp(log_weight - log_scale[:, None, None])
         weight[weight < _NEGLIGIBLE] = 0.0
-        return cls(position=position, log_size=log_size, weight=weight, log_scale=log_scale)
+        kept = np.flatnonzero(weight)
+        return cls(
+            position=position,
+            log_size=log_size,
+            weight=weight,
+            log_scale=log_scale,
+            spacing=np.exp(log_dx),
+            kept=kept,
+            row=(kept // weight[0].size).astype(np.int32),
+            of_kept=weight.ravel()[kept],
+        )
 
 
 class CellsSource(Protocol):

@@ -55,7 +55,8 @@ LOCATION_SD, SLOPE_SD = 5.0, 1.0
 LOG_SPREAD_SD = float(np.pi / np.sqrt(8.0))
 """Of the logarithm of a half-normal number, whatever its scale."""
 BLOCK = 256
-_T, _S, _B = 11, 13, 9
+_NODES = {100: (15, 17, 21), 2000: (11, 13, 11), None: (9, 9, 7)}
+"""Nodes of the rules over t, s and b, up to so many cells: of more, less is left to integrate over."""
 _LEAST = 0.5
 _FIRST_CELLS, _MORE = 512, 5
 _ROUNDS = 8
@@ -157,8 +158,8 @@ class KeptNodes:
             yield block, nodes
 
 
-def fitted(source: CellsSource, population: Population) -> Hyperparameters:
-    """Return the posterior of the hyperparameters, on a grid that is fitted to it."""
+def fitted(source: CellsSource, population: Population) -> tuple[Hyperparameters, KeptNodes]:
+    """Return the posterior of the hyperparameters, on a grid that is fitted to it, and nodes of all cells."""
     has_slope = population.slope and source.has_sizes
     n, n_cells = min(_FIRST_CELLS, source.n_cells), source.n_cells
     box, middle = None, source.middle
@@ -170,9 +171,12 @@ def fitted(source: CellsSource, population: Population) -> Hyperparameters:
             box = _first_box(moments, middle, has_slope=has_slope)
         result, box = _settled(blocks, population, moments, box, source.middle, has_slope=has_slope)
         if n == n_cells:
-            return result
-        n = min(n * _MORE, n_cells)
+            return result, blocks
+        known, n = n, min(n * _MORE, n_cells)
         middle = result.mean(result.location)
+        # More cells tell t in finer units: what differs from the approximation stays.
+        finer = (n / known) ** 0.5
+        box = replace(box, t=(box.t[0] * finer, box.t[1] * finer))
 
 
 def _moments(blocks: KeptNodes, middle: float) -> Moments:
@@ -230,6 +234,10 @@ def _spread_ends(mean: float, sd: float) -> tuple[float, float]:
     return (low + high) / 2.0, (high - low) / 2.0
 
 
+def _sizes(n_cells: int) -> tuple[int, int, int]:
+    return next(sizes for most, sizes in _NODES.items() if most is None or n_cells <= most)
+
+
 def _rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
     nodes, weights = np.polynomial.legendre.leggauss(n)
     return ends[0] + ends[1] * nodes, ends[1] * weights
@@ -247,10 +255,11 @@ def _settled(
     """Weigh a grid, and move its ends until the posterior lies inside."""
     for _ in range(_ROUNDS):
         result, t = _weighed(blocks, population, moments, box, middle, has_slope=has_slope)
+        n_t, n_s, n_b = _sizes(len(blocks.cells))
         known = {
-            "t": (result.mean(t), result.sd(t), _T),
-            "s": (result.mean(result.drawn_spread), result.sd(result.drawn_spread), _S),
-            "b": (result.mean(result.slopes), result.sd(result.slopes), _B),
+            "t": (result.mean(t), result.sd(t), n_t),
+            "s": (result.mean(result.drawn_spread), result.sd(result.drawn_spread), n_s),
+            "b": (result.mean(result.slopes), result.sd(result.slopes), n_b),
         }
         moved: dict[str, tuple[float, float]] = {}
         is_settled = True
@@ -258,8 +267,10 @@ def _settled(
             centre, half = getattr(box, name)
             if name == "b" and not has_slope:
                 continue
-            # Where nodes are too far apart to tell, the standard deviation is theirs.
-            sd = max(sd, 0.45 * 2.0 * half / n)
+            # Where nodes are too far apart to tell, the standard deviation is theirs; at an end it is larger.
+            gap = mean - centre
+            at_an_end = gap > 0.6 * half or (gap < -0.6 * half and not (name == "s" and centre <= half))
+            sd = max(sd, (0.45 if at_an_end else 0.8 / n) * half)
             near = _spread_ends(mean, sd) if name == "s" else (mean, _T_REACH * sd)
             is_inside = abs(near[0] - centre) < 0.25 * half and 0.7 < near[1] / half < 1.35
             is_settled &= is_inside
@@ -280,8 +291,9 @@ def _weighed(
     has_slope: bool,
 ) -> tuple[Hyperparameters, Floats]:
     """Return nodes and weights of the posterior within a box, and t at the nodes."""
-    (t, of_t), (s, of_s) = _rule(box.t, _T), _rule(box.s, _S)
-    b, of_b = _rule(box.b, _B) if has_slope else (np.zeros(1), np.ones(1))
+    n_t, n_s, n_b = _sizes(len(blocks.cells))
+    (t, of_t), (s, of_s) = _rule(box.t, n_t), _rule(box.s, n_s)
+    b, of_b = _rule(box.b, n_b) if has_slope else (np.zeros(1), np.ones(1))
     # (3). Sizes are taken from where they tell nothing of the location.
     omega = moments.omega(s)
     typical = omega[len(s) // 2]
