@@ -139,10 +139,12 @@ def dense_nodes(low: Floats, high: Floats, *terms: tuple[Floats, Floats], n: int
     """
 
     def coordinate(x: Floats) -> Floats:
-        return np.sum([np.arcsinh((x - centre[:, None]) / width[:, None]) for centre, width in terms], axis=0)
+        parts = [np.arcsinh((x - centre[:, None]) / width[:, None]) for centre, width in terms]
+        return np.asarray(np.sum(parts, axis=0))
 
     def slope(x: Floats) -> Floats:
-        return np.sum([1.0 / np.hypot(x - centre[:, None], width[:, None]) for centre, width in terms], axis=0)
+        parts = [1.0 / np.hypot(x - centre[:, None], width[:, None]) for centre, width in terms]
+        return np.asarray(np.sum(parts, axis=0))
 
     first, last = coordinate(low[:, None]), coordinate(high[:, None])
     step = (last - first) / n

@@ -104,7 +104,7 @@ class PooledDistribution:
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
         gap = self.line.parameter(self.position) - self.mean(parameter)[:, None]
-        return np.sqrt(np.sum(self.mass * gap**2, axis=1))
+        return np.asarray(np.sqrt(np.sum(self.mass * gap**2, axis=1)))
 
     def _finer(self) -> tuple[Floats, Floats]:
         """Places on the line and distribution functions there, (n_cells, n_fine)."""
@@ -143,16 +143,16 @@ class PooledDistribution:
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points)."""
         height = self.mass / self.spacing
+        values = np.zeros(points.shape)
+        for cell, row in enumerate(points):
+            known = self.position[cell], height[cell]
 
-        def log_density(cell: int, position: Floats) -> Floats:
-            with np.errstate(divide="ignore"):
-                return np.log(np.interp(position, self.position[cell], height[cell], left=0.0, right=0.0))
+            def log_density(position: Floats, known: tuple[Floats, Floats] = known) -> Floats:
+                with np.errstate(divide="ignore"):
+                    return np.asarray(np.log(np.interp(position, *known, left=0.0, right=0.0)))
 
-        rows = [
-            self.line.density(row, lambda position, cell=cell: log_density(cell, position))
-            for cell, row in enumerate(points)
-        ]
-        return np.stack(rows)
+            values[cell] = self.line.density(row, log_density)
+        return values
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: hyperparameters first, then every cell."""
@@ -225,7 +225,7 @@ def pooled_distribution(
             placed = hyper.grid.placed(nodes, float(hyper.slope[number]))
             measure = placed.measure()
             shared = [share * density for share, density in parts[number]]
-            z = np.maximum(measure @ sum(shared).T, _FLOOR)
+            z = np.maximum(measure @ np.sum(shared, axis=0).T, _FLOOR)
             ratio = hyper.weight[number][rows] / z
             together = [ratio @ each for each in shared]
             of_nodes += nodes.of_kept * placed.at_nodes(np.asarray(sum(together)))

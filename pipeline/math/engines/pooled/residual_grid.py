@@ -91,7 +91,7 @@ class Placed:
         """Return each cell's weights on the grid, (n_cells, n_points)."""
         size = self.shape[0] * self.shape[1]
         upper = self.weight * self.share
-        total = np.bincount(self.first, self.weight - upper, size)
+        total = np.bincount(self.first, self.weight - upper, size).astype(np.float64)
         total[1:] += np.bincount(self.first, upper, size)[:-1]
         return total.reshape(self.shape)
 
