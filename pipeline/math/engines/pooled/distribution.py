@@ -205,6 +205,13 @@ def pooled_distribution(
 ) -> PooledDistribution:
     """Return the posterior of every cell's parameter, hyperparameters integrated over."""
     hyper, blocks = fitted(source, population)
+    return mixture_over(hyper, blocks, population, name, line)
+
+
+def mixture_over(
+    hyper: Hyperparameters, blocks: KeptNodes, population: Population, name: str, line: Line
+) -> PooledDistribution:
+    """Return (1) and (2) over the nodes of hyperparameters that have a weight."""
     points = hyper.grid.points
     kept = [np.flatnonzero(weight) for weight in hyper.weight]
     parts = [
