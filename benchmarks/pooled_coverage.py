@@ -103,9 +103,7 @@ class Simulated:
     size: Floats
 
 
-def simulated(
-    truth: Truth, n0: float, epsilon: float, n_cells: int, rng: np.random.Generator
-) -> Simulated:
+def simulated(truth: Truth, n0: float, epsilon: float, n_cells: int, rng: np.random.Generator) -> Simulated:
     """Draw sizes, probabilities, counts and noise."""
     size = np.maximum(np.rint(np.exp(rng.normal(np.log(n0), 1.0, n_cells))), 1.0)
     logit = truth.draw(n_cells, rng) + truth.slope * (np.log1p(size) - np.log1p(n0))
@@ -115,7 +113,9 @@ def simulated(
 
     def released(count: Floats) -> NoisyCount:
         noise = rng.geometric(success, n_cells) - rng.geometric(success, n_cells)
-        return NoisyCount(values=(count + noise)[:, None].astype(np.float64), scales=np.array([1.0 / epsilon]))
+        return NoisyCount(
+            values=(count + noise)[:, None].astype(np.float64), scales=np.array([1.0 / epsilon])
+        )
 
     cells = CountCells(true=released(true), false=released(size - true), n_prior=Reciprocal(10**12))
     return Simulated(cells, probability, size)
@@ -124,7 +124,7 @@ def simulated(
 def answers(release: Simulated, truth: Truth, n0: float) -> dict[str, PooledDistribution]:
     """Return the posteriors that are compared, by name."""
     population = POPULATIONS[Line.LOGIT][DEFAULT]
-    hyper, blocks = fitted(release.cells, population)
+    hyper, blocks = fitted(release.cells, population, Line.LOGIT)
     best = np.unravel_index(np.argmax(hyper.weight), hyper.weight.shape)
     mode = np.zeros_like(hyper.weight)
     mode[best] = 1.0
@@ -141,7 +141,9 @@ def answers(release: Simulated, truth: Truth, n0: float) -> dict[str, PooledDist
         "plug-in": mixture_over(
             dataclasses.replace(hyper, weight=mode), blocks, population, "probability", Line.LOGIT
         ),
-        "no slope": mixture_over(*fitted(flat, population), population, "probability", Line.LOGIT),
+        "no slope": mixture_over(
+            *fitted(flat, population, Line.LOGIT), population, "probability", Line.LOGIT
+        ),
         "alone": mixture_over(alone, blocks, uniform, "probability", Line.LOGIT),
         "oracle": mixture_over(known, blocks, Known(truth.density), "probability", Line.LOGIT),
     }
@@ -186,7 +188,11 @@ def study(truth: Truth, n0: float, epsilon: float, n_cells: int, releases: int, 
             width[name] = width.get(name, 0.0) + float(np.mean(high - low))
     of_releases = np.sort(np.mean(covered["pooled"], axis=1))
     worst = of_releases[: max(1, len(of_releases) // 10)]
-    shares = [np.mean(covered["pooled"]), np.mean(np.array(covered["pooled"])[np.array(small)]), np.mean(worst)]
+    shares = [
+        np.mean(covered["pooled"]),
+        np.mean(np.array(covered["pooled"])[np.array(small)]),
+        np.mean(worst),
+    ]
     others = [
         np.mean(covered["plug-in"]),
         np.mean(covered["no slope"]),
@@ -195,8 +201,7 @@ def study(truth: Truth, n0: float, epsilon: float, n_cells: int, releases: int, 
     errors = [(error["alone"] / error["pooled"]) ** 0.5, (error["no slope"] / error["pooled"]) ** 0.5]
     widths = [width["pooled"] / width["alone"], width["pooled"] / width["oracle"]]
     return " | ".join(
-        [f"{share:.3f}" for share in (*shares, *others)]
-        + [f"{ratio:.2f}" for ratio in (*errors, *widths)]
+        [f"{share:.3f}" for share in (*shares, *others)] + [f"{ratio:.2f}" for ratio in (*errors, *widths)]
     )
 
 

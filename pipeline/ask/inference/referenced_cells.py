@@ -25,7 +25,7 @@ from suffice.pipeline.ask.inference.any_prior import (
     references_of,
 )
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.engines.pooled.cells import POSITIONS, REACH, Focus, Nodes, dense_nodes
+from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, nodes_of_positions
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.any_prior import Reference
@@ -84,14 +84,7 @@ class ReferencedCells:
         chosen = [self.references[cell] for cell in cells.tolist()]
         centre = np.array([each[-1].middle for each in chosen])
         width = np.clip([each[-1].spread for each in chosen], 1e-3, 2.0)
-        ones = np.ones(len(cells))
-        x, log_dx = dense_nodes(
-            np.maximum(np.minimum(centre, focus.centre) - REACH, self.ends[0]),
-            np.minimum(np.maximum(centre, focus.centre) + REACH, self.ends[1]),
-            (focus.centre * ones, focus.width * ones),
-            (centre, width),
-            n=POSITIONS,
-        )
+        x, log_dx = nodes_of_positions(centre, width, focus, self.ends)
         rows = []
         for references, position in zip(chosen, x, strict=True):
             log_likelihood, depth = likelihood(references, position)

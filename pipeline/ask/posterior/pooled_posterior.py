@@ -33,7 +33,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
-from suffice.pipeline.math.engines.pooled.hyperparameters import LOCATION_SD, LOG_SPREAD_SD, SLOPE_SD
+from suffice.pipeline.math.engines.pooled.hyperparameters import LOG_SPREAD_SD, SLOPE_SD
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.math.engines.pooled.populations import DEFAULT, NAMES, POPULATIONS
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
@@ -118,11 +118,13 @@ class PopulationPrior:
     has_slope: bool
 
     def __str__(self) -> str:
-        what = "logits" if self.line is Line.LOGIT else "logarithms"
+        is_logit = self.line is Line.LOGIT
+        what = "logits" if is_logit else "logarithms"
+        location = "Logistic(0, 1)" if is_logit else "Logistic(centre of all cells, 2)"
         slope = f", slope on log(1 + size) Normal(0, {SLOPE_SD:g})" if self.has_slope else ""
         return (
-            f"one population, {self.population}, integrated over: location of {what} Normal(centre, "
-            f"{LOCATION_SD:g}), spread HalfNormal(1){slope}"
+            f"one population, {self.population}, integrated over: location of {what} {location}, spread "
+            f"HalfNormal(1){slope}"
         )
 
 
@@ -249,7 +251,9 @@ class PooledPosterior(Posterior):
 
         def judged(posterior: Posterior) -> Conflict:
             names = self.entry_names(self.parameters[0])
-            order = np.argsort(-self.outside, kind="stable")[: min(_NAMED, int(np.sum(self.outside > OUTSIDE)))]
+            order = np.argsort(-self.outside, kind="stable")[
+                : min(_NAMED, int(np.sum(self.outside > OUTSIDE)))
+            ]
             return PooledConflict(
                 quantities=("population",),
                 tails=np.ones((posterior.n_groups, 1)),
@@ -298,7 +302,9 @@ class PooledPosterior(Posterior):
         ------
         UsageError
         """
-        message = f"{self.statistic}: the prior of pooled cells is their population: compare populations by name"
+        message = (
+            f"{self.statistic}: the prior of pooled cells is their population: compare populations by name"
+        )
         raise UsageError(message)
 
     def prior_density(self, parameter: str, points: ArrayLike) -> None:  # noqa: ARG002
@@ -431,17 +437,16 @@ def _check_terms(statistic: NoisyStatistic, terms: PosteriorTerms) -> None:
     """Refuse terms that pooled cells do not have."""
     name = statistic.plan.name
     if terms.prior is not None:
-        message = f"{name}: the prior of pooled cells is their population: leave prior out, or name a population"
+        message = (
+            f"{name}: the prior of pooled cells is their population: leave prior out, or name a population"
+        )
         raise PriorError(message)
     if terms.method != NOISE_AWARE:
         message = f"{name}: pooled cells have a {NOISE_AWARE} posterior alone: leave method out"
         raise UsageError(message)
     if terms.clipping == MODELLED:
-        message = (
-            f"{name}: pooled cells are of records as the bounds leave them (clipping {IGNORED}): leave clipping out"
-        )
+        message = f"{name}: pooled cells are of records as the bounds leave them (clipping {IGNORED}): leave clipping out"
         raise UsageError(message)
     if terms.predictor_prior is not None or terms.within_unit == IGNORED:
         message = f"{name}: pooled cells take no within_unit and no predictor_prior: leave them out"
         raise UsageError(message)
-

@@ -10,11 +10,11 @@ of smooth f, with positive weights w.
 
 Method. Positions are evenly spaced in
 
-.. math:: u(x) = \operatorname{asinh}\frac{x - c}{d} + \operatorname{asinh}\frac{x - \hat x}{\sigma},
-    \qquad (2)
+.. math:: u(x) = g\Bigl(\frac{x - c}{d}, \frac r d\Bigr) + \operatorname{asinh}\frac{x - \hat x}{\sigma},
+    \qquad g(y, a) = \operatorname{sign}(y) \bigl(\min(|y|, a) + \operatorname{asinh} \max(|y| - a, 0)\bigr) \qquad (2)
 
-so that nodes are dense where the population may be narrow, about c by d, and where the likelihood is, about
-:math:`\hat x` by :math:`\sigma`; the trapezoidal rule in u is accurate beyond all powers of its step for
+so that nodes are dense where the population may be narrow, up to r from c by d, and where the likelihood is,
+about :math:`\hat x` by :math:`\sigma`, never farther apart in u than ``_STEP``; the trapezoidal rule in u is accurate beyond all powers of its step for
 functions that are smooth in u and fall at both ends (Trefethen, Weideman 2014). Far out x grows as an
 exponential of u, so that few nodes reach far.
 
@@ -42,6 +42,7 @@ REACH = 16.0
 """How far nodes go beyond where a population may be centred, in units of the line."""
 POSITIONS = 48
 _BISECTIONS, _STEPS = 7, 4
+_STEP, _MOST = 0.55, 256
 _NEGLIGIBLE = 1e-11
 
 
@@ -55,10 +56,29 @@ class Focus:
         c of (2).
     width : float
         d of (2), > 0: the least spread that matters.
+    reach : float
+        r of (2): how far from the centre so narrow a population may be.
     """
 
     centre: float
     width: float
+    reach: float = 0.0
+
+    def coordinate(self, x: Floats) -> Floats:
+        """The first term of (2)."""
+        y, a = np.abs(x - self.centre) / self.width, self.reach / self.width
+        return np.asarray(np.copysign(np.minimum(y, a) + np.arcsinh(np.maximum(y - a, 0.0)), x - self.centre))
+
+    def slope(self, x: Floats) -> Floats:
+        """Its derivative."""
+        beyond = np.maximum(np.abs(x - self.centre) - self.reach, 0.0)
+        return np.asarray(1.0 / np.hypot(beyond, self.width))
+
+    def position(self, u: Floats) -> Floats:
+        """Its inverse."""
+        a = self.reach / self.width
+        y = np.minimum(np.abs(u), a) + np.sinh(np.maximum(np.abs(u) - a, 0.0))
+        return np.asarray(self.centre + np.copysign(y * self.width, u))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,26 +147,33 @@ class CellsSource(Protocol):
         """Nodes of some cells."""
 
 
-def dense_nodes(low: Floats, high: Floats, *terms: tuple[Floats, Floats], n: int) -> tuple[Floats, Floats]:
+def dense_nodes(
+    low: Floats, high: Floats, centre: Floats, width: Floats, *, n: int, focus: Focus | None = None
+) -> tuple[Floats, Floats]:
     """Return nodes (n_rows, n) between ends that are dense as (2) says, and the logs of their weights.
 
     Parameters
     ----------
     low, high : ndarray of shape (n_rows,), float64
-    terms : tuple of (centre, width), ndarray of shape (n_rows,)
-        One for each term of (2).
+    centre, width : ndarray of shape (n_rows,), float64
+        Of the second term of (2).
     n : int
+        The least number; with a focus there are more where they would be too far apart.
+    focus : Focus, optional
+        Of the first term; there is none otherwise.
     """
 
     def coordinate(x: Floats) -> Floats:
-        parts = [np.arcsinh((x - centre[:, None]) / width[:, None]) for centre, width in terms]
-        return np.asarray(np.sum(parts, axis=0))
+        of_rows: Floats = np.arcsinh((x - centre[:, None]) / width[:, None])
+        return of_rows if focus is None else of_rows + focus.coordinate(x)
 
     def slope(x: Floats) -> Floats:
-        parts = [1.0 / np.hypot(x - centre[:, None], width[:, None]) for centre, width in terms]
-        return np.asarray(np.sum(parts, axis=0))
+        of_rows: Floats = 1.0 / np.hypot(x - centre[:, None], width[:, None])
+        return of_rows if focus is None else of_rows + focus.slope(x)
 
     first, last = coordinate(low[:, None]), coordinate(high[:, None])
+    if focus is not None:
+        n = min(max(n, int(np.ceil(np.max(last - first) / _STEP))), _MOST)
     step = (last - first) / n
     wanted = first + step * (np.arange(n) + 0.5)
     left, right = (np.repeat(end[:, None], n, axis=1) for end in (low, high))
@@ -159,6 +186,20 @@ def dense_nodes(low: Floats, high: Floats, *terms: tuple[Floats, Floats], n: int
         # Newton's method between ends that are known.
         x = np.clip(x + (wanted - coordinate(x)) / slope(x), left, right)
     return x, np.log(step / slope(x))
+
+
+def nodes_of_positions(
+    centre: Floats, width: Floats, focus: Focus, ends: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """Return positions of cells (n_cells, n_positions) and the logs of their weights, as (2) says."""
+    return dense_nodes(
+        np.maximum(np.minimum(centre, focus.centre) - focus.reach - REACH, ends[0]),
+        np.minimum(np.maximum(centre, focus.centre) + focus.reach + REACH, ends[1]),
+        centre,
+        np.minimum(width, 2.0),
+        n=POSITIONS,
+        focus=focus,
+    )
 
 
 def cubic(share: Floats) -> tuple[Floats, Floats, Floats, Floats]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount, log_mixing
-from suffice.pipeline.math.engines.pooled.cells import POSITIONS, REACH, Focus, Nodes, cubic, dense_nodes
+from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, cubic, dense_nodes, nodes_of_positions
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -156,21 +156,15 @@ class CountCells:
         y1, y0 = (np.maximum(np.mean(each.values, axis=1), b + 0.5) for each in (true, false))
         logit = np.log(y1 / y0)
         spread = np.sqrt((y1 + 2.0 * b**2) / y1**2 + (y0 + 2.0 * b**2) / y0**2)
-        ones = np.ones(len(cells))
-        x, log_dx = dense_nodes(
-            np.maximum(np.minimum(logit, focus.centre) - REACH, -60.0),
-            np.minimum(np.maximum(logit, focus.centre) + REACH, 34.0),
-            (focus.centre * ones, focus.width * ones),
-            (logit, np.minimum(spread, 2.0)),
-            n=POSITIONS,
-        )
+        x, log_dx = nodes_of_positions(logit, spread, focus, (-60.0, 34.0))
         size = np.maximum(np.mean(true.values + false.values, axis=1), b + 0.5)
         error = np.sqrt(size + 4.0 * b**2)
         far = _FARTHEST * b + 8.0 * np.sqrt(size) + 8.0
         log_mean, log_step = dense_nodes(
             np.log(np.maximum(size - far, _SMALLEST)),
             np.log(size + far),
-            (np.log(size), np.minimum(error / size, 1.0)),
+            np.log(size),
+            np.minimum(error / size, 1.0),
             n=SIZES,
         )
         mean = np.exp(log_mean)

@@ -194,9 +194,7 @@ def _drawn(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -
 
 
 def _densities(population: Population, hyper: Hyperparameters, number: int, kept: Any) -> Floats:
-    parts = population.components(
-        hyper.grid.points, hyper.location[number][kept], hyper.spread[number][kept]
-    )
+    parts = population.components(hyper.grid.points, hyper.location[number][kept], hyper.spread[number][kept])
     return np.asarray(sum(share * density for share, density in parts))
 
 
@@ -204,7 +202,7 @@ def pooled_distribution(
     source: CellsSource, population: Population, name: str, line: Line
 ) -> PooledDistribution:
     """Return the posterior of every cell's parameter, hyperparameters integrated over."""
-    hyper, blocks = fitted(source, population)
+    hyper, blocks = fitted(source, population, line)
     return mixture_over(hyper, blocks, population, name, line)
 
 

@@ -8,17 +8,18 @@ Model. Of cells c with the likelihoods of ``cells``,
 
 with public hyperpriors, of the line's unit:
 
-.. math:: m \sim \mathrm{Normal}(m_0, 5^2), \qquad s \sim \mathrm{HalfNormal}(1), \qquad
-    b \sim \mathrm{Normal}(0, 1). \qquad (2)
+.. math:: m \sim \mathrm{Logistic}(m_0, \kappa), \qquad s \sim \mathrm{HalfNormal}(1), \qquad
+    b \sim \mathrm{Normal}(0, .5^2). \qquad (2)
 
-A half-normal law of the spread is flat next to 0, where an inverse gamma one would decide (Gelman 2006).
+Of logits :math:`m_0` = 0 and :math:`\kappa` = 1, which is a uniform law of the probability; of logarithms, which
+have no natural unit, :math:`m_0` is about where all cells are and :math:`\kappa` = 2. A half-normal law of the spread is flat next to 0, where an inverse gamma one would decide (Gelman 2006).
 
 Method. The integral over h is a product of Gauss-Legendre rules. Where to put them follows from the normal
 approximation of each cell's likelihood, :math:`\hat x_c` with the precision :math:`q_c` (Fay, Herriot 1979):
 given s and b, m is about
 
 .. math:: \hat m = \frac{\sum_c \omega_c (\hat x_c - b (\hat v_c - v_0))}{\sum_c \omega_c}, \qquad
-    \omega_c = \frac{q_c}{1 + s^2 q_c}, \qquad m = \hat m + t \Bigl(\tfrac 1 {25} + \sum_c \omega_c\Bigr)^{-1/2},
+    \omega_c = \frac{q_c}{1 + s^2 q_c}, \qquad m = \hat m + t \Bigl(\tfrac 3 {\pi^2 \kappa^2} + \sum_c \omega_c\Bigr)^{-1/2},
     \qquad (3)
 
 and the rules are over (t, s, b): neither the width nor the place of the former depends much on the others.
@@ -41,6 +42,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Cells, Floats
 
-LOCATION_SD, SLOPE_SD = 5.0, 1.0
+SLOPE_SD = 0.5
 LOG_SPREAD_SD = float(np.pi / np.sqrt(8.0))
 """Of the logarithm of a half-normal number, whatever its scale."""
 BLOCK = 256
@@ -64,8 +66,33 @@ _T_REACH = 4.3
 _NEGLIGIBLE = 1e-7
 _FLOOR = 1e-300
 _REFERENCE_SD = 3.0
+_FARTHEST = 15.0
 _KEPT_NODES = 12_000
 """Cells whose nodes are kept between rounds: 5 kB each."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocationPrior:
+    """A logistic law of m."""
+
+    centre: float
+    scale: float
+
+    def log_density(self, location: Floats) -> Floats:
+        """But for a constant."""
+        gap = np.abs(location - self.centre) / self.scale
+        result: Floats = -gap - 2.0 * np.log1p(np.exp(-gap))
+        return result
+
+    @property
+    def precision(self) -> float:
+        """One over the variance."""
+        return 3.0 / (np.pi * self.scale) ** 2
+
+
+def location_prior(line: Line, middle: float) -> LocationPrior:
+    """Return the hyperprior of m on a line."""
+    return LocationPrior(0.0, 1.0) if line is Line.LOGIT else LocationPrior(middle, 2.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,18 +185,19 @@ class KeptNodes:
             yield block, nodes
 
 
-def fitted(source: CellsSource, population: Population) -> tuple[Hyperparameters, KeptNodes]:
+def fitted(source: CellsSource, population: Population, line: Line) -> tuple[Hyperparameters, KeptNodes]:
     """Return the posterior of the hyperparameters, on a grid that is fitted to it, and nodes of all cells."""
     has_slope = population.slope and source.has_sizes
     n, n_cells = min(_FIRST_CELLS, source.n_cells), source.n_cells
+    prior = location_prior(line, source.middle)
     box, middle = None, source.middle
     while True:
         cells = np.unique(np.linspace(0, n_cells - 1, n).astype(np.int64))
         blocks = KeptNodes(source, cells)
         moments = _moments(blocks, middle)
         if box is None:
-            box = _first_box(moments, middle, has_slope=has_slope)
-        result, box = _settled(blocks, population, moments, box, source.middle, has_slope=has_slope)
+            box = _first_box(moments, prior, has_slope=has_slope)
+        result, box = _settled(blocks, population, moments, box, prior, has_slope=has_slope)
         if n == n_cells:
             return result, blocks
         known, n = n, min(n * _MORE, n_cells)
@@ -203,16 +231,16 @@ def _moments(blocks: KeptNodes, middle: float) -> Moments:
     return Moments(mean=mean, precision=precision, log_size=log_size)
 
 
-def _first_box(moments: Moments, middle: float, *, has_slope: bool) -> Box:
+def _first_box(moments: Moments, of_location: LocationPrior, *, has_slope: bool) -> Box:
     """Return where the normal approximation has its posterior."""
     spreads = np.geomspace(1e-3, 5.0, 60)
     size = moments.log_size - np.mean(moments.log_size)
     design = np.stack([np.ones_like(size), size if has_slope else np.zeros_like(size)], axis=1)
-    prior = np.array([LOCATION_SD**-2.0, SLOPE_SD**-2.0])
+    prior = np.array([of_location.precision, SLOPE_SD**-2.0])
     log_weight, slopes, slope_variances = [], [], []
     for spread, omega in zip(spreads, moments.omega(spreads), strict=True):
         a = design.T @ (omega[:, None] * design) + np.diag(prior)
-        gap = moments.mean - middle
+        gap = moments.mean - of_location.centre
         score = design.T @ (omega * gap)
         solved = np.linalg.solve(a, score)
         value = -0.5 * np.sum(np.log1p(spread**2 * moments.precision)) - 0.5 * np.sum(omega * gap**2)
@@ -248,13 +276,13 @@ def _settled(
     population: Population,
     moments: Moments,
     box: Box,
-    middle: float,
+    prior: LocationPrior,
     *,
     has_slope: bool,
 ) -> tuple[Hyperparameters, Box]:
     """Weigh a grid, and move its ends until the posterior lies inside."""
     for _ in range(_ROUNDS):
-        result, t = _weighed(blocks, population, moments, box, middle, has_slope=has_slope)
+        result, t = _weighed(blocks, population, moments, box, prior, has_slope=has_slope)
         n_t, n_s, n_b = _sizes(len(blocks.cells))
         known = {
             "t": (result.mean(t), result.sd(t), n_t),
@@ -286,7 +314,7 @@ def _weighed(
     population: Population,
     moments: Moments,
     box: Box,
-    middle: float,
+    prior: LocationPrior,
     *,
     has_slope: bool,
 ) -> tuple[Hyperparameters, Floats]:
@@ -299,20 +327,26 @@ def _weighed(
     typical = omega[len(s) // 2]
     origin = float(np.sum(typical * moments.log_size) / np.sum(typical))
     x = moments.mean - b[:, None] * (moments.log_size - origin)
-    centre = (x @ omega.T) / np.sum(omega, axis=1)
-    sd = (np.sum(omega, axis=1) + LOCATION_SD**-2.0) ** -0.5
-    least = _LEAST * float((np.sum(moments.precision) + LOCATION_SD**-2.0) ** -0.5)
+    centre = (x @ omega.T + prior.precision * prior.centre) / (np.sum(omega, axis=1) + prior.precision)
+    sd = (np.sum(omega, axis=1) + prior.precision) ** -0.5
+    least = _LEAST * float((np.sum(moments.precision) + prior.precision) ** -0.5)
     shape = (len(b), len(s) * len(t))
     location = (centre[:, :, None] + sd[:, None] * t).reshape(shape)
     drawn = np.broadcast_to(np.repeat(s, len(t)), shape)
-    log_prior = -0.5 * ((location - middle) / LOCATION_SD) ** 2 - 0.5 * drawn**2
+    log_prior = prior.log_density(location) - 0.5 * drawn**2
     if has_slope:
         log_prior = log_prior - 0.5 * (b[:, None] / SLOPE_SD) ** 2
     # dm = sd dt.
     log_rule = np.log(np.repeat(of_s * sd, len(t)) * np.tile(of_t, len(s))) + np.log(of_b)[:, None]
     spread = np.maximum(drawn, least)
     lowest = max(float(box.s[0] - box.s[1]), least)
-    focus = Focus(centre=float(np.round(np.mean(centre), 12)), width=lowest)
+    # Where narrow populations may be, of small cells and of large ones.
+    about = float(np.mean(location))
+    sizes = np.array([max(np.min(moments.log_size) - 1.5, 0.0), np.max(moments.log_size) + 0.5])
+    moved = b[:, None, None] * (sizes - origin)[:, None] if has_slope else np.zeros((1, 1, 1))
+    gap = np.max(np.abs(location[:, None, :] + moved - about), axis=1)
+    reach = min(float(np.max(gap[spread <= 2.0 * lowest], initial=0.0)), _FARTHEST)
+    focus = Focus(centre=about, width=lowest, reach=reach if reach > 2.0 * lowest else 0.0)
     kept_focus = blocks_focus(blocks, focus)
     grid = ResidualGrid(focus=kept_focus, origin=origin)
     log_weight = log_prior + log_rule
@@ -344,7 +378,7 @@ def blocks_focus(blocks: KeptNodes, focus: Focus) -> Focus:
     if (
         known is not None
         and 0.4 * focus.width <= known.width <= focus.width
-        and abs(known.centre - focus.centre) < known.width
+        and abs(known.centre - focus.centre) + focus.reach < known.width + known.reach
     ):
         return known
     return focus

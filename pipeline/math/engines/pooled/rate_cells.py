@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
-from suffice.pipeline.math.engines.pooled.cells import POSITIONS, REACH, Focus, Nodes, dense_nodes
+from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, dense_nodes, nodes_of_positions
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -78,29 +78,30 @@ class RateCells:
         records = np.mean(total + rest, axis=1) / self.bound
         size, error = np.maximum(records, of_n + 1.0), np.maximum(of_n, 0.5)
         far = _FARTHEST * b / self.bound + 8.0
-        ones = np.ones(len(cells))
         log_n, log_step = dense_nodes(
             np.log(np.maximum(size - far, _WHOLE + 0.5)),
             np.log(np.maximum(size + far, _WHOLE + 1.5)),
-            (np.log(np.maximum(size, _WHOLE + 0.5)), np.minimum(error / size, 1.0)),
+            np.log(np.maximum(size, _WHOLE + 0.5)),
+            np.minimum(error / size, 1.0),
             n=_SIZES,
         )
         whole = np.tile(np.arange(_WHOLE + 1.0), (len(cells), 1))
         n = np.concatenate([whole, np.exp(log_n)], axis=1)
         log_rule = np.concatenate([np.zeros_like(whole), log_step + log_n], axis=1)
         low, high = self.n_prior.support
-        log_prior = np.where((n < low - 0.5) | (n > high + 0.5), -np.inf, self.n_prior.log_prob(np.clip(n, low, high)))
+        log_prior = np.where(
+            (n < low - 0.5) | (n > high + 0.5), -np.inf, self.n_prior.log_prob(np.clip(n, low, high))
+        )
         count = np.maximum(np.mean(total, axis=1), b + 0.5)
         rate = np.log(count / size)
         spread = np.sqrt((count + 2.0 * b**2) / count**2 + (error / size) ** 2)
-        x, log_dx = dense_nodes(
-            np.minimum(rate, focus.centre) - REACH,
-            np.maximum(rate, focus.centre) + REACH,
-            (focus.centre * ones, focus.width * ones),
-            (rate, np.minimum(spread, 2.0)),
-            n=POSITIONS,
+        x, log_dx = nodes_of_positions(rate, spread, focus, (-200.0, 200.0))
+        return Nodes.of(
+            x,
+            log_dx,
+            np.log1p(n),
+            self._log_likelihood(total, rest, x, n) + (log_rule + log_prior)[:, None, :],
         )
-        return Nodes.of(x, log_dx, np.log1p(n), self._log_likelihood(total, rest, x, n) + (log_rule + log_prior)[:, None, :])
 
     def _log_likelihood(self, total: Floats, rest: Floats, x: Floats, n: Floats) -> Floats:
         """(1), (n_cells, n_positions, n_sizes)."""

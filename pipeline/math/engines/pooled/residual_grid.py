@@ -9,15 +9,15 @@ grid, such that mass and mean stay, so that integrals of any function that is sm
 the nodes, but for what a variance of at most a quarter of a squared step adds; integrals under many populations
 are then one product of matrices.
 
-The grid is :math:`z_k = c + d \sinh u_k` with evenly spaced u: dense about the centre of populations, where
-they may be narrow, and wide elsewhere.
+The grid is evenly spaced in the first term of (2) of ``cells``: dense where populations may be narrow, and wide
+elsewhere.
 
 Symbols: b: ``slope``; v_0: ``origin``; c, d: ``focus``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,28 +47,37 @@ class ResidualGrid:
     origin: float
 
     @property
-    def _half(self) -> int:
-        return int(np.ceil(np.arcsinh(_REACH / self._unit) / _STEP))
+    def _scaled(self) -> Focus:
+        # About the centre points are a seventh of the least spread that matters apart.
+        return replace(self.focus, width=self.focus.width * 3.0)
 
     @property
-    def _unit(self) -> float:
-        # About the centre points are a seventh of the least spread that matters apart.
-        return self.focus.width * 3.0
+    def _half(self) -> int:
+        scaled = self._scaled
+        far = scaled.coordinate(np.array([scaled.centre + scaled.reach + _REACH]))
+        return int(np.ceil(far[0] / _STEP))
 
     @property
     def points(self) -> Floats:
         """z_k, (n_points,)."""
         half = self._half
-        points: Floats = self.focus.centre + self._unit * np.sinh(np.arange(-half, half + 1) * _STEP)
-        return points
+        return self._scaled.position(np.arange(-half, half + 1) * _STEP)
 
     def placed(self, nodes: Nodes, slope: float) -> Placed:
         """Place the nodes of some cells on the grid."""
         n_points = 2 * self._half + 1
         # Places among some hundred points need no more than seven digits.
-        position = ((nodes.position - self.focus.centre) / self._unit).astype(np.float32)
-        moved = ((slope / self._unit) * (nodes.log_size - self.origin)).astype(np.float32)
-        place = np.arcsinh((position[:, :, None] - moved[:, None, :]).ravel()[nodes.kept])
+        unit = self._scaled.width
+        position = ((nodes.position - self.focus.centre) / unit).astype(np.float32)
+        moved = ((slope / unit) * (nodes.log_size - self.origin)).astype(np.float32)
+        place = (position[:, :, None] - moved[:, None, :]).ravel()[nodes.kept]
+        if self.focus.reach:
+            even = np.float32(self.focus.reach / unit)
+            beyond = place - np.clip(place, -even, even)
+            place -= beyond
+            place += np.arcsinh(beyond)
+        else:
+            np.arcsinh(place, out=place)
         place *= np.float32(1.0 / _STEP)
         place += np.float32(self._half)
         np.clip(place, 0.0, n_points - 1.01, out=place)
