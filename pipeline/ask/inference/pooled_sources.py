@@ -1,4 +1,4 @@
-"""Likelihoods of a released statistic's cells, as populations take them: of counts, of rates, and by references."""
+"""Likelihoods of a released statistic's cells, as populations take them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.ask.inference.referenced_cells import ReferencedCells
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount, log_mixing
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells
 from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
@@ -19,6 +18,7 @@ from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
+    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

@@ -392,9 +392,9 @@ class Release(Mapping[str, Statistic]):
             Gets the number of cells that are done, and of all, after each block of them: a posterior of many
             cells is worked out a block at a time.
         pooled : bool, str or sequence of str, optional
-            Let cells borrow strength from one population, in the place of a prior; a ``PooledPosterior``. True,
-            a population (``"contaminated"``, the default, ``"logit-normal"``, ``"beta"``, ``"lognormal"``,
-            ``"gamma"``), or group columns within whose keys cells are pooled.
+            Let cells borrow strength from one population, in the place of a prior: a ``PooledPosterior``.
+            True, a population (``"contaminated"``, which True is, ``"logit-normal"``, ``"beta"``,
+            ``"lognormal"``, ``"gamma"``), or group columns within whose keys cells are pooled.
         **terms
             The prior of a private N, the cells, the method, the ways of clipping and of units, the prior of
             predictors: see :class:`PosteriorTerms`.

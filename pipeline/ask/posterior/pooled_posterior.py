@@ -4,8 +4,8 @@ Each cell keeps its exact likelihood, noise and latent number of records include
 parameters differ between cells; its location, spread and slope on log size have public hyperpriors and are
 integrated over (``math.engines.pooled``). The posterior of a cell then rests on all cells of its pool.
 
-A spread is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it is
-under its hyperprior: what the cells have in common then rests on that, and each cell alone is shown first.
+A spread is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it
+is under its hyperprior: what the cells have in common then rests on that, and each cell alone is shown first.
 
 References
 ----------
@@ -14,7 +14,6 @@ Fay, Herriot. Estimates of income for small places. J. Amer. Statist. Assoc. 74,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -41,6 +40,8 @@ from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
@@ -167,7 +168,7 @@ class PooledConflict(Conflict):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PooledPosterior(Posterior):
-    """The posterior of cells whose parameters come from one population: a ``Posterior``, and what it rests on.
+    """The posterior of cells whose parameters come from one population, and what it rests on.
 
     Attributes
     ----------
@@ -264,8 +265,8 @@ class PooledPosterior(Posterior):
                 called_cells=tuple(names[cell] for cell in order.tolist()),
                 unidentified=tuple(
                     f"the spread of the population{_of(pool.keys)} is not identified by its "
-                    f"{counted(pool.n_cells, 'cell')}: its hyperprior decides how much they borrow; each cell "
-                    "alone is shown first"
+                    f"{counted(pool.n_cells, 'cell')}: its hyperprior decides how much they borrow; each "
+                    "cell alone is shown first"
                     for pool in self.pools
                     if not pool.identified
                 ),
@@ -334,8 +335,8 @@ def read_pooled(
     if unknown or any(name not in populations for name in names):
         wrong = (unknown or [name for name in names if name not in populations])[0]
         message = (
-            f"pooled={wrong!r}: {statistic.plan.name} takes True, a population ({', '.join(populations)}), or "
-            f"group columns within whose keys cells are pooled ({', '.join(columns) or 'it has none'})"
+            f"pooled={wrong!r}: {statistic.plan.name} takes True, a population ({', '.join(populations)}) "
+            f"or group columns within whose keys cells are pooled ({', '.join(columns) or 'it has none'})"
         )
         raise UsageError(message)
     if len(names) > 1:
@@ -445,7 +446,7 @@ def _check_terms(statistic: NoisyStatistic, terms: PosteriorTerms) -> None:
         message = f"{name}: pooled cells have a {NOISE_AWARE} posterior alone: leave method out"
         raise UsageError(message)
     if terms.clipping == MODELLED:
-        message = f"{name}: pooled cells are of records as the bounds leave them (clipping {IGNORED}): leave clipping out"
+        message = f"{name}: pooled cells are of records as the bounds leave them: leave clipping out"
         raise UsageError(message)
     if terms.predictor_prior is not None or terms.within_unit == IGNORED:
         message = f"{name}: pooled cells take no within_unit and no predictor_prior: leave them out"

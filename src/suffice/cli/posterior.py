@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -21,6 +21,7 @@ from suffice.pipeline.terms.declaration.documents import Measured, Rows, documen
 if TYPE_CHECKING:
     from suffice.cli.answers import Clipping, DesignEffects, Summaries
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.table import Table
@@ -200,7 +201,9 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     first = None if every_cell or as_json or pooled else output.first_cells(asked.plan)
     chosen = opened.chosen(statistic, terms["where"], first=first)
     is_whole = any(asked_for is not None for asked_for in (out, draws_out, plot, card, highest))
-    together = opened.posterior(statistic, pooled=pooled, **terms) if pooled else None
+    together: PooledPosterior | None = None
+    if pooled:
+        together = cast("PooledPosterior", opened.posterior(statistic, pooled=pooled, **terms))
     shown = together or _posterior(opened, chosen, terms, is_drawn=is_whole or bool(versus or statements))
     n_cells = len(asked) // chosen.cells_summed
     rng = np.random.default_rng(seed)

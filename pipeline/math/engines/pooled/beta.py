@@ -3,8 +3,8 @@ r"""Beta: a population of probabilities that is conjugate to counts.
 .. math:: p \sim \mathrm{Beta}(\varphi \mu, \varphi (1 - \mu)), \qquad \mu = \operatorname{logistic} m,
     \qquad \psi'(\varphi \mu) + \psi'(\varphi (1 - \mu)) = s^2 \qquad (1)
 
-with the trigamma function :math:`\psi'`, so that s is the standard deviation of the logit (DLMF 5.15). It is no
-location family on the line, and has no slope on the size.
+with the trigamma function :math:`\psi'`, so that s is the standard deviation of the logit (DLMF 5.15). It is
+no location family on the line, and has no slope on the size.
 
 Method. (1) is solved for the logarithm of :math:`\varphi` by bisection: its left-hand side falls.
 """

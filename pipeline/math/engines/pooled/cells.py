@@ -3,20 +3,23 @@ r"""Nodes of the likelihoods of cells, over the position of a parameter and the 
 Model. A cell's parameter has the position x on its line, and the cell a latent size N with a public prior
 g; what was released has the likelihood L(x, N). All that a population needs of it are integrals
 
-.. math:: \int \int L(x, N) \, g(N) \, f(x, \log (1 + N)) \, dx \, dN \approx \sum_{ij} w_{ij} \, f(x_i, v_{ij})
+.. math::
+    \int \int L(x, N) \, g(N) \, f(x, \log (1 + N)) \, dx \, dN \approx \sum_{ij} w_{ij} f(x_i, v_{ij})
     \qquad (1)
 
 of smooth f, with positive weights w.
 
 Method. Positions are evenly spaced in
 
-.. math:: u(x) = g\Bigl(\frac{x - c}{d}, \frac r d\Bigr) + \operatorname{asinh}\frac{x - \hat x}{\sigma},
-    \qquad g(y, a) = \operatorname{sign}(y) \bigl(\min(|y|, a) + \operatorname{asinh} \max(|y| - a, 0)\bigr) \qquad (2)
+.. math::
+    u(x) = g\Bigl(\frac{x - c}{d}, \frac r d\Bigr) + \operatorname{asinh}\frac{x - \hat x}{\sigma}, \qquad (2)
+
+    g(y, a) = \operatorname{sign}(y) \bigl(\min(|y|, a) + \operatorname{asinh} \max(|y| - a, 0)\bigr)
 
 so that nodes are dense where the population may be narrow, up to r from c by d, and where the likelihood is,
-about :math:`\hat x` by :math:`\sigma`, never farther apart in u than ``_STEP``; the trapezoidal rule in u is accurate beyond all powers of its step for
-functions that are smooth in u and fall at both ends (Trefethen, Weideman 2014). Far out x grows as an
-exponential of u, so that few nodes reach far.
+about :math:`\hat x` by :math:`\sigma`, never farther apart in u than ``_STEP``; the trapezoidal rule in u is
+accurate beyond all powers of its step for functions that are smooth in u and fall at both ends (Trefethen,
+Weideman 2014). Far out x grows as an exponential of u, so that few nodes reach far.
 
 Symbols: x: ``position``, (n_cells, n_positions); v: ``log_size``, (n_cells, n_sizes); w: ``weight``, of which
 the largest of a cell is 1, and the logarithm of what they were divided by: ``log_scale``.
@@ -110,7 +113,7 @@ class Nodes:
 
     @classmethod
     def of(cls, position: Floats, log_dx: Floats, log_size: Floats, log_weight: Floats) -> Nodes:
-        """Scale weights, whose logarithms are given without those of positions, by the largest of each cell."""
+        """Scale weights by the largest of each cell; logarithms are given, those of positions apart."""
         log_weight = log_weight + log_dx[:, :, None]
         log_scale = np.max(log_weight, axis=(1, 2))
         weight = np.exp(log_weight - log_scale[:, None, None])

@@ -7,8 +7,8 @@ that a cell comes from it says which cells the population does not fit.
 
 References
 ----------
-Berger, Berliner. Robust Bayes and empirical Bayes analysis with epsilon-contaminated priors. Ann. Statist. 14,
-1986.
+Berger, Berliner. Robust Bayes and empirical Bayes analysis with epsilon-contaminated priors. Ann. Statist.
+14, 1986.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 SHARE, WIDE = 0.05, 2.0
-"""The share of outliers, and what is added to their spread: a factor of about seven in the odds or the rate."""
+"""The share of outliers, and what is added to their spread: a factor of seven in odds or rates."""
 
 
 @dataclass(frozen=True, slots=True)

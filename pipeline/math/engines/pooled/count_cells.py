@@ -4,14 +4,15 @@ Model. With a Poisson number of records of mean :math:`\Lambda`, counts are inde
 :math:`\Lambda p` and :math:`\Lambda (1 - p)`, and so are the likelihoods A of their means
 (``count_likelihoods``):
 
-.. math:: L(x, \Lambda) = A(\Lambda p; y_1) \, A(\Lambda (1 - p); y_0), \qquad x = \operatorname{logit} p. \qquad (1)
+.. math:: L(x, \Lambda) = A(\Lambda p; y_1) \, A(\Lambda (1 - p); y_0),
+    \qquad x = \operatorname{logit} p. \qquad (1)
 
 The prior of N is that of :math:`\Lambda` by its mixing density g. The latent size is :math:`\Lambda`.
 
 Method. A is tabulated in the root of its mean, in which a Poisson law has the width 1/2 whatever its mean is,
-at ``_TABLE`` points between the places where it is e^-``_DEPTH`` of its highest, with ``_FINER`` times as many
-by cubics through four, and chords between these: off by .001 nats. Beyond, it is taken for 0. Counts that are
-alike share a table.
+at ``_TABLE`` points between the places where it is e^-``_DEPTH`` of its highest, with ``_FINER`` times as
+many by cubics through four, and chords between these: off by .001 nats. Beyond, it is taken for 0. Counts
+that are alike share a table.
 """
 
 from __future__ import annotations

@@ -3,17 +3,19 @@ r"""Posteriors of cells' parameters under a population whose hyperparameters are
 Model. With the weights of ``hyperparameters``,
 
 .. math::
-    p(x_c \mid y) = \sum_h p(h \mid y) \, \frac{\sum_j w_{cj}(x_c) \, f(x_c - b (v_{cj} - v_0) \mid m, s)}{Z_c(h)},
+    p(x_c \mid y) = \sum_h \frac{p(h \mid y)}{Z_c(h)} \sum_j w_{cj}(x_c) f(x_c - b (v_{cj} - v_0) \mid m, s),
     \qquad (1)
 
 the exact mixture over hyperparameters: p(h | y) rests on all cells. Of a population with components k of the
 shares :math:`\epsilon_k`,
 
 .. math:: P(k \mid y) = \sum_h p(h \mid y) \, \epsilon_k Z_{ck}(h) / Z_c(h), \qquad
-    \text{own}_c = \sum_k P(k \mid y) \Bigl(1 - \frac{\mathrm{Var}(z_c \mid y, k)}{\mathrm{Var}_k(z)}\Bigr). \qquad (2)
+    \text{own}_c = \sum_k P(k \mid y) \Bigl(1 - \frac{\mathrm{Var}(z_c \mid y, k)}{\mathrm{Var}_k(z)}\Bigr).
+    \qquad (2)
 
-With normal likelihoods of variance v and a normal population of variance s^2, own is s^2 / (s^2 + v), one less
-the shrinkage factor of Morris (1983): 0 of an answer that is the population's, 1 of one that is the cell's.
+With normal likelihoods of variance v and a normal population of variance s^2, own is s^2 / (s^2 + v), one
+less the shrinkage factor of Morris (1983): 0 of an answer that is the population's, 1 of one that is the
+cell's.
 
 Joint draws take h first, then every cell given it.
 

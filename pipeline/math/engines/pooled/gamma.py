@@ -2,8 +2,8 @@ r"""Gamma: a population of rates that is conjugate to counts.
 
 .. math:: \lambda \sim \mathrm{Gamma}(k, k e^{-m}), \qquad \psi'(k) = s^2 \qquad (1)
 
-with the trigamma function :math:`\psi'`, so that s is the standard deviation of the logarithm (DLMF 5.15), and
-:math:`e^m` the mean.
+with the trigamma function :math:`\psi'`, so that s is the standard deviation of the logarithm (DLMF 5.15),
+and :math:`e^m` the mean.
 
 Method. (1) is solved for the logarithm of k by bisection.
 """

@@ -11,16 +11,18 @@ with public hyperpriors, of the line's unit:
 .. math:: m \sim \mathrm{Logistic}(m_0, \kappa), \qquad s \sim \mathrm{HalfNormal}(1), \qquad
     b \sim \mathrm{Normal}(0, .5^2). \qquad (2)
 
-Of logits :math:`m_0` = 0 and :math:`\kappa` = 1, which is a uniform law of the probability; of logarithms, which
-have no natural unit, :math:`m_0` is about where all cells are and :math:`\kappa` = 2. A half-normal law of the spread is flat next to 0, where an inverse gamma one would decide (Gelman 2006).
+Of logits :math:`m_0` = 0 and :math:`\kappa` = 1, which is a uniform law of the probability; of logarithms,
+which have no natural unit, :math:`m_0` is about where all cells are and :math:`\kappa` = 2. A half-normal law
+of the spread is flat next to 0, where an inverse gamma one would decide (Gelman 2006).
 
 Method. The integral over h is a product of Gauss-Legendre rules. Where to put them follows from the normal
 approximation of each cell's likelihood, :math:`\hat x_c` with the precision :math:`q_c` (Fay, Herriot 1979):
 given s and b, m is about
 
 .. math:: \hat m = \frac{\sum_c \omega_c (\hat x_c - b (\hat v_c - v_0))}{\sum_c \omega_c}, \qquad
-    \omega_c = \frac{q_c}{1 + s^2 q_c}, \qquad m = \hat m + t \Bigl(\tfrac 3 {\pi^2 \kappa^2} + \sum_c \omega_c\Bigr)^{-1/2},
-    \qquad (3)
+    \omega_c = \frac{q_c}{1 + s^2 q_c}, \qquad (3)
+
+    m = \hat m + t \Bigl(\tfrac 3 {\pi^2 \kappa^2} + \sum_c \omega_c\Bigr)^{-1/2},
 
 and the rules are over (t, s, b): neither the width nor the place of the former depends much on the others.
 The approximation only says where to look: weights are those of (1), and the ends of the rules follow their
@@ -298,8 +300,8 @@ def _settled(
             # Where nodes are too far apart to tell, the standard deviation is theirs; at an end it is larger.
             gap = mean - centre
             at_an_end = gap > 0.6 * half or (gap < -0.6 * half and not (name == "s" and centre <= half))
-            sd = max(sd, (0.45 if at_an_end else 0.8 / n) * half)
-            near = _spread_ends(mean, sd) if name == "s" else (mean, _T_REACH * sd)
+            width = max(sd, (0.45 if at_an_end else 0.8 / n) * half)
+            near = _spread_ends(mean, width) if name == "s" else (mean, _T_REACH * width)
             is_inside = abs(near[0] - centre) < 0.25 * half and 0.7 < near[1] / half < 1.35
             is_settled &= is_inside
             moved[name] = (centre, half) if is_inside else near

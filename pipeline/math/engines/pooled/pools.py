@@ -1,7 +1,5 @@
 """Several pools of cells side by side: each has a population of its own, and pools are independent."""
 
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
-
 from __future__ import annotations
 
 from dataclasses import dataclass

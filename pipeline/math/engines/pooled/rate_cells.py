@@ -1,8 +1,8 @@
 r"""Nodes of cells that released two noisy sums of counts: the total S, and C N - S of N records up to C.
 
-Model. S is a Poisson count of the mean :math:`N \lambda` given the number of records, of which two noisy numbers
-are known: :math:`y_1`, and :math:`C N - y_2`. So, with the likelihood A of a count that was released twice
-(``count_likelihoods``) and the prior of N itself,
+Model. S is a Poisson count of the mean :math:`N \lambda` given the number of records, of which two noisy
+numbers are known: :math:`y_1`, and :math:`C N - y_2`. So, with the likelihood A of a count that was released
+twice (``count_likelihoods``) and the prior of N itself,
 
 .. math:: L(x, N) = A(N \lambda; y_1, C N - y_2), \qquad x = \log \lambda. \qquad (1)
 

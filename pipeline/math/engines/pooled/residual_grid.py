@@ -5,12 +5,12 @@ With a slope b on log size, populations are laws of
 .. math:: z = x - b (v - v_0). \qquad (1)
 
 A cell's nodes (``cells``) are a measure of z. Their weights are moved to the two nearest points of a common
-grid, such that mass and mean stay, so that integrals of any function that is smooth on the grid are those over
-the nodes, but for what a variance of at most a quarter of a squared step adds; integrals under many populations
-are then one product of matrices.
+grid, such that mass and mean stay, so that integrals of any function that is smooth on the grid are those
+over the nodes, but for what a variance of at most a quarter of a squared step adds; integrals under many
+populations are then one product of matrices.
 
-The grid is evenly spaced in the first term of (2) of ``cells``: dense where populations may be narrow, and wide
-elsewhere.
+The grid is evenly spaced in the first term of (2) of ``cells``: dense where populations may be narrow, and
+wide elsewhere.
 
 Symbols: b: ``slope``; v_0: ``origin``; c, d: ``focus``.
 """
@@ -61,7 +61,7 @@ class ResidualGrid:
     def points(self) -> Floats:
         """z_k, (n_points,)."""
         half = self._half
-        return self._scaled.position(np.arange(-half, half + 1) * _STEP)
+        return self._scaled.position(np.arange(-half, half + 1, dtype=np.float64) * _STEP)
 
     def placed(self, nodes: Nodes, slope: float) -> Placed:
         """Place the nodes of some cells on the grid."""
