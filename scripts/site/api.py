@@ -15,7 +15,10 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "reading": (
         "Reading releases",
         "For consumers. Nothing here reads private data or costs privacy.",
-        ("open_release", "Release", "Statistic", "Posterior", "Likelihood", "calibrate", "Calibration"),
+        (
+            *("open_release", "Release", "Statistic", "Posterior", "PooledPosterior", "Likelihood"),
+            *("calibrate", "Calibration"),
+        ),
     ),
     "comparing": (
         "Several releases, several priors",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.roll_up import roll_up
     from suffice.pipeline.ask.pooling.statistic import Statistic
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
+    from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
     from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
@@ -108,6 +109,7 @@ __all__ = [
     "Plan",
     "Point",
     "Points",
+    "PooledPosterior",
     "Posterior",
     "Publication",
     "Reciprocal",
@@ -199,6 +201,7 @@ _HOMES = {
         for prior in ("Mixture", "ScaleMixture", "SpreadGamma", "SpreadInverseGamma")
     },
     "Likelihood": ("suffice.pipeline.ask.posterior.likelihood", "Likelihood"),
+    "PooledPosterior": ("suffice.pipeline.ask.posterior.pooled_posterior", "PooledPosterior"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
     **{
