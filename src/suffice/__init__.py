@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
     from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
+    from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.shared.smoothness import Smoothness
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
@@ -116,6 +117,7 @@ __all__ = [
     "Plan",
     "Point",
     "Points",
+    "PooledPosterior",
     "Posterior",
     "Publication",
     "Reciprocal",
@@ -214,6 +216,7 @@ _HOMES = {
     "MomentsLikelihood": ("suffice.pipeline.ask.posterior.moments_likelihood", "MomentsLikelihood"),
     "LikelihoodTables": ("suffice.pipeline.ask.posterior.likelihood_tables", "LikelihoodTables"),
     "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
+    "PooledPosterior": ("suffice.pipeline.ask.posterior.pooled_posterior", "PooledPosterior"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
     **{

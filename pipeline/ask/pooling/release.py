@@ -21,7 +21,7 @@ from suffice.pipeline.terms.declaration.wording import counted, not_a_name
 from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from fractions import Fraction
     from typing import Unpack
 
@@ -372,6 +372,7 @@ class Release(Mapping[str, Statistic]):
         prior: AnyPrior = None,
         *,
         progress: CellProgress | None = None,
+        pooled: bool | str | Sequence[str] = False,
         **terms: Unpack[FurtherTerms],
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
@@ -390,6 +391,10 @@ class Release(Mapping[str, Statistic]):
         progress : callable, optional
             Gets the number of cells that are done, and of all, after each block of them: a posterior of many
             cells is worked out a block at a time.
+        pooled : bool, str or sequence of str, optional
+            Let cells borrow strength from one population, in the place of a prior: a ``PooledPosterior``.
+            True, a population (``"contaminated"``, which True is, ``"logit-normal"``, ``"beta"``,
+            ``"lognormal"``, ``"gamma"``), or group columns within whose keys cells are pooled.
         **terms
             The prior of a private N, the cells, the method, the ways of clipping and of units, the prior of
             predictors: see :class:`PosteriorTerms`.
@@ -404,7 +409,16 @@ class Release(Mapping[str, Statistic]):
                 message = f"keys are stated together, as where={{{column!r}: ...}}"
                 raise UsageError(message)
         stated = PosteriorTerms(prior=prior, **terms)
-        return self.posterior_of(self.chosen(statistic, stated.where), stated, progress)
+        chosen = self.chosen(statistic, stated.where)
+        if pooled is False:
+            return self.posterior_of(chosen, stated, progress)
+        from suffice.pipeline.ask.inference.within_unit import Model
+        from suffice.pipeline.ask.posterior.pooled_posterior import pooled_posterior  # few ask
+        from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
+
+        together = pooled_posterior(chosen, stated, pooled, lambda: self.posterior_of(chosen, stated))
+        model = Model.of(rows_alone(chosen), self.entry(statistic))
+        return self.described(dataclasses.replace(together, model=model))
 
     def likelihood(
         self,

@@ -142,10 +142,13 @@ class Statistic:
         prior: AnyPrior = None,
         *,
         progress: CellProgress | None = None,
+        pooled: bool | str | Sequence[str] = False,
         **terms: Unpack[FurtherTerms],
     ) -> Posterior:
         """Return the posterior of the parameters in every cell; see :meth:`Release.posterior`."""
-        posterior: Posterior = self.release.posterior(self.name, prior, progress=progress, **terms)
+        posterior: Posterior = self.release.posterior(
+            self.name, prior, progress=progress, pooled=pooled, **terms
+        )
         return posterior
 
     def likelihood(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -13,6 +13,7 @@ from suffice.cli import adopt, compare, messages, options, output
 from suffice.cli.answers import INTERVAL, ModelAnswer, clipping_of, design_effects_of
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
+from suffice.cli.pooled import Pooled, check_pooled, pooled_document, print_alone
 from suffice.errors import AdoptedReleaseError, UsageError
 from suffice.pipeline.ask.posterior.notes import default_lines, draws_text, plug_in_lines
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
@@ -20,6 +21,7 @@ from suffice.pipeline.terms.declaration.documents import Measured, Rows, documen
 if TYPE_CHECKING:
     from suffice.cli.answers import Clipping, DesignEffects, Summaries
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.table import Table
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     "source release statistic=posterior.statistic family=posterior.family rows_of=posterior.rows_of estimand "
     "method=posterior.method plug_in? prior mass interval n_prior predictor_prior=posterior.predictor_prior "
     "draws seed diagnostics? rows clipping design_effect conflicts decided_by_default comparison? "
-    "probability? highest? robustness?"
+    "probability? highest? robustness? pooled?"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PosteriorAnswer(ModelAnswer):
@@ -68,6 +70,7 @@ class PosteriorAnswer(ModelAnswer):
         ]
         | None
     ) = None
+    pooled: Pooled | None = None
 
 
 @options.with_terms()
@@ -104,8 +107,9 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
         list[str] | None,
         typer.Option(
             "--pooled",
-            metavar="KEY",
-            help="Of an adopted release: a key over which cells have one parameter. May repeat.",
+            metavar="all|POPULATION|KEY",
+            help="Cells borrow strength: all, from a population by name, within a key's cells. May repeat. "
+            "Of an adopted release: a key over which cells have one parameter.",
         ),
     ] = None,
     cells: Annotated[
@@ -180,12 +184,11 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
             as_json=as_json,
         )
         return
-    if pooled or cells:
-        message = (
-            "--pooled and --cells are of releases that were adopted; cells of a release are rolled up by "
-            "suffice.roll_up"
-        )
+    if cells:
+        message = "--cells is of releases that were adopted; cells of a release are pooled by --pooled"
         raise UsageError(message)
+    if pooled:
+        check_pooled({"--versus": versus, "--robustness": robustness, "--beside": beside, "--card": card})
     import numpy as np
 
     from suffice.pipeline.ask.posterior.summaries import summarise
@@ -197,10 +200,13 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     compare.check_versus(terms["where"], pairs)
     statements = compare.parse_statements(probability or [], is_contrast=bool(versus))
     asked = opened.cells(statistic, terms["where"])
-    first = None if every_cell or as_json else output.first_cells(asked.plan)
+    first = None if every_cell or as_json or pooled else output.first_cells(asked.plan)
     chosen = opened.chosen(statistic, terms["where"], first=first)
     is_whole = any(asked_for is not None for asked_for in (out, draws_out, plot, card, highest))
-    shown = _posterior(opened, chosen, terms, is_drawn=is_whole or bool(versus or statements))
+    together: PooledPosterior | None = None
+    if pooled:
+        together = cast("PooledPosterior", opened.posterior(statistic, pooled=pooled, **terms))
+    shown = together or _posterior(opened, chosen, terms, is_drawn=is_whole or bool(versus or statements))
     n_cells = len(asked) // chosen.cells_summed
     rng = np.random.default_rng(seed)
     kind = shown.interval_kind(interval)
@@ -274,6 +280,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
             clipping=clipping_of(drawn_from),
             design_effect=design_effects_of(drawn_from),
             decided_by_default=default_lines(drawn_from),
+            pooled=None if together is None else pooled_document(together, mass, kind),
             **answers,
         )
         output.print_json(document(answer))
@@ -283,6 +290,9 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
 
     output.print_part(shown.n_groups, n_cells)
     named = {question: opened.in_words(statistic, answer) for question, answer in answers.items()}
+    if together is not None:
+        rows = together.with_own(rows)
+        print_alone(together, mass, kind, every_cell=every_cell)
     marked = beside_conflicts(shown, rows)
     _print_posterior(shown, marked, named, n_cells, every_cell=every_cell, highest=highest)
     for line in said_of_moves:

@@ -1,0 +1,71 @@
+"""Likelihoods of a released statistic's cells, as populations take them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.inference.any_prior import LINES
+from suffice.pipeline.ask.inference.referenced_cells import ReferencedCells
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.engines.count_likelihoods import NoisyCount, log_mixing
+from suffice.pipeline.math.engines.pooled.count_cells import CountCells
+from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
+from suffice.pipeline.math.engines.pooled.rate_cells import RateCells
+from suffice.pipeline.math.priors.record_count import Fixed
+from suffice.pipeline.terms.statistics.sensitivity import Design
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.distributions.distribution import Line
+    from suffice.pipeline.math.engines.pooled.cells import CellsSource
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+
+
+def line_of(statistic: NoisyStatistic) -> Line:
+    """Return the line on which the parameters of cells have a population.
+
+    Raises
+    ------
+    UsageError
+        Where the family has several parameters, or one that is no probability, rate or scale.
+    """
+    plan = statistic.plan
+    family = FAMILIES[plan.family]
+    line = LINES.get(family.prior) if family.latent is not None else None
+    if line not in POPULATIONS:
+        can = [
+            name
+            for name, each in FAMILIES.items()
+            if each.latent is not None and LINES.get(each.prior) in POPULATIONS
+        ]
+        message = (
+            f"{plan.name} is {plan.family}: pooled cells have one parameter each, a probability, a rate or a "
+            f"scale, in the families {', '.join(can)}"
+        )
+        raise UsageError(message)
+    assert line is not None  # noqa: S101 - it is among the populations'
+    return line
+
+
+def cells_source(statistic: NoisyStatistic, n_prior: NPrior) -> CellsSource:
+    """Return the likelihoods of cells: with the size of each where that is latent, else without."""
+    plan = statistic.plan
+    counts = [observation.values.astype(np.float64) for observation in statistic.observations]
+    scales = np.array([observation.plan.scale for observation in statistic.observations])
+    first, second = (
+        np.stack([each[:, place] for each in counts], axis=1)
+        if plan.design is Design.PARTITION_OF_UNITY
+        else None
+        for place in (0, -1)
+    )
+    if first is not None and second is not None:
+        if plan.family == "bernoulli" and log_mixing(n_prior, np.ones(1)) is not None:
+            true, false = (NoisyCount(values=each, scales=scales) for each in (second, first))
+            return CountCells(true=true, false=false, n_prior=n_prior)
+        if plan.family == "poisson" and not isinstance(n_prior, Fixed):
+            bound = float(plan.parameters.upper or 0)
+            return RateCells(total=first, rest=second, scales=scales, bound=bound, n_prior=n_prior)
+    return ReferencedCells.of(statistic, n_prior)

@@ -1,0 +1,453 @@
+r"""Posteriors of cells that borrow strength: their parameters come from one population.
+
+Each cell keeps its exact likelihood, noise and latent number of records included. A population says how
+parameters differ between cells; its location, spread and slope on log size have public hyperpriors and are
+integrated over (``math.engines.pooled``). The posterior of a cell then rests on all cells of its pool.
+
+A spread is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it
+is under its hyperprior: what the cells have in common then rests on that, and each cell alone is shown first.
+
+References
+----------
+Fay, Herriot. Estimates of income for small places. J. Amer. Statist. Assoc. 74, 1979.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.inference import chosen_priors
+from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
+from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED, NOISE_AWARE
+from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
+from suffice.pipeline.ask.judging.conflict import Conflict
+from suffice.pipeline.ask.posterior.cells import refuse_shared
+from suffice.pipeline.ask.posterior.posterior import Posterior
+from suffice.pipeline.ask.posterior.summaries import summarise
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
+from suffice.pipeline.math.engines.pooled.hyperparameters import LOG_SPREAD_SD, SLOPE_SD
+from suffice.pipeline.math.engines.pooled.pools import PooledCells
+from suffice.pipeline.math.engines.pooled.populations import DEFAULT, NAMES, POPULATIONS
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
+from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.released.noisy_statistic import rows_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
+    from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.released.table import Table
+    from suffice.typing import Cells, Floats
+
+UNIDENTIFIED = 0.6
+OUTSIDE = 0.5
+"""How probable it has to be that a cell is an outlier for it to be listed."""
+ALL = "all"
+_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """What is known of one population.
+
+    Attributes
+    ----------
+    keys : dict of str to str or int
+        What its cells have in common; empty where all cells are one pool.
+    n_cells : int
+    location, spread, slope : (float, float)
+        Posterior mean and standard deviation, on the line: the logit of a probability, the logarithm of a
+        rate or a scale. The location is that at a typical size; the slope is 0 where there is none.
+    typical_size : float or None
+        The number of records that the location is of; None where there is no slope.
+    identified : bool
+        Whether the cells tell the spread.
+    """
+
+    keys: dict[str, str | int]
+    n_cells: int
+    location: tuple[float, float]
+    spread: tuple[float, float]
+    slope: tuple[float, float]
+    typical_size: float | None
+    identified: bool
+
+    @classmethod
+    def of(cls, keys: dict[str, str | int], pool: PooledDistribution) -> Pool:
+        """Sum up the posterior of the hyperparameters."""
+        hyper = pool.hyperparameters
+        location, spread, slope = (
+            (hyper.mean(values), hyper.sd(values))
+            for values in (hyper.location, hyper.drawn_spread, hyper.slopes)
+        )
+        has_slope = len(hyper.slope) > 1
+        return cls(
+            keys=keys,
+            n_cells=pool.n_cells,
+            location=location,
+            spread=spread,
+            slope=slope if has_slope else (0.0, 0.0),
+            typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
+            identified=hyper.log_spread_sd <= UNIDENTIFIED * LOG_SPREAD_SD,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopulationPrior:
+    """The prior of pooled cells, in words.
+
+    Attributes
+    ----------
+    population : str
+    line : Line
+    has_slope : bool
+    """
+
+    population: str
+    line: Line
+    has_slope: bool
+
+    def __str__(self) -> str:
+        is_logit = self.line is Line.LOGIT
+        what = "logits" if is_logit else "logarithms"
+        location = "Logistic(0, 1)" if is_logit else "Logistic(centre of all cells, 2)"
+        slope = f", slope on log(1 + size) Normal(0, {SLOPE_SD:g})" if self.has_slope else ""
+        return (
+            f"one population, {self.population}, integrated over: location of {what} {location}, spread "
+            f"HalfNormal(1){slope}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledConflict(Conflict):
+    """A ``Conflict``: which cells are outliers of their population.
+
+    Attributes
+    ----------
+    outside : ndarray of shape (n_cells,), float64
+        How probable that is.
+    called_cells : tuple of str
+        What the cells that are listed are called.
+    unidentified : tuple of str
+        A sentence for every pool whose spread is not identified.
+    """
+
+    outside: Floats
+    called_cells: tuple[str, ...]
+    unidentified: tuple[str, ...]
+
+    @property
+    def is_said(self) -> Any:
+        """Which cells are outliers, (n_cells, 1)."""
+        return (self.outside > OUTSIDE)[:, None]
+
+    def lines(self) -> list[str]:
+        """Return a sentence for outliers, and for every spread that is not identified."""
+        said = list(self.unidentified)
+        n = int(np.sum(self.outside > OUTSIDE))
+        if n:
+            more = f" and {n - _NAMED} more" if n > _NAMED else ""
+            named = "; ".join(self.called_cells[:_NAMED])
+            said.append(
+                f"the population does not fit {n} of {len(self.outside)} cells ({named}{more}): each is more "
+                "probably an outlier than not, and its answer is nearly its own"
+            )
+        return said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PooledPosterior(Posterior):
+    """The posterior of cells whose parameters come from one population, and what it rests on.
+
+    Attributes
+    ----------
+    population : str
+        ``contaminated``, ``logit-normal``, ``beta``, ``lognormal`` or ``gamma``.
+    pools : tuple of Pool
+        What is known of each population.
+    """
+
+    prior: Any
+    population: str
+    pools: tuple[Pool, ...]
+    _alone: Callable[[], Posterior] = field(repr=False, compare=False)
+
+    @property
+    def default_interval(self) -> str:
+        """Central: outliers' tails on the line would draw the shortest interval of a small rate to 0."""
+        return CENTRAL
+
+    @property
+    def alone(self) -> Posterior:
+        """The posterior of each cell alone, under the family's default prior."""
+        posterior: Posterior = self._once("alone", lambda _: self._alone())
+        return posterior
+
+    @property
+    def own(self) -> Floats:
+        """How much of each answer is the cell's own, in 0..1, (n_groups,).
+
+        One less the ratio of the posterior variance, on the line, to that of the population: s^2 / (s^2 + v)
+        with normal likelihoods of variance v; averaged over the components of a population.
+        """
+        own: Floats = self.distribution.own  # type: ignore[attr-defined]
+        return own
+
+    @property
+    def outside(self) -> Floats:
+        """How probable it is that each cell is an outlier, (n_groups,); 0 where populations have none."""
+        outside: Floats = self.distribution.outside  # type: ignore[attr-defined]
+        return outside
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether the cells tell the spread of every population."""
+        return all(pool.identified for pool in self.pools)
+
+    def __str__(self) -> str:
+        # super() has no class to start from in slots of a dataclass.
+        pooled = Posterior.__str__(self)
+        if self.is_identified:
+            return pooled
+        return f"Each cell alone:\n{self.alone}\n\nPooled:\n{pooled}"
+
+    def with_own(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return rows of all cells with how much of each answer is the cell's own."""
+        return [{**row, "own": round(float(own), 3)} for row, own in zip(rows, self.own, strict=True)]
+
+    def summary(
+        self,
+        mass: float = MASS,
+        *,
+        interval: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return one row a cell: its keys, mean, sd, interval, ``own``, and ``conflict`` of an outlier.
+
+        Parameters
+        ----------
+        mass, interval, draws, rng
+            As in ``credible_interval``.
+        """
+        from suffice.pipeline.ask.posterior.shown import marked
+
+        rows = self.with_own(summarise(self, mass, draws, rng, interval=interval))
+        return marked(self, rows, self.n_groups)
+
+    @property
+    def conflict(self) -> Conflict:
+        """Which cells are outliers of their population, and whether spreads are identified."""
+
+        def judged(posterior: Posterior) -> Conflict:
+            names = self.entry_names(self.parameters[0])
+            order = np.argsort(-self.outside, kind="stable")[
+                : min(_NAMED, int(np.sum(self.outside > OUTSIDE)))
+            ]
+            return PooledConflict(
+                quantities=("population",),
+                tails=np.ones((posterior.n_groups, 1)),
+                of_n=np.zeros(1, dtype=bool),
+                prior=str(posterior.prior),
+                n_prior=str(posterior.n_prior),
+                outside=self.outside,
+                called_cells=tuple(names[cell] for cell in order.tolist()),
+                unidentified=tuple(
+                    f"the spread of the population{_of(pool.keys)} is not identified by its "
+                    f"{counted(pool.n_cells, 'cell')}: its hyperprior decides how much they borrow; each "
+                    "cell alone is shown first"
+                    for pool in self.pools
+                    if not pool.identified
+                ),
+            )
+
+        conflict: Conflict = self._once("conflict", judged)
+        return conflict
+
+    @property
+    def decided_by_default(self) -> dict[str, Any]:
+        """Nothing: no default prior is of one cell."""
+        return {}
+
+    @property
+    def moved_by_default(self) -> dict[str, Any]:
+        """Nothing, as above."""
+        return {}
+
+    @property
+    def log_evidence(self) -> NoReturn:
+        """Refused: cells of a pool have no evidence each.
+
+        Raises
+        ------
+        UsageError
+        """
+        message = f"{self.statistic}: pooled cells have no evidence each: ask each cell alone, without pooled"
+        raise UsageError(message)
+
+    def robustness(self, *_: object, **__: object) -> NoReturn:
+        """Refuse: the prior of a cell is its population.
+
+        Raises
+        ------
+        UsageError
+        """
+        message = (
+            f"{self.statistic}: the prior of pooled cells is their population: compare populations by name"
+        )
+        raise UsageError(message)
+
+    def prior_density(self, parameter: str, points: ArrayLike) -> None:  # noqa: ARG002
+        """Return None: pictures of pooled cells show no prior."""
+        return
+
+
+def _of(keys: Mapping[str, object]) -> str:
+    return f" of {', '.join(f'{column}={key}' for column, key in keys.items())}" if keys else ""
+
+
+def read_pooled(
+    statistic: NoisyStatistic, pooled: bool | str | Sequence[str], line: Line
+) -> tuple[str, tuple[str, ...]]:
+    """Return the population's name, and the group columns within whose keys cells are pooled.
+
+    Raises
+    ------
+    UsageError
+        Where a text is neither, or there are two populations.
+    """
+    asked = () if pooled is True else (pooled,) if isinstance(pooled, str) else tuple(pooled)  # type: ignore[arg-type]
+    populations, columns = POPULATIONS[line], list(statistic.groups)
+    names = [each for each in asked if each in NAMES and each not in columns]
+    within = tuple(dict.fromkeys(each for each in asked if each in columns))
+    unknown = [each for each in asked if each not in {*names, *within, ALL}]
+    if unknown or any(name not in populations for name in names):
+        wrong = (unknown or [name for name in names if name not in populations])[0]
+        message = (
+            f"pooled={wrong!r}: {statistic.plan.name} takes True, a population ({', '.join(populations)}) "
+            f"or group columns within whose keys cells are pooled ({', '.join(columns) or 'it has none'})"
+        )
+        raise UsageError(message)
+    if len(names) > 1:
+        message = f"pooled takes one population, not {' and '.join(names)}"
+        raise UsageError(message)
+    if len(within) == len(columns) and within:
+        message = f"pooled within {', '.join(within)} leaves every cell alone: name fewer columns"
+        raise UsageError(message)
+    return (names or [DEFAULT])[0], within
+
+
+def pooled_posterior(
+    statistic: NoisyStatistic,
+    terms: PosteriorTerms,
+    pooled: bool | str | Sequence[str],
+    alone: Callable[[], Posterior],
+) -> PooledPosterior:
+    """Return the posterior of cells whose parameters come from one population, or one for each key.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+        The cells that are pooled.
+    terms : PosteriorTerms
+        Without a prior.
+    pooled : True, str or sequence of str
+        A population, and group columns.
+    alone : callable
+        Returns the posterior of the same cells under the default prior.
+
+    Raises
+    ------
+    UsageError, PriorError
+        Where the family or a term does not go with it, or there are fewer than two cells.
+    """
+    _check_terms(statistic, terms)
+    refuse_within_unit(statistic, "a pooled posterior")
+    statistic = rows_alone(statistic)
+    refuse_shared(statistic)
+    line = line_of(statistic)
+    name, within = read_pooled(statistic, pooled, line)
+    n_prior = chosen_priors.n_prior_for(statistic, terms.n_prior)
+    population = POPULATIONS[line][name]
+    family = FAMILIES[statistic.plan.family]
+    (space,) = family.parameter_spaces(statistic.plan.parameters)
+    n_cells = len(statistic.values)
+    of_keys: dict[tuple[str | int, ...], list[int]] = {}
+    for cell in range(n_cells):
+        of_keys.setdefault(tuple(statistic.groups[column][cell] for column in within), []).append(cell)
+    small = [keys for keys, cells in of_keys.items() if len(cells) < 2]
+    if small:
+        where = _of(dict(zip(within, small[0], strict=True)))
+        message = f"{statistic.plan.name}: a pool{where} has one cell, and borrows from none: pool more cells"
+        raise UsageError(message)
+    places: list[Cells] = [np.array(cells, dtype=np.int64) for cells in of_keys.values()]
+    sources = [
+        cells_source(statistic if len(places) == 1 else statistic.take(cells), n_prior) for cells in places
+    ]
+    parts = [pooled_distribution(source, population, space.name, line) for source in sources]
+    has_slope = sources[0].has_sizes and population.slope
+    known = [
+        Pool.of(dict(zip(within, keys, strict=True)), part) for keys, part in zip(of_keys, parts, strict=True)
+    ]
+    return PooledPosterior(
+        statistic=statistic.plan.name,
+        family=statistic.plan.family,
+        method=NOISE_AWARE,
+        prior=PopulationPrior(population=name, line=line, has_slope=has_slope),
+        n_prior=n_prior,
+        groups=statistic.groups,
+        label_columns={},
+        distribution=PooledCells(pools=tuple(parts), cells=tuple(places)),
+        constants=statistic.plan.parameters,
+        models_clipping=np.zeros(n_cells, dtype=bool) if family.models_clipping else None,
+        rows_of=_in_words(known, within, n_cells, has_slope=has_slope),
+        observed=(statistic,),
+        population=name,
+        pools=tuple(known),
+        _alone=alone,
+    )
+
+
+def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has_slope: bool) -> str:
+    """Say what was pooled with what, and how far."""
+    said = f"{counted(n_cells, 'cell')} pooled"
+    if within:
+        said += f" within the {counted(len(pools), 'key')} of {', '.join(within)}"
+    if len(pools) == 1:
+        (spread, sd), (slope, slope_sd) = pools[0].spread, pools[0].slope
+        said += f"; spread between cells {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates"
+        if has_slope:
+            said += f", slope on log(1 + size) {slope:.2g} (sd {slope_sd:.2g})"
+    if not has_slope:
+        said += "; without a slope on the size of cells: where rates move with it, small cells are off"
+    return f"{said}; own: how much of an answer is the cell's own"
+
+
+def _check_terms(statistic: NoisyStatistic, terms: PosteriorTerms) -> None:
+    """Refuse terms that pooled cells do not have."""
+    name = statistic.plan.name
+    if terms.prior is not None:
+        message = (
+            f"{name}: the prior of pooled cells is their population: leave prior out, or name a population"
+        )
+        raise PriorError(message)
+    if terms.method != NOISE_AWARE:
+        message = f"{name}: pooled cells have a {NOISE_AWARE} posterior alone: leave method out"
+        raise UsageError(message)
+    if terms.clipping == MODELLED:
+        message = f"{name}: pooled cells are of records as the bounds leave them: leave clipping out"
+        raise UsageError(message)
+    if terms.predictor_prior is not None or terms.within_unit == IGNORED:
+        message = f"{name}: pooled cells take no within_unit and no predictor_prior: leave them out"
+        raise UsageError(message)

@@ -1,0 +1,75 @@
+"""Several pools of cells side by side: each has a population of its own, and pools are independent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
+    from suffice.typing import Cells, Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledCells:
+    """The cells of all pools, in their own order.
+
+    Attributes
+    ----------
+    pools : tuple of PooledDistribution
+    cells : tuple of ndarray of int64
+        Which cells each pool holds.
+    """
+
+    pools: tuple[PooledDistribution, ...]
+    cells: tuple[Cells, ...]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.pools[0].parameters
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are."""
+        return sum(map(len, self.cells))
+
+    def _in_order(self, parts: Sequence[Floats], axis: int = 0) -> Floats:
+        order = np.argsort(np.concatenate(self.cells), kind="stable")
+        return np.take(np.concatenate(parts, axis=axis), order, axis=axis)
+
+    @property
+    def own(self) -> Floats:
+        """How much of each answer is the cell's own, (n_cells,)."""
+        return self._in_order([pool.own for pool in self.pools])
+
+    @property
+    def outside(self) -> Floats:
+        """How probable it is that each cell is an outlier of its population, (n_cells,)."""
+        return self._in_order([pool.outside for pool in self.pools])
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return self._in_order([pool.mean(parameter) for pool in self.pools])
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        return self._in_order([pool.sd(parameter) for pool in self.pools])
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles; they rest on no draws."""
+        return self._in_order([pool.quantiles(parameter, q, draws, rng) for pool in self.pools])
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points)."""
+        parts = zip(self.pools, self.cells, strict=True)
+        return self._in_order([pool.density(parameter, points[cells]) for pool, cells in parts])
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws: independent between pools."""
+        (name,) = self.parameters
+        return {name: self._in_order([pool.sample(draws, rng)[name] for pool in self.pools], axis=1)}

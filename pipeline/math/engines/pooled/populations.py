@@ -1,0 +1,57 @@
+"""Populations of cells' parameters on their line, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.engines.pooled.beta import BetaPopulation
+from suffice.pipeline.math.engines.pooled.contaminated import ContaminatedPopulation
+from suffice.pipeline.math.engines.pooled.gamma import GammaPopulation
+from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from suffice.typing import Floats
+
+DEFAULT = "contaminated"
+
+
+class Population(Protocol):
+    """The law of positions z, less what a slope on log size explains."""
+
+    @property
+    def name(self) -> str:
+        """As it is asked for."""
+
+    @property
+    def slope(self) -> bool:
+        """Whether it can be moved along the line, and so have a slope."""
+
+    @property
+    def is_contaminated(self) -> bool:
+        """Whether its second component is of outliers."""
+
+    def components(self, z: Floats, location: Floats, spread: Floats) -> list[tuple[float, Floats]]:
+        """Return shares and densities of z, (n_hyperparameters, n_points), of its components."""
+
+    def spreads(self, spread: Floats) -> list[Floats]:
+        """Return standard deviations of z of the components, (n_hyperparameters,)."""
+
+
+POPULATIONS: Mapping[Line, Mapping[str, Population]] = {
+    Line.LOGIT: {
+        each.name: each
+        for each in (
+            ContaminatedPopulation(DEFAULT),
+            NormalPopulation("logit-normal"),
+            BetaPopulation("beta"),
+        )
+    },
+    Line.LOGARITHM: {
+        each.name: each
+        for each in (ContaminatedPopulation(DEFAULT), NormalPopulation("lognormal"), GammaPopulation("gamma"))
+    },
+}
+NAMES = tuple(dict.fromkeys(name for of_line in POPULATIONS.values() for name in of_line))

@@ -1,0 +1,67 @@
+"""`suffice posterior --pooled`: what it prints, what a document holds, and what does not go with it."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from support.running import Runner
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    gallery = runpy.run_path(str(REPOSITORY / "docs/figures/gallery.py"))
+    place = tmp_path / "releases"
+    gallery["open_store"](str(place), ledger_id=gallery["LEDGER_ID"], create=True)
+    rng = np.random.default_rng(3)
+    truth = rng.beta(5.0, 20.0, 30)
+    truth[4] = 0.95
+    groups = {"county": {"range": ["1", "30"]}}
+    entry = {"ill": {"family": "bernoulli", "column": "ill"}}
+    sizes = rng.integers(60, 300, 30)
+    gallery["release"](place, {"name": "counties", "groups": groups}, entry, {"ill": truth}, sizes, rng)
+    groups = {"county": {"range": ["1", "2"]}}
+    gallery["release"](
+        place, {"name": "two", "groups": groups}, entry, {"ill": truth[:2]}, np.array([20, 30]), rng
+    )
+    return str(place)
+
+
+def test_pooled_cells_print_their_own_share_and_outliers(store: str, suffice: Runner, tmp_path: Path) -> None:
+    out = tmp_path / "draws.csv"
+    options = ["--store", store, "--draws", "50", "--seed", "1", "--draws-out", str(out)]
+    said = suffice.text("posterior", "counties", "ill", "--pooled", "all", *options)
+    assert said.splitlines()[0].split()[-2:] == ["own", "conflict"]
+    (line,) = [line for line in said.splitlines() if "the population does not fit" in line]
+    assert "of 30 cells (5" in line
+    assert "parameters: 30 cells pooled; spread between cells" in said
+    assert len(out.read_text().splitlines()) > 30
+    document = suffice.json("posterior", "counties", "ill", "--pooled", "logit-normal", "--store", store)
+    assert document["pooled"]["population"] == "logit-normal"
+    assert document["pooled"]["alone"] is None
+    assert len(document["pooled"]["cells"]) == 30
+    assert document["pooled"]["pools"][0]["identified"]
+
+
+def test_each_cell_alone_comes_first_where_the_spread_is_not_told(store: str, suffice: Runner) -> None:
+    said = suffice.text("posterior", "two", "ill", "--pooled", "all", "--store", store)
+    assert said.index("each cell alone:") < said.index("pooled:")
+    document = suffice.json("posterior", "two", "ill", "--pooled", "all", "--store", store)
+    assert len(document["pooled"]["alone"]) == 2
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--robustness"], ["--versus", "county=2"], ["--prior", "Beta(1, 1)"]],
+    ids=["robustness", "versus", "prior"],
+)
+def test_what_does_not_go_with_it(option: list[str], store: str, suffice: Runner) -> None:
+    words = ("posterior", "counties", "ill", "--pooled", "all", *option, "--store", store)
+    assert "pooled" in suffice.text(*words, status=2)

@@ -1,0 +1,143 @@
+"""Pooled cells as they are asked for: what they say, what they refuse, and every family that has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior, pooled_posterior
+from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+
+BERNOULLI: dict[str, Any] = {"family": "bernoulli", "column": "x"}
+
+
+def released(
+    truth: np.ndarray, size: np.ndarray, seed: int = 1, groups: dict[str, Any] | None = None
+) -> NoisyStatistic:
+    rng = np.random.default_rng(seed)
+    plan = statistic_plan(BERNOULLI, epsilon="1", public_n=False)
+    true = rng.binomial(size, truth)
+    counts = np.stack([size - true, true], axis=1)
+    values = counts + discrete_laplace(plan.scale, counts.shape, rng)
+    return noisy_statistic(plan, values, groups=groups)
+
+
+def pooled(statistic: NoisyStatistic, asked: Any = True, **terms: Any) -> PooledPosterior:
+    return pooled_posterior(statistic, PosteriorTerms(**terms), asked, lambda: posterior_of(statistic))
+
+
+def test_an_outlier_is_listed_and_stays_itself() -> None:
+    truth, size = np.random.default_rng(5).beta(6, 54, 40), np.full(40, 150)
+    truth[7] = 0.8
+    statistic = released(truth, size)
+    answer = pooled(statistic)
+    assert np.flatnonzero(answer.outside > 0.5).tolist() == [7]
+    assert answer.mean()[7] == pytest.approx(0.8, abs=0.15)
+    (said,) = answer.conflict.lines()
+    assert said.startswith("the population does not fit 1 of 40 cells (7)")
+    assert [row["conflict"] for row in answer.summary()].count(True) == 1
+    assert answer.own[7] > 0.9
+    assert np.all(np.delete(answer.own, 7) < answer.own[7])
+    # Without outliers in the population, it is drawn to the others.
+    assert pooled(statistic, "logit-normal").outside.max() == 0.0
+
+
+def test_a_spread_that_two_cells_do_not_tell_is_said_and_each_alone_is_shown_first() -> None:
+    answer = pooled(released(np.array([0.2, 0.3]), np.array([30, 30])))
+    assert not answer.is_identified
+    assert "is not identified by its 2 cells" in answer.conflict.lines()[0]
+    text = str(answer)
+    assert text.index("Each cell alone:") < text.index("Pooled:")
+    many = pooled(released(np.random.default_rng(3).beta(4, 16, 60), np.full(60, 200)))
+    assert many.is_identified
+    assert "alone" not in str(many)
+
+
+def test_keys_have_populations_of_their_own() -> None:
+    regions = ["N", "S"] * 20
+    truth = np.where(np.array(regions) == "N", 0.1, 0.6)
+    statistic = released(truth, np.full(40, 60), groups={"region": regions, "county": [*range(40)]})
+    within = pooled(statistic, ["region", "logit-normal"])
+    assert [pool.keys for pool in within.pools] == [{"region": "N"}, {"region": "S"}]
+    alone = pooled(statistic.take(np.arange(0, 40, 2)), "logit-normal")
+    np.testing.assert_allclose(within.mean()[::2], alone.mean(), rtol=1e-9)
+    together = pooled(statistic, "logit-normal")
+    assert together.pools[0].spread[0] > 2.0 * within.pools[0].spread[0]
+    drawn = within.sample(500, np.random.default_rng(1))["probability"]
+    assert drawn.shape == (500, 40)
+    np.testing.assert_allclose(drawn.mean(axis=0), within.mean(), atol=0.04)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "truth", "population"),
+    [
+        ({"family": "binomial", "column": "x", "trials": "4"}, 0.3, "beta"),
+        ({"family": "poisson", "column": "x", "upper": "20"}, 3.0, "gamma"),
+        ({"family": "exponential", "column": "x", "upper": "20"}, 0.5, "lognormal"),
+    ],
+    ids=["binomial", "poisson", "exponential"],
+)
+def test_families_with_one_probability_or_rate_are_pooled(
+    statistic: dict[str, Any], truth: float, population: str
+) -> None:
+    from suffice.pipeline.families import FAMILIES
+    from suffice.pipeline.spec.spec import load_spec
+
+    plan = statistic_plan(statistic, epsilon="1", public_n=False)
+    spec = {
+        "name": "s", "dataset": "s", "source": {"parquet": "r"},
+        "privacy": {"epsilon": "1", "neighboring": "add_or_remove_one", "unit": "row"},
+        "statistics": {"measured": statistic},
+    }  # fmt: skip
+    entry = load_spec(spec).statistics["measured"]
+    family, rng = FAMILIES[plan.family], np.random.default_rng(2)
+    assert family.simulate is not None
+    sums = family.simulate(entry, np.full(10, truth), np.full(10, 40), rng)
+    values = family.totals(entry, plan.design, sums.clipped)
+    noisy = noisy_statistic(plan, values + discrete_laplace(plan.scale, values.shape, rng))
+    for asked in (True, population):
+        answer = pooled(noisy, asked)
+        low, high = answer.interval(0.999)
+        assert np.all((low < truth) & (truth < high))
+        assert np.mean(high - low) < np.mean(np.diff(answer.alone.credible_interval(mass=0.999)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "terms", "error", "says"),
+    [
+        ("gamma", {}, UsageError, "takes True, a population \\(contaminated, logit-normal, beta\\)"),
+        ("nowhere", {}, UsageError, "group columns within whose keys cells are pooled \\(cell\\)"),
+        (["beta", "logit-normal"], {}, UsageError, "one population, not beta and logit-normal"),
+        ("cell", {}, UsageError, "leaves every cell alone"),
+        (True, {"prior": "Beta(1, 1)"}, PriorError, "their population: leave prior out"),
+        (True, {"method": "plug-in"}, UsageError, "leave method out"),
+        (True, {"clipping": "modelled"}, UsageError, "leave clipping out"),
+    ],
+    ids=["other line", "unknown", "two", "every cell", "prior", "plug-in", "clipping"],
+)
+def test_what_pooled_cells_do_not_take(asked: Any, terms: dict[str, Any], error: Any, says: str) -> None:
+    with pytest.raises(error, match=says):
+        pooled(released(np.full(4, 0.2), np.full(4, 30)), asked, **terms)
+
+
+def test_other_families_and_single_cells_are_refused() -> None:
+    plan = statistic_plan(
+        {"family": "normal", "column": "x", "lower": "0", "upper": "1"}, epsilon="1", public_n=False
+    )
+    values = np.ones((3, len(plan.components)), dtype=np.int64)
+    with pytest.raises(UsageError, match="is normal: pooled cells have one parameter each"):
+        pooled(noisy_statistic(plan, values))
+    with pytest.raises(UsageError, match="has one cell, and borrows from none"):
+        pooled(released(np.array([0.3]), np.array([50])))
+    answer = pooled(released(np.full(4, 0.2), np.full(4, 30)))
+    for refused in (lambda: answer.log_evidence, answer.robustness):
+        with pytest.raises(UsageError):
+            refused()
