@@ -29,9 +29,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.network import Conditional, Factor, marginal
+from suffice.pipeline.ask.models.network import Conditional
 from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, require_family
+from suffice.pipeline.ask.models.synthetic_rows import IMPUTATIONS, SyntheticRows, synthetic_rows
 from suffice.pipeline.math.engines import field as engine
+from suffice.pipeline.math.engines.elimination import Factor, marginal
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, split_r_hat
 from suffice.pipeline.math.parameters import arguments, parameter_posterior
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
@@ -181,6 +183,43 @@ class Field:
                 | {name: float(np.asarray(value)) for name, value in summary.items()}
             )
         return rows
+
+    def synthesize(
+        self,
+        *,
+        rows: int,
+        imputations: int = IMPUTATIONS,
+        rng: np.random.Generator | int | None = None,
+    ) -> SyntheticRows:
+        """Draw synthetic data sets, each from a posterior draw of its own. Costs no privacy.
+
+        Parameters
+        ----------
+        rows : int, > 0
+            Of each set; the more, the narrower the intervals of ``combine_imputations``, and as many as
+            there were records are enough.
+        imputations : int, > 1
+            Sets.
+        rng : numpy.random.Generator or int, optional
+            A generator or the seed of one; a fresh one otherwise.
+
+        Returns
+        -------
+        SyntheticRows
+
+        Raises
+        ------
+        UsageError
+            Where a number is none, or posterior draws are too few.
+        """
+        return synthetic_rows(
+            self.variables,
+            [Factor(variables=tuple(self.variables), values=self.joint[:, None])],
+            rows=rows,
+            imputations=imputations,
+            independent=min(len(self.rows), self.fewest_effective_draws),
+            rng=rng,
+        )
 
     def _check(self, targets: tuple[str, ...], observed: Mapping[str, str]) -> None:
         known = ", ".join(self.variables)

@@ -37,18 +37,17 @@ def exact_likelihood(y: Counts, rates: Floats, scale: float, most: int) -> Float
     n = np.arange(most)
     chances = poisson.pmf(n, rates.reshape(-1, 2, 2, 2, 1))  # draw, a, b, c, count
     both = n[:, None] + n
-    halves = []
-    for c in range(2):
-        # Axes i, j, k, l are the counts of (a, b) = 00, 01, 10, 11.
-        halves.append(
-            np.einsum(
-                "di,dj,dk,dl,ik,jl,ij,kl->dijkl",
-                *(chances[:, a, b, c] for a, b in itertools.product(range(2), range(2))),
-                *(noise_chance(bc[b, c] - both, scale) for b in range(2)),
-                *(noise_chance(ac[a, c] - both, scale) for a in range(2)),
-                optimize=True,
-            )
+    # Axes i, j, k, l are the counts of (a, b) = 00, 01, 10, 11.
+    halves = [
+        np.einsum(
+            "di,dj,dk,dl,ik,jl,ij,kl->dijkl",
+            *(chances[:, a, b, c] for a, b in itertools.product(range(2), range(2))),
+            *(noise_chance(bc[b, c] - both, scale) for b in range(2)),
+            *(noise_chance(ac[a, c] - both, scale) for a in range(2)),
+            optimize=True,
         )
+        for c in range(2)
+    ]
     met = halves[1]
     for axis, released in enumerate(ab.ravel()):
         met = np.moveaxis(
