@@ -59,7 +59,7 @@ class SyntheticRows:
     @property
     def rows(self) -> int:
         """The number of rows of each."""
-        return next(iter(self.codes.values())).shape[1]
+        return len(next(iter(self.codes.values()))[0])
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all sets as one table: which set a row is of, from 1, and the categories as texts."""

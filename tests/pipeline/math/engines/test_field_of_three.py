@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -20,6 +20,9 @@ SDS = np.array([np.inf, *[2.5] * 3, *[1.0] * 3])
 MOST = 22
 """Of each of the eight counts in the reference: a larger one has a chance below 1e-4 in all rows here."""
 
+_einsum: Any = np.einsum
+"""Of operands unpacked, a form that has no types."""
+
 
 def noise_chance(distance: Counts, scale: float) -> Floats:
     q = np.exp(-1.0 / scale)
@@ -35,11 +38,11 @@ def exact_likelihood(y: Counts, rates: Floats, scale: float, most: int) -> Float
     """
     ab, bc, ac = (part.reshape(2, 2) for part in np.split(y, 3))
     n = np.arange(most)
-    chances = poisson.pmf(n, rates.reshape(-1, 2, 2, 2, 1))  # draw, a, b, c, count
+    chances = np.asarray(poisson.pmf(n, rates.reshape(-1, 2, 2, 2, 1)))  # draw, a, b, c, count
     both = n[:, None] + n
     # Axes i, j, k, l are the counts of (a, b) = 00, 01, 10, 11.
     halves = [
-        np.einsum(
+        _einsum(
             "di,dj,dk,dl,ik,jl,ij,kl->dijkl",
             *(chances[:, a, b, c] for a, b in itertools.product(range(2), range(2))),
             *(noise_chance(bc[b, c] - both, scale) for b in range(2)),
@@ -108,7 +111,8 @@ def released(table: list[int], scale: float, rng: np.random.Generator) -> Counts
     """Return the three noisy tables of eight counts."""
     tables = np.concatenate([margins(SIZES, pair) for pair in PAIRS]).astype(int)
     q = np.exp(-1.0 / scale)
-    return tables @ np.array(table) + rng.geometric(1.0 - q, 12) - rng.geometric(1.0 - q, 12)
+    noisy: Counts = tables @ np.array(table) + rng.geometric(1.0 - q, 12) - rng.geometric(1.0 - q, 12)
+    return noisy
 
 
 @pytest.mark.slow
