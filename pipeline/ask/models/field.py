@@ -34,7 +34,7 @@ from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, require_fa
 from suffice.pipeline.ask.models.synthetic_rows import IMPUTATIONS, SyntheticRows, synthetic_rows
 from suffice.pipeline.math.engines import field as engine
 from suffice.pipeline.math.engines.elimination import Factor, marginal
-from suffice.pipeline.math.engines.field_forest import NoisyForest, forest_of
+from suffice.pipeline.math.engines.field_tree import NoisyTree, tree_of
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, split_r_hat
 from suffice.pipeline.math.parameters import arguments, parameter_posterior
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
@@ -51,9 +51,11 @@ if TYPE_CHECKING:
 
 FAMILIES_OF_FIELDS = ("contingency",)
 MOST_COMBINATIONS = 1024
-"""Of categories of all variables whose pairs form a circle: each is a term of every sum."""
-MOST_EFFECTS = 400
-"""Of a field without a circle: chains move among twice as many numbers."""
+"""Of categories of all variables, up to which each is a term of sums; of more, sums are along cliques."""
+MOST_EFFECTS, MOST_EFFECTS_OF_CIRCLES = 400, 100
+"""Chains move among twice as many numbers; with circles of pairs each step takes a matrix of all."""
+MOST_IN_CLIQUE = 128
+"""Combinations of the variables of a clique, where pairs form circles."""
 SINGLE_SD, PAIR_SD = 2.5, 1.0
 SETTLED = 1.05
 """The largest R-hat of a fit that is returned."""
@@ -361,7 +363,7 @@ def _noisy(
     sizes: Sequence[int],
     places: Mapping[str, Sequence[int]],
     sds: tuple[float, float],
-) -> tuple[engine.NoisyField | NoisyForest, str]:
+) -> tuple[engine.NoisyField | NoisyTree, str]:
     """Return the field behind the tables, and over what it sums; refuse what would be too large."""
     pairs = [(place[0], place[1]) for place in places.values() if len(place) > 1]
     columns = engine.blocks(sizes, pairs)
@@ -375,20 +377,24 @@ def _noisy(
         margins = np.concatenate([engine.margins(sizes, place) for place in places.values()])
         every = engine.NoisyField(features=engine.features(sizes, pairs), margins=margins, **known)
         return every, f"over {combinations} combinations"
-    forest = forest_of(sizes, pairs)
-    if forest is None:
-        message = (
-            f"the variables have {combinations} combinations of categories: a field sums over at most "
-            f"{MOST_COMBINATIONS} where pairs form a circle; leave out a table of each circle"
-        )
+    tree, effects = tree_of(sizes, pairs), len(spread) - 1
+    most = MOST_EFFECTS
+    if tree.has_circle:
+        most = MOST_EFFECTS_OF_CIRCLES
+        if tree.largest > MOST_IN_CLIQUE:
+            message = (
+                f"the variables have {combinations} combinations of categories, and sums along their circles "
+                f"of pairs take tables of {tree.largest} entries, more than {MOST_IN_CLIQUE}: leave out a "
+                "table of each circle"
+            )
+            raise UsageError(message)
+    if effects > most:
+        message = f"the field has {effects} effects, and at most {most} are drawn: name fewer tables"
         raise UsageError(message)
-    effects = len(spread) - 1
-    if effects > MOST_EFFECTS:
-        message = f"the field has {effects} effects, and at most {MOST_EFFECTS} are drawn: name fewer tables"
-        raise UsageError(message)
-    numbers = np.arange(len(forest.features))
-    released = np.concatenate([numbers[forest.entries[tuple(each)]] for each in places.values()])
-    return NoisyForest(forest=forest, released=released, **known), "along trees of pairs (width 1)"
+    numbers = np.arange(len(tree.features))
+    released = np.concatenate([numbers[tree.entries[tuple(each)]] for each in places.values()])
+    said = f"along a tree of cliques, the largest of {tree.largest} combinations"
+    return NoisyTree(tree=tree, released=released, **known), said
 
 
 def _parts(
@@ -460,7 +466,7 @@ def _check_entries(expected: Floats, tables: Mapping[str, CountTable]) -> None:
 
 
 def _agreement(
-    noisy: engine.NoisyField | NoisyForest, latent: Floats, tables: Mapping[str, CountTable]
+    noisy: engine.NoisyField | NoisyTree, latent: Floats, tables: Mapping[str, CountTable]
 ) -> dict[str, float]:
     from scipy.special import gammaincc
 

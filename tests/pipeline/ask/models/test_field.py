@@ -131,7 +131,7 @@ def test_a_chain_of_many_variables_is_summed_along_itself(tmp_path: Path) -> Non
     release, share = chain_release(tmp_path, rng)
     names = [f"pair{place}" for place in range(7)]
     fit = models.field(release, names, draws=800, rng=1)
-    assert "along trees of pairs" in "\n".join(fit.lines)
+    assert "along a tree of cliques, the largest of 9 combinations" in "\n".join(fit.lines)
     asked = fit.query("v0", {"v7": "m"}).probability
     # 7 posterior standard deviations, and as many of the share among rows.
     assert (np.abs(asked.mean[0] - share) < 7 * (asked.sd[0] + np.sqrt(share / 1500))).all()
@@ -144,19 +144,63 @@ def test_a_chain_of_many_variables_is_summed_along_itself(tmp_path: Path) -> Non
         assert fit.joint
 
 
-def test_a_circle_of_many_variables_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("categories", "variables", "steps", "said"),
+    [
+        (6, 8, (1,), "tables of 216 entries, more than 128"),
+        (4, 10, (1,), "120 effects, and at most 100"),
+        (2, 20, (1, 4, 7), "tables of"),
+    ],
+    ids=["large cliques", "many effects", "width"],
+)
+def test_circles_that_sums_cannot_go_along_are_refused(
+    categories: int, variables: int, steps: tuple[int, ...], said: str, tmp_path: Path
+) -> None:
+    names = [f"v{place}" for place in range(variables)]
+    domain = [f"c{number}" for number in range(categories)]
     content = {
-        f"pair{place}": {
+        f"pair{place}_{step}": {
             "family": "contingency",
-            "columns": {CHAIN[place]: ["k", "l", "m"], CHAIN[(place + 1) % 8]: ["k", "l", "m"]},
+            "columns": {names[place]: domain, names[(place + step) % variables]: domain},
         }
-        for place in range(8)
+        for place in range(variables)
+        for step in steps
     }
     plan = compile_plan(load_spec(mapping("data", groups=None, statistics=content)))
-    values = {name: np.full((1, 9), 50).astype(object) for name in content}
+    values = {name: np.full((1, categories**2), 50).astype(object) for name in content}
     release = open_release(str(publish(tmp_path, plan, values)))
-    with pytest.raises(UsageError, match="leave out a table of each circle"):
+    with pytest.raises(UsageError, match=said):
         models.field(release, list(content))
+
+
+@pytest.mark.slow
+def test_a_circle_of_many_variables_is_summed_along_cliques(tmp_path: Path) -> None:
+    """2048 combinations in a circle: what is asked is a sum of all of them."""
+    rng = np.random.default_rng(8)
+    names, domain = [f"v{place}" for place in range(11)], ["k", "l"]
+    law, pairs = np.ones((2,) * 11), {f"pair{place}": (place, (place + 1) % 11) for place in range(11)}
+    for i, j in pairs.values():
+        shape = [2 if place in (i, j) else 1 for place in range(11)]
+        law = law * np.exp(0.6 * rng.normal(size=shape))
+    counts = rng.multinomial(8000, (law / law.sum()).ravel()).reshape(law.shape)
+    content = {
+        name: {"family": "contingency", "columns": {names[i]: domain, names[j]: domain}}
+        for name, (i, j) in pairs.items()
+    }
+    plan = compile_plan(load_spec(mapping("data", groups=None, statistics=content)))
+    values = {}
+    for statistic in plan.statistics:
+        i, j = pairs[statistic.name]
+        exact = counts.sum(axis=tuple(set(range(11)) - {i, j}))
+        q = np.exp(-1.0 / statistic.scale)
+        noise = rng.geometric(1.0 - q, 4) - rng.geometric(1.0 - q, 4)
+        values[statistic.name] = ((exact.T if i > j else exact).ravel() + noise).astype(object)[None]
+    release = open_release(str(publish(tmp_path, plan, values)))
+    fit = models.field(release, list(content), draws=800, rng=1)
+    assert "the largest of 8 combinations" in "\n".join(fit.lines)
+    asked = fit.query("v0", {"v3": "l"}).probability
+    share = law.sum(axis=(1, 2, *range(4, 11)))[:, 1]
+    assert (np.abs(asked.mean[0] - share / share.sum()) < 7 * asked.sd[0]).all()
 
 
 @pytest.mark.slow
