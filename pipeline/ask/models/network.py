@@ -219,8 +219,12 @@ class Network:
             )
             raise UsageError(message)
         diagnostics = self.posterior.diagnostics or {}
+        if self.posterior.family in GRAPHS:
+            names = [table.variables[-1].name for table in self.tables]
+        else:
+            names = [variable.name for variable in self.tables[0].variables]
         return synthetic_rows(
-            self.variables,
+            {name: self.variables[name] for name in names},
             [_reduced(table, values, {}) for table, values in zip(self.tables, self._drawn, strict=True)],
             rows=rows,
             imputations=imputations,

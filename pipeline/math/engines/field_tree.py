@@ -10,8 +10,8 @@ the opposite order:
 
 over what is left that v stands in, with c the neighbours that v has then, and
 :math:`S(\eta) = e^\alpha \prod \mu` of variables without any. The table over v and c, a clique, is as large
-as sums become. Effects are sums over margins, and margins of tables are linear in them: t = F^T m and m = A t.
-The gradient of any g(m) by zeta is :math:`H A^T \nabla g`, and
+as sums become. Effects are sums over margins, and margins of tables are linear in them: t = F^T m and
+m = A t. The gradient of any g(m) by zeta is :math:`H A^T \nabla g`, and
 
 .. math:: H u = \lim_{h \to 0} \mathrm{Im} \, t(\zeta + \mathrm i h u) / h, \qquad (4)
 
@@ -105,7 +105,9 @@ class CliqueTree:
         conditional = {}
         for variable, near in self.order:
             clique = (variable, *near)
-            joined = sum(_placed(names, table, clique) for names, table in left if variable in names)
+            joined = np.asarray(
+                sum(_placed(names, each, clique) for names, each in left if variable in names)
+            )
             left = [(names, table) for names, table in left if variable not in names]
             largest = joined.real.max(axis=0)
             weight = np.exp(joined - largest)
@@ -149,7 +151,7 @@ def _placed(names: tuple[int, ...], table: NDArray[Any], clique: tuple[int, ...]
 def _margin(clique: tuple[int, ...], law: NDArray[Any], names: tuple[int, ...]) -> NDArray[Any]:
     """Sum a clique's table to one over some of its variables, in their order; the last axis stays."""
     kept = [name for name in clique if name in names]
-    summed = law.sum(axis=tuple(axis for axis, name in enumerate(clique) if name not in names))
+    summed: NDArray[Any] = law.sum(axis=tuple(axis for axis, name in enumerate(clique) if name not in names))
     return summed.transpose(*(kept.index(name) for name in names), len(names))
 
 

@@ -48,7 +48,7 @@ def synthesize(
         list[str],
         typer.Option(
             "--statistic",
-            help="Tables of one or two columns, for a field; or one network or table, for itself.",
+            help="Several tables of one or two columns, of a field; or one network or table. May repeat.",
         ),
     ],
     rows: Annotated[int, typer.Option("--rows", help="Of each imputation.")],

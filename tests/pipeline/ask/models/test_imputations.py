@@ -42,7 +42,7 @@ def test_a_variance_is_never_negative() -> None:
     assert combined.sd == pytest.approx(np.sqrt(1.2 * Q.var(ddof=1)))
     assert combined.degrees_of_freedom == 4
     same = suffice.combine_imputations([1.0, 1.0], [0.5, 0.5])
-    assert (same.lower, same.upper) == (1.0, 1.0)
+    np.testing.assert_array_equal([same.lower, same.upper], 1.0)
 
 
 def test_quantities_are_combined_each_by_itself() -> None:
