@@ -32,6 +32,9 @@ Errors: that of Monte Carlo, and that of (1). It is large where an entry may wel
 the exact law has an atom at 0 and this one has not. Of eight tables of two binary variables, in which no
 entry's chance to be expected below 2 was above .24, means were off by at most .06 posterior standard
 deviations, and these by at most 9 %; of three with a released entry of 0 or less, by up to .55 and 30 %.
+Of four releases of three binary variables, of 24 to 44 rows and noise of scale .7 to 2, against sums over
+every table of counts, they were off by at most .09 and 7 %, with a Monte Carlo standard error of .04; of one
+with seven entries of 0 or 1, by .6.
 
 ====== ============== ========================================= ==========================
 symbol in the code    meaning                                   shape
