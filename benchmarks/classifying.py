@@ -21,7 +21,7 @@ import numpy as np
 from measuring import versions
 
 from suffice import models
-from suffice.pipeline.ask.models.network import Factor, marginal
+from suffice.pipeline.math.engines.elimination import Factor, marginal
 from support import adult
 from support.real_data import REAL_DATA
 

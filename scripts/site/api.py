@@ -26,6 +26,11 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Comparisons, pools and roll-ups.",
         ("compare", "compare_priors", "smoothness", "Smoothness", "pool", "roll_up"),
     ),
+    "synthetic": (
+        "Synthetic rows",
+        "Estimates from the data sets that `synthesize` of a field or a network draws.",
+        ("combine_imputations", "CombinedEstimate"),
+    ),
     "adopting": (
         "Other people's tables",
         "A published noisy table with its declared law. No ledger, no charge.",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.pipeline.ask.calibration.calibrate import Calibration, calibrate
     from suffice.pipeline.ask.judging.smoothness import smoothness
+    from suffice.pipeline.ask.models.imputations import CombinedEstimate, combine_imputations
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.ask.pooling.adopted import AdoptedRelease, adopt
@@ -99,6 +100,7 @@ __all__ = [
     "Beta",
     "Calibration",
     "CountsLikelihood",
+    "CombinedEstimate",
     "Density",
     "Dirichlet",
     "Gamma",
@@ -145,6 +147,7 @@ __all__ = [
     "calibrate",
     "catalogue",
     "categorical",
+    "combine_imputations",
     "compare",
     "compare_priors",
     "contingency",
@@ -203,6 +206,10 @@ _HOMES = {
     "pool": ("suffice.pipeline.ask.pooling.pool", "pool"),
     "Statistic": ("suffice.pipeline.ask.pooling.statistic", "Statistic"),
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
+    **{
+        name: ("suffice.pipeline.ask.models.imputations", name)
+        for name in ("CombinedEstimate", "combine_imputations")
+    },
     "Density": ("suffice.pipeline.math.priors.density", "Density"),
     "LogPrior": ("suffice.pipeline.math.priors.log_prior", "LogPrior"),
     "WeightedSum": ("suffice.pipeline.math.distributions.weighted_sum", "WeightedSum"),
@@ -299,6 +306,7 @@ _GUESSES = {
     "posterior": "release[NAME].posterior()",
     "plot": "release[NAME].posterior().plot()",
     **dict.fromkeys(("concat", "combine", "merge"), "suffice.pool"),
+    **dict.fromkeys(("rubin", "rubins_rules"), "suffice.combine_imputations"),
 }
 """What is meant by names that others guess; a dollar stands for the name."""
 

@@ -12,6 +12,7 @@ from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.ask.models.network import Conditional, Network, network
 from suffice.pipeline.ask.models.regression import Prediction, Regression, regression
 from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity
+from suffice.pipeline.ask.models.synthetic_rows import SyntheticRows
 
 __all__ = [
     "Chain",
@@ -26,6 +27,7 @@ __all__ = [
     "Regression",
     "Score",
     "StateComparison",
+    "SyntheticRows",
     "chain",
     "classifier",
     "field",

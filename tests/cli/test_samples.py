@@ -73,6 +73,7 @@ REFUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("model", "query"): ("first", "drawn", "--target", "x"),
     ("model", "transitions"): ("first", "drawn"),
     ("model", "field"): ("first", "--statistic", "drawn"),
+    ("model", "synthesize"): ("first", "--statistic", "drawn", "--rows", "9", "--out", "out.parquet"),
     ("model", "predict"): ("first", "drawn", "--data", "rows.csv"),
     ("model", "hidden-markov"): (
         *("first", "--chain", "origin", "--time", "<b>@1", "--states", "2", "--statistic", "drawn"),

@@ -405,6 +405,11 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             *("fields", "--store", str(place.directory / "fields"), "--draws", "10"),
             *("--statistic", "pair", "--target", "b", "--given", "a=yes"),
         ),
+        ("model", "synthesize"): (
+            *("fields", "--store", str(place.directory / "fields"), "--draws", "40", "--statistic", "pair"),
+            *("--rows", "5", "--imputations", "2", "--overwrite"),
+            *("--out", str(place.directory / "synthetic.parquet")),
+        ),
         ("model", "transitions"): ("models", "steps", *models, "--where", "origin=JFK", "--steps", "2"),
         ("model", "classify"): ("tables", "late", *tables, "--data", str(classified), "--where", "site=p"),
         ("model", "query"): (

@@ -29,9 +29,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.network import Conditional, Factor, marginal
+from suffice.pipeline.ask.models.network import Conditional
 from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, require_family
+from suffice.pipeline.ask.models.synthetic_rows import IMPUTATIONS, SyntheticRows, synthetic_rows
 from suffice.pipeline.math.engines import field as engine
+from suffice.pipeline.math.engines.elimination import Factor, marginal
+from suffice.pipeline.math.engines.field_tree import NoisyTree, tree_of
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, split_r_hat
 from suffice.pipeline.math.parameters import arguments, parameter_posterior
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
@@ -48,7 +51,11 @@ if TYPE_CHECKING:
 
 FAMILIES_OF_FIELDS = ("contingency",)
 MOST_COMBINATIONS = 1024
-"""Of categories of all variables: each is a term of every sum."""
+"""Of categories of all variables, up to which each is a term of sums; of more, sums are along cliques."""
+MOST_EFFECTS, MOST_EFFECTS_OF_CIRCLES = 400, 100
+"""Chains move among twice as many numbers; with circles of pairs each step takes a matrix of all."""
+MOST_IN_CLIQUE = 128
+"""Combinations of the variables of a clique, where pairs form circles."""
 SINGLE_SD, PAIR_SD = 2.5, 1.0
 SETTLED = 1.05
 """The largest R-hat of a fit that is returned."""
@@ -71,8 +78,6 @@ class Field:
         The edges.
     groups : dict of str to list
         The keys of the one cell.
-    joint : ndarray of shape (n_draws, *sizes), float64
-        Probabilities of all combinations of categories.
     effects : ndarray of shape (n_draws, R), float64
         Coefficients of orthonormal contrasts, without the first.
     rows : ndarray of shape (n_draws,), float64
@@ -83,6 +88,8 @@ class Field:
         Over all coefficients and latent tables.
     agreement : dict of str to float
         Of each statistic, the posterior predictive chance of more noise; small where tables disagree.
+    sums : str
+        Over what sums over categories ran.
     """
 
     release: str
@@ -90,7 +97,6 @@ class Field:
     variables: Mapping[str, Variable]
     pairs: tuple[tuple[str, str], ...]
     groups: Mapping[str, list[str | int]] = field(repr=False)
-    joint: Floats = field(repr=False)
     effects: Floats = field(repr=False)
     rows: Floats = field(repr=False)
     single_sd: float
@@ -98,6 +104,25 @@ class Field:
     largest_r_hat: float
     fewest_effective_draws: float
     agreement: Mapping[str, float]
+    sums: str
+
+    @property
+    def joint(self) -> Floats:
+        """Probabilities of all combinations of categories, in each draw, (n_draws, *sizes).
+
+        Raises
+        ------
+        UsageError
+            Where they are too many: a query is of some variables.
+        """
+        size = math.prod(len(variable.categories) for variable in self.variables.values())
+        if size > MOST_COMBINATIONS:
+            message = (
+                f"the variables have {size} combinations of categories, and joint is of at most "
+                f"{MOST_COMBINATIONS}: query some of them"
+            )
+            raise UsageError(message)
+        return marginal(self._factors(), tuple(self.variables))[:, 0]
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -107,6 +132,7 @@ class Field:
         return (
             f"prior of effects: {prior}; number of rows: flat",
             "law of tables: saddlepoint approximation; noise: exact law between whole numbers",
+            f"sums: exact, {self.sums}",
             (
                 f"sampler: Hamiltonian Monte Carlo, {engine.N_CHAINS} chains, R-hat at most "
                 f"{self.largest_r_hat:.3f}, effective draws at least {self.fewest_effective_draws:.0f}"
@@ -139,13 +165,7 @@ class Field:
         arguments.ends_of(mass)
         observed = {name: str(value) for name, value in (given or {}).items()}
         self._check(targets, observed)
-        places = tuple(
-            variable.categories.index(observed[name]) if name in observed else slice(None)
-            for name, variable in self.variables.items()
-        )
-        left = tuple(name for name in self.variables if name not in observed)
-        values = self.joint[(slice(None), None, *places)]
-        probability = marginal([Factor(variables=left, values=values)], targets)
+        probability = marginal(self._factors(observed), targets)
         chosen = [self.variables[name] for name in targets]
         labels = [
             tuple((variable.name, category) for variable, category in zip(chosen, entry, strict=True))
@@ -167,20 +187,82 @@ class Field:
         Strengths are positive by definition: an edge without interaction has one near 0, not below.
         """
         arguments.ends_of(mass)
-        names = list(self.variables)
-        sizes = [len(variable.categories) for variable in self.variables.values()]
-        numbered = [(names.index(first), names.index(second)) for first, second in self.pairs]
-        columns, rows = engine.blocks(sizes, numbered), []
-        for (first, second), pair in zip(self.pairs, numbered, strict=True):
-            part = self.effects[:, columns[pair].start - 1 : columns[pair].stop - 1]
+        rows = []
+        for (first, second), part in self._parts(2):
+            sizes = len(self.variables[first].categories), len(self.variables[second].categories)
             # Contrasts are orthonormal: the norm of coefficients is that of effects.
-            strength = np.linalg.norm(part, axis=1) / math.sqrt(sizes[pair[0]] * sizes[pair[1]])
+            strength = np.linalg.norm(part, axis=1) / math.sqrt(math.prod(sizes))
             summary = DrawnQuantity(draws=strength).summary(mass)
             rows.append(
                 {"first": first, "second": second}
                 | {name: float(np.asarray(value)) for name, value in summary.items()}
             )
         return rows
+
+    def _parts(self, size: int) -> list[tuple[tuple[str, ...], Floats]]:
+        """Return variables, or pairs of size 2, and the draws of their coefficients."""
+        names = list(self.variables)
+        sizes = [len(variable.categories) for variable in self.variables.values()]
+        pairs = [(names.index(first), names.index(second)) for first, second in self.pairs]
+        return [
+            (tuple(names[place] for place in places), self.effects[:, columns.start - 1 : columns.stop - 1])
+            for places, columns in engine.blocks(sizes, pairs).items()
+            if len(places) == size
+        ]
+
+    def _factors(self, observed: Mapping[str, str] | None = None) -> list[Factor]:
+        """Return what the law is a product of, in each draw, where these categories are observed."""
+        factors = []
+        for names, coefficients in (*self._parts(1), *self._parts(2)):
+            bases = [engine.contrasts(len(self.variables[name].categories)) for name in names]
+            basis = bases[0] if len(bases) == 1 else np.kron(*bases)
+            shape = (len(coefficients), 1, *(len(each) for each in bases))
+            values = np.exp(coefficients @ basis.T).reshape(shape)
+            known = observed or {}
+            places = tuple(
+                self.variables[name].categories.index(known[name]) if name in known else slice(None)
+                for name in names
+            )
+            left = tuple(name for name in names if name not in known)
+            factors.append(Factor(variables=left, values=values[(slice(None), slice(None), *places)]))
+        return factors
+
+    def synthesize(
+        self,
+        *,
+        rows: int,
+        imputations: int = IMPUTATIONS,
+        rng: np.random.Generator | int | None = None,
+    ) -> SyntheticRows:
+        """Draw synthetic data sets, each from a posterior draw of its own. Costs no privacy.
+
+        Parameters
+        ----------
+        rows : int, > 0
+            Of each set; the more, the narrower the intervals of ``combine_imputations``, and as many as
+            there were records are enough.
+        imputations : int, > 1
+            Sets.
+        rng : numpy.random.Generator or int, optional
+            A generator or the seed of one; a fresh one otherwise.
+
+        Returns
+        -------
+        SyntheticRows
+
+        Raises
+        ------
+        UsageError
+            Where a number is none, or posterior draws are too few.
+        """
+        return synthetic_rows(
+            self.variables,
+            self._factors(),
+            rows=rows,
+            imputations=imputations,
+            independent=min(len(self.rows), self.fewest_effective_draws),
+            rng=rng,
+        )
 
     def _check(self, targets: tuple[str, ...], observed: Mapping[str, str]) -> None:
         known = ", ".join(self.variables)
@@ -246,17 +328,7 @@ def field_model(
     sizes = [len(variable.categories) for variable in variables.values()]
     places = {name: [names.index(each.name) for each in table.variables] for name, table in tables.items()}
     pairs = [(place[0], place[1]) for place in places.values() if len(place) > 1]
-    columns = engine.blocks(sizes, pairs)
-    sds = np.full(columns[pairs[-1]].stop, pair_sd)
-    sds[0], sds[1 : columns[pairs[0]].start] = np.inf, single_sd
-    counts = [part.values.astype(np.float64).ravel() for part in parts.values()]
-    noisy = engine.NoisyField(
-        features=engine.features(sizes, pairs),
-        margins=np.concatenate([engine.margins(sizes, place) for place in places.values()]),
-        counts=np.concatenate(counts),
-        scales=np.repeat([part.plan.scale for part in parts.values()], [len(each) for each in counts]),
-        sds=sds,
-    )
+    noisy, sums = _noisy(parts, sizes, places, (float(single_sd), float(pair_sd)))
     eta, zeta = engine.draw(noisy, max(-(-draws // engine.N_CHAINS), 100), source)
     both = np.concatenate([eta, zeta], axis=2)
     r_hat, effective = float(split_r_hat(both).max()), float(effective_draws(both).min())
@@ -267,24 +339,62 @@ def field_model(
         )
         raise UsageError(message)
     eta, zeta = (each.reshape(-1, each.shape[2])[-draws:] for each in (eta, zeta))
-    expected = np.exp(eta @ noisy.features.T)
-    _check_entries(expected @ noisy.margins.T, tables)
-    latent = np.exp(zeta @ noisy.features.T)
+    _check_entries(noisy.tables(eta.T)[1].T, tables)
+    rows, latent = noisy.tables(zeta.T)
     return Field(
         release=release.label,
         statistics=tuple(parts),
         variables=variables,
         pairs=tuple((names[first], names[second]) for first, second in pairs),
         groups=next(iter(parts.values())).groups,
-        joint=(expected / expected.sum(axis=1, keepdims=True)).reshape(-1, *sizes),
         effects=eta[:, 1:],
-        rows=latent.sum(axis=1),
+        rows=rows,
         single_sd=float(single_sd),
         pair_sd=float(pair_sd),
         largest_r_hat=r_hat,
         fewest_effective_draws=effective,
-        agreement=_agreement(noisy, latent @ noisy.margins.T, tables),
+        agreement=_agreement(noisy, latent.T, tables),
+        sums=sums,
     )
+
+
+def _noisy(
+    parts: Mapping[str, NoisyStatistic],
+    sizes: Sequence[int],
+    places: Mapping[str, Sequence[int]],
+    sds: tuple[float, float],
+) -> tuple[engine.NoisyField | NoisyTree, str]:
+    """Return the field behind the tables, and over what it sums; refuse what would be too large."""
+    pairs = [(place[0], place[1]) for place in places.values() if len(place) > 1]
+    columns = engine.blocks(sizes, pairs)
+    spread = np.full(columns[pairs[-1]].stop, sds[1])
+    spread[0], spread[1 : columns[pairs[0]].start] = np.inf, sds[0]
+    counts = [part.values.astype(np.float64).ravel() for part in parts.values()]
+    scales = np.repeat([part.plan.scale for part in parts.values()], [len(each) for each in counts])
+    known = {"counts": np.concatenate(counts), "scales": scales, "sds": spread}
+    combinations = math.prod(sizes)
+    if combinations <= MOST_COMBINATIONS:
+        margins = np.concatenate([engine.margins(sizes, place) for place in places.values()])
+        every = engine.NoisyField(features=engine.features(sizes, pairs), margins=margins, **known)
+        return every, f"over {combinations} combinations"
+    tree, effects = tree_of(sizes, pairs), len(spread) - 1
+    most = MOST_EFFECTS
+    if tree.has_circle:
+        most = MOST_EFFECTS_OF_CIRCLES
+        if tree.largest > MOST_IN_CLIQUE:
+            message = (
+                f"the variables have {combinations} combinations of categories, and sums along their circles "
+                f"of pairs take tables of {tree.largest} entries, more than {MOST_IN_CLIQUE}: leave out a "
+                "table of each circle"
+            )
+            raise UsageError(message)
+    if effects > most:
+        message = f"the field has {effects} effects, and at most {most} are drawn: name fewer tables"
+        raise UsageError(message)
+    numbers = np.arange(len(tree.features))
+    released = np.concatenate([numbers[tree.entries[tuple(each)]] for each in places.values()])
+    said = f"along a tree of cliques, the largest of {tree.largest} combinations"
+    return NoisyTree(tree=tree, released=released, **known), said
 
 
 def _parts(
@@ -323,7 +433,7 @@ def _parts(
 
 
 def _variables(tables: Mapping[str, CountTable]) -> dict[str, Variable]:
-    """Return all variables; refuse those that differ between tables, pairs given twice, and large fields."""
+    """Return all variables; refuse those that differ between tables, and pairs given twice."""
     variables: dict[str, Variable] = {}
     pairs: dict[frozenset[str], str] = {}
     for name, table in tables.items():
@@ -339,13 +449,6 @@ def _variables(tables: Mapping[str, CountTable]) -> dict[str, Variable]:
         pairs[ends] = name
     if not any(len(ends) > 1 for ends in pairs):
         message = "a field needs a table of two variables: name at least one"
-        raise UsageError(message)
-    combinations = math.prod(len(variable.categories) for variable in variables.values())
-    if combinations > MOST_COMBINATIONS:
-        message = (
-            f"the variables have {combinations} combinations of categories, and a field sums over at most "
-            f"{MOST_COMBINATIONS}: name fewer tables"
-        )
         raise UsageError(message)
     return variables
 
@@ -363,7 +466,7 @@ def _check_entries(expected: Floats, tables: Mapping[str, CountTable]) -> None:
 
 
 def _agreement(
-    noisy: engine.NoisyField, latent: Floats, tables: Mapping[str, CountTable]
+    noisy: engine.NoisyField | NoisyTree, latent: Floats, tables: Mapping[str, CountTable]
 ) -> dict[str, float]:
     from scipy.special import gammaincc
 

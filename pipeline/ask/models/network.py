@@ -12,16 +12,10 @@ over the variables u that are neither asked for, given nor set. It is worked out
 each posterior draw of theta, without any error but that of the draws. Variables that are no ancestors of
 others asked for or given sum to 1, and are left out. To set a variable cuts it from its parents: the tables
 of all other nodes stay as they are (Pearl's truncated factorisation).
-
-A factor is a table over some variables, a number for each draw and cell besides. Variables are summed out one
-by one. Which is next is chosen by minimum fill: the one whose elimination joins the fewest pairs of variables
-that were not in a table together. The result is known up to a constant of each draw and cell, so factors are
-scaled to a largest entry of 1 on the way: nothing underflows, however much is given.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,12 +32,13 @@ from suffice.pipeline.ask.models.rows_and_draws import (
     tables_of,
     tidy_draws,
 )
+from suffice.pipeline.ask.models.synthetic_rows import IMPUTATIONS, SyntheticRows, synthetic_rows
+from suffice.pipeline.math.engines.elimination import Factor, marginal
 from suffice.pipeline.math.parameters import arguments, parameter_posterior
 from suffice.pipeline.math.parameters.contrasts import tidy_rows
 from suffice.pipeline.terms.statistics.count_table import CountTable, label_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -61,138 +56,6 @@ GRAPHS = ("bayesian_network", "naive_bayes")
 FAMILIES_OF_NETWORKS = (*GRAPHS, "contingency")
 _NAMED = 10
 """How many categories the refusal of an unknown one names."""
-MOST_NUMBERS = 1 << 28
-"""Of the largest table that elimination may make, of one draw and all cells."""
-_BLOCK = 1 << 22
-"""Numbers of the largest table of a block of draws."""
-_einsum: Any = np.einsum
-"""By numbers of axes, a form that has no types."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
-    """A table of numbers that are not negative.
-
-    Attributes
-    ----------
-    variables : tuple of str
-        Each once.
-    values : ndarray
-        Shape (n_draws, n_cells, *sizes), a size for each variable.
-    """
-
-    variables: tuple[str, ...]
-    values: Floats
-
-
-def marginal(factors: Sequence[Factor], keep: tuple[str, ...]) -> Floats:
-    """Return the distribution of the variables `keep` that the product of factors is proportional to.
-
-    It is (n_draws, n_cells, *sizes of keep), sums to 1 in each draw and cell, and is not a number where all
-    products are 0. A table on the way that would be too large is refused.
-    """
-    sizes = {
-        variable: size
-        for factor in factors
-        for variable, size in zip(factor.variables, factor.values.shape[2:], strict=True)
-    }
-    order, widest = elimination_order([factor.variables for factor in factors], sizes, keep)
-    draws, cells = factors[0].values.shape[:2]
-    if widest * cells > MOST_NUMBERS:
-        message = (
-            f"the query takes a table of {widest} numbers for each draw and cell, in {cells} cells: "
-            f"at most {MOST_NUMBERS} in all; give more variables, or keep fewer cells"
-        )
-        raise UsageError(message)
-    step = max(1, _BLOCK // (widest * cells))
-    blocks = [
-        _marginal(
-            [
-                Factor(variables=factor.variables, values=factor.values[start : start + step])
-                for factor in factors
-            ],
-            order,
-            keep,
-        )
-        for start in range(0, draws, step)
-    ]
-    return np.concatenate(blocks)
-
-
-def elimination_order(
-    scopes: Iterable[Sequence[str]], sizes: Mapping[str, int], keep: Sequence[str]
-) -> tuple[list[str], int]:
-    """Return the variables to sum out, by minimum fill, and the entries of the largest table on the way."""
-    neighbours: dict[str, set[str]] = {variable: set() for variable in sizes}
-    widest = 1
-    for scope in scopes:
-        widest = max(widest, math.prod(sizes[variable] for variable in scope))
-        for variable in scope:
-            neighbours[variable] |= set(scope) - {variable}
-    order: list[str] = []
-    left = [variable for variable in sizes if variable not in keep]
-
-    def fill(variable: str) -> tuple[int, int]:
-        around = neighbours[variable]
-        missing = sum(other not in neighbours[node] for node, other in itertools.combinations(around, 2))
-        return missing, math.prod(sizes[other] for other in around)
-
-    while left:
-        chosen = min(left, key=fill)
-        around = neighbours.pop(chosen)
-        widest = max(widest, sizes[chosen] * math.prod(sizes[other] for other in around))
-        for other in around:
-            neighbours[other] = (neighbours[other] | around) - {chosen, other}
-        left.remove(chosen)
-        order.append(chosen)
-    return order, max(widest, math.prod(sizes[variable] for variable in keep))
-
-
-def _marginal(factors: list[Factor], order: Sequence[str], keep: tuple[str, ...]) -> Floats:
-    # Sum a variable out of the product of the factors that it stands in.
-    for variable in order:
-        joined = [factor for factor in factors if variable in factor.variables]
-        factors = [factor for factor in factors if variable not in factor.variables]
-        factors.append(_summed(joined, variable))
-    result = factors[0]
-    for factor in factors[1:]:
-        result = _product(result, factor)
-    values = _einsum(result.values, _axes(result.variables, keep), _axes(keep, keep))
-    total = values.sum(axis=tuple(range(2, values.ndim)), keepdims=True)
-    # Not a number in draws in which what is given has no chance.
-    shares: Floats = np.divide(values, total, out=np.full_like(values, np.nan), where=total > 0.0)
-    return shares
-
-
-def _summed(factors: Sequence[Factor], variable: str) -> Factor:
-    """Multiply factors, and sum a variable out of their product."""
-    first, *others = sorted(factors, key=lambda factor: factor.values.size)
-    for factor in others[:-1]:
-        first = _product(first, factor)
-    if others:
-        return _product(first, others[-1], without=variable)
-    rest = tuple(name for name in first.variables if name != variable)
-    return Factor(variables=rest, values=_scaled(first.values.sum(axis=2 + first.variables.index(variable))))
-
-
-def _product(first: Factor, other: Factor, without: str | None = None) -> Factor:
-    every = tuple(dict.fromkeys((*first.variables, *other.variables)))
-    rest = tuple(name for name in every if name != without)
-    axes = [_axes(names, every) for names in (first.variables, other.variables, rest)]
-    return Factor(
-        variables=rest, values=_scaled(_einsum(first.values, axes[0], other.values, axes[1], axes[2]))
-    )
-
-
-def _axes(names: Sequence[str], among: Sequence[str]) -> list[int]:
-    """Number the axes of an array for einsum: draws and cells come first."""
-    return [0, 1, *(2 + among.index(name) for name in names)]
-
-
-def _scaled(values: Floats) -> Floats:
-    """Divide by the largest entry of each draw and cell, where that is not 0."""
-    largest = values.max(axis=tuple(range(2, values.ndim)), keepdims=True)
-    return values / np.where(largest > 0, largest, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +181,55 @@ class Network:
             groups=self.posterior.groups,
             label_columns=labels,
             probability=DrawnQuantity(draws=probabilities.reshape(*probabilities.shape[:2], -1)),
+        )
+
+    def synthesize(
+        self,
+        *,
+        rows: int,
+        imputations: int = IMPUTATIONS,
+        rng: np.random.Generator | int | None = None,
+    ) -> SyntheticRows:
+        """Draw synthetic data sets, each from a posterior draw of its own. Costs no privacy.
+
+        Parameters
+        ----------
+        rows : int, > 0
+            Of each set; the more, the narrower the intervals of ``combine_imputations``, and as many as
+            there were records are enough.
+        imputations : int, > 1
+            Sets.
+        rng : numpy.random.Generator or int, optional
+            A generator or the seed of one; a fresh one otherwise.
+
+        Returns
+        -------
+        SyntheticRows
+
+        Raises
+        ------
+        UsageError
+            Where the network has several cells, a number is none, or posterior draws are too few.
+        """
+        cells = self.posterior.n_groups
+        if cells != 1:
+            message = (
+                f"{self.posterior.statistic} has {cells} cells, and rows are of one: keep one with where, by "
+                f"{', '.join(self.posterior.groups)}"
+            )
+            raise UsageError(message)
+        diagnostics = self.posterior.diagnostics or {}
+        if self.posterior.family in GRAPHS:
+            names = [table.variables[-1].name for table in self.tables]
+        else:
+            names = [variable.name for variable in self.tables[0].variables]
+        return synthetic_rows(
+            {name: self.variables[name] for name in names},
+            [_reduced(table, values, {}) for table, values in zip(self.tables, self._drawn, strict=True)],
+            rows=rows,
+            imputations=imputations,
+            independent=min(self.n_draws, diagnostics.get("fewest_effective_draws", math.inf)),
+            rng=rng,
         )
 
     def _needed(self, wanted: set[str], cut: set[str]) -> list[tuple[CountTable, Floats]]:

@@ -32,6 +32,9 @@ Errors: that of Monte Carlo, and that of (1). It is large where an entry may wel
 the exact law has an atom at 0 and this one has not. Of eight tables of two binary variables, in which no
 entry's chance to be expected below 2 was above .24, means were off by at most .06 posterior standard
 deviations, and these by at most 9 %; of three with a released entry of 0 or less, by up to .55 and 30 %.
+Of four releases of three binary variables, of 24 to 44 rows and noise of scale .7 to 2, against sums over
+every table of counts, they were off by at most .09 and 7 %, with a Monte Carlo standard error of .04; of one
+with seven entries of 0 or 1, by .6.
 
 ====== ============== ========================================= ==========================
 symbol in the code    meaning                                   shape
@@ -56,7 +59,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -68,7 +71,7 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
 N_CHAINS = 8
-_LARGEST_EXPONENT = 60.0
+LARGEST_EXPONENT = 60.0
 """Of an expected count: a proposal beyond it is rejected."""
 
 
@@ -135,9 +138,9 @@ class NoisyField:
         """Return (2) and its gradients by eta and zeta; arguments (R, n_chains), densities (n_chains,)."""
         x = self.features
         log_l, log_m = x @ eta, x @ zeta
-        is_far = (np.abs(log_l) > _LARGEST_EXPONENT).any(axis=0) | (log_m > _LARGEST_EXPONENT).any(axis=0)
-        l = np.exp(np.clip(log_l, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))  # noqa: E741 - lambda
-        m = np.exp(np.clip(log_m, -_LARGEST_EXPONENT, _LARGEST_EXPONENT))
+        is_far = (np.abs(log_l) > LARGEST_EXPONENT).any(axis=0) | (log_m > LARGEST_EXPONENT).any(axis=0)
+        l = np.exp(np.clip(log_l, -LARGEST_EXPONENT, LARGEST_EXPONENT))  # noqa: E741 - lambda
+        m = np.exp(np.clip(log_m, -LARGEST_EXPONENT, LARGEST_EXPONENT))
         total, t = l.sum(axis=0), x.T @ m
         # D(zeta, eta), and H(zeta) = X^T diag(m) X of every chain.
         distance = np.sum((zeta - eta) * t, axis=0) - m.sum(axis=0) + total
@@ -160,6 +163,11 @@ class NoisyField:
         by_zeta = -np.einsum("crs,sc->rc", curvature, zeta - eta) + x.T @ (m * (0.5 * leverage + slope))
         return np.where(is_far, -np.inf, value), by_eta, by_zeta
 
+    def tables(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return expected rows, (n,), and expected entries, (K, n), of parameters (R, n)."""
+        expected = np.exp(self.features @ eta)
+        return expected.sum(axis=0), self.margins @ expected
+
     def centre(self) -> tuple[Floats, Floats]:
         """Return a most probable eta under normal noise, and the precision of (eta, zeta) about it."""
         from scipy.optimize import least_squares
@@ -171,24 +179,45 @@ class NoisyField:
         start[0] = np.log(largest / len(x))
 
         def residuals(eta: Floats) -> Floats:
-            m = np.exp(np.minimum(x @ eta, _LARGEST_EXPONENT))
+            m = np.exp(np.minimum(x @ eta, LARGEST_EXPONENT))
             return np.concatenate([(self.margins @ m - self.counts) * weight, eta[1:] / self.sds[1:]])
 
         eta = least_squares(residuals, start, x_scale=1.0, max_nfev=200).x
-        m = np.exp(np.minimum(x @ eta, _LARGEST_EXPONENT))
-        curvature = x.T @ (m[:, None] * x) + 1e-9 * np.eye(len(eta))
+        m = np.exp(np.minimum(x @ eta, LARGEST_EXPONENT))
         slope = self.margins @ (m[:, None] * x)
-        of_noise = slope.T @ (slope / variance[:, None])
-        prior = np.diag(1.0 / self.sds**2)
-        precision = np.block([[curvature + prior, -curvature], [-curvature, curvature + of_noise]])
-        return eta, precision + 1e-9 * np.eye(len(precision))
+        return eta, precision_of(x.T @ (m[:, None] * x), slope, variance, self.sds)
+
+
+def precision_of(curvature: Floats, slope: Floats, variance: Floats, sds: Floats) -> Floats:
+    """Return the precision of (eta, zeta) under normal noise: H, the slope of entries by zeta, and noise."""
+    curvature = curvature + 1e-9 * np.eye(len(sds))
+    of_noise = slope.T @ (slope / variance[:, None])
+    both = np.block([[curvature + np.diag(1.0 / sds**2), -curvature], [-curvature, curvature + of_noise]])
+    precision: Floats = both + 1e-9 * np.eye(len(both))
+    return precision
+
+
+class Noisy(Protocol):
+    """A field behind noisy tables: with sums over all combinations, or along trees."""
+
+    def tables(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return expected rows, (n,), and expected entries, (K, n), of parameters (R, n)."""
+        ...
+
+    def log_density(self, eta: Floats, zeta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return (2) and its gradients by eta and zeta; arguments (R, n_chains), densities (n_chains,)."""
+        ...
+
+    def centre(self) -> tuple[Floats, Floats]:
+        """Return an eta near a most probable one, and the precision of (eta, zeta) about it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Whitened:
     """The density of x, where (eta, zeta) = middle + root x."""
 
-    field: NoisyField
+    field: Noisy
     middle: Floats
     root: Floats
 
@@ -202,7 +231,7 @@ class _Whitened:
         return self
 
 
-def draw(field: NoisyField, iterations: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def draw(field: Noisy, iterations: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Draw eta and zeta, each (iterations, N_CHAINS, R)."""
     eta, precision = field.centre()
     # The covariance is root root^T, from the Cholesky factor of its inverse.

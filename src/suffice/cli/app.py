@@ -46,6 +46,7 @@ from suffice.cli import (
     query,
     release,
     store,
+    synthesize,
     table,
     transitions,
     trust,
@@ -197,6 +198,7 @@ models.command()(predict.predict)
 models.command()(query.query)
 models.command()(transitions.transitions)
 models.command()(field.field)
+models.command()(synthesize.synthesize)
 models.command("hidden-markov")(hidden_markov.hidden_markov)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")

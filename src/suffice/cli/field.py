@@ -81,10 +81,7 @@ def field(
         raise UsageError(message)
     from suffice.pipeline.math.parameters.arguments import ends_of  # numpy is slow to import
 
-    for option, sd in (("--single-sd", single_sd), ("--pair-sd", pair_sd)):
-        if not 0.0 < sd < math.inf:
-            message = f"{option} must be a finite number above 0, not {sd!r}"
-            raise UsageError(message)
+    check_sds({"single_sd": single_sd, "pair_sd": pair_sd})
     output.check_out(out, overwrite=overwrite)
     options.check_draws(draws, seed)
     ends_of(mass)
@@ -126,6 +123,14 @@ def field(
     for line in fit.lines:
         say(in_line(line))
     output.print_written(table=out)
+
+
+def check_sds(stated: Mapping[str, float]) -> None:
+    """Refuse prior standard deviations that are none."""
+    for name, sd in stated.items():
+        if not 0.0 < sd < math.inf:
+            message = f"--{name.replace('_', '-')} must be a finite number above 0, not {sd!r}"
+            raise UsageError(message)
 
 
 def _source(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from suffice import models
+from suffice import combine_imputations, models
 from suffice.errors import UsageError
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
@@ -87,6 +87,123 @@ def test_queries_and_edges_follow_from_the_joint_distribution(tmp_path: Path) ->
     assert edges["a", "c"]["upper"] < 0.15  # of truth 0
     assert min(fit.agreement.values()) > 1e-4
     assert "saddlepoint" in "\n".join(fit.lines)
+    assert "over 12 combinations" in "\n".join(fit.lines)
+    synthetic = fit.synthesize(rows=3000, imputations=60, rng=3)
+    assert (synthetic.imputations, synthetic.rows) == (60, 3000)
+    of_a = synthetic.codes["a"] == 1
+    combined = combine_imputations(of_a.mean(axis=1), of_a.var(axis=1) / 3000)
+    # The posterior's mean and standard deviation, as synthetic rows tell them: 60 sets tell them to a third.
+    assert abs(combined.estimate - share.mean[0, 1]) < 6 * combined.sd / np.sqrt(60)
+    assert 0.5 < combined.sd / share.sd[0, 1] < 2.0
+
+
+CHAIN = [f"v{place}" for place in range(8)]
+
+
+def chain_release(root: Path, rng: np.random.Generator) -> tuple[Release, Floats]:
+    """Publish the pairs of neighbours among eight variables of three categories, and v0 given v7 of rows."""
+    rows = np.empty((8, 6000), int)
+    rows[0] = rng.choice(3, p=[0.5, 0.3, 0.2], size=6000)
+    for place in range(1, 8):
+        stays = rng.random(6000) < 0.8
+        rows[place] = np.where(stays, rows[place - 1], rng.integers(3, size=6000))
+    categories = ["k", "l", "m"]
+    pairs = {f"pair{place}": CHAIN[place : place + 2] for place in range(7)}
+    statistics = {
+        name: {"family": "contingency", "columns": dict.fromkeys(pair, categories)}
+        for name, pair in pairs.items()
+    }
+    plan = compile_plan(load_spec(mapping("data", groups=None, statistics=statistics)))
+    values = {}
+    for place, statistic in enumerate(plan.statistics):
+        q = np.exp(-1.0 / statistic.scale)
+        noise = rng.geometric(1.0 - q, 9) - rng.geometric(1.0 - q, 9)
+        exact = np.bincount(rows[place] * 3 + rows[place + 1], minlength=9)
+        values[statistic.name] = (exact + noise).astype(object)[None]
+    last = rows[0][rows[7] == 2]
+    return open_release(str(publish(root, plan, values))), np.bincount(last, minlength=3) / len(last)
+
+
+@pytest.mark.slow
+def test_a_chain_of_many_variables_is_summed_along_itself(tmp_path: Path) -> None:
+    """6561 combinations; v0 given v7 is in no table."""
+    rng = np.random.default_rng(6)
+    release, share = chain_release(tmp_path, rng)
+    names = [f"pair{place}" for place in range(7)]
+    fit = models.field(release, names, draws=800, rng=1)
+    assert "along a tree of cliques, the largest of 9 combinations" in "\n".join(fit.lines)
+    asked = fit.query("v0", {"v7": "m"}).probability
+    # 7 posterior standard deviations, and as many of the share among rows.
+    assert (np.abs(asked.mean[0] - share) < 7 * (asked.sd[0] + np.sqrt(share / 1500))).all()
+    assert len(fit.edges()) == 7
+    assert min(row["lower"] for row in fit.edges()) > 0.2
+    assert abs(fit.rows.mean() - 6000) < 7 * max(fit.rows.std(), 1.0)
+    synthetic = fit.synthesize(rows=500, imputations=10, rng=2)
+    assert synthetic.codes["v7"].max() == 2
+    with pytest.raises(UsageError, match="6561 combinations"):
+        assert fit.joint
+
+
+@pytest.mark.parametrize(
+    ("categories", "variables", "steps", "said"),
+    [
+        (6, 8, (1,), "tables of 216 entries, more than 128"),
+        (4, 10, (1,), "120 effects, and at most 100"),
+        (2, 20, (1, 4, 7), "tables of"),
+    ],
+    ids=["large cliques", "many effects", "width"],
+)
+def test_circles_that_sums_cannot_go_along_are_refused(
+    categories: int, variables: int, steps: tuple[int, ...], said: str, tmp_path: Path
+) -> None:
+    names = [f"v{place}" for place in range(variables)]
+    domain = [f"c{number}" for number in range(categories)]
+    content = {
+        f"pair{place}_{step}": {
+            "family": "contingency",
+            "columns": {names[place]: domain, names[(place + step) % variables]: domain},
+        }
+        for place in range(variables)
+        for step in steps
+    }
+    plan = compile_plan(load_spec(mapping("data", groups=None, statistics=content)))
+    values = {name: np.full((1, categories**2), 50).astype(object) for name in content}
+    release = open_release(str(publish(tmp_path, plan, values)))
+    with pytest.raises(UsageError, match=said):
+        models.field(release, list(content))
+
+
+@pytest.mark.slow
+def test_a_circle_of_many_variables_is_summed_along_cliques(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six variables, as if they were many: what is asked is a sum of all combinations."""
+    monkeypatch.setattr("suffice.pipeline.ask.models.field.MOST_COMBINATIONS", 63)
+    rng = np.random.default_rng(8)
+    names, domain = [f"v{place}" for place in range(6)], ["k", "l"]
+    law, pairs = np.ones((2,) * 6), {f"pair{place}": (place, (place + 1) % 6) for place in range(6)}
+    for i, j in pairs.values():
+        shape = [2 if place in (i, j) else 1 for place in range(6)]
+        law = law * np.exp(0.6 * rng.normal(size=shape))
+    counts = rng.multinomial(8000, (law / law.sum()).ravel()).reshape(law.shape)
+    content = {
+        name: {"family": "contingency", "columns": {names[i]: domain, names[j]: domain}}
+        for name, (i, j) in pairs.items()
+    }
+    plan = compile_plan(load_spec(mapping("data", groups=None, statistics=content)))
+    values = {}
+    for statistic in plan.statistics:
+        i, j = pairs[statistic.name]
+        exact = counts.sum(axis=tuple(set(range(6)) - {i, j}))
+        q = np.exp(-1.0 / statistic.scale)
+        noise = rng.geometric(1.0 - q, 4) - rng.geometric(1.0 - q, 4)
+        values[statistic.name] = ((exact.T if i > j else exact).ravel() + noise).astype(object)[None]
+    release = open_release(str(publish(tmp_path, plan, values)))
+    fit = models.field(release, list(content), draws=800, rng=1)
+    assert "the largest of 8 combinations" in "\n".join(fit.lines)
+    asked = fit.query("v0", {"v3": "l"}).probability
+    share = law.sum(axis=(1, 2, 4, 5))[:, 1]
+    assert (np.abs(asked.mean[0] - share / share.sum()) < 7 * asked.sd[0]).all()
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from suffice import models
 from suffice.errors import UsageError
-from suffice.pipeline.ask.models.network import elimination_order
+from suffice.pipeline.math.engines.elimination import elimination_order
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.releases.release_store import open_release
@@ -228,7 +228,7 @@ def test_queries_that_ask_for_nothing_are_refused(words: dict[str, Any], says: s
 
 def test_tables_too_large_to_make_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = models.network(released(tmp_path, ALARM), "joint", method="plug-in", draws=2, rng=1)
-    monkeypatch.setattr("suffice.pipeline.ask.models.network.MOST_NUMBERS", 20)
+    monkeypatch.setattr("suffice.pipeline.math.engines.elimination.MOST_NUMBERS", 20)
     with pytest.raises(UsageError, match="in 2 cells: at most 20 in all"):
         network.query(["john", "mary", "alone"])
 
