@@ -220,9 +220,9 @@ def _outside(distribution: Any, limits: tuple[float, float]) -> tuple[float, flo
     """Return what a distribution has below and above limits, themselves left out: exact of conjugate ones."""
     low, high = limits
     if isinstance(distribution, OneParameter):
-        centre = np.zeros(1)
+        conjugate, centre = cast("Distribution", distribution), np.zeros(1)
         below, above = (
-            moments_between(distribution, part, centre)[0] for part in ((-math.inf, low), (high, math.inf))
+            moments_between(conjugate, part, centre)[0] for part in ((-math.inf, low), (high, math.inf))
         )
         return float(below.item()), float(above.item())
     below, reached = distribution.cdf(np.array([limits]))[0].tolist()
