@@ -381,12 +381,12 @@ def test_python_and_text_are_the_same() -> None:
     assert str(of_scipy) == "1*scipy.stats.randint(0, 3) + 2*scipy.stats.norm(0, 1) on -inf..inf"
 
 
-@pytest.mark.slow
 def test_terms_are_read_and_added_up() -> None:
     terms = [0.5 * suffice.Point(0.3), 0.5 * suffice.Point(0.2)]
     assert str(sum(terms)) == str(terms[0] + terms[1])
     assert str(parse_any("1/4*Point(0.3) + 3/4*Beta(1, 1)")) == "0.25*Point(0.3) + 0.75*Beta(1, 1)"
-    assert str(np.float32(0.5) * suffice.Point(2)) == "0.5*Point(2)"
+    weight: Any = np.float32(0.5)
+    assert str(weight * suffice.Point(2)) == "0.5*Point(2)"
     with pytest.raises(PriorError, match=r"weight .* not 0"):
         _ = 0 * suffice.Point(2)
 
@@ -401,8 +401,9 @@ def test_a_pole_with_a_floor_is_integrated() -> None:
     """Of |p - 0.3|^(-1/2) on 0..1 the share below 0.3 is sqrt(.3) / (sqrt(.3) + sqrt(.7))."""
     floored = suffice.Density(lambda p: -0.5 * np.log(np.abs(p - 0.3) + 1e-12), 0, 1, hints=(0.3,))
     posterior = unrestricted_posterior(released("bernoulli", [[0, 0]]), prior=floored, n_prior=0)
+    of_all: Any = posterior.distribution
     share = math.sqrt(0.3) / (math.sqrt(0.3) + math.sqrt(0.7))
-    assert posterior.distribution.cdf(np.array([[0.3]]))[0, 0] == pytest.approx(share, abs=1e-3)
+    assert of_all.cdf(np.array([[0.3]]))[0, 0] == pytest.approx(share, abs=1e-3)
 
 
 def test_stated_values_need_not_be_whole_numbers() -> None:
@@ -426,6 +427,7 @@ def test_single_values_of_numpyro_are_points() -> None:
         assert all(masses[value] == pytest.approx(same[value], rel=1e-6) for value in masses)
 
 
+@pytest.mark.slow
 def test_distributions_of_numpyro_are_those_of_the_same_name() -> None:
     numpyro = pytest.importorskip("numpyro.distributions")
     statistic = released("poisson", [[5, 4], [0, 0]])

@@ -17,7 +17,7 @@ def test_names_of_scipy_have_values_and_heights() -> None:
 
     assert named_by_scipy(discrete(1, 2)) == "scipy.stats.rv_discrete(values=([1, 2], [0.5, 0.5]))"
     assert named_by_scipy(stats.norm(0, scale=1.00000001)) == "scipy.stats.norm(0, scale=1.00000001)"
-    histogram = named_by_scipy(stats.rv_histogram(([1, 3], [0, 1, 2]))())
+    histogram = named_by_scipy(stats.rv_histogram((np.array([1, 3]), np.array([0, 1, 2])))())
     assert histogram == "scipy.stats.rv_histogram(([1, 3], [0, 1, 2]))"
     many = [named_by_scipy(discrete(*range(500), last)) for last in (600, 601)]
     assert max(map(len, many)) <= LONGEST
@@ -36,15 +36,19 @@ def test_names_of_numpyro_have_what_a_distribution_is_made_of() -> None:
         ),
         (
             numpyro.MixtureSameFamily(numpyro.Categorical(np.array([0.25, 0.75])), gammas),
-            ("MixtureSameFamily(mixing_distribution=CategoricalProbs(probs=[0.25, 0.75]), "
-            "component_distribution=Gamma(concentration=[1, 2.5], rate=[1]))"),
+            (
+                "MixtureSameFamily(mixing_distribution=CategoricalProbs(probs=[0.25, 0.75]), "
+                "component_distribution=Gamma(concentration=[1, 2.5], rate=[1]))"
+            ),
         ),
         (
             numpyro.TransformedDistribution(
                 numpyro.Normal(0.0, 1.0), numpyro.transforms.AffineTransform(1.0, 2.0)
             ),
-            ("TransformedDistribution(base_distribution=Normal(loc=0, scale=1), "
-            "transforms=[AffineTransform(loc=1, scale=2)])"),
+            (
+                "TransformedDistribution(base_distribution=Normal(loc=0, scale=1), "
+                "transforms=[AffineTransform(loc=1, scale=2)])"
+            ),
         ),
     ):
         assert named_by_numpyro(given) == f"numpyro.{name}"

@@ -122,10 +122,12 @@ def test_other_priors_of_n_are_refused(text: str) -> None:
 
 
 def test_numbers_of_records_may_be_integers_of_numpy() -> None:
-    assert Fixed(np.int64(20)) == Fixed(20)
-    assert type(Uniform(np.int32(3), 17).lower) is int  # type: ignore[arg-type]
+    whole: Any = np.int64(20)
+    assert Fixed(whole) == Fixed(20)
+    assert type(Uniform(3, whole).upper) is int
+    number: Any = np.float64(20.0)
     with pytest.raises(PriorError, match="must be an integer"):
-        Fixed(np.float64(20.0))  # type: ignore[arg-type]
+        Fixed(number)
 
 
 @pytest.mark.parametrize("prior", [Reciprocal(0), Reciprocal(50), Uniform(3, 17), Uniform(4, 4), Fixed(6)])
