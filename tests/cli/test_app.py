@@ -165,6 +165,7 @@ def test_several_columns_go_the_whole_road(workspace: Workspace, suffice: Runner
         ("--method", "magic"),
         ("--mass", "1.5"),
         ("--draws", "0"),
+        ("--draws", "1"),
         ("--where", "origin"),
         ("--plot", "p.pdf"),
         ("--unknown", "1"),

@@ -171,7 +171,7 @@ def test_long_tables_are_cut_and_counted(predict: tuple[str, ...], tmp_path: Pat
         (("--where", "carrier=UA"), "carrier"),
         (("--plot", "chain.gif"), "--plot chain.gif"),
         (("--out", "draws.txt"), "--out draws.txt"),
-        (("--draws", "0"), "--draws 0"),
+        (("--draws", "0"), "--draws"),
         (("--prior", "Beta(1, 1)"), "Beta"),
     ],
 )

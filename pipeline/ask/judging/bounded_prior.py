@@ -18,17 +18,17 @@ concentration a + 1 / 2 and scale s + kappa (m - mu)^2 / 2, and m given v normal
 
 Symbols:
 
-- l, u: ``limits``, in the parameter's unit; F: by ``_level``, of each component of a mixture
+- l, u: ``limits``, in the parameter's unit; F: by ``_outside``, of each component of a mixture
 - c, h: ``centre`` and ``half_range``, in the unit of the mean (of a lognormal its logarithm's)
 - V(m): ``room``, the bound of Bhatia and Davis; (3) of ``within_limits.py``
 - m, v: ``mean`` and ``variance``
 
-Method. F is worked out from quantiles, to 1e-9. P(A) of a mean and a variance is a midpoint rule of 4,096
-points in the probability of m; densities of other joint priors are those of draws within the region, as those
-of cut posteriors are. P(A | y) is ``share`` of ``WithinLimits``: of one parameter by its distribution
-function, to some thousandths; of a mean and a variance a share P of 20,000 draws or more, whose logarithm
-errs by :math:`\sqrt{(1 - P) / (20{,}000 \, P)}`, .007 where half lies outside, .07 where all but a hundredth
-does. Where less than that lies within, there is no evidence.
+Method. F is exact of conjugate priors, and that of the quadrature of others. P(A) of a mean and a variance is
+a midpoint rule of 4,096 points in the probability of m; densities of other joint priors are those of draws
+within the region, as those of cut posteriors are. P(A | y) is ``share`` of ``WithinLimits``: of one parameter
+by its distribution function, to some thousandths; of a mean and a variance a share P of 20,000 draws or more,
+whose logarithm errs by :math:`\sqrt{(1 - P) / (20{,}000 \, P)}`, .007 where half lies outside, .07 where all
+but a hundredth does. Where less than that lies within, there is no evidence.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ from suffice.pipeline.ask.inference.bounded_records import of_bounded_records
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.dirichlet import Beta, BlockDirichlet, Dirichlet
+from suffice.pipeline.math.distributions.distribution import OneParameter
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
+from suffice.pipeline.math.distributions.intervals import moments_between
 from suffice.pipeline.math.distributions.mixed import MixedDistribution
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
@@ -75,7 +77,6 @@ _LEAST_SHOWN = 1e-6
 _TAIL = np.geomspace(1e-11, 0.5, 1000)
 _DRAWS, _PRIOR_DRAWS = 1000, 20_000
 _POINTS = 4096
-_EDGES = np.linspace(0.0, 1.0, 1025)
 
 
 def prior_density_of(posterior: Judged, parameter: str, points: ArrayLike) -> Floats | None:
@@ -209,29 +210,27 @@ def _levels_of_limits(posterior: Judged) -> tuple[float, float]:
     limits: Any = FAMILIES[posterior.family].limits
     low, high = limits(constants)
     parts = [
-        (weight, _distribution_of(part, posterior, constants))
+        (weight, _outside(_distribution_of(part, posterior, constants), (low, high)))
         for weight, part in _components(posterior.prior)
     ]
-    first = sum(weight * _level(part, low, below=True) for weight, part in parts)
-    return first, sum(weight * _level(part, high) for weight, part in parts)
+    below, above = (sum(weight * outside[side] for weight, outside in parts) for side in (0, 1))
+    return below, 1.0 - above
 
 
-def _level(distribution: Any, end: float, *, below: bool = False) -> float:
-    """Return F at a limit, from quantiles: 1,024 steps, three times; or what lies `below` it."""
-    if math.isinf(end):
-        return 0.0 if end < 0.0 else 1.0
+def _outside(distribution: Any, limits: tuple[float, float]) -> tuple[float, float]:
+    """Return what a distribution has below and above limits, themselves left out: exact of conjugate ones."""
+    low, high = limits
+    if isinstance(distribution, OneParameter):
+        conjugate, centre = cast("Distribution", distribution), np.zeros(1)
+        below, above = (
+            moments_between(conjugate, part, centre)[0] for part in ((-math.inf, low), (high, math.inf))
+        )
+        return float(below.item()), float(above.item())
+    below, reached = distribution.cdf(np.array([limits]))[0].tolist()
     if isinstance(distribution, MixedDistribution):
         # A point mass at a limit lies within.
-        at_end = float(distribution.chance[0] @ (distribution.atoms == end)) if below else 0.0
-        return float(distribution.cdf(np.array([[end]]))[0, 0]) - at_end
-    (name,) = distribution.parameters
-    low, high = 0.0, 1.0
-    for _ in range(3):
-        edges = low + (high - low) * _EDGES
-        values = distribution.quantiles(name, tuple(edges[1:-1]), _DRAWS, np.random.default_rng(0))[0]
-        step = int(np.searchsorted(values, end))
-        low, high = edges[step], edges[step + 1]
-    return float(low + high) / 2.0
+        below -= float(distribution.chance[0] @ (distribution.atoms == low))
+    return below, 1.0 - reached
 
 
 def share_of_bounded(part: NormalInverseGamma, interval: tuple[float, float]) -> float:

@@ -429,7 +429,7 @@ def chain(
         Where the statistic is of another family, or a choice does not fit.
     """
     require_family(release, statistic, (FAMILY,), "a chain")
-    draws, source = checked_draws(draws), generator(rng)
+    draws, source = checked_draws(draws, least=2), generator(rng)
     posterior = release.posterior(statistic, prior, **terms)
     table = release.statistic(statistic).plan.parameters.tables[0]
     drawn = posterior.sample(draws, source)["probability"]

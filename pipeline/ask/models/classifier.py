@@ -338,7 +338,7 @@ def classifier(
         Where the statistic is of another family, or the prior, the method or the keys do not fit.
     """
     rows_and_draws.require_family(release, statistic, ("naive_bayes",), "a classifier")
-    draws, source = checked_draws(draws), generator(rng)
+    draws, source = checked_draws(draws, least=2), generator(rng)
     posterior = release.posterior(statistic, prior, **terms)
     if posterior.model is None:
         message = f"{statistic} has no model of rows"

@@ -329,7 +329,7 @@ def network(
         Where the statistic is of another family, or the prior, the method or the keys do not fit.
     """
     require_family(release, statistic, FAMILIES_OF_NETWORKS, "a network")
-    draws, source = arguments.checked_draws(draws), arguments.generator(rng)
+    draws, source = arguments.checked_draws(draws, least=2), arguments.generator(rng)
     posterior = release.posterior(statistic, prior, **terms)
     tables = tables_of(posterior)
     every = (variable for table in tables for variable in reversed(table.variables))

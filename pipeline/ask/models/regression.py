@@ -267,7 +267,7 @@ def regression(
         Where the statistic is of another family, or a choice does not fit.
     """
     require_family(release, statistic, (FAMILY,), "a regression")
-    draws, source = arguments.checked_draws(draws), arguments.generator(rng)
+    draws, source = arguments.checked_draws(draws, least=2), arguments.generator(rng)
     posterior = release.posterior(statistic, prior, **terms)
     *predictors, outcome = release.statistic(statistic).plan.parameters.columns
     drawn = posterior.sample(draws, source)

@@ -12,6 +12,7 @@ Method. Bookkeeping alone: what components are and where they have mass is check
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +35,10 @@ class Summand:
         """Add another, a summand of weight 1 where it has none: a distribution of ``scipy.stats`` as well."""
         return WeightedSum(*_terms(self), *_terms(other))
 
-    def __radd__(self, other: object) -> WeightedSum:
-        """Add it to what cannot be added by itself."""
+    def __radd__(self, other: object) -> Summand:
+        """Add it to what cannot be added by itself; to 0, with which ``sum`` begins, it is what it was."""
+        if isinstance(other, int) and other == 0:
+            return self
         return WeightedSum(*_terms(other), *_terms(self))
 
 
@@ -101,7 +104,7 @@ def _terms(prior: object) -> tuple[Any, ...]:
 
 
 def _checked(weight: object) -> float:
-    is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    is_number = isinstance(weight, numbers.Real) and not isinstance(weight, bool)
     if not is_number or not 0.0 < weight < math.inf:  # type: ignore[operator]
         message = f"weighted sum of priors: every weight must be a finite number above 0, not {weight!r}"
         raise PriorError(message)

@@ -355,14 +355,14 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     cut_cells = known.take(np.flatnonzero(cut))
     ends = _ends(cut_cells, name)
     # F at both limits: what lies outside of each.
-    below = cut_cells.cdf(np.clip(np.tile(limits, (len(ends), 1)), ends[:, :1], ends[:, 1:]))
+    below = cut_cells.cdf(np.tile(limits, (len(ends), 1)))
     is_cut = (limits[0] > ends[:, 0]) & (below[:, 0] > NEGLIGIBLE)
     is_cut |= (limits[1] < ends[:, 1]) & (below[:, 1] < 1.0 - NEGLIGIBLE)
     is_cut |= _impossible(cut_cells, name, limits)
     cut[cut] = is_cut
     if not cut.any():
         return _uncut(plain, {name: limits}, cut)
-    inner = _tabulated(cut_cells.take(np.flatnonzero(is_cut)), name, limits, ends[is_cut])
+    inner = _tabulated(cut_cells.take(np.flatnonzero(is_cut)), name, limits, ends[is_cut], below[is_cut])
     share = np.ones(len(cut))
     share[cut] = np.maximum(below[is_cut, 1] - below[is_cut, 0], np.finfo(np.float64).tiny)
     return WithinLimits(plain=plain, limits={name: limits}, inner=inner, cut=cut, share=share)
@@ -406,10 +406,17 @@ def _near_moments(known: Any, name: str) -> tuple[Floats, Floats]:
     return moments
 
 
-def _tabulated(known: Any, name: str, limits: tuple[float, float], ends: Floats) -> Tabulated:
-    """Tabulate the distribution function between limits, or where all but a millionth of it ends."""
-    low = np.clip(ends[:, 0], *limits)
-    high = np.clip(ends[:, 1], *limits)
+def _tabulated(
+    known: Any, name: str, limits: tuple[float, float], ends: Floats, at_limits: Floats
+) -> Tabulated:
+    """Tabulate the distribution function between limits, or where all but a millionth of it ends.
+
+    `at_limits` has it at both limits, (n_cells, 2).
+    """
+    clipped = np.clip(ends, *limits)
+    # Numbers may end before a millionth is left, nearer to 0 or 1 than they go: the table then goes on.
+    goes_on = np.isfinite(limits) & (np.abs(known.cdf(clipped) - at_limits) > NEGLIGIBLE)
+    low, high = np.where(goes_on, limits, clipped).T
     # Where no more than that lies within, the limit that it is nearest to, and what is beside it.
     none = high <= low
     unit = np.where(np.isfinite(limits).all(), limits[1] - limits[0], abs(limits[0]))

@@ -65,16 +65,17 @@ def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
-def checked_draws(draws: object) -> int:
-    """Return a number of draws.
+def checked_draws(draws: object, *, least: int = 1) -> int:
+    """Return a number of draws; at least 2 where they are summarised, as a single one has no spread.
 
     Raises
     ------
     UsageError
-        Where it is no integer above 0.
+        Where it is no integer of at least so much.
     """
-    if not is_integer(draws, 1):
-        message = f"draws must be an integer above 0, not {draws!r}"
+    if not is_integer(draws, least):
+        rule = "an integer above 0" if least == 1 else f"{least} or more: one draw alone has no spread"
+        message = f"draws must be {rule}, not {draws!r}"
         raise UsageError(message)
     return int(draws)
 

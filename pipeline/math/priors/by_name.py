@@ -37,7 +37,8 @@ from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
-from suffice.pipeline.math.priors.density import LEVELS, Density, called, ends_of, prior_error_of_values
+from suffice.pipeline.math.priors.checks import called, ends_of, prior_error_of_values
+from suffice.pipeline.math.priors.density import LEVELS, Density
 from suffice.pipeline.math.priors.other_libraries import density_of
 
 if TYPE_CHECKING:
@@ -137,13 +138,19 @@ def called_name(text: str) -> tuple[str, ast.Call | None]:
 
 
 def parse_number(node: ast.expr, text: str) -> float:
-    """Return the number that a literal, with or without a sign, stands for.
+    """Return the number that a literal, with or without a sign, or a fraction of two stands for.
 
     Raises
     ------
     PriorError
         Where it is none; `text` is what it is a part of.
     """
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        above, below = (parse_number(part, text) for part in (node.left, node.right))
+        if not below:
+            message = f"prior {text!r}: a fraction has 0 below it"
+            raise PriorError(message)
+        return above / below
     number = None if isinstance(node, ast.List) else _literal(node, text)
     if isinstance(number, int | float):
         return number

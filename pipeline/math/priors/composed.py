@@ -34,7 +34,8 @@ from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Line, Prior, written
 from suffice.pipeline.math.distributions.weighted_sum import Summand, WeightedSum
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity, one_number
-from suffice.pipeline.math.priors.density import Density, DensityOnLine, ends_of
+from suffice.pipeline.math.priors.checks import ends_of
+from suffice.pipeline.math.priors.density import Density, DensityOnLine
 from suffice.pipeline.math.priors.log_prior import LogPrior
 from suffice.pipeline.math.priors.mixtures import Mixture, parse_mixture
 from suffice.pipeline.math.priors.other_libraries import MOST_POINTS, density_of, weights_of

@@ -40,6 +40,8 @@ from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.adaptive_blocks import divide_line
 from suffice.pipeline.math.distributions.quadrature import integral_rule
 from suffice.pipeline.math.distributions.weighted_sum import Summand
+from suffice.pipeline.math.priors.checks import called, ends_of, is_finite, prior_error_of_values
+from suffice.pipeline.math.priors.names import named_by_scipy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +71,10 @@ _NARROWEST = 1e-13
 """Width of a panel, over one more than its position, in which a density is no more than a point."""
 _AGREES = 1e-4
 """Share of a prior by which two rules, or one and a distribution function, may disagree."""
+_FLOOR_UNDER_IT = (
+    "put a floor under the distance to that value and hint at it, as np.log(np.abs(p - 0.3) + 1e-12) with "
+    "hints=(0.3,)"
+)
 _RISE = 10.0
 _SPREAD = np.concatenate([np.arange(0.0, 8.0, 0.25), np.exp2(np.arange(3.0, 250.0))])
 LEVELS = (1e-9, 1e-5, 1e-3, 0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98, 0.999, 1.0 - 1e-5, 1.0 - 1e-9)
@@ -130,6 +136,10 @@ class Density(Summand):
             message = f"Density: log_density must be a function of an array, not {self.log_density!r}"
             raise PriorError(message)
         ends_of("Density", "support", (self.lower, self.upper))
+        given: Any = self.hints
+        if isinstance(given, str) or not np.iterable(given) or not all(map(is_finite, given)):
+            message = f"Density: hints must be finite numbers, as hints=(0.29, 0.3, 0.31), not {given!r}"
+            raise PriorError(message)
 
     def __str__(self) -> str:
         return self.name if self.is_named else f"{self.name} on {self.lower:g}..{self.upper:g}"
@@ -160,11 +170,12 @@ class Density(Summand):
                 "no arrays"
             )
             raise PriorError(message)
+        name = named_by_scipy(given)
         lower, upper = (float(end) for end in given.support())
-        arguments = [f"{value:g}" for value in given.args]
-        arguments += [f"{key}={value:g}" for key, value in given.kwds.items()]
+        if math.isnan(lower) or math.isnan(upper):
+            message = f"{name} is no distribution: one of its numbers is not where scipy.stats allows it"
+            raise PriorError(message)
         hints = tuple(float(position) for position in given.ppf(np.array(LEVELS)))
-        name = f"scipy.stats.{given.dist.name}({', '.join(arguments)})"
         return cls(given.logpdf, lower, upper, name=name, hints=hints, cdf=getattr(given, "cdf", None))
 
     def __call__(self, parameter: Floats) -> Floats:
@@ -180,7 +191,14 @@ class Density(Summand):
         if value.shape != (parameter.size,):
             message = f"prior {self}: its log density of {parameter.size} numbers has the shape {value.shape}"
             raise PriorError(f"{message}: {way_out}")
-        if np.any(np.isnan(value) | (value == np.inf)):
+        infinite = parameter.ravel()[value == np.inf]
+        if infinite.size:
+            message = (
+                f"prior {self}: its density is infinite at {infinite[0]:g}: where it has an integral all the "
+                f"same, {_FLOOR_UNDER_IT}; else narrow the support"
+            )
+            raise PriorError(message)
+        if np.any(np.isnan(value)):
             raise prior_error_of_values(self)
         return value.reshape(parameter.shape)
 
@@ -239,9 +257,11 @@ class DensityOnLine:
         """
         low, high = line.domain
         if density.lower < low - _ROUNDING or density.upper > high + _ROUNDING:
+            shown = density if density.is_named else "prior"
+            both = f"{low:g}, {high:g}" if math.isfinite(high) else f"lower={low:g}"
             message = (
                 f"prior {density}: the parameter lies in {low:g}..{high:g}, and the support must too: "
-                f"truncate the prior, as Truncated({density}, lower, upper) is"
+                f"truncate the prior, as Truncated({shown}, {both})"
             )
             raise PriorError(message)
         # The support on the line, cut where numbers end.
@@ -282,7 +302,7 @@ class DensityOnLine:
             message = (
                 f"prior {density}: its mass is not seen whole: two rules of quadrature, or one and its cdf, "
                 "disagree. State hints=(...), values at and on either side of every spike and step, or a "
-                "narrower support"
+                f"narrower support; where it is infinite at a value, {_FLOOR_UNDER_IT}"
             )
             raise PriorError(message)
         narrow = np.empty(0) if is_looked_at else _narrow(density, line, (low, high))
@@ -414,57 +434,6 @@ def _is_seen(
     return away <= _AGREES
 
 
-def ends_of(kind: str, name: str, ends: tuple[Any, ...]) -> tuple[float, float]:
-    """Return the ends of an interval.
-
-    Raises
-    ------
-    PriorError
-        Where they are none.
-    """
-    try:
-        lower, upper = ends
-    except (TypeError, ValueError):
-        message = f"{kind}: {name} must be two ends, as (0, math.inf), not {ends!r}"
-        raise PriorError(message) from None
-    for end in (lower, upper):
-        is_number = isinstance(end, int | float) and not isinstance(end, bool)
-        if not is_number or math.isnan(end):
-            message = f"{kind}: both ends of {name} must be numbers, not {end!r}"
-            raise PriorError(message)
-    if not lower < upper:
-        message = f"{kind}: the lower end of {name} must be below the upper, not {lower!r}..{upper!r}"
-        raise PriorError(message)
-    return lower, upper
-
-
-def called(
-    prior: object, log_density: Callable[..., Any], positions: tuple[Floats, ...], rule: str
-) -> Floats:
-    """Call a consumer's own log density, and return what it says as numbers.
-
-    Raises
-    ------
-    PriorError
-        Where it raises an error, which is the cause of this one and named by its type, or returns no numbers.
-    """
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(log_density(*positions), dtype=np.float64)
-    except Exception as error:
-        message = f"prior {prior}: its log density raised {type(error).__name__}: {rule}"
-        raise PriorError(message) from error
-
-
-def prior_error_of_values(prior: object) -> PriorError:
-    """Return the error of a prior whose log densities are no numbers."""
-    message = (
-        f"prior {prior}: its log density is NaN or infinite inside of the support: return a number, or -inf "
-        "where there is no density, or narrow the support"
-    )
-    return PriorError(message)
-
-
 def _far(typical: float, first: float, last: float) -> Floats:
     """Positions in octaves: moments may rest on tails where hardly any density is left."""
     octaves = np.concatenate([typical - _SPREAD[_SPREAD >= 8.0], typical + _SPREAD[_SPREAD >= 8.0]])
@@ -486,9 +455,12 @@ def _require_proper(density: Density, line: Line, ends: tuple[float, float], log
         # (2).
         beyond = _log_density(density, line, np.array([end]))[0] + math.log(abs(end))
         if beyond > log_mass - _LEFT_OUT:
+            number = float(line.parameter(np.array(end)))
             message = (
                 f"prior {density} is improper, or cannot be told from an improper one: its integral does not "
-                "converge towards an end of its support. Give a prior that falls faster there, or a support "
-                "that ends earlier"
+                f"converge before {number:.2g}, where numbers end. Give a prior that falls faster towards "
+                "there, or a support that ends earlier, with a point for what lies beyond: in a sum "
+                "Gamma(0.01, 0.01) is all but 0.152*Point(0) + 0.848*Truncated(Gamma(0.01, 0.01), "
+                "lower=1e-80)"
             )
             raise PriorError(message)

@@ -29,7 +29,8 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.priors.by_name import JointDensity
-from suffice.pipeline.math.priors.density import Density, called, ends_of, prior_error_of_values
+from suffice.pipeline.math.priors.checks import called, ends_of, prior_error_of_values
+from suffice.pipeline.math.priors.density import Density
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -2,7 +2,7 @@
 
 They are known by where they come from and asked by what they are called there, so that none is imported. A
 continuous one becomes a ``Density`` with its log density, its support and, where there is one, its
-distribution function; one of whole numbers becomes a probability for each of them.
+distribution function; one of whole numbers, or of a few stated ones, becomes a probability for each of them.
 
 Method. As exact as the library: scipy.stats and PreliZ work in float64, and NumPyro is asked in float64. A
 distribution on infinitely many whole numbers is taken where it has all but 1e-12.
@@ -17,6 +17,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.priors.density import LEVELS, Density
+from suffice.pipeline.math.priors.names import named_by_numpyro, named_by_preliz, named_by_scipy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,7 @@ def density_of(prior: Any) -> Density | None:
     match _library(prior):
         case "numpyro":
             _require_single(prior)
-            return None if prior.is_discrete else _of_numpyro(prior)
+            return None if weights_of(prior) is not None else _of_numpyro(prior)
         case "preliz":
             _require_frozen(prior)
             return None if prior.kind == "discrete" else _of_preliz(prior)
@@ -50,7 +51,7 @@ def density_of(prior: Any) -> Density | None:
 
 
 def weights_of(prior: Any) -> tuple[str, dict[float, float]] | None:
-    """Return the name of a distribution of whole numbers and their probabilities; None of anything else.
+    """Return the name of a distribution of single values and their probabilities; None of anything else.
 
     Raises
     ------
@@ -58,20 +59,26 @@ def weights_of(prior: Any) -> tuple[str, dict[float, float]] | None:
         Where it has too many of them.
     """
     match _library(prior):
+        case "numpyro" if type(prior).__name__ == "Delta":
+            _require_single(prior)
+            return named_by_numpyro(prior), {float(prior.v): 1.0}
         case "numpyro" if getattr(prior, "is_discrete", False):
             _require_single(prior)
-            values = _in_support(-math.inf, math.inf, prior)
-            return _named(prior), _weights(
-                _named(prior), values, lambda at: np.exp(_in_float64(prior.log_prob)(at))
+            name, values = named_by_numpyro(prior), _in_support(-math.inf, math.inf, prior)
+            # Some of them index by a value.
+            return name, _weights(
+                name, values, lambda at: np.exp(_in_float64(prior.log_prob)(at.astype(np.int64)))
             )
         case "preliz" if getattr(prior, "kind", "") == "discrete":
             _require_frozen(prior)
-            name, (first, last) = _named_by_preliz(prior), prior.support
+            name, (first, last) = named_by_preliz(prior), prior.support
             values = _whole_numbers(float(first), float(last), prior.ppf)
             return name, _weights(name, values, prior.pdf)
         case "scipy" if all(hasattr(prior, needed) for needed in ("pmf", "support", "ppf", "dist")):
-            name = _named_by_scipy(prior)
+            name = named_by_scipy(prior)
             first, last = prior.support()
+            if hasattr(prior.dist, "xk"):
+                return name, _stated(name, prior.dist, float(first))
             values = _whole_numbers(float(first), float(last), prior.ppf)
             return name, _weights(name, values, prior.pmf)
     return None
@@ -106,6 +113,18 @@ def _weights(name: str, values: Floats, chances_of: Callable[[Floats], Any]) -> 
     return {value: chance for value, chance in zip(values.tolist(), chances.tolist(), strict=True) if chance}
 
 
+def _stated(name: str, of: Any, first: float) -> dict[float, float]:
+    """Return the values of ``rv_discrete(values=...)``, moved so that `first` is the least of them."""
+    values, chances = np.ravel(of.xk), np.ravel(of.pk)
+    if len(values) > MOST_POINTS:
+        message = (
+            f"a prior of single values has at most {MOST_POINTS} of them, and {name} has more: give fewer"
+        )
+        raise PriorError(message)
+    moved = values - np.min(values) + first
+    return {value: chance for value, chance in zip(moved.tolist(), chances.tolist(), strict=True) if chance}
+
+
 def _require_single(prior: Any) -> None:
     if tuple(prior.batch_shape) or tuple(prior.event_shape):
         message = (
@@ -126,7 +145,7 @@ def _of_numpyro(prior: Any) -> Density:
         hints = tuple(float(value) for value in quantiles if lower < value < upper)
     except (NotImplementedError, ImportError):
         pass  # then supports are scanned
-    return Density(_in_float64(prior.log_prob), lower, upper, name=_named(prior), hints=hints)
+    return Density(_in_float64(prior.log_prob), lower, upper, name=named_by_numpyro(prior), hints=hints)
 
 
 def _in_float64(function: Callable[[Any], Any]) -> Callable[[Floats], Floats]:
@@ -141,31 +160,13 @@ def _in_float64(function: Callable[[Any], Any]) -> Callable[[Floats], Floats]:
     return of_arrays
 
 
-def _named(prior: Any) -> str:
-    known: dict[str, Any] = {name: getattr(prior, name, ()) for name in prior.arg_constraints}
-    numbers = ", ".join(f"{name}={float(value):g}" for name, value in known.items() if np.ndim(value) == 0)
-    return f"numpyro.{type(prior).__name__}({numbers})"
-
-
-def _named_by_scipy(prior: Any) -> str:
-    numbers = [f"{value:g}" for value in prior.args] + [
-        f"{key}={value:g}" for key, value in prior.kwds.items()
-    ]
-    return f"scipy.stats.{prior.dist.name}({', '.join(numbers)})"
-
-
 def _require_frozen(prior: Any) -> None:
     if not getattr(prior, "is_frozen", False):
         message = f"a prior from PreliZ must have all its numbers: {type(prior).__name__} lacks some"
         raise PriorError(message)
 
 
-def _named_by_preliz(prior: Any) -> str:
-    numbers = ", ".join(f"{name}={float(value):g}" for name, value in prior.params_dict.items())
-    return f"preliz.{type(prior).__name__}({numbers})"
-
-
 def _of_preliz(prior: Any) -> Density:
     lower, upper = (float(end) for end in prior.support)
     hints = tuple(float(value) for value in np.asarray(prior.ppf(np.array(LEVELS))) if np.isfinite(value))
-    return Density(prior.logpdf, lower, upper, name=_named_by_preliz(prior), hints=hints, cdf=prior.cdf)
+    return Density(prior.logpdf, lower, upper, name=named_by_preliz(prior), hints=hints, cdf=prior.cdf)

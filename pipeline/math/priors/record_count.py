@@ -51,7 +51,7 @@ class Reciprocal:
     max: int
 
     def __post_init__(self) -> None:
-        _require_integer("Reciprocal", "max", self.max)
+        _require_integer(self, "Reciprocal", "max")
 
     def __str__(self) -> str:
         return f"Reciprocal({self.max})"
@@ -95,8 +95,8 @@ class Uniform:
     upper: int
 
     def __post_init__(self) -> None:
-        _require_integer("Uniform", "lower", self.lower)
-        _require_integer("Uniform", "upper", self.upper)
+        _require_integer(self, "Uniform", "lower")
+        _require_integer(self, "Uniform", "upper")
         if self.lower > self.upper:
             message = f"Uniform: lower must be at most upper, not {self.lower} and {self.upper}"
             raise PriorError(message)
@@ -126,7 +126,7 @@ class Fixed:
     n: int
 
     def __post_init__(self) -> None:
-        _require_integer("N", "the fixed number", self.n)
+        _require_integer(self, "N", "n", "the fixed number")
 
     def __str__(self) -> str:
         return str(self.n)
@@ -172,10 +172,14 @@ def parse_n_prior(text: str) -> NPrior:
         raise PriorError(message) from None
 
 
-def _require_integer(kind: str, name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_N:
-        message = f"{kind}: {name} must be an integer in 0..10^15, not {value!r}"
+def _require_integer(prior: NPrior, kind: str, field: str, name: str = "") -> None:
+    """Refuse what is no integer in range, and make one of Python of NumPy's."""
+    value = getattr(prior, field)
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or not 0 <= value <= LARGEST_N:
+        message = f"{kind}: {name or field} must be an integer in 0..10^15, not {value!r}"
         raise PriorError(message)
+    object.__setattr__(prior, field, int(value))
 
 
 def _inside(n: NDArray[np.float64], support: tuple[int, int]) -> NDArray[np.bool_]:

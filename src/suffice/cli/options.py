@@ -116,7 +116,7 @@ IntervalOption = Annotated[
     ),
 ]
 MassOption = Annotated[float, typer.Option("--mass", help="Of the credible intervals.")]
-NumberOfDrawsOption = Annotated[int, typer.Option("--draws", help="Posterior draws per cell.")]
+NumberOfDrawsOption = Annotated[int, typer.Option("--draws", min=2, help="Posterior draws per cell.")]
 SeedOption = Annotated[int | None, typer.Option("--seed", help="Of the draws; makes them repeatable.")]
 ReleaseArgument = Annotated[
     str, typer.Argument(metavar="RELEASE", help="A path or URI, or NAME[@WINDOW] in the store.")

@@ -83,9 +83,7 @@ def test_the_text_of_a_mixture_says_what_is_wrong_with_it(text: str, words: str)
 def test_a_prior_that_leaves_its_domain_is_told_what_can_be_written_as_text() -> None:
     plan = statistic_plan({"family": "bernoulli"}, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[5, 4]]))
-    with pytest.raises(
-        PriorError, match=r"truncate the prior, as Truncated\(Laplace\(0.3, 0.1\), lower, upper\)"
-    ):
+    with pytest.raises(PriorError, match=r"truncate the prior, as Truncated\(Laplace\(0.3, 0.1\), 0, 1\)"):
         posterior_of(statistic, prior="Laplace(0.3, 0.1)")
     assert posterior_of(statistic, prior="Truncated(Laplace(0.3, 0.1), 0, 1)").mean("probability")[0] > 0
 

@@ -323,6 +323,14 @@ def test_pooled_data_weigh_points_by_all_of_them() -> None:
             "improper",
         ),
         pytest.param(stats.zipf(1.5), "give fewer", id="zipf"),
+        pytest.param(stats.expon(scale=-1), "is no distribution", id="negative scale"),
+        ("0.5*Point(0) + 0.5*Beta(0.01, 0.01)", r"does not converge before 1\.4e-87.*with a point"),
+        ("1/0*Point(0.3) + Beta(1, 1)", "0 below"),
+        (suffice.Density(lambda p: -p + 0j, 0, 1), "log density is complex"),
+        (
+            suffice.Density(lambda p: -0.5 * np.log(np.abs(p - 0.3)), 0, 1, hints=(0.3,)),
+            r"infinite at 0\.3.*a floor",
+        ),
     ],
     ids=str,
 )
@@ -378,6 +386,52 @@ def test_python_and_text_are_the_same() -> None:
     )
     of_scipy = simplest(suffice.WeightedSum(1, stats.randint(0, 3), 2, stats.norm(0, 1)))
     assert str(of_scipy) == "1*scipy.stats.randint(0, 3) + 2*scipy.stats.norm(0, 1) on -inf..inf"
+
+
+def test_terms_are_read_and_added_up() -> None:
+    terms = [0.5 * suffice.Point(0.3), 0.5 * suffice.Point(0.2)]
+    assert str(sum(terms)) == str(terms[0] + terms[1])
+    assert str(parse_any("1/4*Point(0.3) + 3/4*Beta(1, 1)")) == "0.25*Point(0.3) + 0.75*Beta(1, 1)"
+    weight: Any = np.float32(0.5)
+    assert str(weight * suffice.Point(2)) == "0.5*Point(2)"
+    with pytest.raises(PriorError, match=r"weight .* not 0"):
+        _ = 0 * suffice.Point(2)
+
+
+@pytest.mark.parametrize("hints", ["a", (0.3, math.nan), 3], ids=str)
+def test_hints_are_numbers(hints: Any) -> None:
+    with pytest.raises(PriorError, match="hints must be finite numbers"):
+        suffice.Density(np.zeros_like, 0, 1, hints=hints)
+
+
+def test_a_pole_with_a_floor_is_integrated() -> None:
+    """Of |p - 0.3|^(-1/2) on 0..1 the share below 0.3 is sqrt(.3) / (sqrt(.3) + sqrt(.7))."""
+    floored = suffice.Density(lambda p: -0.5 * np.log(np.abs(p - 0.3) + 1e-12), 0, 1, hints=(0.3,))
+    posterior = unrestricted_posterior(released("bernoulli", [[0, 0]]), prior=floored, n_prior=0)
+    of_all: Any = posterior.distribution
+    share = math.sqrt(0.3) / (math.sqrt(0.3) + math.sqrt(0.7))
+    assert of_all.cdf(np.array([[0.3]]))[0, 0] == pytest.approx(share, abs=1e-3)
+
+
+def test_stated_values_need_not_be_whole_numbers() -> None:
+    statistic, law = released("bernoulli", [[7, 3]]), stats.rv_discrete(values=([0.1, 0.2], [0.25, 0.75]))
+    points = unrestricted_posterior(statistic, prior="Points({0.1: 1, 0.2: 3})")
+    assert unrestricted_posterior(statistic, prior=law()).mean("probability") == points.mean("probability")
+    moved = unrestricted_posterior(statistic, prior=law(loc=0.3))
+    assert list(moved.point_masses) == pytest.approx([0.4, 0.5])
+
+
+def test_single_values_of_numpyro_are_points() -> None:
+    numpyro = pytest.importorskip("numpyro.distributions")
+    statistic = released("poisson", [[7, 3]])
+    for given, text in (
+        (numpyro.Delta(2.0), "Point(2)"),
+        (numpyro.Categorical(np.array([0.2, 0.8])), "Points({0: 1, 1: 4})"),
+    ):
+        masses = unrestricted_posterior(statistic, prior=given).point_masses
+        same = unrestricted_posterior(statistic, prior=text).point_masses
+        assert masses.keys() == same.keys()
+        assert all(masses[value] == pytest.approx(same[value], rel=1e-6) for value in masses)
 
 
 @pytest.mark.slow

@@ -134,6 +134,7 @@ def haldane(probability: Floats) -> Floats:
         (LogPrior(lambda p: np.full(len(p), -np.inf)), "none has a density"),
         (LogPrior(lambda p: p), "has the shape"),
         (LogPrior(lambda p: np.full(len(p), np.nan)), "NaN or infinite"),
+        (LogPrior(lambda p: 1j * p[:, 0]), "complex"),
         (LogPrior(lambda p: 0 * p, parameters=("nobody",)), "there is no 'nobody'"),
         (LogPrior(lambda p: p["x"]), "raised IndexError"),
         (LogPrior(lambda p: 0 * p[:, 0], support={"x": (0.9999, 1)}), "none has|only .* count|improper"),

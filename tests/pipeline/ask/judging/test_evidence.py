@@ -237,3 +237,69 @@ def test_where_there_is_no_evidence_the_reason_is_said() -> None:
     for reason, posterior in refused.items():
         with pytest.raises(UsageError, match=reason):
             _ = posterior.log_evidence
+
+
+def evidence_within(statistic: NoisyStatistic, family: str, a: float, b: float) -> float:
+    """Of one cell of records up to 10, each N in 0..12 as likely, under the prior where its records can be.
+
+    That is a Poisson rate in 0..10, or a geometric probability in 1 / 11..1.
+    """
+    n, total = np.meshgrid(np.arange(13.0), np.arange(2000.0), indexing="ij")
+    possible = (n > 0) | (total == 0)
+    n, total = n[possible], total[possible]
+    records = np.maximum(n, 1)
+    if family == "poisson":
+        log_mass = special.xlogy(total, records) + special.gammaln(a + total) - special.gammaln(a)
+        log_mass += a * np.log(b) - (a + total) * np.log(b + n)
+        within, of_prior = (
+            stats.gamma.logcdf(10, a + total, scale=1 / (b + n)),
+            stats.gamma.logcdf(10, a, scale=1 / b),
+        )
+    else:
+        log_mass = special.gammaln(total + records) - special.gammaln(records)
+        log_mass += special.betaln(a + n, b + total) - special.betaln(a, b)
+        within, of_prior = stats.beta.logsf(1 / 11, a + n, b + total), stats.beta.logsf(1 / 11, a, b)
+    log_mass += within - of_prior - special.gammaln(total + 1)
+    (of_sum, of_rest), plan = statistic.values[0], statistic.plan
+    chance = noise(plan, of_sum - total) * noise(plan, of_rest - (10 * n - total)) / 13
+    return float(np.log(np.sum(chance * np.exp(log_mass))))
+
+
+_SMALL = [(1.0, 1.0), (0.1, 0.1), (0.01, 0.01), (0.001, 0.001), (1.0, 0.01), (0.01, 1.0)]
+
+
+@pytest.mark.parametrize("concentrations", _SMALL, ids=str)
+@pytest.mark.parametrize("family", ["poisson", "geometric"])
+def test_evidence_within_the_bounds_of_small_concentrations(
+    family: str, concentrations: tuple[float, float]
+) -> None:
+    """What such a prior has nearer to 0 or 1 than numbers on the line go counts, in prior and posterior."""
+    values = np.array([[0, 0], [25, 60], [2, 95], [-12, 9]])
+    statistic = noisy_statistic(plan_of(family, upper="10"), values)
+    a, b = concentrations
+    kind = "Gamma" if family == "poisson" else "Beta"
+    asked: dict[str, Any] = {"n_prior": "Uniform(0, 12)", "clipping": "ignored"}
+    posterior = posterior_of(statistic, prior=f"{kind}({a!r}, {b!r})", **asked)
+    cells = [statistic.take(np.array([cell])) for cell in range(len(values))]
+    exact = [evidence_within(cell, family, a, b) for cell in cells]
+    # The share that bounds leave is known to some thousandths.
+    assert posterior.log_evidence == pytest.approx(exact, abs=2e-3)
+    mixture = posterior_of(statistic, prior=f"Mixture(1, {kind}({a!r}, {b!r}), 3, {kind}(2, 1))", **asked)
+    # Components count by what they have within.
+    law = stats.gamma(a, scale=1 / b) if family == "poisson" else stats.beta(a, b)
+    wide = stats.gamma(2) if family == "poisson" else stats.beta(2, 1)
+    inside = [each.cdf(10) if family == "poisson" else each.sf(1 / 11) for each in (law, wide)]
+    other = [evidence_within(cell, family, 2, 1) for cell in cells]
+    mixed = np.average(np.exp([exact, other]), axis=0, weights=[inside[0], 3 * inside[1]])
+    assert mixture.log_evidence == pytest.approx(np.log(mixed), abs=2e-3)
+
+
+def test_quantiles_within_the_bounds_of_a_small_concentration() -> None:
+    """Of no records: most of Gamma(0.001, 0.001) within 0..10 is nearer to 0 than numbers on the line go."""
+    statistic = noisy_statistic(plan_of("poisson", upper="10"), np.array([[0, 0]]))
+    posterior = posterior_of(statistic, prior="Gamma(0.001, 0.001)", n_prior=0, clipping="ignored")
+    law = stats.gamma(0.001, scale=1000)
+    levels = [0.5, 0.992, 0.996, 0.999]
+    reached = law.cdf(np.array(posterior.quantile(levels))[0]) / law.cdf(10)
+    assert reached[1:] == pytest.approx(levels[1:], abs=5e-4)
+    assert posterior.quantile(0.5)[0] < 1e-15

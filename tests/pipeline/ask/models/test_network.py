@@ -182,6 +182,11 @@ def test_much_evidence_does_not_underflow(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.probability.draws[..., 1], 1.0)
 
 
+def test_a_single_draw_has_no_spread(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="2 or more: one draw alone has no spread"):
+        models.network(released(tmp_path, CUBE), "joint", draws=1)
+
+
 def test_evidence_without_a_chance_leaves_no_distribution(tmp_path: Path) -> None:
     """Under a prior so sparse that chances are 0 in some draws."""
     nothing = np.zeros((2, 12), dtype=int)

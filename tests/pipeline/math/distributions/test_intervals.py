@@ -15,6 +15,7 @@ from scipy.stats import binom
 
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.dirichlet import BetaDistribution
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.gamma import GammaDistribution, InverseGammaDistribution
 from suffice.pipeline.math.distributions.intervals import (
     moments_about,
@@ -23,6 +24,7 @@ from suffice.pipeline.math.distributions.intervals import (
     shortest_of_draws,
 )
 from suffice.pipeline.math.distributions.normal import NormalDistribution
+from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 from suffice.pipeline.math.parameters.contrasts import require_interval
 from support.noisy import noisy_statistic, statistic_plan
@@ -207,6 +209,27 @@ def test_two_modes_have_one_interval_and_infinite_draws_an_infinite_end() -> Non
     assert high > 9.0
     some = np.concatenate([np.linspace(0.0, 1.0, 50), np.full(50, np.inf)])
     assert shortest_of_draws(some, 0.8, (0.0, math.inf)).tolist() == [0.0, math.inf]
+
+
+def test_the_shortest_interval_of_a_comb_is_that_of_a_fine_search() -> None:
+    """Of a beta that is cut into 16 pieces: 17 levels miss the shortest by more than a twentieth."""
+    edges = np.arange(33) * math.pi / 100.0  # sin(100 x) > 0 on every second
+    left, right = edges[:-1:2], np.minimum(edges[1::2], 1.0)
+    law, line = stats.beta(90, 210), Line.LOGIT
+    panels = np.linspace(left, right, 9)
+    starts, ends = (line.position(np.maximum(each.T.ravel(), 1e-9)) for each in (panels[:-1], panels[1:]))
+
+    def log_density(position: Any) -> Any:
+        return law.logpdf(line.parameter(position)) + line.log_slope(position)
+
+    comb = GriddedDistribution.of("probability", line, [(starts, ends, log_density)])
+    rng = np.random.default_rng(0)
+    ((lower, upper),) = shortest_intervals(comb, "probability", 0.9, (0.0, 1.0), 0, rng)
+    levels = np.linspace(0.0, 0.1, 20_001)[1:-1]
+    quantiles = comb.quantiles("probability", [*levels, *(levels + 0.9)], 0, rng)[0].reshape(2, -1)
+    assert upper - lower <= 1.01 * np.min(quantiles[1] - quantiles[0])
+    mass = comb.cdf(np.array([[lower, upper]]))[0]
+    assert mass[1] - mass[0] == pytest.approx(0.9, abs=1e-6)
 
 
 def test_a_kind_that_there_is_not_is_refused() -> None:

@@ -121,6 +121,15 @@ def test_other_priors_of_n_are_refused(text: str) -> None:
         parse_n_prior(text)
 
 
+def test_numbers_of_records_may_be_integers_of_numpy() -> None:
+    whole: Any = np.int64(20)
+    assert Fixed(whole) == Fixed(20)
+    assert type(Uniform(3, whole).upper) is int
+    number: Any = np.float64(20.0)
+    with pytest.raises(PriorError, match="must be an integer"):
+        Fixed(number)
+
+
 @pytest.mark.parametrize("prior", [Reciprocal(0), Reciprocal(50), Uniform(3, 17), Uniform(4, 4), Fixed(6)])
 def test_priors_of_n_are_normalised_over_their_support(prior: NPrior) -> None:
     n = np.arange(-5.0, 60.0)
