@@ -295,9 +295,9 @@ def draw(
         distribution = density_posterior(prior, family, parameters)
         return distribution.sample(size, rng)[distribution.name][:, 0]
     if isinstance(prior, LogPrior):
-        from suffice.pipeline.ask.inference.any_table_prior import draws_of_prior, names_of  # rarely needed
+        from suffice.pipeline.ask.inference.any_table_prior import draws_of_prior  # rarely needed
 
-        return draws_of_prior(prior, names_of(family, parameters), size, rng)
+        return draws_of_prior(prior, family, parameters, size, rng)
     if isinstance(prior, Independent | JointDensity):
         unit = _interval(family, parameters)
         drawn = prior_distribution(prior, unit, ("mean", "variance")).sample(size, rng)

@@ -12,9 +12,11 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
+from suffice.pipeline.math.priors.coefficients import Coefficients
 from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber, simplest
 from suffice.pipeline.math.priors.log_prior import LogPrior, as_density, as_joint_density
 from suffice.pipeline.math.priors.mixtures import Mixture, one_component
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
-    AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | ScipyDistribution | str | None
+    AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | Coefficients | ScipyDistribution | str | None
 
 
 CONCENTRATIONS = (1e-3, 1e9)
@@ -40,6 +42,16 @@ RATES = (1e-40, 1e40)
 def takes_mixtures(family: Family) -> bool:
     """Whether a family's conjugate prior may be a mixture."""
     return family.latent is not None or family.takes_mixtures
+
+
+def takes_log_priors(family: Family) -> bool:
+    """Whether a family's tables or columns may have a joint prior by its log density."""
+    return has_columns(family) or (family.prior is Dirichlet and not family.of_release)
+
+
+def has_columns(family: Family) -> bool:
+    """Whether a family is one of several columns."""
+    return family.prior in (NormalInverseWishart, NormalInverseGammaRegression)
 
 
 def accepted_priors(family: Family) -> str:
@@ -58,7 +70,9 @@ def accepted_priors(family: Family) -> str:
         )
     if takes_mixtures(family):
         return f"{kind}, a Mixture of such, or in Python a suffice.LogPrior"
-    return kind
+    if family.default_predictor_prior is not None:
+        return f"{kind}, Coefficients of priors of one number, or in Python a suffice.LogPrior"
+    return f"{kind}, or in Python a suffice.LogPrior" if takes_log_priors(family) else kind
 
 
 def refused_prior(plan: StatisticPlan, prior: object) -> PriorError:
@@ -73,14 +87,17 @@ def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
     return prior
 
 
-def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
+def read_prior(
+    prior: Prior | Mixture | AnyDensity | Coefficients | ScipyDistribution | str,
+) -> Prior | Mixture | AnyDensity | Coefficients:
     """Read the text of a prior, and take distributions of other libraries for densities or points."""
     return cast(
-        "Prior | Mixture | AnyDensity", parse_any(prior) if isinstance(prior, str) else simplest(prior)
+        "Prior | Mixture | AnyDensity | Coefficients",
+        parse_any(prior) if isinstance(prior, str) else simplest(prior)
     )
 
 
-def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
+def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity | Coefficients:
     """Read the prior, the family's default where there is none, and check that the family takes it."""
     family = FAMILIES[statistic.plan.family]
     read = default_prior(statistic) if prior is None else read_prior(prior)
@@ -94,6 +111,10 @@ def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | A
         return read
     if isinstance(read, OfOneNumber):
         if family.latent is None:
+            raise refused_prior(statistic.plan, read)
+        return read
+    if isinstance(read, Coefficients):
+        if family.default_predictor_prior is None:
             raise refused_prior(statistic.plan, read)
         return read
     if isinstance(read, LogPrior):
@@ -114,7 +135,7 @@ def _log_prior_for(statistic: NoisyStatistic, prior: LogPrior) -> LogPrior | Den
         return as_density(prior, space.name, space.support.ends)
     if family.mean_and_variance is not None:
         return as_joint_density(prior)
-    if not (family.prior is Dirichlet and family.takes_mixtures):
+    if not takes_log_priors(family):
         raise refused_prior(statistic.plan, prior)
     return prior
 

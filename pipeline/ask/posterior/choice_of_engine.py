@@ -33,6 +33,7 @@ from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import mixture_distribution, weighed
+from suffice.pipeline.math.priors.coefficients import Coefficients
 from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber
 from suffice.pipeline.math.priors.log_prior import LogPrior
 from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale
@@ -199,8 +200,8 @@ def noise_aware(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         plain = dataclasses.replace(plain, models_clipping=modelled)
         return _of_records(plain, [statistic], terms.clipping)
-    if isinstance(chosen, AnyDensity):
-        distribution = _any_prior_distribution(statistic, chosen, latent_n)
+    if isinstance(chosen, AnyDensity | Coefficients):
+        distribution = _any_prior_distribution(statistic, chosen, latent_n, predictors)
     elif isinstance(chosen, Mixture) and not (family.mean_and_variance or isinstance(chosen, SpreadScale)):
         distributions = [
             family.noise_aware(statistic, component, latent_n) for component in chosen.components
@@ -307,7 +308,7 @@ def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
     statistic = rows_alone(statistic)
     require_whole(statistic)
     chosen = chosen_priors.prior_for(statistic, terms.prior)
-    if isinstance(chosen, AnyDensity):
+    if isinstance(chosen, AnyDensity | Coefficients):
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
     if isinstance(chosen, Mixture):
@@ -321,8 +322,17 @@ def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
 
 
 def _any_prior_distribution(
-    statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None
+    statistic: NoisyStatistic,
+    density: AnyDensity | Coefficients,
+    n_prior: NPrior | None,
+    predictors: Prior | None = None,
 ) -> Distribution:
+    if isinstance(density, Coefficients) or (
+        isinstance(density, LogPrior) and chosen_priors.has_columns(FAMILIES[statistic.plan.family])
+    ):
+        from suffice.pipeline.ask.inference.any_column_prior import column_posterior  # rarely needed
+
+        return column_posterior(statistic, density, n_prior, predictors)
     if isinstance(density, LogPrior):
         from suffice.pipeline.ask.inference.any_table_prior import table_posterior  # rarely needed
 
@@ -339,7 +349,7 @@ def _any_prior_distribution(
 def _posterior(
     statistic: NoisyStatistic,
     method: str,
-    prior: Prior | Mixture | AnyDensity,
+    prior: Prior | Mixture | AnyDensity | Coefficients,
     distribution: Distribution,
     n_prior: NPrior | None,
     predictor_prior: Prior | None = None,

@@ -2,7 +2,8 @@
 
 A text is a sum of terms, each a prior or a number times one: ``0.5*Point(0.3) + 0.5*Beta(1, 1)``. Priors of
 one number may be ``Point(value)``, ``Points({value: weight, ...})`` or ``Truncated(prior, lower, upper)``, of
-which an end may be left out by name, ``Truncated(HalfCauchy(2), upper=5)``. Nothing is evaluated. A text is
+which an end may be left out by name, ``Truncated(HalfCauchy(2), upper=5)``, or ``SpikeAndSlab(0.2, Normal(0,
+1))``. ``Coefficients(Horseshoe(0.1), sd=HalfNormal(5))`` has one of each coefficient. Nothing is evaluated. A text is
 what the same prior is in Python.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
 from suffice.pipeline.math.priors.by_name import called_name, parse_number
+from suffice.pipeline.math.priors.coefficients import Coefficients, SpikeAndSlab
 from suffice.pipeline.math.priors.composed import Point, Points, Truncated, simplest
 from suffice.pipeline.math.priors.mixtures import parse_mixture
 
@@ -52,6 +54,10 @@ def _of(node: ast.expr, text: str, depth: int) -> Any:
         return Points(_weights(call, text))
     if name == "Truncated":
         return _truncated(call, text, depth)
+    if name == "SpikeAndSlab":
+        return _spike_and_slab(call, text, depth)
+    if name == "Coefficients" and depth == 0:
+        return _coefficients(call, text)
     return parse_mixture(text if depth == 0 else ast.unparse(node))
 
 
@@ -98,6 +104,24 @@ def _weights(call: ast.Call, text: str) -> dict[float, float]:
             raise PriorError(message)
         weights[number] = parse_number(value, text)
     return weights
+
+
+def _spike_and_slab(call: ast.Call, text: str, depth: int) -> WeightedSum:
+    given = dict(zip(("inclusion", "slab"), call.args, strict=False))
+    given |= {keyword.arg or "": keyword.value for keyword in call.keywords}
+    if set(given) != {"inclusion", "slab"} or len(call.args) + len(call.keywords) != 2:
+        message = f"prior {text!r}: write it as SpikeAndSlab(0.2, Normal(0, 1)): the probability of not being 0"
+        raise PriorError(message)
+    return SpikeAndSlab(parse_number(given["inclusion"], text), _of(given["slab"], text, depth + 1))
+
+
+def _coefficients(call: ast.Call, text: str) -> Coefficients:
+    named = {keyword.arg: _of(keyword.value, text, 1) for keyword in call.keywords}
+    if len(call.args) > 1 or None in named or len(named) < len(call.keywords):
+        message = f"prior {text!r}: Coefficients takes a prior of each, and others by name, each once"
+        raise PriorError(message)
+    every = _of(call.args[0], text, 1) if call.args else None
+    return Coefficients(every, **{str(name): prior for name, prior in named.items()})
 
 
 def _truncated(call: ast.Call, text: str, depth: int) -> Truncated:
