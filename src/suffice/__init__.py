@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
     from suffice.pipeline.math.priors.by_name import Independent, JointDensity
+    from suffice.pipeline.math.priors.coefficients import Coefficients, Horseshoe, SpikeAndSlab
     from suffice.pipeline.math.priors.composed import Point, Points, Truncated
     from suffice.pipeline.math.priors.density import Density
     from suffice.pipeline.math.priors.log_prior import LogPrior
@@ -92,9 +93,11 @@ __all__ = [
     "Audit",
     "Beta",
     "Calibration",
+    "Coefficients",
     "Density",
     "Dirichlet",
     "Gamma",
+    "Horseshoe",
     "Independent",
     "InverseGamma",
     "JointDensity",
@@ -114,6 +117,7 @@ __all__ = [
     "Release",
     "ScaleMixture",
     "Spec",
+    "SpikeAndSlab",
     "SpreadGamma",
     "SpreadInverseGamma",
     "SpreadNormalInverseGammaRegression",
@@ -191,6 +195,10 @@ _HOMES = {
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.math.priors.density", "Density"),
     "LogPrior": ("suffice.pipeline.math.priors.log_prior", "LogPrior"),
+    **{
+        prior: ("suffice.pipeline.math.priors.coefficients", prior)
+        for prior in ("Coefficients", "Horseshoe", "SpikeAndSlab")
+    },
     "WeightedSum": ("suffice.pipeline.math.distributions.weighted_sum", "WeightedSum"),
     **{prior: ("suffice.pipeline.math.priors.composed", prior) for prior in ("Point", "Points", "Truncated")},
     **{prior: ("suffice.pipeline.math.priors.by_name", prior) for prior in ("Independent", "JointDensity")},

@@ -74,6 +74,8 @@ if TYPE_CHECKING:
 _DRAWS, _FEWEST = 20_000, 1000
 """Draws of a cell, and of each of its sub-models at least."""
 _MOST_MODELS = 256
+_MOST_TEMPERED = 32
+"""Cells that particles are run for."""
 REGRESSION = "linear_regression"
 
 
@@ -91,17 +93,28 @@ def column_posterior(
         Where the prior names what is no parameter, has too many point masses, or too few draws count.
     """
     family, constants = FAMILIES[statistic.plan.family], statistic.plan.parameters
-    resolved = _resolved(family, prior, constants)
+    of = resolved(family, prior, constants)
+    if isinstance(prior, LogPrior):
+        from suffice.pipeline.ask.inference.column_prior_draws import require_proper
+
+        require_proper(prior, family, constants)
     chains, reference = _reference(family, statistic, n_prior, predictors)
     rng = np.random.default_rng(0)
     worth = int(reference.diagnostics["fewest_effective_draws"])
-    cells = []
+    cells, moved = [], 0
     for cell in range(len(statistic.values)):
-        drawn, log_weight = resolved.weigh(reference.take(np.array([cell])), rng)
+        drawn, log_weight = of.weigh(reference.take(np.array([cell])), rng)
         answer = weighed(drawn, log_weight, min(1.0, worth / _DRAWS), KEPT, rng)
         if chains is not None and (answer is None or answer.shape > LARGEST_SHAPE):
-            assert isinstance(resolved, RegressionPrior)  # noqa: S101 - who alone has chains
-            tempered = tempered_regression(chains.take(cell), resolved, rng)
+            assert isinstance(of, RegressionPrior)  # noqa: S101 - who alone has chains
+            moved += 1
+            if moved > _MOST_TEMPERED:
+                message = (
+                    f"prior {prior}: draws under the default prior do not reach it in more than {_MOST_TEMPERED} "
+                    "cells, and particles take half a minute for each: keep fewer cells with where"
+                )
+                raise PriorError(message)
+            tempered = tempered_regression(chains.take(cell), of, rng)
             if tempered is None or tempered.r_hat > LARGEST_R_HAT or tempered.effective < FEWEST_EFFECTIVE:
                 raise unsettled(statistic, prior)
             answer = tempered
@@ -136,16 +149,16 @@ def _reference(
     return None, reference
 
 
-def _resolved(
+def resolved(
     family: Family, prior: LogPrior | Coefficients, constants: Constants
-) -> RegressionPrior | _Columns:
+) -> RegressionPrior | ColumnsPrior:
     """Return what draws from a cell's mixture and weighs the draws."""
     if family.name == REGRESSION:
         return regression_of(prior, constants)
     if not isinstance(prior, LogPrior):
         message = f"prior {prior}: {family.name} has no coefficients: state a suffice.LogPrior"
         raise PriorError(message)
-    return _Columns.of(prior, constants, family)
+    return ColumnsPrior.of(prior, constants, family)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +266,10 @@ def regression_of(prior: LogPrior | Coefficients, constants: Constants) -> Regre
     linear = is_linear(constants)
     predictors = tuple(column.name for column in constants.columns[:-1])
     coefficients = (*predictors, *(("intercept",) if linear else ()))
+    taken = [name for name in predictors if name in (*SPREADS, "intercept")]
+    if taken:
+        message = f"prior {prior}: a predictor is called {taken[0]}, which names another parameter here: rename it"
+        raise PriorError(message)
     default: Any = FAMILIES[REGRESSION].default_prior(constants)
     reference = RegressionReference.of(default, len(constants.columns), linear=linear)
     parts: dict[str, OnLine] = {}
@@ -325,7 +342,7 @@ def log_density_of(prior: LogPrior, values: Mapping[str, Floats]) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns:
+class ColumnsPrior:
     """A prior of named means, standard deviations and correlations.
 
     Attributes
@@ -344,7 +361,7 @@ class _Columns:
     kinds: tuple[str, ...]
 
     @classmethod
-    def of(cls, prior: LogPrior, constants: Constants, family: Family) -> _Columns:
+    def of(cls, prior: LogPrior, constants: Constants, family: Family) -> ColumnsPrior:
         """Return it, resolved.
 
         Raises
@@ -398,14 +415,15 @@ class _Columns:
         """Draw from a cell's mixture and return draws, by parameter, with logs of weights (1)."""
         states = mixture.conditional.at(_in_turn(mixture.n_states, _DRAWS, rng))
         drawn = {name: values[0] for name, values in states.sample(1, rng).items()}
-        mean, covariance = (drawn[name] for name in ("mean", "covariance"))
-        return drawn, self.log_weight(mean, covariance)
+        return drawn, self.log_weight(drawn["mean"], drawn["variance"], drawn["covariance"])
 
-    def log_weight(self, mean: Floats, covariance: Floats) -> Floats:
-        """Return logs of weights (1) of means (n, d) and covariances (n, d, d)."""
-        variance = np.einsum("nii->ni", covariance)
+    def log_weight(self, mean: Floats, variance: Floats, pairs: Floats) -> Floats:
+        """Return logs of weights (1) of means and variances (n, d), and covariances of pairs."""
         sd = np.sqrt(variance)
-        values = {}
+        covariance = variance[:, :, None] * np.eye(len(self.columns))
+        first, second = np.triu_indices(len(self.columns), 1)
+        covariance[:, first, second] = covariance[:, second, first] = pairs
+        values: dict[str, Floats] = {}
         for place, name in enumerate(self.columns):
             values |= {f"mean[{name}]": mean[:, place], f"sd[{name}]": sd[:, place]}
             values[f"variance[{name}]"] = variance[:, place]

@@ -16,8 +16,8 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInver
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
-from suffice.pipeline.math.priors.coefficients import Coefficients
-from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber, simplest
+from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate
+from suffice.pipeline.math.priors.composed import OfOneNumber, simplest
 from suffice.pipeline.math.priors.log_prior import LogPrior, as_density, as_joint_density
 from suffice.pipeline.math.priors.mixtures import Mixture, one_component
 from suffice.pipeline.math.priors.reading import parse_any
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
-    AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | Coefficients | ScipyDistribution | str | None
+    AnyPrior: TypeAlias = Prior | Mixture | NonConjugate | ScipyDistribution | str | None
 
 
 CONCENTRATIONS = (1e-3, 1e9)
@@ -88,16 +88,16 @@ def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
 
 
 def read_prior(
-    prior: Prior | Mixture | AnyDensity | Coefficients | ScipyDistribution | str,
-) -> Prior | Mixture | AnyDensity | Coefficients:
+    prior: Prior | Mixture | NonConjugate | ScipyDistribution | str,
+) -> Prior | Mixture | NonConjugate:
     """Read the text of a prior, and take distributions of other libraries for densities or points."""
     return cast(
-        "Prior | Mixture | AnyDensity | Coefficients",
+        "Prior | Mixture | NonConjugate",
         parse_any(prior) if isinstance(prior, str) else simplest(prior)
     )
 
 
-def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity | Coefficients:
+def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | NonConjugate:
     """Read the prior, the family's default where there is none, and check that the family takes it."""
     family = FAMILIES[statistic.plan.family]
     read = default_prior(statistic) if prior is None else read_prior(prior)
@@ -161,7 +161,7 @@ def _require_kind(statistic: NoisyStatistic, chosen: Prior) -> None:
             raise PriorError(message)
 
 
-def require_range(statistic: NoisyStatistic, chosen: Prior | AnyDensity) -> None:
+def require_range(statistic: NoisyStatistic, chosen: Prior | NonConjugate) -> None:
     """Refuse a conjugate prior of one parameter whose numbers are so extreme that no quadrature resolves it.
 
     Raises

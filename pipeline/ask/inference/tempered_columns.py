@@ -45,10 +45,19 @@ _DEEPEST = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Weights:
-    """Both densities of (1), of one cell; positions are states and the log of v."""
+    """Both densities of (1), of one cell; positions are states and u.
+
+    Attributes
+    ----------
+    chains : Chains
+    prior : RegressionPrior
+    about : float
+        A number near a.
+    """
 
     chains: Chains
     prior: RegressionPrior
+    about: float
 
     def terms(self, position: Floats, normal: Floats) -> tuple[Floats, Floats, Floats]:
         """Return log rho (n,), logs of the terms of w (n_models, n), and coefficients (n_models, n, k)."""
@@ -80,8 +89,7 @@ class _Weights:
     def slope(self, position: Floats) -> Floats:
         """Return about the gradient of log rho, but that a depends on x."""
         x, u = position[:-1], position[-1]
-        a = self.chains.given(x[:, :1]).concentration[0]
-        return np.vstack([self.chains.target(x)[1], a * np.expm1(-u)])
+        return np.vstack([self.chains.target(x)[1], self.about * np.expm1(-u)])
 
     def __call__(self, position: Floats, normal: Floats) -> tuple[Floats, Floats]:
         """Return log rho and log w."""
@@ -103,10 +111,10 @@ def tempered_regression(
     """
     if len(prior.models) > MOST_MODELS:
         return None
-    weights = _Weights(chains=chains, prior=prior)
     states = chains.states
     x = states[:, rng.choice(states.shape[1], PARTICLES, replace=states.shape[1] < PARTICLES)]
     given: Any = chains.given(x)
+    weights = _Weights(chains=chains, prior=prior, about=float(np.median(given.concentration)))
     # v = r / g, so that u is log (a / g).
     u = np.log(given.concentration / rng.standard_gamma(given.concentration))
     particles = tempered(np.vstack([x, u]), len(prior.coefficients), weights, weights.slope, rng)

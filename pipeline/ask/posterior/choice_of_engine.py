@@ -33,8 +33,8 @@ from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import mixture_distribution, weighed
-from suffice.pipeline.math.priors.coefficients import Coefficients
-from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber
+from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate
+from suffice.pipeline.math.priors.composed import OfOneNumber
 from suffice.pipeline.math.priors.log_prior import LogPrior
 from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale
 from suffice.pipeline.terms.released.noisy_statistic import noisy_products, rows_alone
@@ -200,7 +200,7 @@ def noise_aware(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         plain = dataclasses.replace(plain, models_clipping=modelled)
         return _of_records(plain, [statistic], terms.clipping)
-    if isinstance(chosen, AnyDensity | Coefficients):
+    if isinstance(chosen, NonConjugate):
         distribution = _any_prior_distribution(statistic, chosen, latent_n, predictors)
     elif isinstance(chosen, Mixture) and not (family.mean_and_variance or isinstance(chosen, SpreadScale)):
         distributions = [
@@ -218,7 +218,7 @@ def noise_aware(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
 
 
 def of_distribution(
-    statistic: NoisyStatistic, prior: Prior | AnyDensity, distribution: Distribution, n_prior: NPrior
+    statistic: NoisyStatistic, prior: Prior | NonConjugate, distribution: Distribution, n_prior: NPrior
 ) -> Posterior:
     """Return the posterior of records as bounds leave them, of a distribution that is worked out already."""
     plain = _posterior(statistic, NOISE_AWARE, prior, distribution, n_prior)
@@ -308,7 +308,7 @@ def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
     statistic = rows_alone(statistic)
     require_whole(statistic)
     chosen = chosen_priors.prior_for(statistic, terms.prior)
-    if isinstance(chosen, AnyDensity | Coefficients):
+    if isinstance(chosen, NonConjugate):
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
     if isinstance(chosen, Mixture):
@@ -323,7 +323,7 @@ def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
 
 def _any_prior_distribution(
     statistic: NoisyStatistic,
-    density: AnyDensity | Coefficients,
+    density: NonConjugate,
     n_prior: NPrior | None,
     predictors: Prior | None = None,
 ) -> Distribution:
@@ -349,7 +349,7 @@ def _any_prior_distribution(
 def _posterior(
     statistic: NoisyStatistic,
     method: str,
-    prior: Prior | Mixture | AnyDensity | Coefficients,
+    prior: Prior | Mixture | NonConjugate,
     distribution: Distribution,
     n_prior: NPrior | None,
     predictor_prior: Prior | None = None,

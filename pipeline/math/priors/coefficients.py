@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
 from suffice.pipeline.math.priors.by_name import one_number, parse_density
-from suffice.pipeline.math.priors.composed import ComposedOnLine, OfOneNumber, Point, composed_on_line, simplest
+from suffice.pipeline.math.priors.composed import AnyDensity, ComposedOnLine, OfOneNumber, Point, composed_on_line, simplest
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.density import Density
 
@@ -62,7 +62,8 @@ def Horseshoe(scale: float) -> Density:  # noqa: N802 - named as a distribution
     PriorError
         Where it is none.
     """
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0.0 < scale < math.inf:
+    given: object = scale
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 < given < math.inf:
         message = f"Horseshoe: scale must be a finite number above 0, not {scale!r}"
         raise PriorError(message)
     return parse_density(f"Horseshoe({float(scale)!r})")
@@ -83,7 +84,8 @@ def SpikeAndSlab(inclusion: float, slab: Any) -> WeightedSum:  # noqa: N802 - na
     PriorError
         Where the probability or the slab is none.
     """
-    if isinstance(inclusion, bool) or not isinstance(inclusion, int | float) or not 0.0 < inclusion < 1.0:
+    given: object = inclusion
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 < given < 1.0:
         message = f"SpikeAndSlab: inclusion, the probability of not being 0, lies within 0..1, not {inclusion!r}"
         raise PriorError(message)
     return WeightedSum(1.0 - inclusion, Point(0.0), float(inclusion), slab)
@@ -151,6 +153,10 @@ def _of_one_number(prior: Any) -> OfOneNumber | Mixture | Prior:
         for component in read.components if isinstance(read, Mixture) else (read,):
             one_number(component)
     return read
+
+
+NonConjugate: TypeAlias = AnyDensity | Coefficients
+"""Priors that are neither conjugate nor mixtures of such."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,7 +204,7 @@ class GivenCoefficients:
         given, at = list(places), np.array(values, dtype=np.float64)
         inner, apart = states.covariance[:, given][:, :, given], at - states.loc[:, given]
         nothing = np.zeros(len(states.loc))
-        solved = np.linalg.solve(inner, apart[:, :, None])[:, :, 0] if given else apart
+        solved = np.linalg.solve(inner, apart[:, :, None])[:, :, 0].astype(np.float64) if given else apart
         return cls(
             states=states,
             places=tuple(places),
