@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 from suffice.pipeline.families import FAMILIES
 from support.joint import plan_of, spec_of
 from support.noisy import noisy_statistic

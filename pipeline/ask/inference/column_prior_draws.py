@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _DRAWS, _ROUNDS = 100_000, 4
 _FREEDOM = 2.0
+_FARTHEST, _FAR, _LEFT_OUT = 300.0, 100.0, 1e-3
+"""Logs of spreads that are looked at, and beyond which no more than such a share of a proper prior is."""
 _SPREAD = 3.0
 """Of the log of the residuals' standard deviation, in nats."""
 
@@ -132,7 +134,13 @@ class _Broad:
 
 
 def _weighed(of: RegressionPrior, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Draws of the named parameters, (n, a), a spread last, with logs of weights."""
+    """Draws of the named parameters, (n, a), a spread last, with logs of weights.
+
+    Raises
+    ------
+    PriorError
+        Where a spread has mass beyond what numbers tell.
+    """
     places, reference = of.places(of.named), of.reference
     centre = reference.shift[places]
     width = np.linalg.norm(reference.matrix[places], axis=1)
@@ -143,14 +151,12 @@ def _weighed(of: RegressionPrior, rng: np.random.Generator) -> tuple[Floats, Flo
     broad = _Broad(centre=centre, width=width, seen=centre, seen_width=width)
     for turn in range(_ROUNDS + 1):
         at = broad.sample(_DRAWS, rng)
-        theta = at.copy()
-        with np.errstate(over="ignore"):
-            if power is not None:
-                theta[:, -1] = np.exp(np.clip(at[:, -1], -300.0, 300.0))
-        log_weight = _log_prior(of, theta) - broad.log_density(at)
+        theta, log_slope = at.copy(), np.zeros(_DRAWS)
         if power is not None:
-            # d e^u = e^u du.
-            log_weight = log_weight + at[:, -1]
+            # d e^u = e^u du; beyond e^300 there is nothing that numbers tell.
+            log_slope = np.where(np.abs(at[:, -1]) < _FARTHEST, at[:, -1], -np.inf)
+            theta[:, -1] = np.exp(np.clip(at[:, -1], -_FARTHEST, _FARTHEST))
+        log_weight = _log_prior(of, theta) + log_slope - broad.log_density(at)
         if turn < _ROUNDS and np.max(log_weight) > -np.inf:
             weight = np.exp(log_weight - np.max(log_weight))
             weight = weight / weight.sum()
@@ -160,6 +166,14 @@ def _weighed(of: RegressionPrior, rng: np.random.Generator) -> tuple[Floats, Flo
             broad = _Broad(
                 centre=centre, width=width, seen=seen, seen_width=np.maximum(sd, broad.seen_width / 10.0)
             )
+    if power is not None and np.max(log_weight) > -np.inf:
+        weight = np.exp(log_weight - np.max(log_weight))
+        if weight @ (np.abs(at[:, -1]) > _FAR) > _LEFT_OUT * weight.sum():
+            message = (
+                f"prior {of.prior} is improper, or cannot be told from an improper one: its integral does not "
+                f"converge towards an end of {of.spread}; state a support, as {{'{of.spread}': (0.01, 100)}}"
+            )
+            raise PriorError(message)
     return theta, log_weight
 
 

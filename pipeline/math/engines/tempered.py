@@ -214,8 +214,11 @@ def islands(values: Floats) -> tuple[float, float]:
 
     Values are ranked first: means of far tails say nothing of whether islands agree.
     """
+    from scipy.stats import rankdata
+
     n = len(values)
-    ranks = np.argsort(np.argsort(values, axis=0), axis=0) / n
+    # Ties, as of values with point masses, have one rank.
+    ranks = rankdata(values, axis=0) / n
     apart = ranks.reshape(ISLANDS, n // ISLANDS, -1)
     between = apart.mean(axis=1).var(axis=0, ddof=1)
     within = apart.var(axis=1, ddof=1).mean(axis=0)

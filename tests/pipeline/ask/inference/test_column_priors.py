@@ -1,4 +1,4 @@
-"""Priors of named parameters of several columns: against conjugate answers, simulation and what is refused."""
+"""Priors of named parameters of several columns: against conjugate answers, and what is refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def conjugate_density(x: Floats, intercept: Floats, v: Floats) -> Floats:
 
 @pytest.mark.parametrize("method", ["plug-in", pytest.param("noise-aware", marks=pytest.mark.slow)])
 def test_a_conjugate_prior_by_its_density_has_the_conjugate_answer(method: str) -> None:
-    """Both rest on chains: their errors add up, 6 of them. Control: the default prior's answer is elsewhere."""
+    """Both rest on chains: their errors add up, 6 of them. Control: the default prior's answer."""
     statistic = of_regression()
     terms: dict[str, Any] = {"method": method}
     if method == "noise-aware":
@@ -159,7 +159,7 @@ def test_what_is_no_prior_of_columns_is_refused(prior: Any, words: str) -> None:
 
 
 def test_more_points_than_can_be_looked_at_are_refused() -> None:
-    prior = suffice.Coefficients(suffice.Points({value: 1.0 for value in range(300)}))
+    prior = suffice.Coefficients(suffice.Points(dict.fromkeys(range(300), 1.0)))
     with pytest.raises(PriorError, match="300 sub-models"):
         posterior_of(of_regression(), prior=prior, method="plug-in")
 

@@ -90,7 +90,7 @@ SEVERAL: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("family", SEVERAL)
 @pytest.mark.parametrize("method", ["noise-aware", "plug-in"])
 def test_several_tables_under_a_conjugate_prior_by_its_density(family: str, method: str) -> None:
-    """Every distribution of a statistic weighed to Dirichlet(2): the conjugate answer. Control: the uniform's."""
+    """Every distribution of a statistic weighed to Dirichlet(2). Control: the uniform one."""
     plan = statistic_plan(SEVERAL[family], epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.array([[7, 3, 11, 2, 5, 9][: len(plan.components)]]))
     found = posterior_of(statistic, prior=LogPrior(lambda p: np.sum(np.log(p), axis=1)), method=method)
@@ -114,7 +114,7 @@ def test_a_network_by_chains_counts_their_draws() -> None:
         },
     }
     statistic = released(entry, [[20, 9, 14, 30, 11, 18, 25, 19]])
-    prior = LogPrior(lambda p: np.log(p), parameters=("a=0",))
+    prior = LogPrior(np.log, parameters=("a=0",))
     found = posterior_of(statistic, prior=prior)
     reference = posterior_of(statistic)
     assert found.diagnostics["fewest_effective_draws"] <= reference.diagnostics["fewest_effective_draws"]

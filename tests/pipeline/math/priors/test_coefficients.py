@@ -31,7 +31,8 @@ def test_texts_are_read_and_written(text: str) -> None:
 def test_a_spike_and_a_slab_are_a_point_and_a_density() -> None:
     assert str(parse_any("SpikeAndSlab(0.2, Normal(0, 1))")) == str(SpikeAndSlab(0.2, "Normal(0, 1)"))
     resolved = OnLine.of(SpikeAndSlab(0.2, "Normal(0, 1)"), Line.IDENTITY)
-    assert resolved.atoms == ((0.0, pytest.approx(np.log(0.8))),)
+    ((value, log_chance),) = resolved.atoms
+    assert (value, log_chance) == (0.0, pytest.approx(np.log(0.8)))
     at = np.array([0.0, 1.5])
     assert resolved.log_density(at) == pytest.approx(np.log(0.2) + stats.norm.logpdf(at), abs=1e-4)
     drawn = resolved.sample(100_000, np.random.default_rng())
