@@ -39,9 +39,10 @@ if TYPE_CHECKING:
     )
     from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
     from suffice.pipeline.math.priors.by_name import Independent, JointDensity
-    from suffice.pipeline.math.priors.coefficients import Coefficients, Horseshoe, SpikeAndSlab
+    from suffice.pipeline.math.priors.coefficients import Coefficients
     from suffice.pipeline.math.priors.composed import Point, Points, Truncated
     from suffice.pipeline.math.priors.density import Density
+    from suffice.pipeline.math.priors.effects import Horseshoe, SpikeAndSlab
     from suffice.pipeline.math.priors.log_prior import LogPrior
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
     from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
@@ -195,10 +196,8 @@ _HOMES = {
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
     "Density": ("suffice.pipeline.math.priors.density", "Density"),
     "LogPrior": ("suffice.pipeline.math.priors.log_prior", "LogPrior"),
-    **{
-        prior: ("suffice.pipeline.math.priors.coefficients", prior)
-        for prior in ("Coefficients", "Horseshoe", "SpikeAndSlab")
-    },
+    "Coefficients": ("suffice.pipeline.math.priors.coefficients", "Coefficients"),
+    **{prior: ("suffice.pipeline.math.priors.effects", prior) for prior in ("Horseshoe", "SpikeAndSlab")},
     "WeightedSum": ("suffice.pipeline.math.distributions.weighted_sum", "WeightedSum"),
     **{prior: ("suffice.pipeline.math.priors.composed", prior) for prior in ("Point", "Points", "Truncated")},
     **{prior: ("suffice.pipeline.math.priors.by_name", prior) for prior in ("Independent", "JointDensity")},

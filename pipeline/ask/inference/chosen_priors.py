@@ -16,11 +16,10 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInver
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
-from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate
+from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate, parse_stated
 from suffice.pipeline.math.priors.composed import OfOneNumber, simplest
 from suffice.pipeline.math.priors.log_prior import LogPrior, as_density, as_joint_density
 from suffice.pipeline.math.priors.mixtures import Mixture, one_component
-from suffice.pipeline.math.priors.reading import parse_any
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
@@ -93,7 +92,7 @@ def read_prior(
     """Read the text of a prior, and take distributions of other libraries for densities or points."""
     return cast(
         "Prior | Mixture | NonConjugate",
-        parse_any(prior) if isinstance(prior, str) else simplest(prior)
+        parse_stated(prior) if isinstance(prior, str) else simplest(prior)
     )
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.ask.inference.any_column_prior import ColumnsPrior, RegressionPrior, resolved
+from suffice.pipeline.ask.inference.named_columns import ColumnsPrior, RegressionPrior, resolved
 from suffice.pipeline.math.distributions.reweighted import (
     FEWEST_EFFECTIVE,
     LARGEST_SHAPE,

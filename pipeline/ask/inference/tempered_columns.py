@@ -32,7 +32,7 @@ from suffice.pipeline.math.engines.multivariate.reference import GivenCoefficien
 from suffice.pipeline.math.engines.tempered import islands, tempered
 
 if TYPE_CHECKING:
-    from suffice.pipeline.ask.inference.any_column_prior import RegressionPrior
+    from suffice.pipeline.ask.inference.named_columns import RegressionPrior
     from suffice.pipeline.math.engines.multivariate.column_posterior import Chains
     from suffice.typing import Floats
 

@@ -7,24 +7,16 @@ Model. Parameters that are named are independent,
 each with any prior of one number, so that a coefficient may be exactly 0 with a probability (spike and slab);
 all others have the default prior :math:`p_0` given the named ones.
 
-Spike and slab. With the probability :math:`q` that a coefficient is not 0,
-
-.. math:: \beta_j \sim (1 - q) \, \delta_0 + q \, \text{slab}. \qquad (2)
-
 Symbols:
 
 - pi_j: ``every``, of all coefficients that are not named, and ``named``
-- q: ``inclusion``, 0..1
 
 Method. Points and densities are those of ``composed.py``, each density integrated for itself.
-
-References
-----------
-Mitchell, Beauchamp. Bayesian variable selection in linear regression. JASA 83(404), 1988.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -33,10 +25,10 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.distribution import Line
-from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
-from suffice.pipeline.math.priors.by_name import one_number, parse_density
-from suffice.pipeline.math.priors.composed import AnyDensity, ComposedOnLine, OfOneNumber, Point, composed_on_line, simplest
+from suffice.pipeline.math.priors.by_name import called_name, one_number
+from suffice.pipeline.math.priors.composed import AnyDensity, ComposedOnLine, OfOneNumber, composed_on_line, simplest
 from suffice.pipeline.math.priors.mixtures import Mixture
+from suffice.pipeline.math.priors.reading import parse_any
 from suffice.pipeline.math.priors.density import Density
 
 if TYPE_CHECKING:
@@ -47,48 +39,6 @@ if TYPE_CHECKING:
 
 SPREADS = ("sd", "variance")
 """Names of the residuals' spread."""
-
-
-def Horseshoe(scale: float) -> Density:  # noqa: N802 - named as a distribution
-    """Return the horseshoe: half of effects are smaller than 0.6 scales, and a few are of any size.
-
-    Parameters
-    ----------
-    scale : float, > 0
-        In the parameter's unit.
-
-    Raises
-    ------
-    PriorError
-        Where it is none.
-    """
-    given: object = scale
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 < given < math.inf:
-        message = f"Horseshoe: scale must be a finite number above 0, not {scale!r}"
-        raise PriorError(message)
-    return parse_density(f"Horseshoe({float(scale)!r})")
-
-
-def SpikeAndSlab(inclusion: float, slab: Any) -> WeightedSum:  # noqa: N802 - named as a distribution
-    """Return a prior of one number that is exactly 0 but for a probability: ``SpikeAndSlab(0.2, "Normal(0, 1)")``.
-
-    Parameters
-    ----------
-    inclusion : float, 0..1
-        The probability that it is not 0, without the ends.
-    slab : Density, distribution of scipy.stats or str
-        Its prior then: any of one number.
-
-    Raises
-    ------
-    PriorError
-        Where the probability or the slab is none.
-    """
-    given: object = inclusion
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 < given < 1.0:
-        message = f"SpikeAndSlab: inclusion, the probability of not being 0, lies within 0..1, not {inclusion!r}"
-        raise PriorError(message)
-    return WeightedSum(1.0 - inclusion, Point(0.0), float(inclusion), slab)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -146,13 +96,30 @@ class Coefficients:
 
 
 def _of_one_number(prior: Any) -> OfOneNumber | Mixture | Prior:
-    from suffice.pipeline.math.priors.reading import parse_any  # which reads these as well
-
     read: OfOneNumber | Mixture | Prior = parse_any(prior) if isinstance(prior, str) else simplest(prior)
     if not isinstance(read, OfOneNumber):
         for component in read.components if isinstance(read, Mixture) else (read,):
             one_number(component)
     return read
+
+
+def parse_stated(text: str) -> Any:
+    """Read a prior of any kind that has a text, ``Coefficients`` as well.
+
+    Raises
+    ------
+    PriorError
+        Where the text is none.
+    """
+    name, call = called_name(text)
+    if name != "Coefficients" or call is None:
+        return parse_any(text)
+    names = [keyword.arg for keyword in call.keywords]
+    if len(call.args) > 1 or None in names or len(set(names)) < len(names):
+        message = f"prior {text!r}: Coefficients takes a prior of each, and others by name, each once"
+        raise PriorError(message)
+    every = [ast.unparse(node) for node in call.args]
+    return Coefficients(*every, **{str(part.arg): ast.unparse(part.value) for part in call.keywords})
 
 
 NonConjugate: TypeAlias = AnyDensity | Coefficients

@@ -3,7 +3,7 @@
 A text is a sum of terms, each a prior or a number times one: ``0.5*Point(0.3) + 0.5*Beta(1, 1)``. Priors of
 one number may be ``Point(value)``, ``Points({value: weight, ...})`` or ``Truncated(prior, lower, upper)``, of
 which an end may be left out by name, ``Truncated(HalfCauchy(2), upper=5)``, or ``SpikeAndSlab(0.2, Normal(0,
-1))``. ``Coefficients(Horseshoe(0.1), sd=HalfNormal(5))`` has one of each coefficient. Nothing is evaluated. A text is
+1))``. Those of coefficients are read in ``coefficients.py``. Nothing is evaluated. A text is
 what the same prior is in Python.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
 from suffice.pipeline.math.priors.by_name import called_name, parse_number
-from suffice.pipeline.math.priors.coefficients import Coefficients, SpikeAndSlab
 from suffice.pipeline.math.priors.composed import Point, Points, Truncated, simplest
+from suffice.pipeline.math.priors.effects import SpikeAndSlab
 from suffice.pipeline.math.priors.mixtures import parse_mixture
 
 _DEEPEST = 20
@@ -56,8 +56,6 @@ def _of(node: ast.expr, text: str, depth: int) -> Any:
         return _truncated(call, text, depth)
     if name == "SpikeAndSlab":
         return _spike_and_slab(call, text, depth)
-    if name == "Coefficients" and depth == 0:
-        return _coefficients(call, text)
     return parse_mixture(text if depth == 0 else ast.unparse(node))
 
 
@@ -113,15 +111,6 @@ def _spike_and_slab(call: ast.Call, text: str, depth: int) -> WeightedSum:
         message = f"prior {text!r}: write it as SpikeAndSlab(0.2, Normal(0, 1)): the probability of not being 0"
         raise PriorError(message)
     return SpikeAndSlab(parse_number(given["inclusion"], text), _of(given["slab"], text, depth + 1))
-
-
-def _coefficients(call: ast.Call, text: str) -> Coefficients:
-    named = {keyword.arg: _of(keyword.value, text, 1) for keyword in call.keywords}
-    if len(call.args) > 1 or None in named or len(named) < len(call.keywords):
-        message = f"prior {text!r}: Coefficients takes a prior of each, and others by name, each once"
-        raise PriorError(message)
-    every = _of(call.args[0], text, 1) if call.args else None
-    return Coefficients(every, **{str(name): prior for name, prior in named.items()})
 
 
 def _truncated(call: ast.Call, text: str, depth: int) -> Truncated:

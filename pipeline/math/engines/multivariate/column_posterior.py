@@ -501,7 +501,6 @@ def _coefficients(statistic: NoisyStatistic) -> Floats:
     first, _ = np.triu_indices(len(names) + 1)
     powers = np.where(first > 0, 2.0, 1.0)
     powers[0] = 0.0
-    # Rounding to the lattice adds a twelfth of a squared step to every square, on average (Sheppard).
     # Sheppard: E (rounding error)^2 = 1 / 12 of a squared step, for each of N rows.
     matrix[:, 0] += matrix[:, _squares(len(names))].sum(axis=1) / 12.0
     coefficients: Floats = matrix * float(steps) ** powers

@@ -15,7 +15,7 @@ from suffice.pipeline.ask.inference import any_column_prior
 from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.priors.reading import parse_any
+from suffice.pipeline.math.priors.coefficients import parse_stated
 from suffice.pipeline.math.priors.record_count import Fixed
 from support.joint import plan_of
 from support.noisy import noisy_statistic
@@ -168,7 +168,7 @@ def test_draws_of_a_prior_are_of_it() -> None:
     """What calibration draws: named parameters from what is stated, by Kolmogorov and Smirnov (1e-7)."""
     constants, family = of_regression().plan.parameters, FAMILIES["linear_regression"]
     size = 20_000
-    stated = parse_any("Coefficients(SpikeAndSlab(0.5, Normal(0, 1)), sd=HalfNormal(0.5))")
+    stated = parse_stated("Coefficients(SpikeAndSlab(0.5, Normal(0, 1)), sd=HalfNormal(0.5))")
     slope, _, variance = draw(stated, family, constants, size, np.random.default_rng()).T
     assert abs(np.mean(slope == 0.0) - 0.5) < 6 * 0.5 / np.sqrt(size)
     most = 2.95 / np.sqrt(size / 2)
