@@ -422,7 +422,9 @@ class Chains:
         # The target wants the states of every cell together; what follows, draws, then chains, then cells.
         flat = self.kept.transpose(1, 2, 0, 3).reshape(self.kept.shape[1], -1)
         order = np.arange(flat.shape[1]).reshape(self.kept.shape[2], -1).T.ravel()
-        return mixture_of_states(self.given(flat).at(order), self.kept, self.rng)
+        moments = moments_of(self.target.total(flat), self.centre, self.half_range).take(order)
+        given = self.update(moments, self.target.latent(flat)[:, order], self.rng)
+        return mixture_of_states(given, self.kept, self.rng)
 
     def take(self, cell: int) -> Self:
         """Return those of one cell."""
@@ -462,13 +464,9 @@ def _chains(
     begun.append(shared_start(target, [base for base, _ in begun], rng))
     start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
     kept = sample_until_settled(target, start, spread, iterations, rng)
+    first = sums[0]
     return Chains(
-        target=target,
-        kept=kept,
-        update=update,
-        centre=sums[0].centre,
-        half_range=sums[0].half_range,
-        rng=rng,
+        target=target, kept=kept, update=update, centre=first.centre, half_range=first.half_range, rng=rng
     )
 
 
