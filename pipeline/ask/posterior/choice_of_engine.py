@@ -126,7 +126,8 @@ def posterior_of(
     prior : Prior, Mixture, another of priors' kinds, distribution of scipy.stats or str, optional
         Of the parameters; the family's default otherwise. Densities, points, and sums and truncations of
         any of one number are for families with one parameter, ``Independent`` and ``JointDensity`` for a
-        mean and a variance, ``LogPrior`` for the probabilities of a table as well.
+        mean and a variance, ``LogPrior`` for probabilities of tables and parameters of several columns
+        as well, ``Coefficients`` for a regression.
     progress : callable, optional
         Gets the number of cells that are done, and of all, after each block of them.
     **terms
