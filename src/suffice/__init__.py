@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     )
     from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
     from suffice.pipeline.math.priors.by_name import Independent, JointDensity
+    from suffice.pipeline.math.priors.coefficients import Coefficients
     from suffice.pipeline.math.priors.composed import Point, Points, Truncated
     from suffice.pipeline.math.priors.density import Density
+    from suffice.pipeline.math.priors.effects import Horseshoe, SpikeAndSlab
     from suffice.pipeline.math.priors.log_prior import LogPrior
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
     from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
@@ -99,11 +101,13 @@ __all__ = [
     "Audit",
     "Beta",
     "Calibration",
+    "Coefficients",
     "CombinedEstimate",
     "CountsLikelihood",
     "Density",
     "Dirichlet",
     "Gamma",
+    "Horseshoe",
     "Independent",
     "InverseGamma",
     "JointDensity",
@@ -127,6 +131,7 @@ __all__ = [
     "ScaleMixture",
     "Smoothness",
     "Spec",
+    "SpikeAndSlab",
     "SpreadGamma",
     "SpreadInverseGamma",
     "SpreadNormalInverseGammaRegression",
@@ -212,6 +217,8 @@ _HOMES = {
     },
     "Density": ("suffice.pipeline.math.priors.density", "Density"),
     "LogPrior": ("suffice.pipeline.math.priors.log_prior", "LogPrior"),
+    "Coefficients": ("suffice.pipeline.math.priors.coefficients", "Coefficients"),
+    **{prior: ("suffice.pipeline.math.priors.effects", prior) for prior in ("Horseshoe", "SpikeAndSlab")},
     "WeightedSum": ("suffice.pipeline.math.distributions.weighted_sum", "WeightedSum"),
     **{prior: ("suffice.pipeline.math.priors.composed", prior) for prior in ("Point", "Points", "Truncated")},
     **{prior: ("suffice.pipeline.math.priors.by_name", prior) for prior in ("Independent", "JointDensity")},

@@ -23,7 +23,7 @@ from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import inferred, posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.by_name import named_distribution
-from suffice.pipeline.math.priors.composed import AnyDensity
+from suffice.pipeline.math.priors.coefficients import NonConjugate
 from suffice.pipeline.math.priors.density import Density
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
@@ -243,7 +243,7 @@ class GenerativeModel:
     public_n: int | None
     max_total_rows: int
     method: str
-    prior: Prior | Mixture | AnyDensity
+    prior: Prior | Mixture | NonConjugate
     n_prior: NPrior
     believed_n_prior: NPrior | None
     clipping: str = BY_EVIDENCE
@@ -329,7 +329,7 @@ class GenerativeModel:
         By MCMC, or by quadrature: of two parameters, of a density, or of a sum of noises.
         """
         is_clipped = self.clipping == MODELLED and self.family.mean_and_variance is not None
-        by_quadrature = isinstance(self.prior, AnyDensity) or is_clipped or self.cells_summed > 1
+        by_quadrature = isinstance(self.prior, NonConjugate) or is_clipped or self.cells_summed > 1
         return self.method == NOISE_AWARE and (by_quadrature or self.family.by_mcmc(self.plan.parameters))
 
     def sums(self, truth: Floats, sizes: Counts, rng: np.random.Generator) -> SimulatedSums:

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from suffice.errors import PriorError, SufficeError, UsageError
-from suffice.pipeline.ask.inference.chosen_priors import refused_prior
+from suffice.pipeline.ask.inference.chosen_priors import has_columns, refused_prior
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet, DirichletDistribution
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
@@ -57,6 +57,7 @@ from suffice.pipeline.math.engines.mean_variance.likelihood import COARSE, FINE,
 from suffice.pipeline.math.engines.mean_variance.prior_on_grid import DensityOnGrid
 from suffice.pipeline.math.engines.mean_variance.product import ContradictionError, Exact, Product, exists
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
+from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate
 from suffice.pipeline.math.priors.composed import OfOneNumber
 from suffice.pipeline.math.priors.log_prior import LogPrior
 from suffice.pipeline.math.priors.mixtures import Mixture
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import ConjugateDistribution, Distribution, Prior
     from suffice.pipeline.math.engines.mean_variance.distribution import Exists
     from suffice.pipeline.math.engines.mean_variance.prior_on_grid import AnyJointPrior
-    from suffice.pipeline.math.priors.composed import AnyDensity
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.sensitivity import Constants
@@ -275,7 +275,7 @@ def _too_far_apart(grid_prior: DensityOnGrid, parts: Sequence[NoisyStatistic]) -
 
 
 def draw(
-    prior: Prior | Mixture | AnyDensity,
+    prior: Prior | Mixture | NonConjugate,
     family: Family,
     parameters: Constants,
     size: int,
@@ -294,10 +294,14 @@ def draw(
 
         distribution = density_posterior(prior, family, parameters)
         return distribution.sample(size, rng)[distribution.name][:, 0]
-    if isinstance(prior, LogPrior):
-        from suffice.pipeline.ask.inference.any_table_prior import draws_of_prior, names_of  # rarely needed
+    if isinstance(prior, Coefficients) or (isinstance(prior, LogPrior) and has_columns(family)):
+        from suffice.pipeline.ask.inference import column_prior_draws  # rarely needed
 
-        return draws_of_prior(prior, names_of(family, parameters), size, rng)
+        return column_prior_draws.draws_of_prior(prior, family, parameters, size, rng)
+    if isinstance(prior, LogPrior):
+        from suffice.pipeline.ask.inference.any_table_prior import draws_of_prior  # rarely needed
+
+        return draws_of_prior(prior, family, parameters, size, rng)
     if isinstance(prior, Independent | JointDensity):
         unit = _interval(family, parameters)
         drawn = prior_distribution(prior, unit, ("mean", "variance")).sample(size, rng)
@@ -306,7 +310,7 @@ def draw(
 
 
 def conjugate_like(
-    prior: Prior | Mixture | AnyDensity, family: Family, parameters: Constants
+    prior: Prior | Mixture | NonConjugate, family: Family, parameters: Constants
 ) -> Prior | Mixture:
     """Return a conjugate prior about where a density is and as wide; the prior itself if it is conjugate."""
     if isinstance(prior, OfOneNumber):
@@ -316,8 +320,11 @@ def conjugate_like(
     if isinstance(prior, Independent | JointDensity):
         unit = _interval(family, parameters)
         return conjugate_alike(DensityOnGrid.of(prior, *unit), unit)
-    # Draws are reweighted from the uniform prior's.
-    return Dirichlet(1) if isinstance(prior, LogPrior) else prior
+    if isinstance(prior, LogPrior | Coefficients):
+        # Draws are reweighted from the default prior's, or from the uniform one's.
+        default: Prior | Mixture = family.default_prior(parameters)
+        return default if has_columns(family) else Dirichlet(1)
+    return prior
 
 
 def _interval(family: Family, parameters: Constants) -> tuple[float, float]:

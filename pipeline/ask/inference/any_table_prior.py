@@ -1,7 +1,7 @@
-r"""Posteriors of a table's probabilities under any joint prior: exact draws of another one, reweighted.
+r"""Posteriors of tables' probabilities under any joint prior: draws of another one, reweighted.
 
-Model. With :math:`g(p \mid y)` the noise-aware posterior under the uniform prior, whose engine draws from it
-independently and without error, and a prior of log density f with respect to the uniform one,
+Model. With :math:`g(p \mid y)` the noise-aware posterior under the uniform prior, of every distribution that
+the tables hold, whose engine draws from it, and a prior of log density f with respect to the uniform one,
 
 .. math:: \pi(p \mid y) \propto e^{f(p)} \, g(p \mid y), \qquad
     \frac{\pi(y)}{g(y)} = \frac{\mathrm{E}_g[e^{f(p)} \mid y]}{\mathrm{E}_g[e^{f(p)}]}. \qquad (1)
@@ -16,16 +16,19 @@ Symbols:
 - k and n_eff, of draws given y and of the prior: ``shape``, ``effective``
 
 Method. 20,000 draws a cell; 320,000 where fewer than 400 of them count. Refused where k is above .7 or fewer
-count even so. Always the same draws: what is asked of a posterior twice is answered alike.
+count even so. Draws are independent and without error, but for networks whose tables chains draw: of these
+n_eff is multiplied by the share of draws that are worth an independent one. Always the same draws: what is asked of a posterior twice is answered alike.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import PriorError
+from suffice.pipeline.ask.inference.reweighting import KEPT, require_light, too_few
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.reweighted import (
@@ -33,13 +36,16 @@ from suffice.pipeline.math.distributions.reweighted import (
     LARGEST_SHAPE,
     ReweightedDraws,
     effective,
+    WeighedCell,
     resampled,
     smoothed,
+    weighed,
 )
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
 if TYPE_CHECKING:
     from suffice.pipeline.families.shared.contract import Family
+    from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.log_prior import LogPrior
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -47,56 +53,55 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 
-_DRAWS, _MORE, _KEPT, _OF_PRIOR = 20_000, 16, 8000, 200_000
+_DRAWS, _MORE, _OF_PRIOR = 20_000, 16, 200_000
 _NUMBERS = 1 << 24
 """Numbers of draws that are looked at together: 128 MB."""
 
 
 def table_posterior(statistic: NoisyStatistic, prior: LogPrior, n_prior: NPrior | None) -> ReweightedDraws:
-    """Return the distribution of a table's probabilities; plug-in where there is no prior of N.
+    """Return the distribution of tables' probabilities; plug-in where there is no prior of N.
 
     Raises
     ------
     PriorError
         Where the prior cannot be told from an improper one, or too few draws count for an answer to rest on.
     """
-    family = FAMILIES[statistic.plan.family]
-    names = names_of(family, statistic.plan.parameters)
-    of_prior = _log_mean_of_prior(prior, names)
+    family, constants = FAMILIES[statistic.plan.family], statistic.plan.parameters
+    names = names_of(family, constants)
+    of_prior = _log_mean_of_prior(prior, family, constants)
     rng = np.random.default_rng(0)
     step = max(1, _NUMBERS // (_DRAWS * len(names)))
-    parts: list[tuple[Any, ...]] = []
+    cells: list[WeighedCell] = []
+    evidence: list[Floats | None] = []
     for first in range(0, len(statistic.values), step):
         few = statistic.take(np.arange(first, min(first + step, len(statistic.values))))
-        drawn, log_evidence = _drawn(family, few, n_prior, _DRAWS, rng)
+        reference = _Reference.of(family, few, n_prior)
+        drawn = reference.sample(_DRAWS, rng)
         for cell in range(len(few.values)):
-            answer = _of_cell(prior, names, drawn[:, cell], rng)
-            if answer is None and _DRAWS * _MORE * len(names) <= 8 * _NUMBERS:
-                more, _ = _drawn(family, few.take(np.array([cell])), n_prior, _DRAWS * _MORE, rng)
-                answer = _of_cell(prior, names, more[:, 0], rng)
+            answer = _of_cell(prior, names, drawn[:, cell], reference.independent(_DRAWS), rng)
+            # Chains have no more to give.
+            if answer is None and not reference.draws and _DRAWS * _MORE * len(names) <= 8 * _NUMBERS:
+                alone = _Reference.of(family, few.take(np.array([cell])), n_prior)
+                answer = _of_cell(prior, names, alone.sample(_DRAWS * _MORE, rng)[:, 0], 1.0, rng)
             if answer is None:
-                raise _too_few(statistic, prior)
-            parts.append((*answer, log_evidence[cell]))
-    mean, sd, kept, shape, count, log_mean, log_evidence = (
-        np.array(column) for column in zip(*parts, strict=True)
-    )
-    largest = float(np.max(shape))
-    if largest > LARGEST_SHAPE:
-        raise _heavy(statistic, prior, int(np.sum(shape > LARGEST_SHAPE)), largest)
-    return ReweightedDraws(
-        name="probability",
-        means=mean,
-        sds=sd,
-        drawn=np.moveaxis(kept, 0, 1),
-        shape=shape,
-        effective=count,
+                raise too_few(statistic, prior, _DRAWS * _MORE)
+            cells.append(answer)
+        evidence.append(reference.log_evidence)
+    require_light(statistic, prior, cells)
+    log_mean = np.array([cell.log_mean for cell in cells])
+    known = [each for each in evidence if each is not None]
+    return ReweightedDraws.joined(
+        cells,
         draws=_DRAWS,
+        of="the posterior under the uniform prior",
         # (1).
-        log_evidence=None if n_prior is None else log_evidence + log_mean - of_prior,
+        log_evidence=np.concatenate(known) + log_mean - of_prior if known else None,
     )
 
 
-def draws_of_prior(prior: LogPrior, names: tuple[str, ...], size: int, rng: np.random.Generator) -> Floats:
+def draws_of_prior(
+    prior: LogPrior, family: Family, constants: Constants, size: int, rng: np.random.Generator
+) -> Floats:
     """Draw probabilities from a prior, (size, K): draws of the uniform one, resampled by their weights.
 
     Raises
@@ -104,8 +109,8 @@ def draws_of_prior(prior: LogPrior, names: tuple[str, ...], size: int, rng: np.r
     PriorError
         Where it cannot be told from an improper one.
     """
-    drawn = Dirichlet(1).sample(_OF_PRIOR, rng, len(names))
-    weight = _weight_of_prior(prior, prior(drawn, names))
+    drawn = family.truth(Dirichlet(1), constants, _OF_PRIOR, rng)
+    weight = _weight_of_prior(prior, prior(drawn, names_of(family, constants)))
     chosen: Floats = drawn[rng.permutation(resampled(weight, size, rng))]
     return chosen
 
@@ -115,12 +120,12 @@ def names_of(family: Family, constants: Constants) -> tuple[str, ...]:
     return tuple(entry_names(family.labels(constants)))
 
 
-def _log_mean_of_prior(prior: LogPrior, names: tuple[str, ...]) -> float:
+def _log_mean_of_prior(prior: LogPrior, family: Family, constants: Constants) -> float:
     """Return the logarithm of the average of e^f under the uniform prior."""
-    drawn = Dirichlet(1).sample(_OF_PRIOR, np.random.default_rng(0), len(names))
-    value = prior(drawn, names)
+    drawn = family.truth(Dirichlet(1), constants, _OF_PRIOR, np.random.default_rng(0))
+    value = prior(drawn, names_of(family, constants))
     _weight_of_prior(prior, value)
-    return _log_mean(value)
+    return float(np.logaddexp.reduce(value) - np.log(len(value)))
 
 
 def _weight_of_prior(prior: LogPrior, value: Floats) -> Floats:
@@ -146,52 +151,47 @@ def _weight_of_prior(prior: LogPrior, value: Floats) -> Floats:
     return weight
 
 
-def _log_mean(value: Floats) -> float:
-    return float(np.logaddexp.reduce(value) - np.log(len(value)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reference:
+    """The posterior under the uniform prior.
 
+    Attributes
+    ----------
+    distribution : Distribution
+    log_evidence : ndarray of shape (n_cells,), float64, or None
+    draws : int
+        How many independent draws chains are worth; 0 where draws are independent.
+    """
 
-def _drawn(
-    family: Family, statistic: NoisyStatistic, n_prior: NPrior | None, draws: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Draws under the uniform prior, (draws, n_cells, K), and the log evidence under it."""
-    reference: Any
-    if n_prior is None:
-        reference = family.plug_in(statistic, Dirichlet(1))
-        return reference.sample(draws, rng)["probability"], np.zeros(len(statistic.values))
-    assert family.noise_aware is not None  # noqa: S101 - families of one table have one
-    reference = family.noise_aware(statistic, Dirichlet(1), n_prior)
-    return reference.sample(draws, rng)["probability"], reference.log_evidence
+    distribution: Distribution
+    log_evidence: Floats | None
+    draws: int
+
+    @classmethod
+    def of(cls, family: Family, statistic: NoisyStatistic, n_prior: NPrior | None) -> _Reference:
+        """Work it out; plug-in where there is no prior of N."""
+        if n_prior is None:
+            return cls(distribution=family.plug_in(statistic, Dirichlet(1)), log_evidence=None, draws=0)
+        assert family.noise_aware is not None  # noqa: S101 - families of tables have one
+        distribution: Any = family.noise_aware(statistic, Dirichlet(1), n_prior)
+        known = getattr(distribution, "diagnostics", {})
+        return cls(
+            distribution=distribution,
+            log_evidence=getattr(distribution, "log_evidence", None),
+            draws=int(known.get("fewest_effective_draws", 0)),
+        )
+
+    def sample(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Draws, (draws, n_cells, K)."""
+        return self.distribution.sample(draws, rng)["probability"]
+
+    def independent(self, draws: int) -> float:
+        """Return how many independent draws each of so many is worth."""
+        return min(1.0, self.draws / draws) if self.draws else 1.0
 
 
 def _of_cell(
-    prior: LogPrior, names: tuple[str, ...], drawn: Floats, rng: np.random.Generator
-) -> tuple[Any, ...] | None:
-    """Return moments, draws and what they rest on, of one cell; None where too few draws count."""
-    value = prior(drawn, names)
-    if np.max(value) == -np.inf:
-        return None
-    weight, shape = smoothed(value)
-    count = effective(weight)
-    if count < FEWEST_EFFECTIVE:
-        return None
-    mean = weight @ drawn
-    sd = np.sqrt(weight @ (drawn - mean) ** 2)
-    return mean, sd, drawn[resampled(weight, _KEPT, rng)], shape, count, _log_mean(value)
-
-
-def _too_few(statistic: NoisyStatistic, prior: LogPrior) -> PriorError:
-    message = (
-        f"prior {prior} and the released values of {statistic.plan.name} are so far apart in some cell that "
-        f"of {_DRAWS * _MORE} draws fewer than {FEWEST_EFFECTIVE:.0f} count: give a prior closer to what is "
-        "possible, or keep other cells with where"
-    )
-    return PriorError(message)
-
-
-def _heavy(statistic: NoisyStatistic, prior: LogPrior, cells: int, largest: float) -> PriorError:
-    message = (
-        f"prior {prior}: in {cells} of {len(statistic.values)} cells of {statistic.plan.name} few draws "
-        f"would decide the answer: the weights' Pareto k is up to {largest:.2f}, and above {LARGEST_SHAPE} "
-        "no average can be relied on; give a prior that is less steep where the release leaves room"
-    )
-    return PriorError(message)
+    prior: LogPrior, names: tuple[str, ...], drawn: Floats, independent: float, rng: np.random.Generator
+) -> WeighedCell | None:
+    """Weigh the draws of one cell; None where too few count."""
+    return weighed({"probability": drawn}, prior(drawn, names), independent, KEPT, rng)

@@ -12,13 +12,14 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.math.priors.by_name import Independent, JointDensity
-from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber, simplest
+from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate, parse_stated
+from suffice.pipeline.math.priors.composed import OfOneNumber, simplest
 from suffice.pipeline.math.priors.log_prior import LogPrior, as_density, as_joint_density
 from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale, one_component
-from suffice.pipeline.math.priors.reading import parse_any
 from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform, parse_n_prior
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
-    AnyPrior: TypeAlias = Prior | Mixture | AnyDensity | ScipyDistribution | str | None
+    AnyPrior: TypeAlias = Prior | Mixture | NonConjugate | ScipyDistribution | str | None
 
 
 CONCENTRATIONS = (1e-3, 1e9)
@@ -40,6 +41,16 @@ RATES = (1e-40, 1e40)
 def takes_mixtures(family: Family) -> bool:
     """Whether a family's conjugate prior may be a mixture."""
     return family.latent is not None or family.takes_mixtures
+
+
+def takes_log_priors(family: Family) -> bool:
+    """Whether a family's tables or columns may have a joint prior by its log density."""
+    return has_columns(family) or (family.prior is Dirichlet and not family.of_release)
+
+
+def has_columns(family: Family) -> bool:
+    """Whether a family is one of several columns."""
+    return family.prior in (NormalInverseWishart, NormalInverseGammaRegression)
 
 
 def accepted_priors(family: Family) -> str:
@@ -58,7 +69,9 @@ def accepted_priors(family: Family) -> str:
         )
     if takes_mixtures(family):
         return f"{kind}, a Mixture of such, or in Python a suffice.LogPrior"
-    return kind
+    if family.default_predictor_prior is not None:
+        return f"{kind}, Coefficients of priors of one number, or in Python a suffice.LogPrior"
+    return f"{kind}, or in Python a suffice.LogPrior" if takes_log_priors(family) else kind
 
 
 def refused_prior(plan: StatisticPlan, prior: object) -> PriorError:
@@ -73,12 +86,14 @@ def default_prior(statistic: NoisyStatistic) -> Prior | Mixture:
     return prior
 
 
-def read_prior(prior: Prior | Mixture | AnyDensity | ScipyDistribution | str) -> Prior | Mixture | AnyDensity:
+def read_prior(
+    prior: Prior | Mixture | NonConjugate | ScipyDistribution | str,
+) -> Prior | Mixture | NonConjugate:
     """Read the text of a prior, and take distributions of other libraries for densities or points."""
-    return cast("Prior | Mixture | AnyDensity", simplest(prior, parse_any))
+    return cast("Prior | Mixture | NonConjugate", simplest(prior, parse_stated))
 
 
-def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | AnyDensity:
+def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | NonConjugate:
     """Read the prior, the family's default where there is none, and check that the family takes it."""
     family = FAMILIES[statistic.plan.family]
     read = default_prior(statistic) if prior is None else read_prior(prior)
@@ -92,6 +107,10 @@ def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | A
         return _as_it_is_answered(statistic, read)
     if isinstance(read, OfOneNumber):
         if family.latent is None:
+            raise refused_prior(statistic.plan, read)
+        return read
+    if isinstance(read, Coefficients):
+        if family.default_predictor_prior is None:
             raise refused_prior(statistic.plan, read)
         return read
     if isinstance(read, LogPrior):
@@ -119,7 +138,7 @@ def _log_prior_for(statistic: NoisyStatistic, prior: LogPrior) -> LogPrior | Den
         return as_density(prior, space.name, space.support.ends)
     if family.mean_and_variance is not None:
         return as_joint_density(prior)
-    if not (family.prior is Dirichlet and family.takes_mixtures):
+    if not takes_log_priors(family):
         raise refused_prior(statistic.plan, prior)
     return prior
 
@@ -145,7 +164,7 @@ def _require_kind(statistic: NoisyStatistic, chosen: Prior) -> None:
             raise PriorError(message)
 
 
-def require_range(statistic: NoisyStatistic, chosen: Prior | AnyDensity) -> None:
+def require_range(statistic: NoisyStatistic, chosen: Prior | NonConjugate) -> None:
     """Refuse a conjugate prior of one parameter whose numbers are so extreme that no quadrature resolves it.
 
     Raises

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.within_unit import Model
     from suffice.pipeline.math.distributions.distribution import Prior
-    from suffice.pipeline.math.priors.composed import AnyDensity
+    from suffice.pipeline.math.priors.coefficients import NonConjugate
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.count_table import Label
@@ -74,7 +74,7 @@ class Judged(Protocol):
     def family(self) -> str: ...  # noqa: D102
 
     @property
-    def prior(self) -> Prior | Mixture | AnyDensity: ...  # noqa: D102
+    def prior(self) -> Prior | Mixture | NonConjugate: ...  # noqa: D102
 
     @property
     def n_prior(self) -> NPrior | None: ...  # noqa: D102
@@ -145,7 +145,7 @@ def estimand_text(posterior: Judged) -> str:
 
 def worlds_of(
     statistic: NoisyStatistic,
-    prior: Prior | Mixture | AnyDensity,
+    prior: Prior | Mixture | NonConjugate,
     quantity: Quantity,
     *,
     is_clipped: bool,
@@ -190,7 +190,7 @@ def _mixed(weights: Sequence[float], components: Sequence[Worlds | None]) -> Wor
     return Worlds.of(np.concatenate(together), *columns).merged()
 
 
-def _of_one_sum(statistic: NoisyStatistic, prior: Prior | AnyDensity, *, is_clipped: bool) -> Worlds:
+def _of_one_sum(statistic: NoisyStatistic, prior: Prior | NonConjugate, *, is_clipped: bool) -> Worlds:
     family, constants = FAMILIES[statistic.plan.family], statistic.plan.parameters
     line, latent = LINES[family.prior], family.latent
     assert latent is not None  # noqa: S101 - the caller has looked

@@ -47,7 +47,7 @@ from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import factors_of, products
 from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.math.parameters.contrasts import matched_cells
-from suffice.pipeline.math.priors.composed import AnyDensity
+from suffice.pipeline.math.priors.coefficients import NonConjugate
 from suffice.pipeline.math.priors.mixtures import Mixture, one_component
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.derived_columns import needed, read_derived
@@ -363,7 +363,7 @@ def pooled(
     refuse_to_model(parts[0].plan, terms.clipping)
     family = FAMILIES[parts[0].plan.family]
     predictor_prior_for(parts[0], terms.predictor_prior)
-    is_conjugate = terms.prior is not None and not isinstance(read_prior(terms.prior), Mixture | AnyDensity)
+    is_conjugate = terms.prior is not None and not isinstance(read_prior(terms.prior), Mixture | NonConjugate)
     posterior: Posterior | None
     try:
         if family.latent is not None:

@@ -33,7 +33,8 @@ from suffice.pipeline.math.distributions.composite import CellBlocks
 from suffice.pipeline.math.distributions.distribution import Labelled
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import mixture_distribution, weighed
-from suffice.pipeline.math.priors.composed import AnyDensity, OfOneNumber
+from suffice.pipeline.math.priors.coefficients import Coefficients, NonConjugate
+from suffice.pipeline.math.priors.composed import OfOneNumber
 from suffice.pipeline.math.priors.log_prior import LogPrior
 from suffice.pipeline.math.priors.mixtures import Mixture, SpreadScale
 from suffice.pipeline.terms.released.noisy_statistic import noisy_products, rows_alone
@@ -125,7 +126,8 @@ def posterior_of(
     prior : Prior, Mixture, another of priors' kinds, distribution of scipy.stats or str, optional
         Of the parameters; the family's default otherwise. Densities, points, and sums and truncations of
         any of one number are for families with one parameter, ``Independent`` and ``JointDensity`` for a
-        mean and a variance, ``LogPrior`` for the probabilities of a table as well.
+        mean and a variance, ``LogPrior`` for probabilities of tables and parameters of several columns
+        as well, ``Coefficients`` for a regression.
     progress : callable, optional
         Gets the number of cells that are done, and of all, after each block of them.
     **terms
@@ -199,8 +201,8 @@ def noise_aware(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
         plain = _posterior(statistic, NOISE_AWARE, chosen, distribution, latent_n)
         plain = dataclasses.replace(plain, models_clipping=modelled)
         return _of_records(plain, [statistic], terms.clipping)
-    if isinstance(chosen, AnyDensity):
-        distribution = _any_prior_distribution(statistic, chosen, latent_n)
+    if isinstance(chosen, NonConjugate):
+        distribution = _any_prior_distribution(statistic, chosen, latent_n, predictors)
     elif isinstance(chosen, Mixture) and not (family.mean_and_variance or isinstance(chosen, SpreadScale)):
         distributions = [
             family.noise_aware(statistic, component, latent_n) for component in chosen.components
@@ -217,7 +219,7 @@ def noise_aware(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
 
 
 def of_distribution(
-    statistic: NoisyStatistic, prior: Prior | AnyDensity, distribution: Distribution, n_prior: NPrior
+    statistic: NoisyStatistic, prior: Prior | NonConjugate, distribution: Distribution, n_prior: NPrior
 ) -> Posterior:
     """Return the posterior of records as bounds leave them, of a distribution that is worked out already."""
     plain = _posterior(statistic, NOISE_AWARE, prior, distribution, n_prior)
@@ -307,7 +309,7 @@ def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
     statistic = rows_alone(statistic)
     require_whole(statistic)
     chosen = chosen_priors.prior_for(statistic, terms.prior)
-    if isinstance(chosen, AnyDensity):
+    if isinstance(chosen, NonConjugate):
         return _posterior(statistic, PLUG_IN, chosen, _any_prior_distribution(statistic, chosen, None), None)
     family = FAMILIES[statistic.plan.family]
     if isinstance(chosen, Mixture):
@@ -321,8 +323,17 @@ def plug_in(statistic: NoisyStatistic, terms: PosteriorTerms) -> Posterior:
 
 
 def _any_prior_distribution(
-    statistic: NoisyStatistic, density: AnyDensity, n_prior: NPrior | None
+    statistic: NoisyStatistic,
+    density: NonConjugate,
+    n_prior: NPrior | None,
+    predictors: Prior | None = None,
 ) -> Distribution:
+    if isinstance(density, Coefficients) or (
+        isinstance(density, LogPrior) and chosen_priors.has_columns(FAMILIES[statistic.plan.family])
+    ):
+        from suffice.pipeline.ask.inference.any_column_prior import column_posterior  # rarely needed
+
+        return column_posterior(statistic, density, n_prior, predictors)
     if isinstance(density, LogPrior):
         from suffice.pipeline.ask.inference.any_table_prior import table_posterior  # rarely needed
 
@@ -339,7 +350,7 @@ def _any_prior_distribution(
 def _posterior(
     statistic: NoisyStatistic,
     method: str,
-    prior: Prior | Mixture | AnyDensity,
+    prior: Prior | Mixture | NonConjugate,
     distribution: Distribution,
     n_prior: NPrior | None,
     predictor_prior: Prior | None = None,

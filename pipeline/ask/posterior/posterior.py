@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.parameters.contrasts import Contrast
-    from suffice.pipeline.math.priors.composed import AnyDensity
+    from suffice.pipeline.math.priors.coefficients import NonConjugate
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.spec.about import About
@@ -102,7 +102,7 @@ class Posterior(FamilyPosterior):
     """
 
     method: Method
-    prior: Prior | Mixture | AnyDensity
+    prior: Prior | Mixture | NonConjugate
     n_prior: NPrior | None
     rows_of: str | None = None
     observed: tuple[NoisyStatistic, ...] = field(default=(), repr=False)

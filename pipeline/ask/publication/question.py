@@ -33,7 +33,7 @@ from suffice.pipeline.math.distributions.intervals import CENTRAL, HIGHEST_DENSI
 from suffice.pipeline.math.parameters.arguments import ends_of
 from suffice.pipeline.math.parameters.contrasts import require_interval
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
-from suffice.pipeline.math.priors.composed import AnyDensity
+from suffice.pipeline.math.priors.coefficients import NonConjugate
 from suffice.pipeline.terms.released.noisy_statistic import HeldCells, rows_alone
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ def prior_text(statistic: NoisyStatistic, prior: chosen_priors.AnyPrior) -> str:
     """
     read = chosen_priors.prior_for(statistic, prior)
     text = str(read)
-    if isinstance(read, AnyDensity):
+    if isinstance(read, NonConjugate):
         try:
             is_text = str(chosen_priors.read_prior(text)) == text
         except PriorError:

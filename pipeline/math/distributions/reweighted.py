@@ -33,14 +33,16 @@ new and efficient estimation method for the generalized Pareto distribution. Tec
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from suffice.pipeline.math.distributions.composite import Draws
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from suffice.typing import Cells, Floats
 
 
@@ -108,57 +110,152 @@ def resampled(weight: Floats, size: int, rng: np.random.Generator) -> Cells:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WeighedCell:
+    """Draws of one cell with their weights.
+
+    Attributes
+    ----------
+    mean, sd : dict of str to ndarray, float64
+        Of all draws with their weights, by parameter: a number, or one an entry.
+    drawn : dict of str to ndarray, float64
+        Draws that were resampled by their weights, on the first axis.
+    shape, effective : float
+        k and n_eff.
+    log_mean : float
+        Log of the average of the weights.
+    r_hat : float
+        Of particles that were tempered from the reference's draws; NaN of draws that were reweighted.
+    """
+
+    mean: Mapping[str, Floats]
+    sd: Mapping[str, Floats]
+    drawn: Mapping[str, Floats]
+    shape: float
+    effective: float
+    log_mean: float
+    r_hat: float = math.nan
+
+
+def weighed(
+    drawn: Mapping[str, Floats],
+    log_weight: Floats,
+    independent: float,
+    size: int,
+    rng: np.random.Generator,
+) -> WeighedCell | None:
+    """Weigh draws of one cell; None where too few count.
+
+    Parameters
+    ----------
+    drawn : mapping of str to ndarray, float64
+        Draws on the first axis, by parameter.
+    log_weight : ndarray of shape (n_draws,), float64
+    independent : float, 0..1
+        How many independent draws each is worth, as those of chains are worth less than 1.
+    size : int
+        How many are kept.
+    rng : numpy.random.Generator
+    """
+    if np.max(log_weight) == -np.inf:
+        return None
+    weight, shape = smoothed(log_weight)
+    count = effective(weight) * independent
+    if count < FEWEST_EFFECTIVE:
+        return None
+    mean = {name: np.tensordot(weight, values, 1) for name, values in drawn.items()}
+    kept = resampled(weight, size, rng)
+    return WeighedCell(
+        mean=mean,
+        sd={
+            name: np.sqrt(np.tensordot(weight, (values - mean[name]) ** 2, 1))
+            for name, values in drawn.items()
+        },
+        drawn={name: values[kept] for name, values in drawn.items()},
+        shape=shape,
+        effective=count,
+        log_mean=float(np.logaddexp.reduce(log_weight) - np.log(len(log_weight))),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReweightedDraws(Draws):
     """A distribution by draws that were resampled by their weights.
 
     Attributes
     ----------
-    name : str
-        The parameter's.
-    means, sds : ndarray of shape (n_cells, n_entries), float64
-        Of all draws with their weights.
-    drawn : ndarray of shape (n_kept, n_cells, n_entries), float64
+    means, sds : dict of str to ndarray of shape (n_cells, ...), float64
+        Of all draws with their weights, by parameter.
+    drawn : dict of str to ndarray of shape (n_kept, n_cells, ...), float64
     shape, effective : ndarray of shape (n_cells,), float64
         k and n_eff.
     draws : int
         How many of the reference a cell has at least.
+    r_hat : ndarray of shape (n_cells,), float64
+        Of particles that were tempered from them; NaN where they were reweighted.
+    of : str
+        What they are draws of.
+    components : dict of str to tuple of str
+        Names of entries, of parameters that have several.
     log_evidence : ndarray of shape (n_cells,), float64, or None
     """
 
-    name: str
-    means: Floats
-    sds: Floats
-    drawn: Floats
+    means: Mapping[str, Floats]
+    sds: Mapping[str, Floats]
+    drawn: Mapping[str, Floats]
     shape: Floats
     effective: Floats
+    r_hat: Floats
     draws: int
+    of: str
+    components: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     log_evidence: Floats | None = None
+
+    @classmethod
+    def joined(cls, cells: Sequence[WeighedCell], **settings: Any) -> Self:
+        """Return the distribution of cells side by side."""
+        first = cells[0].mean
+        return cls(
+            means={name: np.stack([cell.mean[name] for cell in cells]) for name in first},
+            sds={name: np.stack([cell.sd[name] for cell in cells]) for name in first},
+            drawn={name: np.stack([cell.drawn[name] for cell in cells], axis=1) for name in first},
+            shape=np.array([cell.shape for cell in cells]),
+            effective=np.array([cell.effective for cell in cells]),
+            r_hat=np.array([cell.r_hat for cell in cells]),
+            **settings,
+        )
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters."""
-        return (self.name,)
+        return tuple(self.means)
 
     @property
     def diagnostics(self) -> dict[str, Any]:
         """What the numbers rest on."""
-        return {
-            "sampler": "reweighted draws",
+        moved = np.isfinite(self.r_hat)
+        known: dict[str, Any] = {
+            "sampler": f"reweighted draws of {self.of}",
             "draws": self.draws,
             "fewest_effective_draws": float(np.min(self.effective)),
-            "largest_pareto_k": round(max(0.0, float(np.max(self.shape))), 3),
         }
+        if not moved.all():
+            known["largest_pareto_k"] = round(max(0.0, float(np.max(self.shape[~moved]))), 3)
+        if moved.any():
+            tempered = f"tempered sequential Monte Carlo from draws of {self.of}"
+            known["sampler"] = tempered if moved.all() else f"{known['sampler']}; {tempered}"
+            known["largest_r_hat"] = round(float(np.max(self.r_hat[moved])), 4)
+        return known
 
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        return self.means
+        return self.means[parameter]
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
-        return self.sds
+        return self.sds[parameter]
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Draws of these draws."""
-        kept, cells, entries = self.drawn.shape
+        kept, cells = next(iter(self.drawn.values())).shape[:2]
         chosen = rng.integers(kept, size=(draws, cells))
-        return {self.name: np.take_along_axis(self.drawn, chosen[:, :, None].repeat(entries, axis=2), axis=0)}
+        return {name: values[chosen, np.arange(cells)] for name, values in self.drawn.items()}

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UnknownNameError, UsageError
-from suffice.pipeline.math.distributions.composite import blocks_of
+from suffice.pipeline.math.distributions.composite import blocks_of, from_draws
 from suffice.pipeline.math.distributions.intervals import CENTRAL, Ends, shortest_intervals
 from suffice.pipeline.math.parameters import contrasts, marginal
 from suffice.pipeline.math.parameters.arguments import (
@@ -342,7 +342,8 @@ class ParameterPosterior(Mapping[str, Marginal]):
         """Posterior probabilities that a parameter lies in a range, or is a value, shaped as ``mean``.
 
         Of a range shares of independent draws; their standard error is at most 0.5 / sqrt(draws). That a
-        parameter is a value has a probability where the prior has a point mass there, without draws.
+        parameter is a value has a probability where the prior has a point mass there, without draws but for
+        those of coefficients.
 
         Parameters
         ----------
@@ -365,7 +366,12 @@ class ParameterPosterior(Mapping[str, Marginal]):
             if above is not None or below is not None:
                 message = "state at alone, or above, below or both for a range"
                 raise UsageError(message)
-            return self.point_masses.get(float(at), np.zeros(self.mean(known).shape))
+            masses = self.point_masses
+            if masses or not from_draws(self.distribution):
+                return masses.get(float(at), np.zeros(self.mean(known).shape))
+            # Of several parameters, which may have point masses in draws alone.
+            parts = (block.sample(draws, source)[known] for block in blocks_of(self.distribution))
+            return np.concatenate([np.mean(part == at, axis=0) for part in parts])
         return np.concatenate(
             [
                 # (1), as a share of draws.

@@ -17,7 +17,7 @@ Symbols:
 - m: ``mean``, any number, in the column's unit
 - v, s: ``spread``, > 0; ``of`` tells which of the two it is
 
-Method. Text is read exactly; densities are those of ``scipy.stats``, right but for rounding.
+Method. Text is read exactly; densities are those of ``scipy.stats``, right but for rounding, and the horseshoe's.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
 from suffice.pipeline.math.priors.checks import called, ends_of, prior_error_of_values
 from suffice.pipeline.math.priors.density import LEVELS, Density
+from suffice.pipeline.math.priors.horseshoe import HorseshoeDistribution
 from suffice.pipeline.math.priors.other_libraries import density_of
 
 if TYPE_CHECKING:
@@ -193,6 +194,7 @@ _NAMED: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
     "Gamma": (("concentration", "rate"), lambda stats, a, rate: stats.gamma(a, scale=1.0 / rate)),
     "HalfCauchy": (("scale",), lambda stats, scale: stats.halfcauchy(scale=scale)),
     "HalfNormal": (("scale",), lambda stats, scale: stats.halfnorm(scale=scale)),
+    "Horseshoe": (("scale",), lambda _stats, scale: HorseshoeDistribution(scale)),
     "InverseGamma": (("concentration", "scale"), lambda stats, a, scale: stats.invgamma(a, scale=scale)),
     "Laplace": (("loc", "scale"), lambda stats, loc, scale: stats.laplace(loc, scale)),
     "LogNormal": (("loc", "scale"), lambda stats, loc, scale: stats.lognorm(scale, scale=math.exp(loc))),
@@ -316,10 +318,12 @@ def parse_one_component(text: str) -> Prior | Density | Independent:
     if name in NAMES:
         return parse_density(text)
     mixtures = {
+        "Coefficients",
         "Mixture",
         "Point",
         "Points",
         "ScaleMixture",
+        "SpikeAndSlab",
         "SpreadGamma",
         "SpreadInverseGamma",
         "Truncated",

@@ -44,7 +44,7 @@ ALL = "probability"
 
 @dataclass(frozen=True, slots=True, init=False)
 class LogPrior:
-    """Any joint prior of a table's probabilities: ``LogPrior(lambda p: 2 * np.log(p[:, 0]))``.
+    """Any joint prior of probabilities or of named parameters: ``LogPrior(lambda p: 2 * np.log(p[:, 0]))``.
 
     ``LogPrior(lambda a, b: np.where(a < b, 0.0, -np.inf), parameters=("AA", "DL"))``, or of a mean and its
     spread, ``LogPrior(lambda mean, sd: -abs(mean) / sd - sd, parameters=("mean", "sd"))``, or of the one
@@ -58,7 +58,10 @@ class LogPrior:
         all probabilities, in the order of the posterior's rows.
     parameters : sequence of str
         Names of categories, as the posterior's rows have them, or ``"probability"``; ``"mean"`` with
-        ``"variance"`` or ``"sd"``; or the name of the one parameter.
+        ``"variance"`` or ``"sd"``; the name of the one parameter; of a regression predictors,
+        ``"intercept"`` and ``"sd"`` or ``"variance"``; of several columns ``"mean[x]"``, ``"sd[x]"`` or
+        ``"variance[x]"`` and ``"correlation[x,y]"``. Of others than probabilities the density is one with
+        respect to their own units.
     support : mapping of str to (float, float), optional
         Ends between which named parameters lie; all of where they can otherwise.
     name : str

@@ -2,7 +2,8 @@
 
 A text is a sum of terms, each a prior or a number times one: ``0.5*Point(0.3) + 0.5*Beta(1, 1)``. Priors of
 one number may be ``Point(value)``, ``Points({value: weight, ...})`` or ``Truncated(prior, lower, upper)``, of
-which an end may be left out by name, ``Truncated(HalfCauchy(2), upper=5)``. Nothing is evaluated. A text is
+which an end may be left out by name, ``Truncated(HalfCauchy(2), upper=5)``, or ``SpikeAndSlab(0.2, Normal(0,
+1))``. Those of coefficients are read in ``coefficients.py``. Nothing is evaluated. A text is
 what the same prior is in Python.
 """
 
@@ -15,6 +16,7 @@ from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.weighted_sum import WeightedSum
 from suffice.pipeline.math.priors.by_name import called_name, parse_number
 from suffice.pipeline.math.priors.composed import Point, Points, Truncated, simplest
+from suffice.pipeline.math.priors.effects import SpikeAndSlab
 from suffice.pipeline.math.priors.mixtures import parse_mixture
 
 _DEEPEST = 20
@@ -52,6 +54,8 @@ def _of(node: ast.expr, text: str, depth: int) -> Any:
         return Points(_weights(call, text))
     if name == "Truncated":
         return _truncated(call, text, depth)
+    if name == "SpikeAndSlab":
+        return _spike_and_slab(call, text, depth)
     return parse_mixture(text if depth == 0 else ast.unparse(node))
 
 
@@ -98,6 +102,15 @@ def _weights(call: ast.Call, text: str) -> dict[float, float]:
             raise PriorError(message)
         weights[number] = parse_number(value, text)
     return weights
+
+
+def _spike_and_slab(call: ast.Call, text: str, depth: int) -> WeightedSum:
+    given = dict(zip(("inclusion", "slab"), call.args, strict=False))
+    given |= {keyword.arg or "": keyword.value for keyword in call.keywords}
+    if set(given) != {"inclusion", "slab"} or len(call.args) + len(call.keywords) != 2:
+        message = f"prior {text!r}: write it as SpikeAndSlab(0.2, Normal(0, 1)): the probability of not being 0"
+        raise PriorError(message)
+    return SpikeAndSlab(parse_number(given["inclusion"], text), _of(given["slab"], text, depth + 1))
 
 
 def _truncated(call: ast.Call, text: str, depth: int) -> Truncated:

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.multivariate.exact_moments import (
         AnyNormalPrior,
         AnyRegressionPrior,
+        ConjugateDistribution,
         Update,
     )
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -345,7 +346,7 @@ def normal_posterior(
     sums = estimate(statistics[0])
     shared = normal_evidence(prior, len(columns), sums.centre, sums.half_range, linear=True)
     update = normal_update(prior, shared, tuple(column.name for column in columns))
-    return _posterior(statistics, (), (shared,), n_priors, f"{prior}", update)
+    return _chains(statistics, (), (shared,), n_priors, f"{prior}", update).mixture()
 
 
 def regression_posterior(
@@ -354,7 +355,17 @@ def regression_posterior(
     n_priors: Sequence[NPrior],
     predictors: AnyNormalPrior,
 ) -> ConjugateMixture:
-    """Return the posterior of a regression given noisy moments; the rows' predictors are modelled as normal.
+    """Return the posterior of a regression given noisy moments; see ``regression_chains``."""
+    return regression_chains(statistics, prior, n_priors, predictors).mixture()
+
+
+def regression_chains(
+    statistics: Sequence[NoisyStatistic],
+    prior: AnyRegressionPrior,
+    n_priors: Sequence[NPrior],
+    predictors: AnyNormalPrior,
+) -> Chains:
+    """Run chains of a regression given noisy moments; the rows' predictors are modelled as normal.
 
     Parameters
     ----------
@@ -377,17 +388,63 @@ def regression_posterior(
     evidence = normal_evidence(predictors, size, sums.centre[:-1], sums.half_range[:-1], linear=linear)
     shared = regression_evidence(prior, parameters)
     update = regression_update(prior, shared, parameters)
-    return _posterior(statistics, (evidence,), (shared,), n_priors, f"{prior} {predictors}", update)
+    return _chains(statistics, (evidence,), (shared,), n_priors, f"{prior} {predictors}", update)
 
 
-def _posterior(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chains:
+    """What chains have drawn from (1).
+
+    Attributes
+    ----------
+    target : SharedTarget
+    kept : ndarray of shape (iterations, n_coordinates, n_cells, n_chains), float64
+    update : Update
+    centre, half_range : ndarray of shape (d,), float64
+        Of the columns.
+    rng : numpy.random.Generator
+    """
+
+    target: SharedTarget
+    kept: Floats
+    update: Update
+    centre: Floats
+    half_range: Floats
+    rng: np.random.Generator
+
+    def given(self, x: Floats) -> ConjugateDistribution:
+        """Return the parameters given states (n_coordinates, b), those of a cell together."""
+        moments = moments_of(self.target.total(x), self.centre, self.half_range)
+        return self.update(moments, self.target.latent(x), self.rng)
+
+    def mixture(self) -> ConjugateMixture:
+        """Return the mixture (2) over states."""
+        # The target wants the states of every cell together; what follows, draws, then chains, then cells.
+        flat = self.kept.transpose(1, 2, 0, 3).reshape(self.kept.shape[1], -1)
+        order = np.arange(flat.shape[1]).reshape(self.kept.shape[2], -1).T.ravel()
+        moments = moments_of(self.target.total(flat), self.centre, self.half_range).take(order)
+        given = self.update(moments, self.target.latent(flat)[:, order], self.rng)
+        return mixture_of_states(given, self.kept, self.rng)
+
+    def take(self, cell: int) -> Self:
+        """Return those of one cell."""
+        cells = np.array([cell])
+        return replace(self, target=self.target.take(cells), kept=self.kept[:, :, cells])
+
+    @property
+    def states(self) -> Floats:
+        """States of one cell, (n_coordinates, b)."""
+        return self.kept.transpose(1, 2, 0, 3).reshape(self.kept.shape[1], -1)
+
+
+def _chains(
     statistics: Sequence[NoisyStatistic],
     of_data_set: tuple[Evidence, ...],
     shared: tuple[Evidence, ...],
     n_priors: Sequence[NPrior],
     prior: str,
     update: Update,
-) -> ConjugateMixture:
+) -> Chains:
     sums = [estimate(statistic) for statistic in statistics]
     size, n_cells = sums[0].total.shape[1], len(sums[0].n)
     target = SharedTarget(
@@ -407,11 +464,10 @@ def _posterior(
     begun.append(shared_start(target, [base for base, _ in begun], rng))
     start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
     kept = sample_until_settled(target, start, spread, iterations, rng)
-    # The target wants the states of every cell together; what follows, draws, then chains, then cells.
-    flat = kept.transpose(1, 2, 0, 3).reshape(kept.shape[1], -1)
-    order = np.arange(flat.shape[1]).reshape(n_cells, -1).T.ravel()
-    moments = moments_of(target.total(flat), sums[0].centre, sums[0].half_range).take(order)
-    return mixture_of_states(update(moments, target.latent(flat)[:, order], rng), kept, rng)
+    first = sums[0]
+    return Chains(
+        target=target, kept=kept, update=update, centre=first.centre, half_range=first.half_range, rng=rng
+    )
 
 
 def _target(
@@ -443,7 +499,6 @@ def _coefficients(statistic: NoisyStatistic) -> Floats:
     first, _ = np.triu_indices(len(names) + 1)
     powers = np.where(first > 0, 2.0, 1.0)
     powers[0] = 0.0
-    # Rounding to the lattice adds a twelfth of a squared step to every square, on average (Sheppard).
     # Sheppard: E (rounding error)^2 = 1 / 12 of a squared step, for each of N rows.
     matrix[:, 0] += matrix[:, _squares(len(names))].sum(axis=1) / 12.0
     coefficients: Floats = matrix * float(steps) ** powers

@@ -11,10 +11,11 @@ from scipy import stats
 
 import suffice
 from suffice import Density, LogPrior
-from suffice.errors import PriorError
-from suffice.pipeline.ask.inference import any_table_prior
+from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.inference import any_table_prior, reweighting
 from suffice.pipeline.ask.pooling.pool import pooled
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.math.distributions import reweighted
 from suffice.pipeline.math.distributions.reweighted import effective, smoothed
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -64,6 +65,60 @@ def test_a_conjugate_prior_by_its_density_has_the_conjugate_answer(method: str) 
     assert "approximate" in " ".join(found.notes)
     if method == "noise-aware":
         assert found.log_evidence == pytest.approx(expected.log_evidence, abs=0.03)
+
+
+SEVERAL: dict[str, dict[str, Any]] = {
+    "naive_bayes": {
+        "family": "naive_bayes",
+        "outcome": {"y": ["0", "1"]},
+        "features": {"a": ["0", "1", "2"]},
+    },
+    "bayesian_network": {
+        "family": "bayesian_network",
+        "nodes": {"a": ["0", "1"], "b": {"categories": ["0", "1"], "parents": ["a"]}},
+    },
+    "markov_chain": {
+        "family": "markov_chain",
+        "column": "x",
+        "categories": ["a", "b"],
+        "order": "when",
+        "transitions": "5",
+    },
+}
+
+
+@pytest.mark.parametrize("family", SEVERAL)
+@pytest.mark.parametrize("method", ["noise-aware", "plug-in"])
+def test_several_tables_under_a_conjugate_prior_by_its_density(family: str, method: str) -> None:
+    """Every distribution of a statistic weighed to Dirichlet(2). Control: the uniform one."""
+    plan = statistic_plan(SEVERAL[family], epsilon="1", public_n=False)
+    statistic = noisy_statistic(plan, np.array([[7, 3, 11, 2, 5, 9][: len(plan.components)]]))
+    found = posterior_of(statistic, prior=LogPrior(lambda p: np.sum(np.log(p), axis=1)), method=method)
+    expected = posterior_of(statistic, prior="Dirichlet(2)", method=method)
+    # 44 comparisons at 6 errors: 1e-7.
+    assert np.max(np.abs(errors(found, expected.mean()))) < 6.0
+    assert found.sd() == pytest.approx(expected.sd(), rel=0.06)
+    assert np.max(np.abs(errors(found, posterior_of(statistic, method=method).mean()))) > 10.0
+    assert "approximate" in " ".join(found.notes)
+    with pytest.raises(UsageError, match="no evidence"):
+        _ = found.log_evidence
+
+
+def test_a_network_by_chains_counts_their_draws() -> None:
+    entry = {
+        "family": "bayesian_network",
+        "nodes": {
+            "a": ["0", "1"],
+            "b": {"categories": ["0", "1"], "parents": ["a"]},
+            "c": {"categories": ["0", "1"], "parents": ["b"]},
+        },
+    }
+    statistic = released(entry, [[20, 9, 14, 30, 11, 18, 25, 19]])
+    prior = LogPrior(np.log, parameters=("a=0",))
+    found = posterior_of(statistic, prior=prior)
+    reference = posterior_of(statistic)
+    assert found.diagnostics["fewest_effective_draws"] <= reference.diagnostics["fewest_effective_draws"]
+    assert found.mean()[0, 0] > reference.mean()[0, 0]
 
 
 def test_two_categories_are_a_probability_by_quadrature() -> None:
@@ -153,8 +208,10 @@ def test_a_prior_far_from_what_was_released_is_refused() -> None:
 
 
 def test_the_threshold_of_k_is_what_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(any_table_prior, "LARGEST_SHAPE", 99.0)
-    monkeypatch.setattr(any_table_prior, "FEWEST_EFFECTIVE", 0.0)
+    for module in (any_table_prior, reweighting):
+        monkeypatch.setattr(module, "LARGEST_SHAPE", 99.0)
+    for module in (any_table_prior, reweighted):
+        monkeypatch.setattr(module, "FEWEST_EFFECTIVE", 0.0)
     ignored = posterior_of(released(of_categories("x", "y", "z"), [[9, 5, 0]]), prior=LogPrior(haldane))
     assert ignored.diagnostics["draws"] == 20_000  # a number, where there is no posterior
 
