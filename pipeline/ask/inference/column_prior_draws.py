@@ -72,7 +72,9 @@ def draws_of_prior(
         theta = theta[_chosen(prior, log_weight, size, rng)]
         beta, spread = theta[:, : len(places)], theta[:, len(places) :]
     else:
-        beta = np.column_stack([np.empty((size, 0)), *(of.parts[name].sample(size, rng) for name in of.named)])
+        beta = np.column_stack(
+            [np.empty((size, 0)), *(of.parts[name].sample(size, rng) for name in of.named)]
+        )
         spread = of.parts[of.spread].sample(size, rng)[:, None] if of.spread else np.empty((size, 0))
     variance = None if not of.spread else spread[:, 0] ** (2 if of.spread == "sd" else 1)
     whole, variance = of.reference.complete(places, beta, variance, rng)

@@ -109,9 +109,7 @@ class RegressionPrior:
         # d sd / d variance = 1 / 2 sd.
         return total - np.log(2.0 * np.sqrt(variance)) if self.spread == "sd" else total
 
-    def weigh(
-        self, mixture: ConjugateMixture, rng: np.random.Generator
-    ) -> tuple[dict[str, Floats], Floats]:
+    def weigh(self, mixture: ConjugateMixture, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats]:
         """Draw from a cell's mixture and return draws, by parameter, with logs of weights (2)."""
         size = max(_FEWEST, -(-DRAWS // len(self.models)))
         betas, variances, logs = [], [], []
@@ -158,7 +156,9 @@ def regression_of(prior: LogPrior | Coefficients, constants: Constants) -> Regre
     coefficients = (*predictors, *(("intercept",) if linear else ()))
     taken = [name for name in predictors if name in (*SPREADS, "intercept")]
     if taken:
-        message = f"prior {prior}: a predictor is called {taken[0]}, which names another parameter here: rename it"
+        message = (
+            f"prior {prior}: a predictor is called {taken[0]}, which names another parameter here: rename it"
+        )
         raise PriorError(message)
     default: Any = FAMILIES[REGRESSION].default_prior(constants)
     reference = RegressionReference.of(default, len(constants.columns), linear=linear)
@@ -299,9 +299,7 @@ class ColumnsPrior:
             kinds=tuple(spreads[place] for place in of_covariance) if spreads else (),
         )
 
-    def weigh(
-        self, mixture: ConjugateMixture, rng: np.random.Generator
-    ) -> tuple[dict[str, Floats], Floats]:
+    def weigh(self, mixture: ConjugateMixture, rng: np.random.Generator) -> tuple[dict[str, Floats], Floats]:
         """Draw from a cell's mixture and return draws, by parameter, with logs of weights (1)."""
         states = mixture.conditional.at(_in_turn(mixture.n_states, DRAWS, rng))
         drawn = {name: values[0] for name, values in states.sample(1, rng).items()}

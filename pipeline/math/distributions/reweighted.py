@@ -28,8 +28,6 @@ Vehtari, Simpson, Gelman, Yao, Gabry. Pareto smoothed importance sampling. JMLR 
 new and efficient estimation method for the generalized Pareto distribution. Technometrics 51, 2009.
 """
 
-# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
-
 from __future__ import annotations
 
 import math

@@ -17,21 +17,25 @@ Method. Points and densities are those of ``composed.py``, each density integrat
 from __future__ import annotations
 
 import ast
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.priors.by_name import called_name, one_number
-from suffice.pipeline.math.priors.composed import AnyDensity, ComposedOnLine, OfOneNumber, composed_on_line, simplest
+from suffice.pipeline.math.priors.composed import (
+    AnyDensity,
+    ComposedOnLine,
+    OfOneNumber,
+    composed_on_line,
+    simplest,
+)
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.reading import parse_any
-from suffice.pipeline.math.priors.density import Density
 
 if TYPE_CHECKING:
+    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.composed import Together
     from suffice.pipeline.math.priors.density import DensityOnLine
@@ -72,7 +76,9 @@ class Coefficients:
             message = "Coefficients takes sd= or variance=, not both"
             raise PriorError(message)
         object.__setattr__(self, "every", None if every is None else _of_one_number(every))
-        object.__setattr__(self, "named", tuple((name, _of_one_number(prior)) for name, prior in named.items()))
+        object.__setattr__(
+            self, "named", tuple((name, _of_one_number(prior)) for name, prior in named.items())
+        )
 
     def __str__(self) -> str:
         every = [] if self.every is None else [f"{self.every}"]
@@ -155,9 +161,7 @@ class OnLine:
         resolved = composed_on_line(prior, line, 0.0)
         if isinstance(resolved, ComposedOnLine):
             pairs = zip(resolved.atoms.tolist(), resolved.log_chance.tolist(), strict=True)
-            return cls(
-                atoms=tuple(pairs), log_rest=resolved.log_rest, line=line, density=resolved.together
-            )
+            return cls(atoms=tuple(pairs), log_rest=resolved.log_rest, line=line, density=resolved.together)
         return cls(atoms=(), log_rest=0.0, line=line, density=resolved)
 
     def log_density(self, parameter: Floats) -> Floats:
@@ -193,4 +197,3 @@ class OnLine:
 
 _POINTS = 32
 """Between two edges of a density."""
-

@@ -66,6 +66,8 @@ def SpikeAndSlab(inclusion: float, slab: Any) -> WeightedSum:  # noqa: N802 - na
     """
     given: object = inclusion
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 < given < 1.0:
-        message = f"SpikeAndSlab: inclusion, the probability of not being 0, lies within 0..1, not {inclusion!r}"
+        message = (
+            f"SpikeAndSlab: inclusion, the probability of not being 0, lies within 0..1, not {inclusion!r}"
+        )
         raise PriorError(message)
     return WeightedSum(1.0 - inclusion, Point(0.0), float(inclusion), slab)

@@ -108,7 +108,9 @@ def _spike_and_slab(call: ast.Call, text: str, depth: int) -> WeightedSum:
     given = dict(zip(("inclusion", "slab"), call.args, strict=False))
     given |= {keyword.arg or "": keyword.value for keyword in call.keywords}
     if set(given) != {"inclusion", "slab"} or len(call.args) + len(call.keywords) != 2:
-        message = f"prior {text!r}: write it as SpikeAndSlab(0.2, Normal(0, 1)): the probability of not being 0"
+        message = (
+            f"prior {text!r}: write it as SpikeAndSlab(0.2, Normal(0, 1)): the probability of not being 0"
+        )
         raise PriorError(message)
     return SpikeAndSlab(parse_number(given["inclusion"], text), _of(given["slab"], text, depth + 1))
 

@@ -122,7 +122,9 @@ class RegressionReference:
         part = self.matrix[list(places)]
         gram = part @ part.T
         apart = beta - self.shift[list(places)]
-        squared = np.sum(apart * np.linalg.solve(gram, apart.T).T, axis=1) if len(places) else 0.0 * beta.sum(1)
+        squared = (
+            np.sum(apart * np.linalg.solve(gram, apart.T).T, axis=1) if len(places) else 0.0 * beta.sum(1)
+        )
         return squared, float(np.linalg.slogdet(gram)[1]) if len(places) else 0.0
 
     def _terms(self, size: int, squared: Floats, variance: Floats) -> Floats:
@@ -219,7 +221,9 @@ class GivenCoefficients:
         from scipy.special import gammaln
 
         a, r, half = self.states.concentration, self.states.scale, len(self.places) / 2.0
-        constant = gammaln(a + half) - gammaln(a) - half * math.log(2.0 * math.pi) - self.log_determinant / 2.0
+        constant = (
+            gammaln(a + half) - gammaln(a) - half * math.log(2.0 * math.pi) - self.log_determinant / 2.0
+        )
         density: Floats = constant + a * np.log(r) - (a + half) * np.log(r + self.squared / 2.0)
         return density
 
@@ -292,7 +296,9 @@ class ColumnsReference:
         precision = np.einsum("nii->ni", np.linalg.inv(covariance)) * self.half_range[list(places)] ** 2
         u, log_weight = _rule()
         terms = log_weight + (size + 1.0) / 2.0 * u - np.exp(u) * precision[:, :, None] / 2.0
-        value = np.logaddexp.reduce(terms, axis=2).sum(axis=1) - (size + 1.0) * np.linalg.slogdet(covariance)[1]
+        value = (
+            np.logaddexp.reduce(terms, axis=2).sum(axis=1) - (size + 1.0) * np.linalg.slogdet(covariance)[1]
+        )
         # d Sigma / d (sigma, R) is prod sigma^q, one power less of a variance.
         powers = np.array([size if kind == "sd" else size - 1.0 for kind in kinds])
         return np.asarray(value + np.log(sd) @ powers)
