@@ -222,10 +222,12 @@ def _outside(distribution: Any, limits: tuple[float, float]) -> tuple[float, flo
     low, high = limits
     if isinstance(distribution, OneParameter):
         conjugate, centre = cast("Distribution", distribution), np.zeros(1)
+        first, last = distribution.coordinate().line.domain
         below, above = (
-            moments_between(conjugate, part, centre)[0] for part in ((-math.inf, low), (high, math.inf))
+            moments_between(conjugate, part, centre)[0].item() if part[0] < last and part[1] > first else 0.0
+            for part in ((-math.inf, low), (high, math.inf))
         )
-        return float(below.item()), float(above.item())
+        return below, above
     below, reached = distribution.cdf(np.array([limits]))[0].tolist()
     if isinstance(distribution, MixedDistribution):
         # A point mass at a limit lies within.

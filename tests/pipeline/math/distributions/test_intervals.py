@@ -212,7 +212,7 @@ def test_two_modes_have_one_interval_and_infinite_draws_an_infinite_end() -> Non
 
 
 def test_the_shortest_interval_of_a_comb_is_that_of_a_fine_search() -> None:
-    """Of a beta that is cut into 16 pieces: 17 levels miss the shortest by more than a twentieth."""
+    """Of a beta that is cut into 16 pieces: 17 levels find one 1.8 times as long."""
     edges = np.arange(33) * math.pi / 100.0  # sin(100 x) > 0 on every second
     left, right = edges[:-1:2], np.minimum(edges[1::2], 1.0)
     law, line = stats.beta(90, 210), Line.LOGIT
@@ -224,12 +224,12 @@ def test_the_shortest_interval_of_a_comb_is_that_of_a_fine_search() -> None:
 
     comb = GriddedDistribution.of("probability", line, [(starts, ends, log_density)])
     rng = np.random.default_rng(0)
-    ((lower, upper),) = shortest_intervals(comb, "probability", 0.9, (0.0, 1.0), 0, rng)
-    levels = np.linspace(0.0, 0.1, 20_001)[1:-1]
-    quantiles = comb.quantiles("probability", [*levels, *(levels + 0.9)], 0, rng)[0].reshape(2, -1)
+    ((lower, upper),) = shortest_intervals(comb, "probability", 0.5, (0.0, 1.0), 0, rng)
+    levels = np.linspace(0.0, 0.5, 20_001)[1:-1]
+    quantiles = comb.quantiles("probability", [*levels, *(levels + 0.5)], 0, rng)[0].reshape(2, -1)
     assert upper - lower <= 1.01 * np.min(quantiles[1] - quantiles[0])
     mass = comb.cdf(np.array([[lower, upper]]))[0]
-    assert mass[1] - mass[0] == pytest.approx(0.9, abs=1e-6)
+    assert mass[1] - mass[0] == pytest.approx(0.5, abs=1e-6)
 
 
 def test_a_kind_that_there_is_not_is_refused() -> None:
