@@ -181,6 +181,21 @@ def test_nodes_of_rates_sum_to_what_sums_over_all_records_give() -> None:
         assert sizes[cell] == pytest.approx(np.sum(weight * np.log1p(n)) / np.sum(weight), rel=0.01)
 
 
+def test_cells_of_several_blocks_are_as_those_of_one() -> None:
+    """600 cells of two kinds, in three blocks: all of a kind have one answer."""
+    population = POPULATIONS[Line.LOGIT]["contaminated"]
+    kind = np.arange(600) % 2
+    cells = CountCells(
+        true=counts(np.where(kind, 30, 4), 2.0), false=counts(np.where(kind, 2000, 40), 2.0), n_prior=N_PRIOR
+    )
+    answer = pooled_distribution(cells, population, "probability", Line.LOGIT)
+    for values in (answer.mean("probability"), answer.own):
+        for each in (0, 1):
+            np.testing.assert_allclose(values[kind == each], values[each], rtol=1e-9)
+    drawn = answer.sample(40, np.random.default_rng(1))["probability"]
+    np.testing.assert_allclose(drawn[:, kind == 1].mean(), answer.mean("probability")[1], rtol=0.05)
+
+
 def test_joint_draws_have_the_marginals_and_share_their_population() -> None:
     population = POPULATIONS[Line.LOGIT]["logit-normal"]
     empty = np.zeros(12)
