@@ -73,6 +73,8 @@ class Pool:
         The number of records that the location is of; None where there is no slope.
     identified : bool
         Whether the cells tell the spread.
+    settled : bool
+        Whether the integral over hyperparameters is resolved.
     """
 
     keys: dict[str, str | int]
@@ -82,6 +84,7 @@ class Pool:
     slope: tuple[float, float]
     typical_size: float | None
     identified: bool
+    settled: bool
 
     @classmethod
     def of(cls, keys: dict[str, str | int], pool: PooledDistribution) -> Pool:
@@ -100,6 +103,7 @@ class Pool:
             slope=slope if has_slope else (0.0, 0.0),
             typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
             identified=hyper.log_spread_sd <= UNIDENTIFIED * LOG_SPREAD_SD,
+            settled=hyper.settled,
         )
 
 
@@ -140,7 +144,7 @@ class PooledConflict(Conflict):
     called_cells : tuple of str
         What the cells that are listed are called.
     unidentified : tuple of str
-        A sentence for every pool whose spread is not identified.
+        A sentence for every pool whose spread is not identified, or that is not resolved.
     """
 
     outside: Floats
@@ -264,6 +268,11 @@ class PooledPosterior(Posterior):
                 outside=self.outside,
                 called_cells=tuple(names[cell] for cell in order.tolist()),
                 unidentified=tuple(
+                    f"the integral over the hyperparameters{_of(pool.keys)} is not resolved: intervals may be off"
+                    for pool in self.pools
+                    if not pool.settled
+                )
+                + tuple(
                     f"the spread of the population{_of(pool.keys)} is not identified by its "
                     f"{counted(pool.n_cells, 'cell')}: its hyperprior decides how much they borrow; each "
                     "cell alone is shown first"

@@ -17,7 +17,7 @@ Method. Positions are evenly spaced in
     g(y, a) = \operatorname{sign}(y) \bigl(\min(|y|, a) + \operatorname{asinh} \max(|y| - a, 0)\bigr)
 
 so that nodes are dense where the population may be narrow, up to r from c by d, and where the likelihood is,
-about :math:`\hat x` by :math:`\sigma`, never farther apart in u than ``_STEP``; the trapezoidal rule in u is
+about :math:`\hat x` by :math:`\sigma`, about ``_STEP`` apart in u; the trapezoidal rule in u is
 accurate beyond all powers of its step for functions that are smooth in u and fall at both ends (Trefethen,
 Weideman 2014). Far out x grows as an exponential of u, so that few nodes reach far.
 
@@ -46,6 +46,8 @@ REACH = 16.0
 POSITIONS = 48
 _BISECTIONS, _STEPS = 7, 4
 _STEP, _MOST = 0.55, 256
+_OF_CELLS = 12.0
+"""What the second term of (2) takes of u, of a likelihood that is some tenths wide."""
 _NEGLIGIBLE = 1e-11
 
 
@@ -66,6 +68,12 @@ class Focus:
     centre: float
     width: float
     reach: float = 0.0
+
+    @property
+    def n_positions(self) -> int:
+        """How many nodes cells have: the same of all."""
+        far = self.coordinate(np.array([self.centre + self.reach + REACH]))
+        return int(np.clip(np.ceil((2.0 * far[0] + _OF_CELLS) / _STEP), POSITIONS, _MOST))
 
     def coordinate(self, x: Floats) -> Floats:
         """The first term of (2)."""
@@ -161,7 +169,6 @@ def dense_nodes(
     centre, width : ndarray of shape (n_rows,), float64
         Of the second term of (2).
     n : int
-        The least number; with a focus there are more where they would be too far apart.
     focus : Focus, optional
         Of the first term; there is none otherwise.
     """
@@ -175,8 +182,6 @@ def dense_nodes(
         return of_rows if focus is None else of_rows + focus.slope(x)
 
     first, last = coordinate(low[:, None]), coordinate(high[:, None])
-    if focus is not None:
-        n = min(max(n, int(np.ceil(np.max(last - first) / _STEP))), _MOST)
     step = (last - first) / n
     wanted = first + step * (np.arange(n) + 0.5)
     left, right = (np.repeat(end[:, None], n, axis=1) for end in (low, high))
@@ -200,7 +205,7 @@ def nodes_of_positions(
         np.minimum(np.maximum(centre, focus.centre) + focus.reach + REACH, ends[1]),
         centre,
         np.minimum(width, 2.0),
-        n=POSITIONS,
+        n=focus.n_positions,
         focus=focus,
     )
 

@@ -68,7 +68,7 @@ _T_REACH = 4.3
 _NEGLIGIBLE = 1e-7
 _FLOOR = 1e-300
 _REFERENCE_SD = 3.0
-_FARTHEST = 15.0
+_FARTHEST, _FINEST = 15.0, 1.0 / 400.0
 _KEPT_NODES = 12_000
 """Cells whose nodes are kept between rounds: 5 kB each."""
 
@@ -135,6 +135,8 @@ class Hyperparameters:
     weight : ndarray of shape (n_slopes, n_nodes), float64
         Adds up to 1.
     grid : ResidualGrid
+    settled : bool
+        Whether the posterior lies within the ends of the rules.
     """
 
     location: Floats
@@ -143,6 +145,7 @@ class Hyperparameters:
     slope: Floats
     weight: Floats
     grid: ResidualGrid
+    settled: bool = True
 
     def mean(self, values: Floats) -> float:
         """Return a posterior mean."""
@@ -306,9 +309,9 @@ def _settled(
             is_settled &= is_inside
             moved[name] = (centre, half) if is_inside else near
         if is_settled:
-            break
+            return result, box
         box = replace(box, **moved)
-    return result, box
+    return replace(result, settled=False), box
 
 
 def _weighed(
@@ -348,6 +351,9 @@ def _weighed(
     moved = b[:, None, None] * (sizes - origin)[:, None] if has_slope else np.zeros((1, 1, 1))
     gap = np.max(np.abs(location[:, None, :] + moved - about), axis=1)
     reach = min(float(np.max(gap[spread <= 2.0 * lowest], initial=0.0)), _FARTHEST)
+    # Narrower ones than this share of where they may be are told apart once the box is smaller.
+    lowest = max(lowest, reach * _FINEST)
+    spread = np.maximum(spread, lowest)
     focus = Focus(centre=about, width=lowest, reach=reach if reach > 2.0 * lowest else 0.0)
     kept_focus = blocks_focus(blocks, focus)
     grid = ResidualGrid(focus=kept_focus, origin=origin)

@@ -138,6 +138,7 @@ def test_other_families_and_single_cells_are_refused() -> None:
     with pytest.raises(UsageError, match="has one cell, and borrows from none"):
         pooled(released(np.array([0.3]), np.array([50])))
     answer = pooled(released(np.full(4, 0.2), np.full(4, 30)))
-    for refused in (lambda: answer.log_evidence, answer.robustness):
-        with pytest.raises(UsageError):
-            refused()
+    with pytest.raises(UsageError, match="have no evidence each"):
+        _ = answer.log_evidence
+    with pytest.raises(UsageError, match="is their population"):
+        answer.robustness()

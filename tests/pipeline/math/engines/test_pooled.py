@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ TRUE, FALSE, SCALE = np.array([3.0, 14.0, 40.0]), np.array([25.0, 20.0, 160.0]),
 N_PRIOR = Reciprocal(10**12)
 
 
-def counts(values: Floats, scale: float) -> NoisyCount:
+def counts(values: Any, scale: float) -> NoisyCount:
     return NoisyCount(values=values.astype(np.float64)[:, None], scales=np.array([scale]))
 
 
@@ -181,6 +181,21 @@ def test_nodes_of_rates_sum_to_what_sums_over_all_records_give() -> None:
         assert sizes[cell] == pytest.approx(np.sum(weight * np.log1p(n)) / np.sum(weight), rel=0.01)
 
 
+def test_cells_of_two_blocks_are_as_those_of_one() -> None:
+    """The first ten of 260 cells stand at the end as well, in a block of their own sizes."""
+    population = POPULATIONS[Line.LOGIT]["logit-normal"]
+    rng = np.random.default_rng(4)
+    size = rng.integers(40, 4000, 260)
+    true = rng.binomial(size, expit(rng.normal(-2.0, 0.7, 260)))
+    true[250:], size[250:] = true[:10], size[:10]
+    cells = CountCells(true=counts(true, 2.0), false=counts(size - true, 2.0), n_prior=N_PRIOR)
+    answer = pooled_distribution(cells, population, "probability", Line.LOGIT)
+    for values in (answer.mean("probability"), answer.own):
+        np.testing.assert_allclose(values[250:], values[:10], rtol=1e-9)
+    drawn = answer.sample(20, np.random.default_rng(1))["probability"]
+    np.testing.assert_allclose(drawn.mean(axis=0)[250:], answer.mean("probability")[:10], rtol=0.5)
+
+
 def test_joint_draws_have_the_marginals_and_share_their_population() -> None:
     population = POPULATIONS[Line.LOGIT]["logit-normal"]
     empty = np.zeros(12)
@@ -188,12 +203,12 @@ def test_joint_draws_have_the_marginals_and_share_their_population() -> None:
     answer = pooled_distribution(cells, population, "probability", Line.LOGIT)
     drawn = answer.sample(4000, np.random.default_rng(7))["probability"]
     levels = answer.quantiles("probability", (0.1, 0.5, 0.9), 0, np.random.default_rng(0))
-    below = np.mean(drawn[:, :, None] < levels, axis=0)
+    below: Floats = np.asarray(np.mean(drawn[:, :, None] < levels, axis=0))
     # 36 shares of 4,000 draws: six standard errors are missed with a chance below 1e-7.
     np.testing.assert_allclose(below, [[0.1, 0.5, 0.9]] * 12, atol=6.0 * 0.5 / 4000**0.5)
     logit = Line.LOGIT.position(drawn)
     # Cells that say nothing have their population in common.
-    correlation = np.corrcoef(logit.T)[np.triu_indices(12, 1)]
+    correlation = np.asarray(np.corrcoef(logit.T))[np.triu_indices(12, 1)]
     assert np.mean(correlation) > 0.2
 
 
