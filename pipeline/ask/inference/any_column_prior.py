@@ -1,4 +1,4 @@
-r"""Posteriors of several columns under any prior of named parameters: draws under the default one, reweighted.
+r"""Posteriors of several columns under any prior of named parameters: reweighted draws under the default.
 
 Model. A prior states a density f of named parameters, in their own units; all others have the default prior
 :math:`p_0` given these,
@@ -92,8 +92,9 @@ def column_posterior(
             moved += 1
             if moved > _MOST_TEMPERED:
                 message = (
-                    f"prior {prior}: draws under the default prior do not reach it in more than {_MOST_TEMPERED} "
-                    "cells, and particles take half a minute for each: keep fewer cells with where"
+                    f"prior {prior}: draws under the default prior do not reach it in more than "
+                    f"{_MOST_TEMPERED} cells, and particles take half a minute for each: keep fewer cells "
+                    "with where"
                 )
                 raise PriorError(message)
             tempered = tempered_regression(chains.take(cell), of, rng)

@@ -17,7 +17,8 @@ Symbols:
 
 Method. 20,000 draws a cell; 320,000 where fewer than 400 of them count. Refused where k is above .7 or fewer
 count even so. Draws are independent and without error, but for networks whose tables chains draw: of these
-n_eff is multiplied by the share of draws that are worth an independent one. Always the same draws: what is asked of a posterior twice is answered alike.
+n_eff is multiplied by the share of draws that are worth an independent one. Always the same draws:
+what is asked of a posterior twice is answered alike.
 """
 
 from __future__ import annotations

@@ -99,28 +99,27 @@ def prior_for(statistic: NoisyStatistic, prior: AnyPrior) -> Prior | Mixture | N
     read = default_prior(statistic) if prior is None else read_prior(prior)
     if isinstance(read, LogPrior):
         read = _log_prior_for(statistic, read)
-    if isinstance(read, Mixture):
-        if not takes_mixtures(family):
-            raise refused_prior(statistic.plan, read)
-        for component in read.components:
-            _require_kind(statistic, component)
-        return _as_it_is_answered(statistic, read)
-    if isinstance(read, OfOneNumber):
-        if family.latent is None:
-            raise refused_prior(statistic.plan, read)
+    match read:
+        case Mixture():
+            takes = takes_mixtures(family)
+        case _ if isinstance(read, OfOneNumber):
+            takes = family.latent is not None
+        case Coefficients():
+            takes = family.default_predictor_prior is not None
+        case Independent() | JointDensity():
+            takes = family.mean_and_variance is not None
+        case LogPrior():
+            takes = True
+        case _:
+            _require_kind(statistic, read)
+            return read
+    if not takes:
+        raise refused_prior(statistic.plan, read)
+    if not isinstance(read, Mixture):
         return read
-    if isinstance(read, Coefficients):
-        if family.default_predictor_prior is None:
-            raise refused_prior(statistic.plan, read)
-        return read
-    if isinstance(read, LogPrior):
-        return read
-    if isinstance(read, Independent | JointDensity):
-        if family.mean_and_variance is None:
-            raise refused_prior(statistic.plan, read)
-        return read
-    _require_kind(statistic, read)
-    return read
+    for component in read.components:
+        _require_kind(statistic, component)
+    return _as_it_is_answered(statistic, read)
 
 
 def _as_it_is_answered(statistic: NoisyStatistic, mixture: Mixture) -> Mixture:

@@ -1,21 +1,21 @@
 r"""Draws of priors of several columns by named parameters; and whether such a prior is proper.
 
 Model. A log density f of named parameters is one with respect to their own units, and may integrate to
-infinity. With a distribution h that has the tails of Cauchy in coefficients and of the exponential of Student's t
-in the residuals' spread,
+infinity. With a distribution h that has the tails of Cauchy in coefficients and of the exponential of
+Student's t in the residuals' spread,
 
 .. math:: \int e^f = \mathrm{E}_h[e^f / h], \qquad (1)
 
-whose weights have a tail of shape k: at 1 and above the integral diverges. Others have the default prior given
-the named ones.
+whose weights have a tail of shape k: at 1 and above the integral diverges. Others have the default prior
+given the named ones.
 
 Symbols:
 
 - k: ``shape``; h: ``_Broad``
 
 Method. h is a sum of a broad part and one that is fitted to the draws that count, four times; 100,000 draws.
-A prior with k above .7 is refused, and one of which fewer than 400 draws count. Means and covariances are drawn
-from the default prior itself: of these a prior with farther tails is refused as well.
+A prior with k above .7 is refused, and one of which fewer than 400 draws count. Means and covariances are
+drawn from the default prior itself: of these a prior with farther tails is refused as well.
 """
 
 from __future__ import annotations
@@ -99,15 +99,16 @@ def _chosen(prior: object, log_weight: Floats, size: int, rng: np.random.Generat
     weight, shape = smoothed(log_weight)
     if shape > LARGEST_SHAPE:
         message = (
-            f"prior {prior} is improper, or cannot be told from an improper one: the tail of its density has a "
-            f"shape of {shape:.2f}, and above {LARGEST_SHAPE} nothing can rest on it; state a support, or a "
-            "density that falls off"
+            f"prior {prior} is improper, or cannot be told from an improper one: the tail of its density has "
+            f"a shape of {shape:.2f}, and above {LARGEST_SHAPE} nothing can rest on it; state a support, or "
+            "a density that falls off"
         )
         raise PriorError(message)
     if effective(weight) < FEWEST_EFFECTIVE:
         message = (
-            f"prior {prior}: it is so narrow that it cannot be told from an improper one: of {len(log_weight)} "
-            f"draws {effective(weight):.0f} count; state a support near it, or suffice.Coefficients"
+            f"prior {prior}: it is so narrow that it cannot be told from an improper one: of "
+            f"{len(log_weight)} draws {effective(weight):.0f} count; state a support near it, or "
+            "suffice.Coefficients"
         )
         raise PriorError(message)
     return rng.permutation(resampled(weight, size, rng))
@@ -172,8 +173,9 @@ def _weighed(of: RegressionPrior, rng: np.random.Generator) -> tuple[Floats, Flo
         weight = np.exp(log_weight - np.max(log_weight))
         if weight @ (np.abs(at[:, -1]) > _FAR) > _LEFT_OUT * weight.sum():
             message = (
-                f"prior {of.prior} is improper, or cannot be told from an improper one: its integral does not "
-                f"converge towards an end of {of.spread}; state a support, as {{'{of.spread}': (0.01, 100)}}"
+                f"prior {of.prior} is improper, or cannot be told from an improper one: its integral does "
+                f"not converge towards an end of {of.spread}; state a support, as "
+                f"{{'{of.spread}': (0.01, 100)}}"
             )
             raise PriorError(message)
     return theta, log_weight

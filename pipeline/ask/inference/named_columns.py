@@ -285,8 +285,8 @@ class ColumnsPrior:
         both = sum(f"{kind}[{name}]" in stated for kind in SPREADS for name in columns) > len(spreads)
         if not whole or both or len(spreads) not in {0, len(of_covariance)}:
             message = (
-                f"prior {prior}: of columns of which it names standard deviations or correlations it must name "
-                "all correlations, and sd or variance of all or of none"
+                f"prior {prior}: of columns of which it names standard deviations or correlations it must "
+                "name all correlations, and sd or variance of all or of none"
             )
             raise PriorError(message)
         default: Any = family.default_prior(constants)

@@ -1,4 +1,4 @@
-"""What posteriors by reweighted draws share: how many are kept, and the errors of those that nothing rests on."""
+"""What posteriors by reweighted draws share: how many are kept, and errors where nothing rests on them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def require_light(statistic: NoisyStatistic, prior: object, cells: Sequence[Weig
 def unsettled(statistic: NoisyStatistic, prior: object) -> PriorError:
     """Return the error of a cell in which neither draws nor particles tempered from them agree."""
     message = (
-        f"prior {prior} and the released values of {statistic.plan.name} leave some cell without an answer: few "
-        "draws under the default prior count, and islands of particles that were tempered from them do not "
-        "agree; give a prior closer to what is possible, or keep other cells with where"
+        f"prior {prior} and the released values of {statistic.plan.name} leave some cell without an answer: "
+        "few draws under the default prior count, and islands of particles that were tempered from them do "
+        "not agree; give a prior closer to what is possible, or keep other cells with where"
     )
     return PriorError(message)

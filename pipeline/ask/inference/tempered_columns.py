@@ -1,8 +1,8 @@
 r"""A regression under a prior that the default posterior's draws do not reach: tempered from them.
 
 Model. States x of a cell's latent moments, which chains have drawn, have the density :math:`\rho(x)` of the
-chains; given them the residuals' variance v is IG(a, r). Beside them stand standard normal numbers z, of which
-the coefficients given v are a linear map. Under a prior with sub-models g of probability q
+chains; given them the residuals' variance v is IG(a, r). Beside them stand standard normal numbers z, of
+which the coefficients given v are a linear map. Under a prior with sub-models g of probability q
 
 .. math:: \rho(x, v) = \rho(x)\, \mathrm{IG}(v; a(x), r(x)), \qquad
     w(x, v, z) = \sum_g q_g \, p_x(\beta_g = c_g \mid v) \, \frac{f(\theta_g)}{p_0(\theta_g)}, \qquad (1)

@@ -72,8 +72,9 @@ def reweighted_text(posterior: Posterior) -> str:
         return ""
     count = known["fewest_effective_draws"]
     return (
-        f"approximate: {known['sampler']}, {known['draws']} a cell or more; Pareto k is at most {known['largest_pareto_k']:.2f} (up to .7 averages can be relied "
-        f"on), and {count:.0f} draws or more count, so that a mean errs by {1 / math.sqrt(count):.3f} "
+        f"approximate: {known['sampler']}, {known['draws']} a cell or more; Pareto k is at most "
+        f"{known['largest_pareto_k']:.2f} (up to .7 averages can be relied on), and "
+        f"{count:.0f} draws or more count, so that a mean errs by {1 / math.sqrt(count):.3f} "
         "posterior standard deviations or less (standard error)"
     )
 

@@ -1,6 +1,6 @@
 r"""Tempered sequential Monte Carlo: from draws of a reference to those of a density far narrower than it.
 
-Model. With draws x of a reference density :math:`\rho`, standard normal numbers z beside them, and a weight w,
+Model. With draws x of a reference density :math:`\rho`, standard normal numbers z beside them, a weight w,
 
 .. math:: \pi_t(x, z) \propto \rho(x) \, \phi(z) \, w(x, z)^t, \qquad 0 = t_0 < t_1 < \dots < 1. \qquad (1)
 
@@ -10,11 +10,11 @@ Metropolis steps that leave (1) as it is: x by a normal step of the particles' o
 .. math:: z' = \sqrt{1 - h^2} \, z + h \, \epsilon, \qquad
     a = \min\Bigl(1, \frac{\rho(x')}{\rho(x)} \frac{w(x', z')^t}{w(x, z)^t}\Bigr). \qquad (2)
 
-The next temperature is the one at which half of the particles count. The evidence's ratio to the reference's is
-the product of average weights. The particles are sixteen islands that are resampled and moved apart: how far
-their means differ tells the error,
+The next temperature is the one at which half of the particles count. The evidence's ratio to the reference's
+is the product of average weights. The particles are sixteen islands that are resampled and moved apart:
+how far their means differ tells the error,
 
-.. math:: n_{\text{eff}} = \mathrm{Var}(\theta) \Big/ \frac{1}{16} \mathrm{Var}(\text{means of islands}). \qquad (3)
+.. math:: n_{\text{eff}} = \mathrm{Var}(\theta) / (\mathrm{Var}(\text{means of islands}) / 16). \qquad (3)
 
 Symbols:
 

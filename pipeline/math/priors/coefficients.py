@@ -35,8 +35,7 @@ from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.math.priors.reading import parse_any
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.distribution import Line
-    from suffice.pipeline.math.distributions.distribution import Prior
+    from suffice.pipeline.math.distributions.distribution import Line, Prior
     from suffice.pipeline.math.priors.composed import Together
     from suffice.pipeline.math.priors.density import DensityOnLine
     from suffice.typing import Floats
@@ -49,13 +48,13 @@ SPREADS = ("sd", "variance")
 class Coefficients:
     """A prior of a regression's parameters, each for itself: ``Coefficients("Horseshoe(0.1)")``.
 
-    ``Coefficients("SpikeAndSlab(0.5, Normal(0, 1))", distance="Normal(0.1, 0.05)", sd="HalfNormal(5)")``. What
-    is not named has the default prior given what is.
+    ``Coefficients("SpikeAndSlab(0.5, Normal(0, 1))", distance="Normal(0.1, 0.05)", sd="HalfNormal(5)")``.
+    What is not named has the default prior given what is.
 
     Parameters
     ----------
     every : prior of one number or str, optional
-        Of each coefficient that is not named, in the outcome's unit over the predictor's; not of the intercept.
+        Of each coefficient not named, in the outcome's unit over the predictor's; not of the intercept.
     **named
         By name of a predictor, or ``intercept``; ``sd`` or ``variance`` of the residuals, without points.
 
@@ -70,7 +69,7 @@ class Coefficients:
 
     def __init__(self, every: Any = None, /, **named: Any) -> None:
         if every is None and not named:
-            message = "Coefficients takes a prior of each coefficient, or some by name: Coefficients(Horseshoe(0.1))"
+            message = "Coefficients takes a prior of each, or of those named: Coefficients(Horseshoe(0.1))"
             raise PriorError(message)
         if set(SPREADS) <= set(named):
             message = "Coefficients takes sd= or variance=, not both"

@@ -50,7 +50,7 @@ def Horseshoe(scale: float) -> Density:  # noqa: N802 - named as a distribution
 
 
 def SpikeAndSlab(inclusion: float, slab: Any) -> WeightedSum:  # noqa: N802 - named as a distribution
-    """Return a prior of one number that is exactly 0 but for a probability: ``SpikeAndSlab(0.2, "Normal(0, 1)")``.
+    """Return a prior of one number that is 0 but for a probability: ``SpikeAndSlab(0.2, "Normal(0, 1)")``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""The horseshoe: a density with a pole at 0 and tails as wide as Cauchy's, for effects few of which are large.
+r"""The horseshoe: a density with a pole at 0 and tails as wide as Cauchy's, for few large effects.
 
 Model. With a scale of its own for every effect,
 

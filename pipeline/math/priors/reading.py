@@ -48,15 +48,18 @@ def _of(node: ast.expr, text: str, depth: int) -> Any:
     name, call = called_name(ast.unparse(node))
     if call is None:
         return parse_mixture(text if depth == 0 else ast.unparse(node))
-    if name == "Point":
-        return Point(_only_number(call, text))
-    if name == "Points":
-        return Points(_weights(call, text))
-    if name == "Truncated":
-        return _truncated(call, text, depth)
-    if name == "SpikeAndSlab":
-        return _spike_and_slab(call, text, depth)
-    return parse_mixture(text if depth == 0 else ast.unparse(node))
+    match name:
+        case "Point":
+            read: Any = Point(_only_number(call, text))
+        case "Points":
+            read = Points(_weights(call, text))
+        case "Truncated":
+            read = _truncated(call, text, depth)
+        case "SpikeAndSlab":
+            read = _spike_and_slab(call, text, depth)
+        case _:
+            read = parse_mixture(text if depth == 0 else ast.unparse(node))
+    return read
 
 
 def _terms(node: ast.expr, text: str, depth: int) -> list[Any]:

@@ -14,8 +14,9 @@ and v does not depend on them. With the variance as well,
 .. math:: p(\beta_A, s) = \int f(u)\, \mathrm{IG}(s; 3, 2 e^u)\,
     \mathrm{Normal}(\beta_A; b_A, G s e^{-u})\, du. \qquad (2)
 
-A posterior that is a mixture over states, given each of which :math:`\beta \mid s \sim \mathrm{Normal}(\mu, s
-C)` and s is IG(a, r), is one again given that coefficients g have the values c. With :math:`m = c - \mu_g` and
+A posterior that is a mixture over states, given each of which
+:math:`\beta \mid s \sim \mathrm{Normal}(\mu, s C)`
+and s is IG(a, r), is one again given that coefficients g have the values c. With :math:`m = c - \mu_g` and
 :math:`D = m^T C_{gg}^{-1} m`, a state counts by
 
 .. math:: p(\beta_g = c) = \frac{r^a\, \Gamma(a + g / 2)}{\Gamma(a)\, (2 \pi)^{g / 2} |C_{gg}|^{1/2}}
@@ -103,7 +104,7 @@ class RegressionReference:
         return cls(matrix=matrix, shift=shift, outcome=float(half_range[-1]))
 
     def log_density(self, places: Sequence[int], beta: Floats, variance: Floats | None) -> Floats:
-        """Log density (n,) of the coefficients at `places`, (n, a), and of the variance (n,) if there is one."""
+        """Log density (n,) of the coefficients at `places`, (n, a), and the variance (n,) if there is one."""
         from scipy.special import gammaln
 
         size = len(places)

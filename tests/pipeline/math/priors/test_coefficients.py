@@ -60,7 +60,7 @@ def test_a_horseshoe_is_a_normal_with_a_half_cauchy_scale() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (Coefficients, "prior of each coefficient"),
+        (Coefficients, "prior of each, or of those named"),
         (lambda: Coefficients("Dirichlet(1)"), "one number"),
         (lambda: Coefficients("Normal(0, 1)", sd="HalfNormal(1)", variance="HalfNormal(1)"), "not both"),
         (lambda: SpikeAndSlab(2, "Normal(0, 1)"), "within 0..1"),
