@@ -268,7 +268,8 @@ class PooledPosterior(Posterior):
                 outside=self.outside,
                 called_cells=tuple(names[cell] for cell in order.tolist()),
                 unidentified=tuple(
-                    f"the integral over the hyperparameters{_of(pool.keys)} is not resolved: intervals may be off"
+                    f"the integral over the hyperparameters{_of(pool.keys)} is not resolved: "
+                    "intervals may be off"
                     for pool in self.pools
                     if not pool.settled
                 )

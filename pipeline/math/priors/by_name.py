@@ -17,7 +17,7 @@ Symbols:
 - m: ``mean``, any number, in the column's unit
 - v, s: ``spread``, > 0; ``of`` tells which of the two it is
 
-Method. Text is read exactly; densities are those of ``scipy.stats``, right but for rounding, or the horseshoe
+Method. Text is read exactly; densities are of ``scipy.stats``, right but for rounding, or the horseshoe's.
 """
 
 from __future__ import annotations
