@@ -30,7 +30,7 @@ from suffice.pipeline.math.parameters.contrasts import finite, tidy_rows
 from suffice.pipeline.terms.released.table import Table, number_beside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from suffice.pipeline.ask.judging.robustness import Neighbourhoods
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -135,7 +135,7 @@ def _in_words(
     posterior: Posterior,
     above: float | None,
     spreads: Mapping[tuple[object, ...], float | None],
-    columns: Sequence[str],
+    columns: Iterable[str],
     rows: Sequence[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """Return rows for people: a range in one column, to as many digits as the posterior's sd tells."""

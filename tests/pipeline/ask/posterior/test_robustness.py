@@ -164,8 +164,13 @@ def test_the_widest_neighbourhoods_hold_what_is_stated(family: str) -> None:
     statistic, prior = released(family)
     posterior = unrestricted_posterior(statistic, prior=prior)
     farthest = 3 if family == "normal_known_variance" else 10
-    numbers = {"share": np.float64(0.999), "factor": np.int64(100), "shift": np.int32(farthest)}
-    table = posterior.robustness(**numbers, above=np.float32(0.25), redraws=0)
+    numbers: dict[str, Any] = {
+        "share": np.float64(0.999),
+        "factor": np.int64(100),
+        "shift": np.int32(farthest),
+        "above": np.float32(0.25),
+    }
+    table = posterior.robustness(**numbers, redraws=0)
     assert len(table) == 5 * posterior.n_groups
     for cell, (row, what) in itertools.product(
         range(posterior.n_groups), itertools.product(table[:5], ("mean", "lower", "upper", "above"))
@@ -187,7 +192,7 @@ def test_moved_priors_are_those_that_are_asked_for() -> None:
     for cell, expected in enumerate(zip(*ends, strict=True)):
         moved = rows_of(table, cell)["moved by 3 sd"]
         assert (moved["mean_least"], moved["mean_most"]) == pytest.approx(expected, abs=1e-3)
-    with pytest.raises(UsageError, match="a prior that is moved so far and released .* a smaller shift"):
+    with pytest.raises(UsageError, match=r"a prior that is moved so far and released .* a smaller shift"):
         posterior.robustness(shift=10, redraws=0)
 
 
