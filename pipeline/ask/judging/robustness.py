@@ -86,7 +86,7 @@ class Neighbourhoods:
     share : float
         Of the prior that is anything: 0 or more, below 1.
     factor : float
-        By which the prior's density may be wrong on either side: from 1 to 100.
+        By which the prior's density may be wrong on either side: from 1 to 10.
     shift : float
         By how many of its standard deviations, on the line, the prior may be moved: from 0 to 10.
 
@@ -101,10 +101,10 @@ class Neighbourhoods:
     shift: float = 1.0
 
     def __post_init__(self) -> None:
-        # Of the posterior 1e-5 may be unresolved, which a factor k weighs up to k^2 times as much.
+        # Of the posterior 1e-5 may be unresolved, which a factor of 10 weighs up to 100 times as much.
         for name, least, most, rule in (
             ("share", 0.0, math.nextafter(1.0, 0.0), "0 or more, and below 1"),
-            ("factor", 1.0, 100.0, "from 1 to 100"),
+            ("factor", 1.0, 10.0, "from 1 to 10"),
             ("shift", 0.0, 10.0, "from 0 to 10"),
         ):
             value = getattr(self, name)

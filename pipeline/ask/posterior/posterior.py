@@ -215,7 +215,7 @@ class Posterior(FamilyPosterior):
         share : float
             At least 0, below 1.
         factor : float
-            From 1 to 100.
+            From 1 to 10.
         shift : float
             From 0 to 10, in standard deviations of the prior on the line.
         mass : float

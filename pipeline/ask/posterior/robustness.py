@@ -86,7 +86,12 @@ def robustness_table(
             rows.append({**key, "prior": name, **between})
     foot = explained(asked, {row["prior"] for row in rows})
     if reason:
-        foot.append(f"{reason}: draws tell nothing of other neighbourhoods")
+        # (6) of neighbourhoods, inverted: the level that a factor moves to that of the lower end.
+        beyond = low / (low + asked.factor**2 * (1.0 - low))
+        foot.append(
+            f"{reason}: {draws} draws tell of no other neighbourhood, and the least lower and the greatest "
+            f"upper end rest on the outermost {draws * beyond:.2g} of them"
+        )
     foot += of_noise
     foot += _on_records(posterior, low, high, draws, rng)
     return Table(
