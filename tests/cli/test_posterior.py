@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -114,9 +115,22 @@ def test_how_far_a_posterior_moves_is_told(workspace: Workspace, suffice: Runner
         assert each["mean_least"] < stated["mean_least"] < each["mean_most"]
         assert each["lower_least"] < stated["lower_least"] < each["lower_most"]
     printed = suffice.text(*words, "--robustness")
-    assert "how far it moves with the prior, one record and the noise" in printed
+    assert "how far mean and central 95 % interval move with the prior, one record and the noise" in printed
+    assert "\n10 % any other: 10 % of the prior's probability is taken" in printed
     assert "of 400 redraws; Monte Carlo standard errors" in printed
     assert "one record changes log likelihoods by at most L =" in printed
+    assert "_least" not in printed
+    # The range of a mean has the digits of the mean above it, and stands in one column.
+    mean, rest = printed.split("how far mean")
+    (shown,) = re.findall(r"probability  (0\.\d+)", mean)
+    stated_line = next(line for line in rest.splitlines() if "as stated" in line)
+    assert stated_line.split("as stated")[1].split()[0] == shown
+    assert re.search(r"any other +0\.\d+\.\.0\.\d+ ", rest)
+    unlike = suffice.text(*words, "--robustness", "--interval", "highest-density")
+    assert (
+        "lower and upper are ends of the central interval, with 2.5 % of the posterior beyond each" in unlike
+    )
+    assert "the table above has" not in suffice.text(*words, "--robustness", "--interval", "central")
     versus = ("--versus", "origin=LGA", "--robustness")
     assert "--robustness shows one side" in suffice.text(*words, *versus, status=2)
 

@@ -21,13 +21,15 @@ Symbols:
 
 Method. Numerical: nodes of the Gauss rule on panels about the prior, moved as far as is asked for, and about
 the likelihood. One reference is the posterior under a wide prior, whose likelihood is resolved wherever it is
-high; others are added until all but 1e-5 of the posterior lies where one is resolved, else there is an error.
+high; others are added until all but 1e-5 of the posterior, and of those under the prior moved farthest, lies
+where one is resolved, else there is an error.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,9 +86,9 @@ class Neighbourhoods:
     share : float
         Of the prior that is anything: 0 or more, below 1.
     factor : float
-        By which the prior's density may be wrong on either side: 1 or more.
+        By which the prior's density may be wrong on either side: from 1 to 10.
     shift : float
-        By how many of its standard deviations, on the line, the prior may be moved: 0 or more.
+        By how many of its standard deviations, on the line, the prior may be moved: from 0 to 10.
 
     Raises
     ------
@@ -99,16 +101,18 @@ class Neighbourhoods:
     shift: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, least, below, rule in (
-            ("share", 0.0, 1.0, "0 or more, and below 1"),
-            ("factor", 1.0, math.inf, "1 or more"),
-            ("shift", 0.0, math.inf, "0 or more"),
+        # Of the posterior 1e-5 may be unresolved, which a factor of 10 weighs up to 100 times as much.
+        for name, least, most, rule in (
+            ("share", 0.0, math.nextafter(1.0, 0.0), "0 or more, and below 1"),
+            ("factor", 1.0, 10.0, "from 1 to 10"),
+            ("shift", 0.0, 10.0, "from 0 to 10"),
         ):
             value = getattr(self, name)
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or not least <= value < below:
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if not is_number or not least <= value <= most:
                 message = f"robustness: {name} is a number, {rule}"
                 raise UsageError(message)
+            object.__setattr__(self, name, float(value))
 
     @property
     def names(self) -> tuple[str, str, str]:
@@ -251,7 +255,8 @@ def cells_on_nodes(posterior: Judged, statistic: NoisyStatistic, shift: float) -
     Raises
     ------
     UsageError
-        Where prior and released values are so far apart that the likelihood is not resolved at both.
+        Where the prior, or one that is moved so far, and released values are so far apart that the
+        likelihood is not resolved at both.
     """
     prior = prior_on_line(posterior)
     assert prior is not None  # noqa: S101 - by `reason_against_nodes`
@@ -269,9 +274,12 @@ def cells_on_nodes(posterior: Judged, statistic: NoisyStatistic, shift: float) -
             references += references_of(more)
             on_nodes = _on_nodes(prior, references, shift)
         if on_nodes is None:
+            whose, remedy = "prior", "a prior closer to what is possible"
+            if shift > 0.0 and _on_nodes(prior, references, 0.0) is not None:
+                whose, remedy = "a prior that is moved so far", "a smaller shift"
             message = (
-                f"{posterior.statistic}: prior and released values disagree so much that how far the answer "
-                "moves is not resolved: give a prior closer to what is possible"
+                f"{posterior.statistic}: {whose} and released values disagree so much that how far the "
+                f"answer moves is not resolved: give {remedy}"
             )
             raise UsageError(message)
         yield on_nodes
@@ -300,15 +308,20 @@ def _on_nodes(prior: PriorOnLine, references: Sequence[Reference], shift: float)
     panels = np.unique(np.clip(np.concatenate(edges), *ends))
     nodes, weights = (each.ravel() for each in integral_rule(panels[:-1], panels[1:]))
     log_likelihood, depth = likelihood(references, nodes)
-    log_mass = log_likelihood + prior.log_density(nodes) + np.log(weights)
-    mass = np.exp(log_mass - np.max(log_mass))
-    if np.sum(mass[depth < -_DEEP]) > _HIDDEN * np.sum(mass):
-        return None
+    is_hidden = depth < -_DEEP
+    for moved in {0.0, -shift, shift}:
+        log_mass = log_likelihood + prior.log_density(nodes - moved * prior.width) + np.log(weights)
+        highest = np.max(log_mass)
+        if not np.isfinite(highest):
+            continue  # moved off the line
+        mass = np.exp(log_mass - highest)
+        if np.sum(mass[is_hidden]) > _HIDDEN * np.sum(mass):
+            return None
     return ParameterOnNodes(
         position=nodes,
         parameter=line.parameter(nodes),
         weight=weights,
-        log_likelihood=np.where(depth < -_DEEP, -np.inf, log_likelihood),
+        log_likelihood=np.where(is_hidden, -np.inf, log_likelihood),
         log_prior=prior.log_density,
-        has_ends=(math.isfinite(prior.lower), math.isfinite(prior.upper)),
+        ends=(prior.lower, prior.upper),
     )

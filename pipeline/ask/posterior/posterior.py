@@ -205,8 +205,8 @@ class Posterior(FamilyPosterior):
         its density is within a factor of what is stated, where it is moved along the line on which it is
         nearly normal (logarithm, logit or as it is), with one record more or less of an extreme value, and
         with noise that is drawn again. ``mean_least`` and ``mean_most`` are what the posterior mean lies
-        between, and so on for both ends of the interval. Of several parameters, and of priors with point
-        masses, draws give the neighbourhood within a factor alone.
+        between, and so on for both ends of the interval; None is no bound. Of several parameters, and of
+        priors with point masses, draws give the neighbourhood within a factor alone.
 
         Parameters
         ----------
@@ -215,13 +215,13 @@ class Posterior(FamilyPosterior):
         share : float
             At least 0, below 1.
         factor : float
-            At least 1.
+            From 1 to 10.
         shift : float
-            At least 0, in standard deviations of the prior on the line.
+            From 0 to 10, in standard deviations of the prior on the line.
         mass : float
             Of the interval, above 0 and below 1.
         above : float, optional
-            Adds what the probability that the parameter is above this number lies between.
+            Finite; adds what the probability that the parameter is above this number lies between.
         redraws : int, optional
             Of the noise, 40 or more, or 0; else 400, of up to 10 cells under conjugate priors.
         draws, rng

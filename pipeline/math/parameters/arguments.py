@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
@@ -26,6 +28,20 @@ def ends_of(mass: float) -> tuple[float, float]:
     """
     # The same probability on both sides.
     return (1.0 - contrasts.require_share("mass", mass)) / 2.0, (1.0 + mass) / 2.0
+
+
+def require_finite(name: str, value: float) -> float:
+    """Return a finite number.
+
+    Raises
+    ------
+    UsageError
+        Where it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        message = f"{name} must be one finite number, not {value!r}"
+        raise UsageError(message)
+    return float(value)
 
 
 def interval_in_words(kind: str, mass: float) -> str:

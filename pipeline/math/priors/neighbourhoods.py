@@ -41,7 +41,7 @@ Symbols:
 
 Method. Sums over nodes; F lies half a node's mass below its end. Where the extreme of a mean is at the last
 node towards an end without a bound, it is infinite: the likelihood does not fall there, as that of a rate
-where there may be no record.
+where there may be no record. A quantile beyond the last node is the parameter's bound.
 
 References
 ----------
@@ -83,8 +83,8 @@ class ParameterOnNodes:
         But for a constant.
     log_prior : callable
         Positions (n,) -> log densities on the line (n,), but for a constant.
-    has_ends : tuple of (bool, bool)
-        Whether the parameter has a lower and an upper bound.
+    ends : tuple of (float, float)
+        What the parameter lies between; infinite where there is no bound.
     """
 
     position: Floats
@@ -92,7 +92,7 @@ class ParameterOnNodes:
     weight: Floats
     log_likelihood: Floats
     log_prior: Callable[[Floats], Floats]
-    has_ends: tuple[bool, bool]
+    ends: tuple[float, float]
 
     def prior(self, shift: float = 0.0) -> Floats:
         """Return the masses of the prior, moved along the line; they add up to 1."""
@@ -125,12 +125,15 @@ class Ranges:
     least, most : ndarray of shape (n_nodes,), float64
         The lowest and the highest probability of a parameter up to that of a node.
     parameter : ndarray of shape (n_nodes,), float64
+    ends : tuple of (float, float)
+        What the parameter lies between.
     """
 
     mean: tuple[float, float]
     least: Floats
     most: Floats
     parameter: Floats
+    ends: tuple[float, float]
 
     @classmethod
     def over(cls, several: Sequence[Self]) -> Self:
@@ -148,6 +151,7 @@ class Ranges:
             least=np.min(least, axis=0),
             most=np.max(most, axis=0),
             parameter=parameter,
+            ends=several[0].ends,
         )
 
     def quantile(self, level: float) -> tuple[float, float]:
@@ -165,7 +169,7 @@ class Ranges:
     def _inverse(self, below: Floats, level: float) -> float:
         place = int(np.searchsorted(below, level))
         if place == 0 or place == len(below):
-            return float(self.parameter[min(place, len(below) - 1)])
+            return self.ends[min(place, 1)]
         low, high = below[place - 1 : place + 1]
         share = (level - low) / (high - low)
         return float(self.parameter[place - 1] + share * (self.parameter[place] - self.parameter[place - 1]))
@@ -180,16 +184,17 @@ def contaminated(cell: ParameterOnNodes, share: float) -> Ranges:
     highest_up_to = np.maximum.accumulate(ratio)
     highest_from = np.maximum.accumulate(ratio[::-1])[::-1]
     return Ranges(
-        mean=_extremes(means, mean, cell.has_ends),
+        mean=_extremes(means, mean, cell.ends),
         least=kept * below / (kept + share * highest_from),
         most=(kept * below + share * highest_up_to) / (kept + share * highest_up_to),
         parameter=cell.parameter,
+        ends=cell.ends,
     )
 
 
 def within_factor(cell: ParameterOnNodes, factor: float) -> Ranges:
     """Return the ranges under (3)."""
-    return _within_factor(cell.mass(), cell.parameter, factor)
+    return _within_factor(cell.mass(), cell.parameter, factor, cell.ends)
 
 
 def shifted(cell: ParameterOnNodes, most: float) -> Ranges:
@@ -200,9 +205,9 @@ def shifted(cell: ParameterOnNodes, most: float) -> Ranges:
     shifts = np.linspace(-most, most, SHIFTS) * width
     if not all(cell.is_resolved(shift) for shift in shifts):
         # A prior moved to where the likelihood is not known: nothing is ruled out.
-        n_nodes = len(cell.parameter)
+        nothing, everything = np.zeros(len(cell.parameter)), np.ones(len(cell.parameter))
         return Ranges(
-            mean=(-np.inf, np.inf), least=np.zeros(n_nodes), most=np.ones(n_nodes), parameter=cell.parameter
+            mean=cell.ends, least=nothing, most=everything, parameter=cell.parameter, ends=cell.ends
         )
     masses = np.stack([cell.mass(shift) for shift in shifts])
     means = masses @ cell.parameter
@@ -212,20 +217,21 @@ def shifted(cell: ParameterOnNodes, most: float) -> Ranges:
         least=np.min(below, axis=0),
         most=np.max(below, axis=0),
         parameter=cell.parameter,
+        ends=cell.ends,
     )
 
 
 def draws_within_factor(draws: Floats, factor: float) -> Ranges:
     """Return the ranges under (3), given ascending draws of the posterior, (n_draws,)."""
     mass = np.full(len(draws), 1.0 / len(draws))
-    return _within_factor(mass, draws, factor)
+    return _within_factor(mass, draws, factor, (float(draws[0]), float(draws[-1])))
 
 
-def _within_factor(mass: Floats, parameter: Floats, factor: float) -> Ranges:
+def _within_factor(mass: Floats, parameter: Floats, factor: float, ends: tuple[float, float]) -> Ranges:
     below = _below(mass)
-    # (6), with the point between any two nodes.
+    # (6), with the point between any two nodes; sums from either end, as a difference would lose small ones.
     up_to, first = np.cumsum(mass), np.cumsum(mass * parameter)
-    rest, last = up_to[-1] - up_to, first[-1] - first
+    rest, last = (np.append(np.cumsum(of[:0:-1])[::-1], 0.0) for of in (mass, mass * parameter))
     highest = (first / factor + last * factor) / (up_to / factor + rest * factor)
     lowest = (first * factor + last / factor) / (up_to * factor + rest / factor)
     return Ranges(
@@ -233,16 +239,18 @@ def _within_factor(mass: Floats, parameter: Floats, factor: float) -> Ranges:
         least=below / factor / (below / factor + (1.0 - below) * factor),
         most=below * factor / (below * factor + (1.0 - below) / factor),
         parameter=parameter,
+        ends=ends,
     )
 
 
-def _extremes(means: Floats, mean: float, has_ends: tuple[bool, bool]) -> tuple[float, float]:
+def _extremes(means: Floats, mean: float, ends: tuple[float, float]) -> tuple[float, float]:
     """Return the extremes of means, of which that without a point is one."""
     lowest, highest = min(mean, float(np.min(means))), max(mean, float(np.max(means)))
     moved = _MOVED * (highest - lowest)
+    is_bounded = np.isfinite(ends)
     return (
-        -np.inf if means[0] <= lowest and mean - lowest > moved and not has_ends[0] else lowest,
-        np.inf if means[-1] >= highest and highest - mean > moved and not has_ends[1] else highest,
+        -np.inf if means[0] <= lowest and mean - lowest > moved and not is_bounded[0] else lowest,
+        np.inf if means[-1] >= highest and highest - mean > moved and not is_bounded[1] else highest,
     )
 
 

@@ -134,7 +134,6 @@ def print_answers(answers: Mapping[str, list[dict[str, Any]]], k: int | None = N
         "comparison": "difference",
         "probability": "probability",
         "highest": f"probability of being {among}, of joint draws of all cells",
-        "robustness": "how far it moves with the prior, one record and the noise",
     }
     for question, title in titles.items():
         if question in answers:

@@ -19,6 +19,8 @@ from suffice.pipeline.ask.posterior.notes import default_lines, draws_text, plug
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.cli.answers import Clipping, DesignEffects, Summaries
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior
@@ -83,7 +85,10 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     draws: options.NumberOfDrawsOption = 4000,
     seed: options.SeedOption = None,
     plot: options.PlotOption = None,
-    plot_kind: Annotated[str | None, typer.Option("--plot-kind", metavar="density|forest|robustness")] = None,
+    plot_kind: Annotated[
+        str | None,
+        typer.Option("--plot-kind", metavar="density|forest|robustness", help="What --plot draws."),
+    ] = None,
     beside: Annotated[
         str | None,
         typer.Option("--beside", metavar="noise-aware|plug-in", help="Draw this method's beside it."),
@@ -232,13 +237,12 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
             for parameter in drawn_from.parameters
             for row in drawn_from.highest(highest, parameter, draws=draws, rng=rng)
         ]
-    said_of_moves: list[str] = []
-    if robustness:
-        moves = [
-            shown.robustness(parameter, mass=mass, draws=draws, rng=rng) for parameter in shown.parameters
-        ]
+    moves = [
+        shown.robustness(parameter, mass=mass, draws=draws, rng=rng)
+        for parameter in (shown.parameters if robustness else ())
+    ]
+    if moves:
         answers["robustness"] = [row for table in moves for row in table]
-        said_of_moves = list(dict.fromkeys(line for table in moves for line in table.foot))
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
     stated: dict[str, Any] = {"mass": mass, "interval": kind, "draws": draws, "seed": seed}
@@ -289,14 +293,17 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     from suffice.pipeline.math.parameters.arguments import interval_in_words
 
     output.print_part(shown.n_groups, n_cells)
-    named = {question: opened.in_words(statistic, answer) for question, answer in answers.items()}
+    named = {
+        question: opened.in_words(statistic, answer)
+        for question, answer in answers.items()
+        if question != "robustness"
+    }
     if together is not None:
         rows = together.with_own(rows)
         print_alone(together, mass, kind, every_cell=every_cell)
     marked = beside_conflicts(shown, rows)
     _print_posterior(shown, marked, named, n_cells, every_cell=every_cell, highest=highest)
-    for line in said_of_moves:
-        say(line)
+    _print_moves(moves, mass, kind)
     output.print_saturation(chosen if chosen.cells_summed == 1 else opened.statistic(statistic))
     _print_judgements(shown)
     say(f"\nrelease: {opened.label}")
@@ -389,6 +396,27 @@ def _print_posterior(
     if any(row["mean"] is None or row["sd"] is None for row in rows):
         say("\nmeans and standard deviations that are left out do not exist")
     compare.print_answers(answers, highest)
+
+
+def _print_moves(moves: Sequence[Table], mass: float, kind: str) -> None:
+    """Print how far every parameter moves, and what the columns and rows are."""
+    if not moves:
+        return
+    from suffice.pipeline.ask.posterior.robustness import robustness_in_words
+    from suffice.pipeline.math.distributions.intervals import CENTRAL
+
+    say(f"\n{robustness_in_words(mass)}")
+    if kind != CENTRAL:
+        say(
+            f"(lower and upper are ends of the central interval, with {50 * (1 - mass):g} % of the posterior "
+            f"beyond each; the table above has {kind} intervals, of whose ends no ranges are known)"
+        )
+    for table in moves:
+        say("")
+        output.print_rows(table)
+    say("")
+    for line in dict.fromkeys(line for table in moves for line in table.foot):
+        say(line)
 
 
 def _print_judgements(drawn_from: Posterior) -> None:

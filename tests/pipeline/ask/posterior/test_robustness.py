@@ -156,7 +156,61 @@ def test_several_parameters_have_the_neighbourhood_within_a_factor() -> None:
     assert [row["category"] for row in table[::2]] == ["a", "b", "c"]
     for stated, moved in zip(table[::2], table[1::2], strict=True):
         assert moved["mean_least"] < stated["mean_least"] < moved["mean_most"]
-    assert "several parameters" in str(table)
+    # 0.025 / (0.025 + 9 * 0.975) of 4000 draws
+    assert "it has several parameters: 4000 draws tell of no other" in str(table)
+    assert "rest on the outermost 11 of them" in str(table)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_widest_neighbourhoods_hold_what_is_stated(family: str) -> None:
+    statistic, prior = released(family)
+    posterior = unrestricted_posterior(statistic, prior=prior)
+    farthest = 3 if family == "normal_known_variance" else 10
+    numbers: dict[str, Any] = {
+        "share": np.float64(0.999),
+        "factor": np.int64(10),
+        "shift": np.int32(farthest),
+        "above": np.float32(0.25),
+    }
+    table = posterior.robustness(**numbers, redraws=0)
+    assert len(table) == 5 * posterior.n_groups
+    for cell, (row, what) in itertools.product(
+        range(posterior.n_groups), itertools.product(table[:5], ("mean", "lower", "upper", "above"))
+    ):
+        name = row["prior"]
+        stated = rows_of(table, cell)["as stated"][f"{what}_least"]
+        ranges = rows_of(table, cell)[name]
+        least, most = ranges[f"{what}_least"], ranges[f"{what}_most"]
+        assert (-math.inf if least is None else least) <= stated + 1e-9, (name, what)
+        assert (math.inf if most is None else most) >= stated - 1e-9, (name, what)
+
+
+def test_moved_priors_are_those_that_are_asked_for() -> None:
+    """Three standard deviations away the posterior under the moved prior; ten are too many, which is said."""
+    statistic, _ = released("normal_known_variance")
+    posterior = unrestricted_posterior(statistic, prior="Normal(0, 2)")
+    table = posterior.robustness(shift=3, redraws=0)
+    ends = [unrestricted_posterior(statistic, prior=f"Normal({mean}, 2)").mean() for mean in (-6, 6)]
+    for cell, expected in enumerate(zip(*ends, strict=True)):
+        moved = rows_of(table, cell)["moved by 3 sd"]
+        assert (moved["mean_least"], moved["mean_most"]) == pytest.approx(expected, abs=1e-3)
+    with pytest.raises(UsageError, match=r"a prior that is moved so far and released .* a smaller shift"):
+        posterior.robustness(shift=10, redraws=0)
+
+
+def test_people_read_ranges_in_the_digits_of_the_posterior() -> None:
+    statistic, _ = released("bernoulli")
+    posterior = unrestricted_posterior(statistic, prior="Beta(1, 30)")
+    table = posterior.robustness(redraws=0, above=0.5)
+    text = str(table)
+    head = next(line for line in text.splitlines() if "prior  " in line)
+    assert head.split("prior")[1].split() == ["mean", "lower", "upper", "probability", "above", "0.5"]
+    assert "e-" not in "".join(line for line in text.splitlines() if "any other  " in line)
+    for name in dict.fromkeys(row["prior"] for row in table[1:5]):
+        assert f"\n{name}: " in text, "each neighbourhood has its sentence"
+    # A tenth of the prior on 0 or 1, where there may be no record: ends of the second cell are the domain's.
+    row = rows_of(table, 1)["10 % any other"]
+    assert (row["lower_least"], row["upper_most"]) == pytest.approx((0.0, 1.0), abs=1e-4)
 
 
 def test_a_prior_in_conflict_is_told_by_its_range() -> None:
@@ -174,10 +228,15 @@ def test_a_prior_in_conflict_is_told_by_its_range() -> None:
     ("asked", "message"),
     [
         ({"share": 1.0}, "share is a number, 0 or more, and below 1"),
-        ({"factor": 0.5}, "factor is a number, 1 or more"),
-        ({"shift": -1.0}, "shift is a number, 0 or more"),
+        ({"factor": 0.5}, "factor is a number, from 1 to 10"),
+        ({"factor": math.inf}, "factor is a number, from 1 to 10"),
+        ({"factor": math.nan}, "factor is a number, from 1 to 10"),
+        ({"shift": -1.0}, "shift is a number, from 0 to 10"),
+        ({"shift": 1e6}, "shift is a number, from 0 to 10"),
         ({"shift": True}, "shift is a number"),
         ({"mass": 1.0}, "mass"),
+        ({"above": "x"}, "above must be one finite number, not 'x'"),
+        ({"above": math.nan}, "above must be one finite number, not nan"),
     ],
 )
 def test_neighbourhoods_that_are_none(asked: dict[str, Any], message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +36,7 @@ def normal_cell(mean: float, sd: float, observed: float, error: float, nodes: in
         weight=np.full(nodes, position[1] - position[0]),
         log_likelihood=np.asarray(stats.norm.logpdf(observed, position, error)),
         log_prior=lambda place: np.asarray(stats.norm.logpdf(place, mean, sd)),
-        has_ends=(False, False),
+        ends=(-math.inf, math.inf),
     )
 
 
@@ -50,7 +51,7 @@ def any_cell(seed: int, nodes: int = 12) -> ParameterOnNodes:
         weight=np.ones(nodes),
         log_likelihood=2.0 * rng.normal(size=nodes),
         log_prior=lambda _: log_prior,
-        has_ends=(True, True),
+        ends=(0.0, math.inf),
     )
 
 
@@ -169,12 +170,44 @@ def test_a_mean_is_unbounded_where_the_likelihood_does_not_fall() -> None:
         weight=np.full(2001, 55.0 / 2000),
         log_likelihood=np.logaddexp(np.asarray(stats.norm.logpdf(position, 1.0, 0.3)), -6.0),
         log_prior=lambda place: np.asarray(stats.norm.logpdf(place, 1.0, 1.0)),
-        has_ends=(True, False),
+        ends=(0.0, math.inf),
     )
     low, high = contaminated(cell, 0.1).mean
     assert high == np.inf
     assert 0.0 < low < math.e
     assert all(map(math.isfinite, within_factor(cell, 3.0).mean))
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e6])
+def test_wide_factors_lose_no_digits(factor: float) -> None:
+    """Tails of 1e-12 count as much as the middle: sums of theirs from exact fractions."""
+    cell = normal_cell(0.0, 1.0, 1.0, 1.0, 401)
+    mass, value = ([Fraction(float(of)) for of in many] for many in (cell.mass(), cell.parameter))
+    weights = Fraction(factor) ** 2
+    up_to, rest = Fraction(0), sum(mass, Fraction(0))
+    below, above = Fraction(0), sum((m * v for m, v in zip(mass, value, strict=True)), Fraction(0))
+    lowest, highest = [], []
+    for m, v in zip(mass, value, strict=True):
+        up_to, rest, below, above = up_to + m, rest - m, below + m * v, above - m * v
+        lowest.append((below * weights + above) / (up_to * weights + rest))
+        highest.append((below + above * weights) / (up_to + rest * weights))
+    low, high = within_factor(cell, factor).mean
+    assert (low, high) == pytest.approx((float(min(lowest)), float(max(highest))), rel=1e-9)
+
+
+def test_a_quantile_beyond_the_nodes_is_a_bound() -> None:
+    position = np.linspace(-30.0, 30.0, 401)
+    flat = ParameterOnNodes(
+        position=position,
+        parameter=1.0 / (1.0 + np.exp(-position)),
+        weight=np.full(401, 0.15),
+        log_likelihood=np.zeros(401),
+        log_prior=lambda place: np.asarray(stats.norm.logpdf(place)),
+        ends=(0.0, 1.0),
+    )
+    ranges = contaminated(flat, 0.1)
+    assert ranges.quantile(0.025)[0] == 0.0
+    assert ranges.quantile(0.975)[1] == 1.0
 
 
 def test_draws_have_the_range_of_what_they_are_drawn_from() -> None:
@@ -193,4 +226,6 @@ def test_a_prior_that_is_moved_off_the_likelihood_rules_nothing_out() -> None:
     assert math.isfinite(shifted(away, 1.0).mean[0])
     ranges = shifted(away, 20.0)
     assert ranges.mean == (-math.inf, math.inf)
+    bounded = shifted(dataclasses.replace(away, ends=(-15.0, 15.0)), 20.0)
+    assert (bounded.mean, bounded.quantile(0.5)) == ((-15.0, 15.0), (-15.0, 15.0))
     assert ranges.above(0.0) == (0.0, 1.0)
