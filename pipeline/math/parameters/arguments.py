@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
@@ -77,6 +79,20 @@ def checked_draws(draws: object) -> int:
         message = f"draws must be an integer above 0, not {draws!r}"
         raise UsageError(message)
     return int(draws)
+
+
+def positive(name: str, value: object) -> float:
+    """Return a finite number above 0.
+
+    Raises
+    ------
+    UsageError
+        Where it is none.
+    """
+    if not isinstance(value, bool) and isinstance(value, Real) and 0.0 < float(value) < math.inf:
+        return float(value)
+    message = f"{name} must be a finite number above 0, not {value!r}"
+    raise UsageError(message)
 
 
 def is_integer(value: object, least: int) -> TypeGuard[int]:
