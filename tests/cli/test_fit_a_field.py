@@ -97,8 +97,12 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("fields") / "store"
     content: dict[str, Any] = {"groups": {"site": ["p", "q"]}, "statistics": tables}
     plan = compile_plan(load_spec(mapping("data", **content)))
-    counts = np.array([[300, 100, 200, 400], [300, 200, 200, 300]])
-    publish(root, plan, {name: counts.astype(object) for name in tables})
+    # Both tables have 500 rows of each category of b.
+    counts = {
+        "ab": np.array([[300, 100, 200, 400], [300, 200, 200, 300]]),
+        "bc": np.array([[300, 200, 100, 400], [300, 200, 200, 300]]),
+    }
+    publish(root, plan, {name: values.astype(object) for name, values in counts.items()})
     return root
 
 

@@ -160,8 +160,8 @@ def require_agreement(agreement: Mapping[str, float], together: float) -> None:
     if bound < REFUSED:
         message = (
             f"the tables contradict each other: noise has a chance of {chance:.1e} to lie as far from any "
-            f"field as {name} (refused below {REFUSED / (len(agreement) + 1):.1e}). They are of different rows, as "
-            "where a column has nulls: release tables of the same rows, with a category for nulls, or name "
-            "tables that share no variable"
+            f"field as {name} (refused below {REFUSED / (len(agreement) + 1):.1e}). They are of different "
+            "rows, as where a column has nulls: release tables of the same rows, with a category for nulls, "
+            "or name tables that share no variable"
         )
         raise UsageError(message)
