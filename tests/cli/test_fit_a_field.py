@@ -50,10 +50,21 @@ def test_the_page_on_fields_runs(
     assert abs(float(estimate) - np.log(0.7 / 0.3 / (0.1 / 0.9))) < 0.3
     assert float(lower) < float(estimate) < float(upper)
     assert float(upper) - float(lower) < 0.5
-    strengths = {tuple(line.split()[:2]): float(line.split()[2]) for line in edges.splitlines()[2:5]}
+    lines = [line.split() for line in edges.splitlines()]
+    rows = [line for line in lines if line[:1] in (["old"], ["ill"])]
+    strengths = {tuple(line[:2]): float(line[2]) for line in rows[:3]}
     assert strengths["old", "ill"] > 0.2
     assert strengths["ill", "treated"] > 0.5
     assert strengths["old", "treated"] < 0.1  # of truth 0
+    assert "strength: standard deviation of a pair's effects" in edges
+    assert "central, 95 % posterior probability each" in edges
+    # Columns: two variables, two categories, mean, sd, median, lower, upper, probability.
+    odds = {tuple(line[:4]): [float(number) for number in line[4:]] for line in rows[3:]}
+    # Of rows with .5 and .2 ill by age, log 4, and age beside illness, 0: 5 standard deviations.
+    for pair, truth in {("old", "ill"): np.log(4.0), ("old", "treated"): 0.0}.items():
+        mean, sd = odds[*pair, "yes", "yes"][:2]
+        assert abs(mean - truth) < 5 * sd
+    assert "Probability of treated given old=yes, ill=yes" in asked
     assert "saddlepoint" in edges
     # 8 standard errors of 20 000 rows and noise of scale 3: .7 of those who are ill.
     mean = float(re.search(r"(?m)^yes +(\d\.\d+)", asked)[1])  # type: ignore[index]
@@ -63,7 +74,11 @@ def test_the_page_on_fields_runs(
     assert ends[0] < mean < ends[1]
     # A share of .4 * .5 + .6 * .2 = .32; 7 standard errors of 20 000 rows.
     assert all(abs(float(end) - 0.32) < 0.03 for end in last.split())
-    document = runner.json("model", "field", "pairs", *PAIRS, "--draws", "200", "--out", "edges.parquet")
+    document = runner.json(
+        *("model", "field", "pairs", *PAIRS, "--draws", "200", "--below", "0.2", "--out", "edges.parquet")
+    )
+    assert document["below"] == 0.2
+    assert {row["second_category"] for row in document["log_odds_ratios"]} == {"yes"}
     assert [row["second"] for row in document["edges"]] == ["ill", "treated"]
     assert set(document["agreement"]) == {"old_ill", "ill_treated"}
     assert pq.read_table("edges.parquet")["first"].to_pylist() == ["old", "ill"]
@@ -82,8 +97,12 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("fields") / "store"
     content: dict[str, Any] = {"groups": {"site": ["p", "q"]}, "statistics": tables}
     plan = compile_plan(load_spec(mapping("data", **content)))
-    counts = np.array([[300, 100, 200, 400], [300, 200, 200, 300]])
-    publish(root, plan, {name: counts.astype(object) for name in tables})
+    # Both tables have 500 rows of each category of b.
+    counts = {
+        "ab": np.array([[300, 100, 200, 400], [300, 200, 200, 300]]),
+        "bc": np.array([[300, 200, 100, 400], [300, 200, 200, 300]]),
+    }
+    publish(root, plan, {name: values.astype(object) for name, values in counts.items()})
     return root
 
 

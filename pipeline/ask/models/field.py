@@ -7,49 +7,48 @@ with an edge ij for each table of two variables. Of all laws with the same table
 entropy. Effects have Normal priors, on contrasts that sum to 0; the engine ``field`` states the likelihood
 of the noisy tables, and the approximation in it. It is refused where entries may well be empty.
 
-Every question is a sum over combinations of categories in each posterior draw. An edge's strength is the
-standard deviation of its effects over categories,
-
-.. math:: \lVert\theta_{ij}\rVert / \sqrt{K_i K_j}
-
-0 where the two variables are independent given all others. How well tables agree with each other is a
-posterior predictive chance (Gelman, Meng, Stern 1996): that of noise with a larger sum of sizes, over entries
-of a table than what lies between released and latent counts,
-
-.. math:: P\bigl(\mathrm{Gamma}(K, 1) > \textstyle\sum_k |y_k - (M m)_k| / b\bigr)
+Every question is a sum over combinations of categories in each posterior draw. ``field_edges`` says what an
+edge's strength is, and how well tables agree; those that contradict each other are refused.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.errors import UsageError
-from suffice.pipeline.ask.models.network import Conditional
-from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity, require_family
+from suffice.errors import ConflictWarning, UsageError
+from suffice.pipeline.ask.models import field_edges, field_tables
+from suffice.pipeline.ask.models.network import (
+    Conditional,
+    intervals_text,
+    names_of,
+    require_variables,
+    stated_categories,
+)
+from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity
 from suffice.pipeline.ask.models.synthetic_rows import IMPUTATIONS, SyntheticRows, synthetic_rows
+from suffice.pipeline.ask.posterior.notes import LARGEST_R_HAT, rough_text
 from suffice.pipeline.math.engines import field as engine
 from suffice.pipeline.math.engines.elimination import Factor, marginal
 from suffice.pipeline.math.engines.field_tree import NoisyTree, tree_of
 from suffice.pipeline.math.engines.multivariate.hmc import effective_draws, split_r_hat
 from suffice.pipeline.math.parameters import arguments, parameter_posterior
-from suffice.pipeline.terms.released.noisy_statistic import rows_alone
+from suffice.pipeline.terms.released.table import Table
 from suffice.pipeline.terms.statistics.count_table import label_columns
-from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.statistics.count_table import CountTable, Variable
+    from suffice.pipeline.terms.statistics.count_table import Variable
     from suffice.typing import Floats
 
-FAMILIES_OF_FIELDS = ("contingency",)
 MOST_COMBINATIONS = 1024
 """Of categories of all variables, up to which each is a term of sums; of more, sums are along cliques."""
 MOST_EFFECTS, MOST_EFFECTS_OF_CIRCLES = 400, 100
@@ -57,10 +56,6 @@ MOST_EFFECTS, MOST_EFFECTS_OF_CIRCLES = 400, 100
 MOST_IN_CLIQUE = 128
 """Combinations of the variables of a clique, where pairs form circles."""
 SINGLE_SD, PAIR_SD = 2.5, 1.0
-SETTLED = 1.05
-"""The largest R-hat of a fit that is returned."""
-FEW, FEW_CHANCE = 2.0, 0.25
-"""Refused where an entry of a table is expected to be below `FEW` with more than this chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +83,8 @@ class Field:
         Over all coefficients and latent tables.
     agreement : dict of str to float
         Of each statistic, the posterior predictive chance of more noise; small where tables disagree.
+    agreement_together : float
+        The same, of all tables together.
     sums : str
         Over what sums over categories ran.
     """
@@ -104,6 +101,7 @@ class Field:
     largest_r_hat: float
     fewest_effective_draws: float
     agreement: Mapping[str, float]
+    agreement_together: float
     sums: str
 
     @property
@@ -128,7 +126,12 @@ class Field:
     def lines(self) -> tuple[str, ...]:
         """What the numbers rest on, in words."""
         prior = f"Normal(0, {self.single_sd:g}) of variables, Normal(0, {self.pair_sd:g}) of pairs"
-        least = min(self.agreement, key=lambda name: self.agreement[name])
+        least, chance, _ = field_edges.worst_of(self.agreement, self.agreement_together)
+        agree = (
+            "tables DISAGREE"
+            if field_edges.disagreement(self.agreement, self.agreement_together)
+            else "tables agree"
+        )
         return (
             f"prior of effects: {prior}; number of rows: flat",
             "law of tables: saddlepoint approximation; noise: exact law between whole numbers",
@@ -137,8 +140,24 @@ class Field:
                 f"sampler: Hamiltonian Monte Carlo, {engine.N_CHAINS} chains, R-hat at most "
                 f"{self.largest_r_hat:.3f}, effective draws at least {self.fewest_effective_draws:.0f}"
             ),
-            f"tables agree: chance of more noise at least {self.agreement[least]:.2g}, of {least}",
+            f"{agree}: chance of more noise at least {chance:.2g}, of {least}",
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What has to be said beside every number, a sentence each: tables disagree, draws are few."""
+        said = (
+            field_edges.disagreement(self.agreement, self.agreement_together),
+            rough_text(self.fewest_effective_draws),
+        )
+        return tuple(line for line in said if line)
+
+    @property
+    def _disagreement(self) -> str:
+        return field_edges.disagreement(self.agreement, self.agreement_together)
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.edges()), "", *self.lines])
 
     def query(
         self,
@@ -161,10 +180,10 @@ class Field:
         UsageError
             Where a variable or a category does not exist or stands twice.
         """
-        targets = (target,) if isinstance(target, str) else tuple(target)
+        targets = names_of(target)
         arguments.ends_of(mass)
-        observed = {name: str(value) for name, value in (given or {}).items()}
-        self._check(targets, observed)
+        observed = stated_categories("given", given, self.variables, "the field")
+        require_variables(targets, (observed,), self.variables, "the field")
         probability = marginal(self._factors(observed), targets)
         chosen = [self.variables[name] for name in targets]
         labels = [
@@ -179,25 +198,93 @@ class Field:
             groups=self.groups,
             label_columns=label_columns(labels),
             probability=DrawnQuantity(draws=probability.reshape(*probability.shape[:2], -1)),
+            notes=self.notes,
         )
 
-    def edges(self, mass: float = parameter_posterior.MASS) -> list[dict[str, Any]]:
-        """One row an edge: its variables and the strength's mean, sd, median, lower and upper.
+    def edges(self, mass: float = parameter_posterior.MASS, below: float = field_edges.BELOW) -> Table:
+        r"""One row an edge: its variables, and its strength beside what the prior says of it.
 
-        Strengths are positive by definition: an edge without interaction has one near 0, not below.
+        The strength is :math:`\lVert\theta_{ij}\rVert / \sqrt{K_i K_j}`, the standard deviation of the edge's
+        effects over pairs of categories. It is 0 where the two variables are independent given all others; of
+        two categories each, it is a quarter of the size of the log odds ratio. It is never negative, so that
+        an interval never holds 0: see how probable it is to be small, and ``log_odds_ratios``.
+
+        Parameters
+        ----------
+        mass : float
+            Of the credible intervals, between 0 and 1.
+        below : float, > 0
+            The strength that ``probability_below`` is of.
+
+        Returns
+        -------
+        Table
+            Rows of first, second, mean, sd, median, lower, upper, probability_below, prior_lower,
+            prior_upper and prior_probability_below.
+
+        Raises
+        ------
+        UsageError
+            Where a number is none.
         """
         arguments.ends_of(mass)
-        rows = []
-        for (first, second), part in self._parts(2):
-            sizes = len(self.variables[first].categories), len(self.variables[second].categories)
-            # Contrasts are orthonormal: the norm of coefficients is that of effects.
-            strength = np.linalg.norm(part, axis=1) / math.sqrt(math.prod(sizes))
-            summary = DrawnQuantity(draws=strength).summary(mass)
-            rows.append(
-                {"first": first, "second": second}
-                | {name: float(np.asarray(value)) for name, value in summary.items()}
+        bound = arguments.positive("below", below)
+        rows = [
+            {"first": first, "second": second}
+            | field_edges.strength_row(
+                part,
+                (len(self.variables[first].categories), len(self.variables[second].categories)),
+                self.pair_sd,
+                mass,
+                bound,
             )
-        return rows
+            for (first, second), part in self._parts(2)
+        ]
+        return Table(
+            rows,
+            title="Strengths of pairs, given all other variables",
+            notes=self.notes,
+            foot=[
+                field_edges.STRENGTH,
+                field_edges.of_below(bound, len(self.rows)),
+                intervals_text(mass),
+            ],
+        )
+
+    def log_odds_ratios(self, mass: float = parameter_posterior.MASS) -> Table:
+        """One row a pair of categories of an edge: their log odds ratio against the first ones of both.
+
+        It is given all other variables, whatever they are. Where the two are independent given these, all log
+        odds ratios of an edge are 0.
+
+        Parameters
+        ----------
+        mass : float
+            Of the credible intervals, between 0 and 1.
+
+        Returns
+        -------
+        Table
+            Rows of first, second, first_category, second_category, mean, sd, median, lower, upper and
+            probability_above: that it is above 0.
+
+        Raises
+        ------
+        UsageError
+            Where the mass is not between 0 and 1.
+        """
+        arguments.ends_of(mass)
+        rows = [
+            row
+            for (first, second), part in self._parts(2)
+            for row in field_edges.log_odds_rows(part, (self.variables[first], self.variables[second]), mass)
+        ]
+        return Table(
+            rows,
+            title="Log odds ratios of pairs, given all other variables",
+            notes=self.notes,
+            foot=[field_edges.LOG_ODDS, intervals_text(mass)],
+        )
 
     def _parts(self, size: int) -> list[tuple[tuple[str, ...], Floats]]:
         """Return variables, or pairs of size 2, and the draws of their coefficients."""
@@ -264,25 +351,6 @@ class Field:
             rng=rng,
         )
 
-    def _check(self, targets: tuple[str, ...], observed: Mapping[str, str]) -> None:
-        known = ", ".join(self.variables)
-        if not targets:
-            message = f"target names a variable: one of {known}"
-            raise UsageError(message)
-        every = [*targets, *observed]
-        for name in every:
-            if name not in self.variables:
-                message = f"the field has no variable {name!r}: it has {known}"
-                raise UsageError(message)
-            if every.count(name) > 1:
-                message = f"{name} stands twice: a variable is a target or given"
-                raise UsageError(message)
-        for name, category in observed.items():
-            if category not in self.variables[name].categories:
-                listed = ", ".join(self.variables[name].categories[:10])
-                message = f"given {name}: the variable has no category {category!r}: it has {listed}"
-                raise UsageError(message)
-
 
 def field_model(
     release: Release,
@@ -314,33 +382,40 @@ def field_model(
     Raises
     ------
     UsageError
-        Where tables do not fit together, are too large or too nearly empty, or chains do not agree.
+        Where tables do not fit together, contradict each other, are too large or too nearly empty, or chains
+        do not agree.
+
+    Warns
+    -----
+    ConflictWarning
+        Where tables disagree, though not so far that they are refused; see ``Field.notes``.
     """
     draws, source = arguments.checked_draws(draws), arguments.generator(rng)
-    for name, sd in (("single_sd", single_sd), ("pair_sd", pair_sd)):
-        if not 0.0 < sd < math.inf:
-            message = f"{name} must be a finite number above 0, not {sd!r}"
-            raise UsageError(message)
-    parts = _parts(release, statistics, where)
+    sds = arguments.positive("single_sd", single_sd), arguments.positive("pair_sd", pair_sd)
+    parts = field_tables.parts_of(release, statistics, where)
     tables = {name: part.plan.parameters.tables[0] for name, part in parts.items()}
-    variables = _variables(tables)
+    variables = field_tables.variables_of(tables)
     names = list(variables)
     sizes = [len(variable.categories) for variable in variables.values()]
     places = {name: [names.index(each.name) for each in table.variables] for name, table in tables.items()}
     pairs = [(place[0], place[1]) for place in places.values() if len(place) > 1]
-    noisy, sums = _noisy(parts, sizes, places, (float(single_sd), float(pair_sd)))
+    noisy, sums = _noisy(parts, sizes, places, sds)
     eta, zeta = engine.draw(noisy, max(-(-draws // engine.N_CHAINS), 100), source)
     both = np.concatenate([eta, zeta], axis=2)
     r_hat, effective = float(split_r_hat(both).max()), float(effective_draws(both).min())
-    if not r_hat <= SETTLED:
+    eta, zeta = (each.reshape(-1, each.shape[2])[-draws:] for each in (eta, zeta))
+    rows, latent = noisy.tables(zeta.T)
+    agreement, together = field_edges.agreement_of(noisy.counts, noisy.scales, latent.T, tables)
+    field_tables.require_entries(noisy.tables(eta.T)[1].T, tables)
+    field_edges.require_agreement(agreement, together)
+    if not r_hat <= LARGEST_R_HAT:
         message = (
-            f"chains of the field do not agree (R-hat {r_hat:.3g}): tables that contradict each other, as of "
-            "different rows, or too many edges may be why; name fewer tables"
+            f"chains of the field do not agree (R-hat {r_hat:.3g}, above {LARGEST_R_HAT}): too many edges "
+            "may be why; name fewer tables, or ask for more draws"
         )
         raise UsageError(message)
-    eta, zeta = (each.reshape(-1, each.shape[2])[-draws:] for each in (eta, zeta))
-    _check_entries(noisy.tables(eta.T)[1].T, tables)
-    rows, latent = noisy.tables(zeta.T)
+    if said := field_edges.disagreement(agreement, together):
+        warnings.warn(ConflictWarning(said), stacklevel=2)
     return Field(
         release=release.label,
         statistics=tuple(parts),
@@ -349,11 +424,12 @@ def field_model(
         groups=next(iter(parts.values())).groups,
         effects=eta[:, 1:],
         rows=rows,
-        single_sd=float(single_sd),
-        pair_sd=float(pair_sd),
+        single_sd=sds[0],
+        pair_sd=sds[1],
         largest_r_hat=r_hat,
         fewest_effective_draws=effective,
-        agreement=_agreement(noisy, latent.T, tables),
+        agreement=agreement,
+        agreement_together=together,
         sums=sums,
     )
 
@@ -395,84 +471,3 @@ def _noisy(
     released = np.concatenate([numbers[tree.entries[tuple(each)]] for each in places.values()])
     said = f"along a tree of cliques, the largest of {tree.largest} combinations"
     return NoisyTree(tree=tree, released=released, **known), said
-
-
-def _parts(
-    release: Release, statistics: Sequence[str], where: Mapping[str, object] | None
-) -> dict[str, NoisyStatistic]:
-    """Return the one chosen cell of every statistic; refuse what is no table of one or two variables."""
-    names = [statistics] if isinstance(statistics, str) else list(statistics)
-    parts = {}
-    for name in names:
-        if names.count(name) > 1:
-            message = f"{name} is given twice: each table is one statistic"
-            raise UsageError(message)
-        require_family(release, name, FAMILIES_OF_FIELDS, "a field")
-        part = rows_alone(release.selected(name, where))
-        if part.plan.design is not Design.PARTITION_OF_UNITY or part.plan.scale <= 0.0:
-            message = (
-                f"{name} was released without a noisy count of every entry: a field needs all of them, as "
-                "add_or_remove_one releases them"
-            )
-            raise UsageError(message)
-        if len(part.values) != 1:
-            message = (
-                f"{name} has {len(part.values)} cells, and a field is of one: keep one with where, by "
-                f"{', '.join(part.groups)}"
-            )
-            raise UsageError(message)
-        size = len(part.plan.parameters.tables[0].variables)
-        if size > 2:
-            message = (
-                f"{name} is over {size} columns, and a field is made of tables of one or two: query it alone "
-                "with suffice model query"
-            )
-            raise UsageError(message)
-        parts[name] = part
-    return parts
-
-
-def _variables(tables: Mapping[str, CountTable]) -> dict[str, Variable]:
-    """Return all variables; refuse those that differ between tables, and pairs given twice."""
-    variables: dict[str, Variable] = {}
-    pairs: dict[frozenset[str], str] = {}
-    for name, table in tables.items():
-        for variable in table.variables:
-            known = variables.setdefault(variable.name, variable)
-            if known.categories != variable.categories:
-                message = f"{variable.name} has other categories in {name} than in the tables before"
-                raise UsageError(message)
-        ends = frozenset(variable.name for variable in table.variables)
-        if len(ends) > 1 and ends in pairs:
-            message = f"{name} and {pairs[ends]} are over the same two variables: name one of them"
-            raise UsageError(message)
-        pairs[ends] = name
-    if not any(len(ends) > 1 for ends in pairs):
-        message = "a field needs a table of two variables: name at least one"
-        raise UsageError(message)
-    return variables
-
-
-def _check_entries(expected: Floats, tables: Mapping[str, CountTable]) -> None:
-    """Refuse tables in which the approximation of their law does not hold."""
-    is_few = np.split((expected < FEW).mean(axis=0), np.cumsum([each.size for each in tables.values()])[:-1])
-    for name, chances in zip(tables, is_few, strict=True):
-        if chances.max() > FEW_CHANCE:
-            message = (
-                f"{name} has {int((chances > FEW_CHANCE).sum())} entries that may well be expected below "
-                f"{FEW:g} rows, where the law of tables is not approximated well: leave the statistic out"
-            )
-            raise UsageError(message)
-
-
-def _agreement(
-    noisy: engine.NoisyField | NoisyTree, latent: Floats, tables: Mapping[str, CountTable]
-) -> dict[str, float]:
-    from scipy.special import gammaincc
-
-    sizes = np.abs(noisy.counts - latent) / noisy.scales
-    parts = np.split(sizes, np.cumsum([table.size for table in tables.values()])[:-1], axis=1)
-    return {
-        name: float(np.mean(gammaincc(part.shape[1], part.sum(axis=1))))
-        for name, part in zip(tables, parts, strict=True)
-    }

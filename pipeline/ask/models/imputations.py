@@ -164,7 +164,9 @@ def combine_imputations(
 
 def _numbers(name: str, values: ArrayLike) -> Floats:
     try:
-        numbers = np.asarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        # Texts and dates turn into numbers too.
+        numbers = given.astype(np.float64) if given.dtype.kind in "iufO" else np.array(np.nan)
     except (TypeError, ValueError):
         numbers = np.array(np.nan)
     if not np.isfinite(numbers).all():

@@ -17,7 +17,7 @@ of all other nodes stay as they are (Pearl's truncated factorisation).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,11 @@ from suffice.pipeline.ask.models.rows_and_draws import (
     tidy_draws,
 )
 from suffice.pipeline.ask.models.synthetic_rows import IMPUTATIONS, SyntheticRows, synthetic_rows
+from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.engines.elimination import Factor, marginal
 from suffice.pipeline.math.parameters import arguments, parameter_posterior
-from suffice.pipeline.math.parameters.contrasts import tidy_rows
+from suffice.pipeline.math.parameters.contrasts import in_words, tidy_rows
+from suffice.pipeline.terms.released.table import Table
 from suffice.pipeline.terms.statistics.count_table import CountTable, label_columns
 
 if TYPE_CHECKING:
@@ -76,6 +78,8 @@ class Conditional:
         The categories of each entry, by variable.
     probability : DrawnQuantity
         Of each entry, (n_cells, n_entries); the entries' sum to 1 in each draw and cell.
+    notes : tuple of str
+        What has to be said beside the numbers, a sentence each.
     """
 
     target: tuple[str, ...]
@@ -85,14 +89,27 @@ class Conditional:
     groups: Mapping[str, list[str | int]] = field(repr=False)
     label_columns: Mapping[str, tuple[str | None, ...]] = field(repr=False)
     probability: DrawnQuantity = field(repr=False)
+    notes: tuple[str, ...] = ()
 
-    def rows(self) -> list[dict[str, Any]]:
+    def __str__(self) -> str:
+        return str(self.rows())
+
+    def rows(self) -> Table:
         """One row a cell and entry: keys, parameter, a category of each target, and numbers.
 
         These are mean, sd, median, lower and upper.
         """
-        return tidy_rows(
+        rows = tidy_rows(
             self.groups, self.label_columns, {"probability": self.probability.summary(self.mass)}
+        )
+        stated = [("given", self.given), ("do", self.do)]
+        said = [f" {word} {in_words(each)}" for word, each in stated if each]
+        return Table(
+            rows,
+            title=f"Probability of {', '.join(self.target)}{''.join(said)}",
+            notes=self.notes,
+            in_words=_without_parameter,
+            foot=[intervals_text(self.mass)],
         )
 
     def draw_columns(self) -> dict[str, NDArray[Any]]:
@@ -158,9 +175,12 @@ class Network:
             Where a variable or a category does not exist or stands twice, a contingency table is asked for
             ``do``, or the tables on the way would be too large.
         """
-        targets = _names(target)
+        targets = names_of(target)
         arguments.ends_of(mass)
-        observed, chosen = self._categories("given", given), self._categories("do", do)
+        observed, chosen = (
+            stated_categories(argument, stated, self.variables, self.posterior.statistic)
+            for argument, stated in (("given", given), ("do", do))
+        )
         self._check(targets, observed, chosen)
         fixed = {
             name: self.variables[name].categories.index(category)
@@ -252,50 +272,14 @@ class Network:
             if table.variables[-1].name in ancestors
         ]
 
-    def _categories(self, argument: str, stated: Mapping[str, object] | None) -> dict[str, str]:
-        if stated is None:
-            return {}
-        if not isinstance(stated, Mapping):
-            message = f"{argument} maps variables to categories, as {{'sex': 'Male'}}, not {stated!r}"
-            raise UsageError(message)
-        factors_by_variable = {}
-        for name, value in stated.items():
-            category = str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
-            known = self._variable(name).categories
-            if category not in known:
-                more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
-                message = (
-                    f"{argument} {name}: the variable has no category {category!r}: it has "
-                    f"{', '.join(known[:_NAMED])}{more}"
-                )
-                raise UsageError(message)
-            factors_by_variable[name] = category
-        return factors_by_variable
-
     def _check(self, targets: tuple[str, ...], given: Mapping[str, str], do: Mapping[str, str]) -> None:
-        if not targets:
-            message = f"target names a variable: one of {', '.join(self.variables)}"
-            raise UsageError(message)
-        for name in targets:
-            self._variable(name)
-        every = [*targets, *given, *do]
-        for name in every:
-            if every.count(name) > 1:
-                message = f"{name} stands twice: a variable is a target, given, or set by do"
-                raise UsageError(message)
+        require_variables(targets, (given, do), self.variables, self.posterior.statistic)
         if do and self.posterior.family not in GRAPHS:
             message = (
                 f"do sets variables of a declared graph, and {self.posterior.statistic} is "
                 f"{self.posterior.family}, which has none: use given, or a bayesian_network"
             )
             raise UsageError(message)
-
-    def _variable(self, name: object) -> Variable:
-        if not isinstance(name, str) or name not in self.variables:
-            known = ", ".join(self.variables)
-            message = f"{self.posterior.statistic} has no variable {name!r}: it has {known}"
-            raise UsageError(message)
-        return self.variables[name]
 
 
 @lists_terms
@@ -341,6 +325,15 @@ def network(
     )
 
 
+def intervals_text(mass: float) -> str:
+    """Return what lower and upper are."""
+    return f"lower, upper: {arguments.interval_in_words(CENTRAL, mass)}"
+
+
+def _without_parameter(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name != "parameter"} for row in rows]
+
+
 def _reduced(table: CountTable, values: Floats, fixed: Mapping[str, int]) -> Factor:
     """Take the entries of a table where some variables have these categories."""
     index = tuple(fixed.get(variable.name, slice(None)) for variable in table.variables)
@@ -348,8 +341,59 @@ def _reduced(table: CountTable, values: Floats, fixed: Mapping[str, int]) -> Fac
     return Factor(variables=left, values=values[(slice(None), slice(None), *index)])
 
 
-def _names(target: object) -> tuple[str, ...]:
+def names_of(target: object) -> tuple[str, ...]:
     """Return what is asked for as several names; none where it is neither a name nor a sequence of names."""
     if isinstance(target, str):
         return (target,)
     return tuple(target) if isinstance(target, Sequence) else ()
+
+
+def require_variables(
+    targets: Sequence[str],
+    stated: Sequence[Mapping[str, str]],
+    variables: Mapping[str, Variable],
+    model: str,
+) -> None:
+    """Refuse targets that are none, and variables that stand twice among these and what is stated."""
+    if not targets:
+        message = f"target names a variable: one of {', '.join(variables)}"
+        raise UsageError(message)
+    for name in targets:
+        _variable(name, variables, model)
+    every = [*targets, *(name for each in stated for name in each)]
+    for name in every:
+        if every.count(name) > 1:
+            also = ", given, or set by do" if len(stated) > 1 else " or given"
+            message = f"{name} stands twice: a variable is a target{also}"
+            raise UsageError(message)
+
+
+def stated_categories(
+    argument: str, stated: object, variables: Mapping[str, Variable], model: str
+) -> dict[str, str]:
+    """Return the category of each stated variable as it is declared; refuse what is none."""
+    if stated is None:
+        return {}
+    if not isinstance(stated, Mapping):
+        message = f"{argument} maps variables to categories, as {{'sex': 'Male'}}, not {stated!r}"
+        raise UsageError(message)
+    chosen = {}
+    for name, value in stated.items():
+        category = str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+        known = _variable(name, variables, model).categories
+        if category not in known:
+            more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+            message = (
+                f"{argument} {name}: the variable has no category {category!r}: it has "
+                f"{', '.join(known[:_NAMED])}{more}"
+            )
+            raise UsageError(message)
+        chosen[name] = category
+    return chosen
+
+
+def _variable(name: object, variables: Mapping[str, Variable], model: str) -> Variable:
+    if not isinstance(name, str) or name not in variables:
+        message = f"{model} has no variable {name!r}: it has {', '.join(variables)}"
+        raise UsageError(message)
+    return variables[name]

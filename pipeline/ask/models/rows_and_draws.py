@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.families.naive_bayes import estimated_tables
 from suffice.pipeline.math.parameters.arguments import ends_of
 from suffice.pipeline.math.parameters.contrasts import require_share, share_between
@@ -29,7 +30,6 @@ from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.typing import Cells, Codes, Floats, Mask
@@ -224,6 +224,12 @@ def row_cells(release: Release, posterior: Posterior) -> RowCells:
 
 def require_family(release: Release, statistic: str, families: Sequence[str], model: str) -> None:
     """Refuse a statistic that a model, as ``a chain``, is not made of, and name those that fit."""
+    if not isinstance(release, Release):
+        message = f"{model} is made of a release, as suffice.open_release returns it, not of {release!r}"
+        raise UsageError(message)
+    if not isinstance(statistic, str):
+        message = f"{model} is made of a statistic, by its name, not of {statistic!r}"
+        raise UsageError(message)
     family = release.statistic(statistic).plan.family
     if family in families:
         return

@@ -209,12 +209,17 @@ def unsettled_warning(posterior: Posterior) -> str:
             f"do not rely on these intervals: the chains do not agree with each other (R-hat {r_hat}, above "
             f"{LARGEST_R_HAT}); a stronger prior, or fewer cells with --where, may help"
         )
-    if effective < FEWEST_EFFECTIVE_DRAWS:
-        return (
-            f"the ends of intervals are rough: the chains are worth {effective:.0f} independent draws, fewer "
-            f"than {FEWEST_EFFECTIVE_DRAWS}"
-        )
-    return ""
+    return rough_text(effective)
+
+
+def rough_text(effective: float) -> str:
+    """Say that chains are worth few independent draws; empty where they are worth enough."""
+    if effective >= FEWEST_EFFECTIVE_DRAWS:
+        return ""
+    return (
+        f"the ends of intervals are rough: the chains are worth {effective:.0f} independent draws, fewer "
+        f"than {FEWEST_EFFECTIVE_DRAWS}"
+    )
 
 
 def diagnostics_text(posterior: Posterior) -> dict[str, str]:

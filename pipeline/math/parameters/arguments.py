@@ -96,6 +96,20 @@ def checked_draws(draws: object, *, least: int = 1) -> int:
     return int(draws)
 
 
+def positive(name: str, value: object) -> float:
+    """Return a finite number above 0.
+
+    Raises
+    ------
+    UsageError
+        Where it is none.
+    """
+    if not isinstance(value, bool) and isinstance(value, Real) and 0.0 < float(value) < math.inf:
+        return float(value)
+    message = f"{name} must be a finite number above 0, not {value!r}"
+    raise UsageError(message)
+
+
 def is_integer(value: object, least: int) -> TypeGuard[int]:
     """Tell whether a value is an integer of at least so much; truth values are none."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= least

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from suffice.cli.answers import INTERVAL
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
 from suffice.data_files.tables import columns_of
-from suffice.errors import UsageError
+from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Measured, Rows, document, printed
 
 if TYPE_CHECKING:
@@ -22,9 +23,21 @@ if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.models.field import Field
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.released.table import Table
 
 
-@printed("source release statistics target given mass draws seed notes agreement rows edges")
+STRENGTH: dict[str, Any] = {
+    "probability_below": float,
+    "prior_lower": float,
+    "prior_upper": float,
+    "prior_probability_below": float,
+}
+
+
+@printed(
+    "source release statistics target given mass below draws seed notes agreement "
+    "agreement_together rows edges log_odds_ratios"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldAnswer:
     """What ``suffice model field`` prints: of a question rows, and the edges of the field."""
@@ -35,12 +48,28 @@ class FieldAnswer:
     target: list[str]
     given: Mapping[str, str]
     mass: float
+    below: float
     draws: Count
     seed: CountOrNone
     notes: list[str]
     agreement: Mapping[str, float]
+    agreement_together: float
     rows: Annotated[list[dict[str, Any]], Rows(parameter=str, **INTERVAL, median=Measured)]
-    edges: Annotated[list[dict[str, Any]], Rows(first=str, second=str, **INTERVAL, median=Measured)]
+    edges: Annotated[
+        list[dict[str, Any]], Rows(first=str, second=str, **INTERVAL, median=Measured, **STRENGTH)
+    ]
+    log_odds_ratios: Annotated[
+        list[dict[str, Any]],
+        Rows(
+            first=str,
+            second=str,
+            first_category=str,
+            second_category=str,
+            **INTERVAL,
+            median=Measured,
+            probability_above=float,
+        ),
+    ]
 
 
 def field(
@@ -63,6 +92,9 @@ def field(
     pair_sd: Annotated[
         float, typer.Option("--pair-sd", help="Prior standard deviation of effects of a pair.")
     ] = 1.0,
+    below: Annotated[
+        float, typer.Option("--below", help="The strength of an edge that its probability is of.")
+    ] = 0.1,
     where: options.WhereOption = None,
     mass: options.MassOption = 0.95,
     draws: options.NumberOfDrawsOption = 4000,
@@ -81,7 +113,7 @@ def field(
         raise UsageError(message)
     from suffice.pipeline.math.parameters.arguments import ends_of  # numpy is slow to import
 
-    check_sds({"single_sd": single_sd, "pair_sd": pair_sd})
+    check_sds({"single_sd": single_sd, "pair_sd": pair_sd, "below": below})
     output.check_out(out, overwrite=overwrite)
     options.check_draws(draws, seed)
     ends_of(mass)
@@ -90,43 +122,57 @@ def field(
     from suffice.pipeline.ask.models.field import field_model
 
     cells = options.parse_pairs("--where", where)
-    fit = field_model(
-        opened, statistic, where=cells, single_sd=single_sd, pair_sd=pair_sd, draws=draws, rng=seed
-    )
-    rows = fit.query(target, observed, mass).rows() if target else []
-    edges = fit.edges(mass)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConflictWarning)  # it is printed with the numbers
+        fit = field_model(
+            opened, statistic, where=cells, single_sd=single_sd, pair_sd=pair_sd, draws=draws, rng=seed
+        )
+    answer = fit.query(target, observed, mass) if target else None
+    rows, edges = answer.rows() if answer else [], fit.edges(mass, below)
     source = _source(opened, fit, cells, mass=mass, seed=seed)
     if out is not None:
         output.write_table(columns_of(rows or edges), out, source, overwrite=overwrite)
+    ratios = fit.log_odds_ratios(mass)
     if as_json:
-        answer = FieldAnswer(
+        told = FieldAnswer(
             source=source,
             release=opened.label,
             statistics=list(fit.statistics),
             target=target or [],
             given=observed,
             mass=mass,
+            below=below,
             draws=len(fit.rows),
             seed=seed,
-            notes=list(fit.lines),
+            notes=[*fit.notes, *fit.lines],
             agreement=fit.agreement,
+            agreement_together=fit.agreement_together,
             rows=rows,
             edges=edges,
+            log_odds_ratios=ratios,
         )
-        output.print_json(document(answer))
+        output.print_json(document(told))
         return
-    shown = [{name: value for name, value in row.items() if name != "parameter"} for row in rows]
-    output.print_rows(shown or edges)
-    say("")
-    if observed:
-        say("given: " + in_line(", ".join(f"{name}={category}" for name, category in observed.items())))
-    for line in fit.lines:
+    for table in (answer.rows(),) if answer else (edges, ratios):
+        _print_table(table)
+    for line in (*fit.notes, *fit.lines):
         say(in_line(line))
     output.print_written(table=out)
 
 
+def _print_table(table: Table) -> None:
+    """Print a table below its title, and what its numbers are of."""
+    say(in_line(table.title) + "\n")
+    output.print_rows(table.in_words(table), digits=output.DIGITS, others="--json or --out")
+    say("")
+    for line in table.foot:
+        say(in_line(line))
+    if table.foot:
+        say("")
+
+
 def check_sds(stated: Mapping[str, float]) -> None:
-    """Refuse prior standard deviations that are none."""
+    """Refuse prior standard deviations, and a strength, that are none."""
     for name, sd in stated.items():
         if not 0.0 < sd < math.inf:
             message = f"--{name.replace('_', '-')} must be a finite number above 0, not {sd!r}"

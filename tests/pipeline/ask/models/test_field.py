@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from suffice import combine_imputations, models
-from suffice.errors import UsageError
+from suffice.errors import ConflictWarning, UsageError
+from suffice.pipeline.ask.models import field_edges
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.storage.releases.release_store import open_release
@@ -207,12 +209,46 @@ def test_a_circle_of_many_variables_is_summed_along_cliques(
 
 
 @pytest.mark.slow
-def test_tables_of_other_rows_disagree(tmp_path: Path) -> None:
+def test_tables_of_other_rows_are_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    joint = table(rng)
     names = [*ALL[:2], "only"]
-    fit = models.field(released(tmp_path, joint, rng, names), names, draws=800, rng=1)
-    assert min(fit.agreement.values()) < 1e-3
+    with pytest.raises(UsageError, match=r"contradict each other.* chance of \d\.\de-\d+"):
+        models.field(released(tmp_path, table(rng), rng, names), names, draws=800, rng=1)
+
+
+@pytest.mark.slow
+def test_tables_that_disagree_are_answered_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if none were refused: what is said between both bounds."""
+    monkeypatch.setattr(field_edges, "REFUSED", 0.0)
+    rng = np.random.default_rng(3)
+    names = [*ALL[:2], "only"]
+    release = released(tmp_path, table(rng), rng, names)
+    with pytest.warns(ConflictWarning, match="tables DISAGREE"):
+        fit = models.field(release, names, draws=800, rng=1)
+    assert "tables DISAGREE: chance" in "\n".join(fit.lines)
+    for shown in (fit.notes[0], str(fit.query("a")), str(fit.edges()), str(fit)):
+        assert "tables DISAGREE, and intervals are not to be relied on" in shown
+
+
+def test_bounds_of_agreement_are_over_all_chances() -> None:
+    for *chances, name, is_said, is_refused in [
+        (0.5, 0.5, 0.0004, "together", False, False),
+        (0.5, 0.0003, 0.5, "as b", True, False),
+        (0.5, 0.5, 4e-7, "together", True, False),
+        (0.5, 3e-7, 0.5, "as b", True, True),
+        (0.5, 0.5, 3e-7, "together", True, True),
+    ]:
+        agreement, together = dict(zip("ab", chances[:2], strict=True)), chances[2]
+        said = field_edges.disagreement(agreement, together)
+        assert bool(said) == is_said
+        assert name in said or not is_said
+        if is_refused:
+            with pytest.raises(UsageError, match=name):
+                field_edges.require_agreement(agreement, together)
+        else:
+            field_edges.require_agreement(agreement, together)
 
 
 @pytest.mark.parametrize(
@@ -224,12 +260,16 @@ def test_tables_of_other_rows_disagree(tmp_path: Path) -> None:
         (["ab", "other"], {}, "other categories"),
         (["ab", "again"], {}, "same two variables"),
         (["ab"], {"pair_sd": 0.0}, "pair_sd"),
+        (["ab"], {"pair_sd": "a"}, "pair_sd must be a finite number"),
+        ([], {}, "names contingency tables"),
+        (5, {}, "names contingency tables"),
+        ([5], {}, "by its name"),
         (["ab"], {"draws": 0}, "draws"),
         (["nothing"], {}, "nothing"),
     ],
 )
 def test_what_does_not_fit_is_refused(
-    statistics: list[str], terms: dict[str, Any], said: str, tmp_path: Path
+    statistics: Any, terms: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     rng = np.random.default_rng(4)
     release = released(tmp_path, table(rng), rng, list(COLUMNS))
@@ -237,11 +277,17 @@ def test_what_does_not_fit_is_refused(
         models.field(release, statistics, **terms)
 
 
+def test_a_name_is_no_release() -> None:
+    for model in (models.field, models.network, models.chain):
+        with pytest.raises(UsageError, match="open_release"):
+            model("good", ["ab"])  # type: ignore[arg-type]
+
+
 @pytest.mark.slow
 def test_tables_that_may_be_empty_and_bad_questions_are_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     joint = table(rng)
-    with pytest.raises(UsageError, match="entries that may well"):
+    with pytest.raises(UsageError, match=r"entries that may well.* query it alone"):
         models.field(released(tmp_path / "few", np.floor(joint / 1000), rng), ["ab"], draws=400, rng=1)
     fit = models.field(released(tmp_path, joint, rng), ["ab"], draws=400, rng=1)
     for target, given, said in [
@@ -249,6 +295,36 @@ def test_tables_that_may_be_empty_and_bad_questions_are_refused(tmp_path: Path) 
         ((), {}, "names a variable"),
         ("a", {"a": "0"}, "stands twice"),
         ("a", {"b": "w"}, "no category"),
+        ("a", "yes", "given maps variables"),
+        (5, {}, "names a variable"),
+        ([5], {}, "no variable 5"),
     ]:
         with pytest.raises(UsageError, match=said):
-            fit.query(target, given)
+            fit.query(target, given)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="below must be"):
+        fit.edges(below="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_strengths_and_log_odds_ratios_are_those_of_the_joint_distribution(tmp_path: Path) -> None:
+    """Each draw's joint distribution, looked at without the engine's contrasts."""
+    rng = np.random.default_rng(2)
+    fit = models.field(released(tmp_path, table(rng), rng), ALL, draws=400, rng=1)
+    log_p = np.log(fit.joint)
+    of_c = log_p[:, :, :, 1] - log_p[:, :, :, 0]
+    ratio = (of_c[:, 1] - of_c[:, 0])[:, 0]  # of a and c, at the first b; any b gives the same
+    np.testing.assert_allclose(ratio, (of_c[:, 1] - of_c[:, 0])[:, 2], atol=1e-9)
+    edges = {(row["first"], row["second"]): row for row in fit.edges(below=0.05)}
+    strength = np.abs(ratio) / 4.0
+    np.testing.assert_allclose(edges["a", "c"]["mean"], strength.mean())
+    np.testing.assert_allclose(edges["a", "c"]["probability_below"], (strength < 0.05).mean())
+    # A quarter of a log odds ratio, of four effects of equal size c / 2, c of prior Normal(0, 1).
+    assert edges["a", "c"]["prior_probability_below"] == pytest.approx(math.erf(0.1 / math.sqrt(2.0)))
+    odds = {tuple(list(row.values())[:4]): row for row in fit.log_odds_ratios()}
+    assert len(odds) == 2 + 2 + 1
+    np.testing.assert_allclose(odds["a", "c", "1", "yes"]["mean"], ratio.mean())
+    np.testing.assert_allclose(odds["a", "c", "1", "yes"]["probability_above"], (ratio > 0).mean())
+    of_ab = log_p[:, 1, 2, 0] - log_p[:, 1, 0, 0] - log_p[:, 0, 2, 0] + log_p[:, 0, 0, 0]
+    np.testing.assert_allclose(odds["a", "b", "1", "z"]["mean"], of_ab.mean())
+    assert odds["a", "b", "1", "z"]["lower"] > 0  # .2 and .8 of a given b
+    assert odds["b", "c", "y", "yes"]["upper"] < 0  # .6 and .4 of c given b

@@ -99,9 +99,10 @@ def test_rules_for_other_data_do_not_hold() -> None:
         (Q, -V, 0.95, "not be negative"),
         ([0.1, np.nan], [0.1, 0.1], 0.95, "estimates must be finite"),
         (Q, ["a"] * 5, 0.95, "variances must be finite"),
+        (["1", "2"], [0.1, 0.1], 0.95, "estimates must be finite"),
         (Q, V, 1.5, "mass"),
     ],
-    ids=["one", "no axis", "shapes", "negative", "nan", "text", "mass"],
+    ids=["one", "no axis", "shapes", "negative", "nan", "text", "texts of numbers", "mass"],
 )
 def test_what_cannot_be_combined_is_refused(estimates: Any, variances: Any, mass: float, said: str) -> None:
     with pytest.raises(UsageError, match=said):
