@@ -26,6 +26,23 @@ ENTRIES = {
 }
 
 
+@pytest.mark.parametrize(("mean", "is_off"), [(10, False), (14, False), (18, True), (20, True)])
+def test_a_posterior_of_which_hardly_anything_is_left_within_the_bounds_says_so(
+    mean: int, is_off: bool
+) -> None:
+    """Beside the same prior truncated to the bounds, which is integrated within them alone."""
+    plan = statistic_plan(
+        {"family": "normal_known_variance", **ENTRIES["normal_known_variance"]}, epsilon="1", public_n=False
+    )
+    statistic = noisy_statistic(plan, np.array([[6 * int(plan.partition_total or 1)] * 2], dtype=object))
+    whole = posterior_of(statistic, prior=f"Normal({mean}, 2)")
+    within = posterior_of(statistic, prior=f"Truncated(Normal({mean}, 2), 0, 8)")
+    apart = abs(whole.mean("mean") - within.mean("mean"))[0] / within.sd("mean")[0]
+    assert (apart > 0.1) == is_off
+    assert any("less than a ten-thousandth" in note for note in whole.notes) == is_off
+    assert not any("less than a ten-thousandth" in note for note in within.notes)
+
+
 @pytest.mark.parametrize("family", list(ENTRIES))
 def test_nothing_of_a_noisy_cell_lies_outside_of_what_bounded_records_can_have(family: str) -> None:
     """Released values at both ends of the range: the control is the posterior under the whole prior."""
