@@ -134,7 +134,8 @@ def _fit(
 
         field = field_model(opened, statistics, where=where, draws=draws, rng=rng, **sds)
         prior, *notes = field.lines
-        return field, prior.removeprefix("prior of effects: "), ("model: field of pairs", *notes)
+        told = ("model: field of pairs", *field.notes, *notes)
+        return field, prior.removeprefix("prior of effects: "), told
     from suffice.pipeline.ask.models.network import network
     from suffice.pipeline.ask.posterior.notes import diagnostics_text
 
