@@ -228,7 +228,8 @@ def _level(distribution: Any, end: float, *, below: bool = False) -> float:
     for _ in range(3):
         edges = low + (high - low) * _EDGES
         values = distribution.quantiles(name, tuple(edges[1:-1]), _DRAWS, np.random.default_rng(0))[0]
-        step = int(np.searchsorted(values, end))
+        # Quantiles that are rounded to an end of the domain lie within.
+        step = int(np.searchsorted(values, end, side="left" if below else "right"))
         low, high = edges[step], edges[step + 1]
     return float(low + high) / 2.0
 

@@ -292,7 +292,10 @@ class Components:
     def cdf(self, update: Callable[[Floats, Floats], Distribution], points: Floats) -> Floats:
         """Distribution functions at points (n_cells, n_points)."""
         line = coordinate_of(update(self.n[:1], self.total[:1])).line
-        return self.below(update, np.clip(line.position(points), *line.ends))
+        position = line.position(points)
+        values = self.below(update, np.clip(position, *line.ends))
+        # Under small concentrations much lies between the last number and an end of the domain.
+        return np.where(np.isinf(position), position > 0.0, values)
 
     def below(self, update: Callable[[Floats, Floats], Distribution], position: Floats) -> Floats:
         """Distribution functions at positions on the line (n_cells, n_positions)."""

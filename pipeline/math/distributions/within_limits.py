@@ -356,6 +356,9 @@ def within(plain: Distribution, limits: tuple[float, float]) -> Distribution:
     ends = _ends(cut_cells, name)
     # F at both limits: what lies outside of each.
     below = cut_cells.cdf(np.clip(np.tile(limits, (len(ends), 1)), ends[:, :1], ends[:, 1:]))
+    # An end may be the last number before that of the domain, with much beyond it.
+    below[:, 0] = np.where(limits[0] > ends[:, 0], below[:, 0], 0.0)
+    below[:, 1] = np.where(limits[1] < ends[:, 1], below[:, 1], 1.0)
     is_cut = (limits[0] > ends[:, 0]) & (below[:, 0] > NEGLIGIBLE)
     is_cut |= (limits[1] < ends[:, 1]) & (below[:, 1] < 1.0 - NEGLIGIBLE)
     is_cut |= _impossible(cut_cells, name, limits)
