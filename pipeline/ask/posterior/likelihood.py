@@ -144,15 +144,15 @@ class Likelihood(LikelihoodTables):
         lost = 0.0 if np.isfinite(most) else 1.0 - float(coordinate.cdf(np.array([high]))[0])
         if lost > _LOST:
             message = (
-                f"prior {prior}: {lost:.2g} of it lies where {self.parameter} is too large for the table of its "
-                f"likelihood: ask Release.posterior({self.statistic!r}, prior=...), which counts it"
+                f"prior {prior}: {lost:.2g} of it lies where {self.parameter} is too large for the table of "
+                f"its likelihood: ask Release.posterior({self.statistic!r}, prior=...), which counts it"
             )
             raise PriorError(message)
         return PriorOnLine(ends=(low, high), edges=edges, log_density=log_density)
 
 
 def _edges_of(centre: float, width: float, log_density: Callable[[Floats], Floats]) -> Floats:
-    """Edges about a density, as far as it tells: the tails of a small concentration are longer than widths."""
+    """Edges about a density, as far as it tells: tails of small concentrations are longer than widths."""
     reach = width * _OCTAVES
     top = np.max(log_density(centre + width * _PANELS) + np.log(width))
     far = []

@@ -287,6 +287,10 @@ class SpreadGammaGamma:
             concentration=self.concentration + power,
         )
 
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """That of the logarithm of S."""
+        return np.broadcast_to(1.0 / np.sqrt(self.shape * n), np.broadcast_shapes(total.shape, n.shape))
+
     def typical(self, n: Floats) -> Floats:
         """The mode of the logarithm of S under the heaviest component."""
         heaviest = self.rates[int(np.argmax(self.weights))]
@@ -339,6 +343,8 @@ these some 1e-6 of themselves where tails are heavy."""
 _LEAST = 1e-290
 """Weight below which a node is none."""
 _PARTS = 16
+_WIDE = 4.0
+"""Standard deviations of S given a parameter that the nodes of a block resolve."""
 _OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))
 _SPREAD = np.array([-25.0, 0.0, 25.0])
 
@@ -365,18 +371,21 @@ class LatentPairs:
     log_evidence: Floats
 
 
-def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None) -> LatentPairs:
+def resolve(
+    sums: NoisySums, *, evenly: bool = False, nats: float | None = None, finer: int = 1
+) -> LatentPairs:
     """Find nodes and weights whose sums over (N, S) are accurate for smooth functions of both.
 
     Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`;
-    where it has to be so farther out than usual, within so many `nats` of the highest weight.
+    where it has to be so farther out than usual, within so many `nats` of the highest weight. Blocks of S are
+    cut into so many times `finer` ones.
     """
     cells = sums.n_cells
     if nats is None:
         nats = NATS if evenly else _NATS
     # (1): first the rule over N, then for each of its nodes the rule over S.
     cell, n, weight = rows_of(sums, nats, evenly=evenly)
-    blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly)
+    blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly, finer=finer)
     log_share = np.log(weight) - blocks.top[cell]
     columns = []
     for row, nodes, weights in nodes_of(blocks, is_sum=sums.is_sum):
@@ -490,6 +499,7 @@ def blocks_of(
     nats: float = _NATS,
     *,
     evenly: bool = False,
+    finer: int = 1,
 ) -> Blocks:
     """Blocks of S in every row, of cells whose rows have these weights."""
     log_weights = np.log(weight)
@@ -502,12 +512,31 @@ def blocks_of(
         nats=nats,
         evenly=evenly,
     )
-    if len(n) > sums.n_cells:
-        return blocks
-    # With one N the nodes of S alone have to resolve the distribution of the parameter.
-    whole = np.arange(len(blocks.row))
-    part, left, right = cut(whole, blocks.left, blocks.right, _PARTS, is_sum=sums.is_sum)
+    parts = _parts(sums, blocks, cell, n, log_weights) * finer
+    part, left, right = cut(np.arange(len(blocks.row)), blocks.left, blocks.right, parts, is_sum=sums.is_sum)
     return replace(blocks.take(part), left=left, right=right)
+
+
+def _parts(sums: NoisySums, blocks: Blocks, cell: Cells, n: Floats, log_weights: Floats) -> Floats:
+    """Into how many parts blocks are cut: the nodes of the few N that count have to resolve the parameter."""
+    if len(n) == sums.n_cells:
+        return np.full(len(blocks.row), float(_PARTS))
+    row, last = blocks.row, blocks.right - 1.0 if sums.is_sum else blocks.right
+    ends = np.stack([blocks.left, last], axis=1)
+    rows = np.maximum(n[row], 1.0)[:, None]
+    wanted = np.ceil(blocks.length / (_WIDE * np.min(sums.spread(rows, ends), axis=1)))
+    long = np.flatnonzero(wanted > 1.0)
+    if not long.size:
+        return wanted
+    # So many equally likely N, 1 / sum_N p(N)^2: their nodes lie between each other's.
+    middle = np.mean(ends, axis=1, keepdims=True)
+    log_mass = sums.log_joint(cell[row], n[row], middle)[:, 0] + np.log(blocks.length) + log_weights[row]
+    mass = np.bincount(row, np.exp(log_mass - blocks.top[cell[row]]), len(n))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        number = np.bincount(cell, mass, sums.n_cells) ** 2 / np.bincount(cell, mass**2, sums.n_cells)
+    most = np.maximum(np.floor(_PARTS / np.nan_to_num(number, nan=1.0)), 1.0)
+    parts: Floats = np.minimum(wanted, most[cell[row]])
+    return parts
 
 
 def cut(
