@@ -65,6 +65,7 @@ import numpy as np
 from suffice.pipeline.math.distributions.adaptive_blocks import NATS, Blocks, divide_by_mass, nodes_of
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
 from suffice.pipeline.math.distributions.intervals import moments_about
+from suffice.pipeline.math.engines.one_sum.few_numbers import parts_of
 from suffice.pipeline.math.engines.one_sum.noisy_sum import SumSupport, log_rising_ratio
 
 if TYPE_CHECKING:
@@ -342,9 +343,6 @@ _NATS = 22.0
 these some 1e-6 of themselves where tails are heavy."""
 _LEAST = 1e-290
 """Weight below which a node is none."""
-_PARTS = 16
-_WIDE = 4.0
-"""Standard deviations of S given a parameter that the nodes of a block resolve."""
 _OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))
 _SPREAD = np.array([-25.0, 0.0, 25.0])
 
@@ -512,31 +510,9 @@ def blocks_of(
         nats=nats,
         evenly=evenly,
     )
-    parts = _parts(sums, blocks, cell, n, log_weights) * finer
+    parts = parts_of(sums, blocks, cell, n, log_weights) * finer
     part, left, right = cut(np.arange(len(blocks.row)), blocks.left, blocks.right, parts, is_sum=sums.is_sum)
     return replace(blocks.take(part), left=left, right=right)
-
-
-def _parts(sums: NoisySums, blocks: Blocks, cell: Cells, n: Floats, log_weights: Floats) -> Floats:
-    """Into how many parts blocks are cut: the nodes of the few N that count have to resolve the parameter."""
-    if len(n) == sums.n_cells:
-        return np.full(len(blocks.row), float(_PARTS))
-    row, last = blocks.row, blocks.right - 1.0 if sums.is_sum else blocks.right
-    ends = np.stack([blocks.left, last], axis=1)
-    rows = np.maximum(n[row], 1.0)[:, None]
-    wanted = np.ceil(blocks.length / (_WIDE * np.min(sums.spread(rows, ends), axis=1)))
-    long = np.flatnonzero(wanted > 1.0)
-    if not long.size:
-        return wanted
-    # So many equally likely N, 1 / sum_N p(N)^2: their nodes lie between each other's.
-    middle = np.mean(ends, axis=1, keepdims=True)
-    log_mass = sums.log_joint(cell[row], n[row], middle)[:, 0] + np.log(blocks.length) + log_weights[row]
-    mass = np.bincount(row, np.exp(log_mass - blocks.top[cell[row]]), len(n))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        number = np.bincount(cell, mass, sums.n_cells) ** 2 / np.bincount(cell, mass**2, sums.n_cells)
-    most = np.maximum(np.floor(_PARTS / np.nan_to_num(number, nan=1.0)), 1.0)
-    parts: Floats = np.minimum(wanted, most[cell[row]])
-    return parts
 
 
 def cut(
