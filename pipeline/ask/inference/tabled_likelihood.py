@@ -14,11 +14,11 @@ Symbols:
 - omega, Z: weights of the pairs and the evidence, as in ``LatentPairs``
 
 Method. (1) is tabulated (``tabulated``). The rule over sums has its blocks cut at further places, ``_CUTS``
-in scales of the noise from every kink; the one that checks has none. Where both differ by more than
-``TOLERANCE``, noise is far wider than what records vary by, or pairs are beyond what was resolved: a table
-ends there, in nats below its highest value, and one that would end within ``_SHALLOWEST`` is refused. The
-error of a cell is what its polynomials miss plus what the rules differ by, where that was looked at and not
-fitted.
+in scales of the noise from every kink, and all of them halved; the one that checks has neither. Where both
+differ by more than ``TOLERANCE``, noise is far wider than what records vary by, or pairs are beyond what was
+resolved: a table ends there, in nats below its highest value, and one that would end within ``_SHALLOWEST``
+is refused. The error of a cell is what its polynomials miss plus what the rules differ by, where that was
+looked at and not fitted.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ TOLERANCE = 1e-3
 FITTED = 1e-5
 """Nats by which its polynomials may miss."""
 _SHALLOWEST = 12.0
+_NAMED = 5
+"""Cells that a refusal names."""
 _NATS = 45.0
 _CUTS = (-4.1, -1.3, 0.7, 2.9)
 _CHECKED = np.array([-0.83, -0.31, 0.27, 0.77])
@@ -96,11 +98,13 @@ def tabled_likelihood(statistic: NoisyStatistic, n_prior: NPrior) -> LikelihoodT
     parts = []
     for batch in batches(sums):
         few = sums.take(batch)
-        fine, rough = (_ratios(each, update, none) for each in (_cut(few), few))
-        parts.append(_tabulated(fine, rough, none, line, plan.name))
+        fine, rough = _ratios(_cut(few), update, none, finer=2), _ratios(few, update, none)
+        parts.append(_tabulated(fine, rough, none, line))
+    depth = np.concatenate([part.depth for part in parts])
+    _require_resolved(statistic, n_prior, depth)
     return LikelihoodTable(
         table=joined([part.table for part in parts]),
-        depth=np.concatenate([part.depth for part in parts]),
+        depth=depth,
         error=np.concatenate([part.error for part in parts]),
     )
 
@@ -130,8 +134,33 @@ class _Cell:
         return self.ratio(position) + self.log_evidence
 
 
-def _ratios(sums: NoisySums, update: Any, none: Distribution) -> list[_Cell]:
-    pairs = resolve(sums, evenly=True, nats=_NATS)
+def _require_resolved(statistic: NoisyStatistic, n_prior: NPrior, depth: Floats) -> None:
+    """Refuse cells that are not resolved, by their keys, and say what else there is."""
+    shallow = np.flatnonzero(depth < _SHALLOWEST)
+    if not shallow.size:
+        return
+    name = statistic.plan.name
+    columns = [[str(key) for key in keys] for keys in statistic.groups.values()]
+    named = [
+        " and ".join(f"{column}={keys[cell]}" for column, keys in zip(statistic.groups, columns, strict=True))
+        for cell in shallow[:_NAMED].tolist()
+    ]
+    more = f" and {shallow.size - _NAMED} more" if shallow.size > _NAMED else ""
+    which = f" of {', '.join(named)}{more}" if columns else ""
+    others = ""
+    if shallow.size < len(depth):
+        others = f"release.likelihood({name!r}, where={{column: key}}) has that of any other cell. "
+    message = (
+        f"{name}: the likelihood{which} is not resolved to {TOLERANCE} nats under {n_prior}: the noise there "
+        f"is far wider than what records vary by. {others}A larger epsilon or an n_prior that is closer to "
+        f"what is known of N may help; release.posterior({name!r}, prior=...) integrates over such noise, "
+        "and suffice.numpyro.log_likelihood samples under it"
+    )
+    raise UsageError(message)
+
+
+def _ratios(sums: NoisySums, update: Any, none: Distribution, *, finer: int = 1) -> list[_Cell]:
+    pairs = resolve(sums, evenly=True, nats=_NATS, finer=finer)
     order = np.argsort(pairs.cell, kind="stable")
     ends = np.searchsorted(pairs.cell[order], np.arange(sums.n_cells + 1))
     cells = []
@@ -165,9 +194,7 @@ def _cut(sums: NoisySums) -> NoisySums:
     )
 
 
-def _tabulated(
-    fine: list[_Cell], rough: list[_Cell], none: Distribution, line: Line, name: str
-) -> LikelihoodTable:
+def _tabulated(fine: list[_Cell], rough: list[_Cell], none: Distribution, line: Line) -> LikelihoodTable:
     edges = np.stack([_edges(cell, none, line) for cell in fine])
 
     def evaluate(cell: Rows, position: Floats) -> Floats:
@@ -188,14 +215,6 @@ def _tabulated(
     error = table.error.copy()
     seen = np.zeros(table.n_cells)
     np.maximum.at(seen, cell, np.max(np.where(is_known, differ, 0.0), axis=1))
-    shallow = int(np.sum(depth < _SHALLOWEST))
-    if shallow:
-        message = (
-            f"{name}: the likelihood of {shallow} cells is not resolved to {TOLERANCE} nats: their "
-            "noise is far wider than what records vary by. Leave them out with where, or ask for posteriors, "
-            "which integrate over it"
-        )
-        raise UsageError(message)
     return LikelihoodTable(table=table, depth=depth, error=error + seen)
 
 

@@ -170,7 +170,7 @@ def _require_known(
     hidden, whole = (np.add.reduceat(np.sum(each, axis=1), first) for each in (unknown, share))
     if np.any(hidden > _TOLERABLE * whole):
         message = (
-            f"{described} disagree so much that the posterior is where the likelihood is not known: "
-            "Release.posterior resolves more"
+            f"{described} disagree so much that the posterior is where the table of the likelihood is not "
+            "known. release.posterior(name, prior=...) with the same prior and n_prior resolves more"
         )
         raise PriorError(message)

@@ -23,6 +23,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.counted_likelihood import constant_of, several_counts
+from suffice.pipeline.ask.posterior.likelihood_tables import real_numbers
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.statistics.count_table import entry_names
 
@@ -108,7 +109,7 @@ class CountsLikelihood:
         Parameters and errors are those of ``log_prob``.
         """
         cells, entries = len(self), len(self.names)
-        given = np.asarray(probabilities, dtype=np.float64)
+        given = real_numbers(probabilities, "probabilities")
         if (
             given.ndim not in {2, 3}
             or given.shape[-1] != entries

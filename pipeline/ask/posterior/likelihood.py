@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from suffice.errors import PriorError
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.any_prior import density_posterior, on_line
 from suffice.pipeline.ask.inference.counted_likelihood import COUNTED, tabled_counts
@@ -56,6 +57,11 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 _PANELS = np.linspace(-11.0, 11.0, 12)
+_OCTAVES = np.exp2(np.arange(4.0, 80.0))
+_TAIL = 40.0
+"""Nats below its highest density at which a prior ends, lengths counted."""
+_LOST = 1e-6
+"""Mass of a conjugate prior that may lie where no number is."""
 _KEPT = 32
 """Likelihoods that are kept: of a thousand cells each takes some 3 MB."""
 
@@ -117,17 +123,45 @@ class Likelihood(LikelihoodTables):
         return tabled_posterior(self.tables, self.parameter, self.line, on_line, described)
 
     def _of_conjugate(self, prior: Prior) -> PriorOnLine:
-        """A conjugate prior is integrated about where it is and where the table is."""
+        """A conjugate prior is integrated about where it is and where the table is.
+
+        Under small concentrations much of it lies beyond the numbers next to an end of the domain, where
+        the likelihood is its limit: positions go on, and parameters are rounded to the end.
+        """
         chosen_priors.require_range(self.noisy, prior)
         latent: Any = FAMILIES[self.family].latent
         _, update = latent(self.noisy, prior, Fixed(0))
         coordinate = coordinate_of(update(np.zeros(1), np.zeros(1)))
-        edges = coordinate.centre[0] + coordinate.width[0] * _PANELS
 
         def log_density(position: Floats) -> Floats:
             return coordinate.log_density(position.ravel()[:, None])[:, 0].reshape(position.shape)
 
-        return PriorOnLine(ends=self.line.ends, edges=edges, log_density=log_density)
+        edges = _edges_of(float(coordinate.centre[0]), float(coordinate.width[0]), log_density)
+        (least, most), (low, high) = self.line.domain, self.line.ends
+        low = min(low, float(edges[0])) if np.isfinite(least) else low
+        high = max(high, float(edges[-1])) if np.isfinite(most) else high
+        # Where a parameter can be larger than numbers are, it has no end to be rounded to.
+        lost = 0.0 if np.isfinite(most) else 1.0 - float(coordinate.cdf(np.array([high]))[0])
+        if lost > _LOST:
+            message = (
+                f"prior {prior}: {lost:.2g} of it lies where {self.parameter} is too large for the table of "
+                f"its likelihood: ask Release.posterior({self.statistic!r}, prior=...), which counts it"
+            )
+            raise PriorError(message)
+        return PriorOnLine(ends=(low, high), edges=edges, log_density=log_density)
+
+
+def _edges_of(centre: float, width: float, log_density: Callable[[Floats], Floats]) -> Floats:
+    """Edges about a density, as far as it tells: tails of small concentrations are longer than widths."""
+    reach = width * _OCTAVES
+    top = np.max(log_density(centre + width * _PANELS) + np.log(width))
+    far = []
+    for side in (-1.0, 1.0):
+        with np.errstate(over="ignore"):
+            tells = log_density(centre + side * reach) + np.log(reach) > top - _TAIL
+        # The first that tells nothing is an edge too.
+        far.append(centre + side * reach[: np.argmin(tells) + 1])
+    return np.unique(np.concatenate([centre + width * _PANELS, *far]))
 
 
 def _on_edges(prior: DensityOnLine | Together) -> PriorOnLine:

@@ -108,9 +108,9 @@ class LikelihoodTables:
         Raises
         ------
         UsageError
-            Where the array has another shape, or NaN.
+            Where it is no array of real numbers, has another shape, or NaN.
         """
-        value = np.asarray(theta, dtype=np.float64)
+        value = real_numbers(theta, "theta")
         self._require_shape(value.shape)
         if np.any(np.isnan(value)):
             message = "theta has to be numbers, and holds NaN"
@@ -303,6 +303,18 @@ class LikelihoodTables:
             "line": str(self.line),
             "n_prior": str(self.n_prior),
         }
+
+
+def real_numbers(given: Any, name: str) -> Floats:
+    """Return an array of real numbers; of texts, complex numbers and the like there is none."""
+    try:
+        array = np.asarray(given)
+    except ValueError:  # rows of several lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf":
+        message = f"{name} has to be a real number or an array of real numbers"
+        raise UsageError(message)
+    return array.astype(np.float64)
 
 
 def _of_columns(read: Any, stated: Mapping[str, Any]) -> LikelihoodTables:

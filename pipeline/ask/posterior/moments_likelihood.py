@@ -25,6 +25,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_prior import conjugate_default
+from suffice.pipeline.ask.posterior.likelihood_tables import real_numbers
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.mean_variance.likelihood import (
     Fineness,
@@ -109,7 +110,7 @@ class MomentsLikelihood:
 
         Parameters and errors are those of ``log_prob``.
         """
-        first, second = (np.atleast_1d(np.asarray(each, dtype=np.float64)) for each in (mean, sd))
+        first, second = np.atleast_1d(real_numbers(mean, "mean")), np.atleast_1d(real_numbers(sd, "sd"))
         try:
             shape = np.broadcast_shapes(first.shape, second.shape)
             shape = np.broadcast_shapes(shape, (len(self), shape[-1]))

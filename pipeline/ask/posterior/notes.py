@@ -107,7 +107,8 @@ def hardly_within_text(posterior: Posterior) -> str:
     return (
         f"in {few} of {posterior.n_groups} cells less than a ten-thousandth of the posterior under the whole "
         "prior lies where parameters of records within the bounds can be: means and intervals there may "
-        "be off by a posterior standard deviation; state a prior that allows for them, or truncate it to the bounds"
+        "be off by a posterior standard deviation; state a prior that allows for them, or truncate it to the "
+        "bounds"
     )
 
 

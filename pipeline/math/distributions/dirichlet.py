@@ -184,6 +184,10 @@ class BetaDistribution(OneParameter):
         return self.concentration0 + self.concentration1
 
 
+_LARGE_LOG = 600.0
+"""Beyond it exponentials are so large that 1 beside them is nothing, and soon that no number is."""
+
+
 def _log_beta(a: Floats, b: Floats, position: Floats) -> Floats:
     """Log density of the logit of a beta, relative to that at its mode."""
     delta = position - np.log(a / b)
@@ -191,8 +195,9 @@ def _log_beta(a: Floats, b: Floats, position: Floats) -> Floats:
     # (3) at delta = 0: all that is large cancels in h.
     height = log_height(a) + log_height(b) - log_height(a + b)
     with np.errstate(over="ignore", divide="ignore"):
-        below = a * np.log1p(q * np.expm1(-delta))
-        return height - below - b * np.log1p(p * np.expm1(delta))
+        below = np.where(delta < -_LARGE_LOG, np.log(q) - delta, np.log1p(q * np.expm1(-delta)))
+        above = np.where(delta > _LARGE_LOG, np.log(p) + delta, np.log1p(p * np.expm1(delta)))
+        return height - a * below - b * above
 
 
 def beta_cdf(alpha: Floats, beta: Floats, logit: Floats) -> Floats:

@@ -346,7 +346,8 @@ class GriddedDistribution:
         starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
         values = np.empty(points.shape)
         for row, (first, last) in enumerate(itertools.pairwise(starts)):
-            position = np.clip(self.line.position(points[row]), *self.line.ends)
+            # At an end of the domain, which is beyond all panels, it is 0 or 1.
+            position = self.line.position(points[row])
             below = self.below[first * (_KNOTS + 1) : last * (_KNOTS + 1)] - row
             values[row] = np.interp(position, self._knots(slice(first, last)), below)
         return values
@@ -374,7 +375,7 @@ class GriddedDistribution:
 
         Cells that have nothing there stay as they are, with a share of 0.
         """
-        low, high = np.clip(self.line.position(np.clip(limits, *self.line.domain)), *self.line.ends)
+        low, high = self.line.position(np.clip(limits, *self.line.domain))
         starts = np.searchsorted(self.cell, np.arange(len(self.means) + 1))
         share = np.ones(len(self.means))
         cells: list[Cell] = []

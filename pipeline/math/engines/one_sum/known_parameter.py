@@ -78,6 +78,10 @@ class BinomialSum:
         trials = self.trials * n
         return _log_binomial(total, trials - total, self.success, self.failure)
 
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """Infinite: there is no parameter that nodes have to resolve."""
+        return np.full(np.broadcast_shapes(total.shape, n.shape), np.inf)
+
     def typical(self, n: Floats) -> Floats:
         """About the mode."""
         return np.rint(self.success * self.trials * n)
@@ -96,6 +100,10 @@ class PoissonSum:
         mean = self.rate * n
         # (1) by (2).
         return _log_over_factorial(total) - _deviance(total, mean)
+
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """Infinite: there is no parameter that nodes have to resolve."""
+        return np.full(np.broadcast_shapes(total.shape, n.shape), np.inf)
 
     def typical(self, n: Floats) -> Floats:
         """The mode."""
@@ -119,6 +127,10 @@ class NegativeBinomialSum:
         # (1): the last trial is a success.
         return binomial - np.log1p(total / successes)
 
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """Infinite: there is no parameter that nodes have to resolve."""
+        return np.full(np.broadcast_shapes(total.shape, n.shape), np.inf)
+
     def typical(self, n: Floats) -> Floats:
         """About the mode."""
         return np.floor(np.maximum(self.successes * n - 1.0, 0.0) * self.failure / self.success)
@@ -139,6 +151,10 @@ class GammaSum:
         shape = self.shape * n
         # (1) by (2), with a = k N and x = rho w S: a log x - x - log Gamma(a) = h(a) - D(a, x).
         return log_height(shape) - _deviance(shape, self.rate * self.share * total) - np.log(total)
+
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """Infinite: there is no parameter that nodes have to resolve."""
+        return np.full(np.broadcast_shapes(total.shape, n.shape), np.inf)
 
     def typical(self, n: Floats) -> Floats:
         """The mode of the logarithm of S."""

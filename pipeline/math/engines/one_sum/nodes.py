@@ -65,6 +65,7 @@ import numpy as np
 from suffice.pipeline.math.distributions.adaptive_blocks import NATS, Blocks, divide_by_mass, nodes_of
 from suffice.pipeline.math.distributions.gamma import GammaDistribution
 from suffice.pipeline.math.distributions.intervals import moments_about
+from suffice.pipeline.math.engines.one_sum.few_numbers import parts_of
 from suffice.pipeline.math.engines.one_sum.noisy_sum import SumSupport, log_rising_ratio
 
 if TYPE_CHECKING:
@@ -287,6 +288,10 @@ class SpreadGammaGamma:
             concentration=self.concentration + power,
         )
 
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """That of the logarithm of S."""
+        return np.broadcast_to(1.0 / np.sqrt(self.shape * n), np.broadcast_shapes(total.shape, n.shape))
+
     def typical(self, n: Floats) -> Floats:
         """The mode of the logarithm of S under the heaviest component."""
         heaviest = self.rates[int(np.argmax(self.weights))]
@@ -338,7 +343,6 @@ _NATS = 22.0
 these some 1e-6 of themselves where tails are heavy."""
 _LEAST = 1e-290
 """Weight below which a node is none."""
-_PARTS = 16
 _OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))
 _SPREAD = np.array([-25.0, 0.0, 25.0])
 
@@ -365,18 +369,21 @@ class LatentPairs:
     log_evidence: Floats
 
 
-def resolve(sums: NoisySums, *, evenly: bool = False, nats: float | None = None) -> LatentPairs:
+def resolve(
+    sums: NoisySums, *, evenly: bool = False, nats: float | None = None, finer: int = 1
+) -> LatentPairs:
     """Find nodes and weights whose sums over (N, S) are accurate for smooth functions of both.
 
     Where that has to be so far out in the tails as well, relative to what is there, all is resolved `evenly`;
-    where it has to be so farther out than usual, within so many `nats` of the highest weight.
+    where it has to be so farther out than usual, within so many `nats` of the highest weight. Blocks of S are
+    cut into so many times `finer` ones.
     """
     cells = sums.n_cells
     if nats is None:
         nats = NATS if evenly else _NATS
     # (1): first the rule over N, then for each of its nodes the rule over S.
     cell, n, weight = rows_of(sums, nats, evenly=evenly)
-    blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly)
+    blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly, finer=finer)
     log_share = np.log(weight) - blocks.top[cell]
     columns = []
     for row, nodes, weights in nodes_of(blocks, is_sum=sums.is_sum):
@@ -490,6 +497,7 @@ def blocks_of(
     nats: float = _NATS,
     *,
     evenly: bool = False,
+    finer: int = 1,
 ) -> Blocks:
     """Blocks of S in every row, of cells whose rows have these weights."""
     log_weights = np.log(weight)
@@ -502,11 +510,8 @@ def blocks_of(
         nats=nats,
         evenly=evenly,
     )
-    if len(n) > sums.n_cells:
-        return blocks
-    # With one N the nodes of S alone have to resolve the distribution of the parameter.
-    whole = np.arange(len(blocks.row))
-    part, left, right = cut(whole, blocks.left, blocks.right, _PARTS, is_sum=sums.is_sum)
+    parts = parts_of(sums, blocks, cell, n, log_weights) * finer
+    part, left, right = cut(np.arange(len(blocks.row)), blocks.left, blocks.right, parts, is_sum=sums.is_sum)
     return replace(blocks.take(part), left=left, right=right)
 
 

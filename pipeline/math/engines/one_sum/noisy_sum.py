@@ -82,6 +82,9 @@ class Marginal(Protocol):
     def typical(self, n: Floats) -> Floats:
         """A sum near the highest probability or density: where a search for the mode starts."""
 
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """Standard deviation of a position given N and the parameter under which S is expected."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BetaBinomial:
@@ -110,6 +113,11 @@ class BetaBinomial:
             + log_rising_ratio(self.concentration0, trials - total)
             - log_rising_ratio(self.concentration1 + self.concentration0, trials)
         )
+
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """That of S, or of its logarithm."""
+        # m N p (1 - p) at p = S / (m N).
+        return np.sqrt(total * (1.0 - total / (self.trials * n)))
 
     def typical(self, n: Floats) -> Floats:
         """The mode, where there is one."""
@@ -142,6 +150,11 @@ class GammaPoisson:
             - total * np.log1p(self.rate / n)
         )
 
+    def spread(self, total: Floats, n: Floats) -> Floats:  # noqa: ARG002 - as the others
+        """That of S, or of its logarithm."""
+        # N lambda at lambda = S / N.
+        return np.sqrt(total)
+
     def typical(self, n: Floats) -> Floats:
         """The mode."""
         return np.floor(max(self.concentration - 1.0, 0.0) / self.rate * n)
@@ -172,6 +185,11 @@ class BetaNegativeBinomial:
             - log_rising_ratio(self.concentration1 + self.concentration0, successes + total)
             - np.log1p(total / successes)
         )
+
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """That of S, or of its logarithm."""
+        # r N (1 - p) / p^2 at p = r N / (r N + S).
+        return np.sqrt(total * (1.0 + total / (self.successes * n)))
 
     def typical(self, n: Floats) -> Floats:
         """About the mode."""
@@ -207,6 +225,11 @@ class GammaGamma:
             - np.log(total)
         )
 
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """That of S, or of its logarithm."""
+        # log S has a variance of about 1 / (k N).
+        return np.broadcast_to(1.0 / np.sqrt(self.shape * n), np.broadcast_shapes(total.shape, n.shape))
+
     def typical(self, n: Floats) -> Floats:
         """The mode of the logarithm of S."""
         return self.rate * self.shape * n / self.concentration / self.share
@@ -233,6 +256,10 @@ class NormalNormal:
         standard = (total - n * self.loc) / deviation
         log_prob: Floats = -0.5 * standard * standard - np.log(deviation) - 0.5 * np.log(2.0 * np.pi)
         return log_prob
+
+    def spread(self, total: Floats, n: Floats) -> Floats:
+        """That of S, or of its logarithm."""
+        return np.broadcast_to(np.sqrt(self.variance * n), np.broadcast_shapes(total.shape, n.shape))
 
     def typical(self, n: Floats) -> Floats:
         """The mode."""
@@ -387,6 +414,13 @@ class NoisySums:
         if self.marginal.support is SumSupport.INTEGERS:
             return 9.0 * left + 12.0
         return np.full_like(left, _LONGEST_LOG if self.marginal.support is SumSupport.POSITIVE else np.inf)
+
+    def spread(self, n: Floats, position: Floats) -> Floats:
+        """How wide positions are given N and a parameter under which this one is expected."""
+        spread = self.marginal.spread(self.total(n, self.amount(position)), n)
+        if self.marginal.support is SumSupport.INTEGERS:
+            return np.maximum(spread, 1.0)
+        return spread / self.step if self.marginal.support is SumSupport.REAL else spread
 
     def breaks(self, cell: Cells, n: Floats) -> Floats:
         """Positions (n_rows, n_positions), ascending: kinks, a typical one, ends with little beyond."""

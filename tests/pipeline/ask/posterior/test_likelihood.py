@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -226,10 +227,45 @@ def test_what_it_does_not_take_is_refused() -> None:
         likelihood.posterior(stats.lognorm(0.01, scale=5000.0))
 
 
-def test_noise_that_is_far_too_wide_is_refused() -> None:
+def test_noise_that_is_far_too_wide_is_refused_by_key() -> None:
     statistic = released("poisson", [[400, 300]], epsilon="0.0005")
-    with pytest.raises(UsageError, match="1 cells is not resolved"):
-        asked(statistic, Reciprocal(10**6))
+    keyed = dataclasses.replace(statistic, groups={"year": [2024], "place": ["a"]})
+    with pytest.raises(UsageError, match=r"of year=2024 and place=a is not resolved.*n_prior.*posterior\("):
+        asked(keyed, Reciprocal(10**6))
+
+
+@pytest.mark.parametrize("theta", ["a", "0.3", [1j], {}, [[0.1, 0.2], [0.3]], None, [True]], ids=str)
+def test_what_is_no_number_is_refused(theta: object) -> None:
+    with pytest.raises(UsageError, match="theta has to be a real number"):
+        asked(released("bernoulli", [[7, 3]])).log_prob(theta)
+
+
+FAR_BELOW: list[tuple[str, list[float], NPrior]] = [
+    ("binomial", [123, 180], Uniform(0, 60)),
+    ("binomial", [123, 180], Uniform(0, 30)),
+    ("binomial", [123, 180], Reciprocal(60)),
+    ("bernoulli", [202, 98], Uniform(0, 100)),
+]
+
+
+@pytest.mark.parametrize(("family", "row", "n_prior"), FAR_BELOW, ids=str)
+def test_priors_of_n_that_end_below_what_was_released(family: str, row: list[float], n_prior: NPrior) -> None:
+    statistic = released(family, [row])
+    likelihood = asked(statistic, n_prior)
+    theta = np.concatenate([np.linspace(0.01, 0.65, 10), np.linspace(0.7, 0.999, 40)])
+    exact = enumerated(statistic, n_prior, theta)
+    assert np.max(np.abs(likelihood.log_prob(theta)[0] - exact)) <= likelihood.error[0] + 1e-6
+    assert likelihood.error[0] <= 1e-3
+    # Nodes of one N that are too far apart would have a prior that is narrow see them singly.
+    prior = stats.uniform(0.78, 0.04)
+    inside = np.linspace(0.78, 0.82, 41)
+    weight = np.exp(enumerated(statistic, n_prior, inside) - np.max(exact))
+    mean = np.trapezoid(weight * inside, inside) / np.trapezoid(weight, inside)
+    for posterior in (
+        likelihood.posterior(prior),
+        posterior_of(statistic, prior=prior, n_prior=n_prior, clipping="ignored"),
+    ):
+        assert abs(posterior.mean()[0] - mean) < 2e-3 * posterior.sd()[0]
 
 
 def test_a_release_keeps_what_it_worked_out(tmp_path: Path) -> None:
