@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
 _PARTS = 16
-_WIDE = 4.0
+_WIDE = 8.0
 """Standard deviations of S given a parameter that the nodes of a block resolve."""
 
 
