@@ -10,10 +10,11 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.ask.inference.referenced_cells import ReferencedCells
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.engines.count_likelihoods import NoisyCount, log_mixing
+from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells
 from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
 from suffice.pipeline.math.engines.pooled.rate_cells import RateCells
+from suffice.pipeline.math.engines.several_counts import is_mixture_of_poisson
 from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
@@ -62,7 +63,9 @@ def cells_source(statistic: NoisyStatistic, n_prior: NPrior) -> CellsSource:
         for place in (0, -1)
     )
     if first is not None and second is not None:
-        if plan.family == "bernoulli" and log_mixing(n_prior, np.ones(1)) is not None:
+        if plan.family == "bernoulli" and is_mixture_of_poisson(
+            n_prior, np.stack([first, second], axis=1), scales
+        ):
             true, false = (NoisyCount(values=each, scales=scales) for each in (second, first))
             return CountCells(true=true, false=false, n_prior=n_prior)
         if plan.family == "poisson" and not isinstance(n_prior, Fixed):

@@ -78,6 +78,21 @@ def root_of(position: Floats) -> Floats:
     return t
 
 
+_FARTHEST_NOISE = 60.0
+"""Scales, and one count more, that noise is never seen to be."""
+
+
+def is_mixture_of_poisson(n_prior: NPrior, values: Floats, scales: Floats) -> bool:
+    """Tell whether a prior of N is a mixture of Poisson laws as far as counts (n_cells, K, n_releases) see.
+
+    Its upper end has to be out of reach of every cell: mixtures go on beyond it.
+    """
+    if log_mixing(n_prior, np.ones(1)) is None:
+        return False
+    reached = np.sum(np.max(np.abs(values), axis=2) + _FARTHEST_NOISE * (1.0 + float(np.max(scales))), axis=1)
+    return bool(np.max(reached) <= n_prior.support[1])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountTables:
     """log A of noisy numbers, one a row, by s of the mean; made by ``CountTables.of``.
@@ -211,15 +226,14 @@ class SeveralCounts:
         That is where the prior of N is no mixture of Poisson laws, its upper end is near, or noise is so wide
         that sums are long.
         """
-        highest = n_prior.support[1]
-        if log_mixing(n_prior, np.ones(1)) is None:
+        if not is_mixture_of_poisson(n_prior, values, scales):
             return None
         cells, categories, releases = values.shape
         # A count falls beyond its number by its noise, and others cannot rise by more than theirs cost.
-        spread = 60.0 * (1.0 + float(np.max(scales)))
+        spread = _FARTHEST_NOISE * (1.0 + float(np.max(scales)))
         of_cell = np.sum(np.max(np.abs(values), axis=2), axis=1)
         most = categories * (2.0 * of_cell + spread * categories)
-        if np.max(of_cell + categories * spread) > min(highest, MOST_RECORDS):
+        if np.max(of_cell + categories * spread) > MOST_RECORDS:
             return None
         distinct, row = np.unique(values.reshape(-1, releases), axis=0, return_inverse=True)
         tables = CountTables.of(NoisyCount(values=distinct, scales=scales))
