@@ -218,6 +218,20 @@ def conflict_of(posterior: Judged) -> Conflict:
     UsageError
         Where the posterior does not know what it is of.
     """
+    return dataclasses.replace(_conflict_of(posterior), **_compared(posterior))
+
+
+def conflict_of_n(posterior: Judged) -> Conflict:
+    """Judge released numbers of records by the prior of N, and nothing else."""
+    return _conflict_of(posterior, of_n_alone=True)
+
+
+def _compared(posterior: Judged) -> dict[str, Any]:
+    alternative, log_factors = log_bayes_factors(posterior)
+    return {"alternative": alternative, "log_bayes_factors": log_factors}
+
+
+def _conflict_of(posterior: Judged, *, of_n_alone: bool = False) -> Conflict:
     if not posterior.observed:
         message = f"{posterior.statistic}: what was released is not known to this posterior"
         raise UsageError(message)
@@ -229,13 +243,14 @@ def conflict_of(posterior: Judged) -> Conflict:
     for number, observation in enumerate(observations, start=1):
         suffix = f", release {number}" if len(observations) > 1 else ""
         for name, judges_n, judgement in _judged(posterior, observation):
+            if of_n_alone and not judges_n:
+                break
             if judgement is None:
                 not_judged[name] = None
                 continue
             names.append(name + suffix)
             tails.append(judgement)
             of_n.append(judges_n)
-    alternative, log_factors = log_bayes_factors(posterior)
     return Conflict(
         quantities=tuple(names),
         tails=np.stack(tails, axis=1) if tails else np.ones((posterior.n_groups, 0)),
@@ -243,8 +258,6 @@ def conflict_of(posterior: Judged) -> Conflict:
         prior=str(posterior.prior),
         n_prior="" if posterior.n_prior is None else str(posterior.n_prior),
         not_judged=tuple(not_judged),
-        alternative=alternative,
-        log_bayes_factors=log_factors,
     )
 
 

@@ -24,7 +24,7 @@ from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED, NOISE_AWARE
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
-from suffice.pipeline.ask.judging.conflict import Conflict
+from suffice.pipeline.ask.judging.conflict import Conflict, conflict_of_n
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.ask.posterior.summaries import summarise
@@ -145,20 +145,23 @@ class PooledConflict(Conflict):
         What the cells that are listed are called.
     unidentified : tuple of str
         A sentence for every pool whose spread is not identified, or that is not resolved.
+    sizes : Conflict
+        Released numbers of records by the prior of N.
     """
 
     outside: Floats
     called_cells: tuple[str, ...]
     unidentified: tuple[str, ...]
+    sizes: Conflict
 
     @property
     def is_said(self) -> Any:
-        """Which cells are outliers, (n_cells, 1)."""
-        return (self.outside > OUTSIDE)[:, None]
+        """Which cells are outliers, or have a number of records that their prior does not expect."""
+        return np.column_stack([self.outside > OUTSIDE, self.sizes.is_said])
 
     def lines(self) -> list[str]:
-        """Return a sentence for outliers, and for every spread that is not identified."""
-        said = list(self.unidentified)
+        """Return a sentence for sizes, for outliers, and for every spread that is not identified."""
+        said = [*self.sizes.lines(), *self.unidentified]
         n = int(np.sum(self.outside > OUTSIDE))
         if n:
             more = f" and {n - _NAMED} more" if n > _NAMED else ""
@@ -266,6 +269,7 @@ class PooledPosterior(Posterior):
                 prior=str(posterior.prior),
                 n_prior=str(posterior.n_prior),
                 outside=self.outside,
+                sizes=conflict_of_n(posterior),
                 called_cells=tuple(names[cell] for cell in order.tolist()),
                 unidentified=tuple(
                     f"the integral over the hyperparameters{_of(pool.keys)} is not resolved: "
@@ -337,7 +341,13 @@ def read_pooled(
     UsageError
         Where a text is neither, or there are two populations.
     """
-    asked = () if pooled is True else (pooled,) if isinstance(pooled, str) else tuple(pooled)  # type: ignore[arg-type]
+    asked: tuple[Any, ...] = (pooled,)
+    if pooled is True:
+        asked = ()
+    elif isinstance(pooled, list | tuple) and pooled and all(isinstance(each, str) for each in pooled):
+        asked = tuple(pooled)
+    elif not isinstance(pooled, str):
+        asked = (repr(pooled),)
     populations, columns = POPULATIONS[line], list(statistic.groups)
     names = [each for each in asked if each in NAMES and each not in columns]
     within = tuple(dict.fromkeys(each for each in asked if each in columns))

@@ -214,13 +214,17 @@ def as_html(posterior: Posterior) -> str:
 
 def _first_rows(posterior: Posterior) -> tuple[Table, list[str]]:
     """Return the rows of the first cells, and how many are left out; of very many one block is worked out."""
+    from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior  # it imports this room
+
     first = posterior
     if not isinstance(posterior.distribution, RepeatedCells):
         block = next(iter(blocks_of(posterior.distribution)))
         length = len(block.mean(posterior.parameters[0]))
         groups = {column: keys[:length] for column, keys in posterior.groups.items()}
         first = dataclasses.replace(posterior, distribution=block, groups=groups)
-    rows = summarise(first, MASS, _DRAWS, _SEED)
+    rows: Sequence[Mapping[str, Any]] = summarise(first, MASS, _DRAWS, _SEED)
+    if isinstance(posterior, PooledPosterior):
+        rows = posterior.with_own(rows)
     entries = len(rows) // first.n_groups
     shown = max(1, MOST_SHOWN // entries)
     left = posterior.n_groups - min(shown, posterior.n_groups)
