@@ -9,9 +9,9 @@ hyperparameters plugged in at their mode, that without a slope, and an oracle th
 probabilities. A line gives, of 95 % intervals, the share that hold the truth: of all cells, of the smallest
 third, of the worst tenth of releases; then ratios of root mean squared errors and of widths.
 
-Few cells decide a mean squared error: of 2 % outliers, a small one that noise hides is drawn to the others, and
-weighs as much as hundreds of cells. The error alone over pooled has a standard error, and that alone over the
-oracle stands beside it.
+Few cells decide a mean squared error: of 2 % outliers, a small one that noise hides is drawn to the others,
+and weighs as much as hundreds of cells. The error alone over pooled has a standard error, and that alone over
+the oracle stands beside it.
 """
 
 from __future__ import annotations

@@ -233,6 +233,7 @@ def _between(mean: Floats, low: Floats, high: Floats, tilt: Floats, height: Floa
 
 
 def log_less(more: Floats, less: Floats) -> Floats:
+    """Return the log of e^more - e^less, minus infinity where rounding has it negative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.where(less == -np.inf, -np.inf, np.minimum(less - more, 0.0))
         return np.where(more == -np.inf, -np.inf, more + np.log(-np.expm1(gap)))

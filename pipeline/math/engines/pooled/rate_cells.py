@@ -9,7 +9,8 @@ twice (``count_likelihoods``) and the prior of N itself,
 Records are as bounds leave them, and the model has no bound.
 
 Method. Up to ``_WHOLE`` records N is summed over; above, an integral stands for the sum, by the nodes of
-``dense_nodes``: (1) is smooth in N between whole numbers too.
+``dense_nodes``: (1) is smooth in N between whole numbers too. A of a single release is looked up
+(``kink_table``); of several, and where noise is next to none, it is worked out at every node.
 """
 
 from __future__ import annotations

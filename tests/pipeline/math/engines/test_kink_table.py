@@ -13,7 +13,7 @@ KINKS = np.array(
 )
 
 
-@pytest.mark.parametrize("scale", [2.0, 10.0, 60.0])
+@pytest.mark.parametrize("scale", [2.0, 10.0, 150.0])
 def test_log_likelihoods_are_those_of_sums_over_all_counts(scale: float) -> None:
     low, high = KINKS.T
     root = np.linspace(0.02, 1.0, 60) * (np.sqrt(np.maximum(high, 1.0)) + np.sqrt(9.0 * scale) + 4.0)[:, None]
@@ -33,7 +33,7 @@ def test_log_likelihoods_are_those_of_sums_over_all_counts(scale: float) -> None
     table = KinkTable.of(scale, 700.0)
     assert table is not None
     answer = table.log_likelihood(low, high, root)
-    np.testing.assert_allclose(answer[known], exact[known], atol=0.006 if scale < 4.0 else 0.002)
+    np.testing.assert_allclose(answer[known], exact[known], atol=0.006 if scale < 4.0 else 0.003)
     assert np.all(known.sum(axis=1) > 5)
     # Control: a twentieth of a kink more is told.
     assert np.max(np.abs(table.log_likelihood(low, high + 0.05 * scale, root) - exact)[known]) > 0.02

@@ -172,7 +172,7 @@ def test_outliers_are_drawn_to_a_known_population_as_exact_sums_have_it(
 
     def of_count(means: Floats, released: float) -> Floats:
         of_root = p_latent @ np.exp(-np.abs(released - latent) / scale)
-        return np.exp(np.interp(np.sqrt(means), root, np.log(np.maximum(of_root, 1e-300))))
+        return np.asarray(np.exp(np.interp(np.sqrt(means), root, np.log(np.maximum(of_root, 1e-300)))))
 
     law = [share * norm.pdf(x, location, sd) for share, sd in ((0.95, spread), (0.05, np.hypot(spread, 2.0)))]
     # exp(mean) E_1(mean), of large means 1 / mean.
