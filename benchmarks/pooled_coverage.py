@@ -8,6 +8,10 @@ epsilon. Beside the pooled posterior stand each cell alone (a uniform prior), th
 hyperparameters plugged in at their mode, that without a slope, and an oracle that knows the law of the
 probabilities. A line gives, of 95 % intervals, the share that hold the truth: of all cells, of the smallest
 third, of the worst tenth of releases; then ratios of root mean squared errors and of widths.
+
+Few cells decide a mean squared error: of 2 % outliers, a small one that noise hides is drawn to the others,
+and weighs as much as hundreds of cells. The error alone over pooled has a standard error, and that alone over
+the oracle stands beside it.
 """
 
 from __future__ import annotations
@@ -175,7 +179,7 @@ def study(truth: Truth, n0: float, epsilon: float, n_cells: int, releases: int, 
     """Return a line of the table."""
     rng = np.random.default_rng(seed)
     covered: dict[str, list[Floats]] = {}
-    small, error, width = [], dict[str, float](), dict[str, float]()
+    small, error, width = [], dict[str, list[float]](), dict[str, float]()
     for _ in range(releases):
         release = simulated(truth, n0, epsilon, n_cells, rng)
         is_small = np.argsort(np.argsort(release.size)) < n_cells // 3
@@ -184,7 +188,7 @@ def study(truth: Truth, n0: float, epsilon: float, n_cells: int, releases: int, 
             low, high = answer.quantiles("probability", ENDS, 0, rng).T
             covered.setdefault(name, []).append((low <= release.probability) & (release.probability <= high))
             gap = answer.mean("probability") - release.probability
-            error[name] = error.get(name, 0.0) + float(np.mean(gap**2))
+            error.setdefault(name, []).append(float(np.mean(gap**2)))
             width[name] = width.get(name, 0.0) + float(np.mean(high - low))
     of_releases = np.sort(np.mean(covered["pooled"], axis=1))
     worst = of_releases[: max(1, len(of_releases) // 10)]
@@ -198,11 +202,22 @@ def study(truth: Truth, n0: float, epsilon: float, n_cells: int, releases: int, 
         np.mean(covered["no slope"]),
         np.mean(np.array(covered["no slope"])[np.array(small)]),
     ]
-    errors = [(error["alone"] / error["pooled"]) ** 0.5, (error["no slope"] / error["pooled"]) ** 0.5]
+    errors = [
+        *ratio_of_errors(error["alone"], error["pooled"]),
+        ratio_of_errors(error["alone"], error["oracle"])[0],
+        ratio_of_errors(error["no slope"], error["pooled"])[0],
+    ]
     widths = [width["pooled"] / width["alone"], width["pooled"] / width["oracle"]]
     return " | ".join(
         [f"{share:.3f}" for share in (*shares, *others)] + [f"{ratio:.2f}" for ratio in (*errors, *widths)]
     )
+
+
+def ratio_of_errors(more: list[float], less: list[float]) -> tuple[float, float]:
+    """Return the ratio of root mean squared errors over releases, and its standard error to first order."""
+    a, b = np.array(more) / np.mean(more), np.array(less) / np.mean(less)
+    ratio = float(np.sqrt(np.mean(more) / np.mean(less)))
+    return ratio, 0.5 * ratio * float(np.std(a - b)) / max(len(more) - 1, 1) ** 0.5
 
 
 def main() -> None:
@@ -216,9 +231,10 @@ def main() -> None:
     asked = parser.parse_args()
     print(
         "| truth | N0 | epsilon | all | small | worst tenth | plug-in | no slope | no slope, small "
-        "| error alone | error no slope | width / alone | width / oracle |"
+        "| error alone | standard error | error alone / oracle | error no slope | width / alone "
+        "| width / oracle |"
     )
-    print("|---" * 13 + "|")
+    print("|---" * 15 + "|")
     start = time.process_time()
     for name, truth in TRUTHS.items():
         for n0 in asked.sizes:

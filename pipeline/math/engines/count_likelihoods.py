@@ -103,7 +103,7 @@ class NoisyCount:
         # Its height at every kink.
         height = -np.sum(np.abs(kinks[:, :, None] - kinks[:, None, :]) * rates[:, None, :], axis=2)
         last = kinks.shape[1]
-        total = _below(mean, kinks[:, :1], rising[:, :1], height[:, :1], kinks[:, :1])
+        total = log_below(mean, kinks[:, :1], rising[:, :1], height[:, :1], kinks[:, :1])
         for piece in range(1, last):
             total = np.logaddexp(
                 total,
@@ -116,7 +116,7 @@ class NoisyCount:
                 ),
             )
         end = kinks[:, -1:]
-        total = np.logaddexp(total, _above(mean, end, rising[:, -1:], height[:, -1:], end))
+        total = np.logaddexp(total, log_above(mean, end, rising[:, -1:], height[:, -1:], end))
         normaliser: float = float(np.sum(np.log(np.tanh(0.5 / self.scales))))
         return np.asarray(total + normaliser, dtype=np.float64)
 
@@ -173,7 +173,7 @@ def _log1p_of(apart: Floats, ratio: Floats) -> Floats:
     return np.where(np.abs(apart) < 0.5, np.log1p(np.where(np.abs(apart) < 0.5, apart, 0.0)), np.log(ratio))
 
 
-def _below(mean: Floats, cut: Floats, tilt: Floats, height: Floats, at: Floats) -> Floats:
+def log_below(mean: Floats, cut: Floats, tilt: Floats, height: Floats, at: Floats) -> Floats:
     """Return the log of the sum over 0 <= k <= cut of Poisson(k) e^(height + tilt (k - at))."""
     from scipy.special import gammaincc
 
@@ -194,7 +194,7 @@ def _below(mean: Floats, cut: Floats, tilt: Floats, height: Floats, at: Floats) 
     return np.where(cut < 0.0, -np.inf, height + np.where(bulk, whole, edge))
 
 
-def _above(mean: Floats, cut: Floats, tilt: Floats, height: Floats, at: Floats) -> Floats:
+def log_above(mean: Floats, cut: Floats, tilt: Floats, height: Floats, at: Floats) -> Floats:
     """Return the log of the sum over k > cut, k >= 0, of Poisson(k) e^(height + tilt (k - at))."""
     from scipy.special import gammainc
 
@@ -223,16 +223,17 @@ def _between(mean: Floats, low: Floats, high: Floats, tilt: Floats, height: Floa
     """Return the log of the sum over low < k <= high; the noise's height is that at low."""
     mean, low, high, tilt, height = np.broadcast_arrays(mean, low, high, tilt, height)
     tilted = mean * np.exp(tilt)
-    below_high = _below(mean, high, tilt, height, low)
-    above_low = _above(mean, low, tilt, height, low)
+    below_high = log_below(mean, high, tilt, height, low)
+    above_low = log_above(mean, low, tilt, height, low)
     # Differences on the side on which both are small.
-    from_left = _log_less(below_high, _below(mean, low, tilt, height, low))
-    from_right = _log_less(above_low, _above(mean, high, tilt, height, low))
+    from_left = log_less(below_high, log_below(mean, low, tilt, height, low))
+    from_right = log_less(above_low, log_above(mean, high, tilt, height, low))
     value = np.where(tilted > (low + high) / 2.0, from_left, from_right)
     return np.where(high <= np.maximum(low, -1.0), -np.inf, value)
 
 
-def _log_less(more: Floats, less: Floats) -> Floats:
+def log_less(more: Floats, less: Floats) -> Floats:
+    """Return the log of e^more - e^less, minus infinity where rounding has it negative."""
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.where(less == -np.inf, -np.inf, np.minimum(less - more, 0.0))
         return np.where(more == -np.inf, -np.inf, more + np.log(-np.expm1(gap)))

@@ -9,18 +9,20 @@ twice (``count_likelihoods``) and the prior of N itself,
 Records are as bounds leave them, and the model has no bound.
 
 Method. Up to ``_WHOLE`` records N is summed over; above, an integral stands for the sum, by the nodes of
-``dense_nodes``: (1) is smooth in N between whole numbers too.
+``dense_nodes``: (1) is smooth in N between whole numbers too. A of a single release is looked up
+(``kink_table``); of several, and where noise is next to none, it is worked out at every node.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, dense_nodes, nodes_of_positions
+from suffice.pipeline.math.engines.pooled.kink_table import KinkTable
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -51,6 +53,17 @@ class RateCells:
     scales: Floats
     bound: float
     n_prior: NPrior
+    _table: list[KinkTable | None] = field(default_factory=list, repr=False, compare=False)
+
+    def _kinks(self) -> KinkTable | None:
+        """Table of both kinks for all cells; None of several releases, and where there is none."""
+        if not self._table:
+            # Kinks that are not out of question by ``_FARTHEST``.
+            scale = float(np.min(self.scales))
+            beyond = (_FARTHEST + 2.0) * scale + 10.0 * self.bound
+            highest = max(float(np.max(self.total)), 0.0) + max(-float(np.min(self.rest)), 0.0) + beyond
+            self._table.append(KinkTable.of(scale, highest) if len(self.scales) == 1 else None)
+        return self._table[0]
 
     @property
     def n_cells(self) -> int:
@@ -113,9 +126,17 @@ class RateCells:
         gap = np.sum(np.abs(other - total[:, None, :]) / self.scales, axis=2)
         near = gap < np.min(gap, axis=1, keepdims=True) + _FARTHEST
         cell, size = np.nonzero(near & (n > 0.0))
-        log_mean = x[cell] + np.log(n[cell, size])[:, None]
         value = np.full((n_cells, n_sizes, x.shape[1]), -np.inf)
-        value[cell, size] = NoisyCount(values=values[cell, size], scales=scales).log_likelihood(log_mean)
+        table = self._kinks()
+        if table is None:
+            log_mean = x[cell] + np.log(n[cell, size])[:, None]
+            counts = NoisyCount(values=values[cell, size], scales=scales)
+            value[cell, size] = counts.log_likelihood(log_mean)
+        else:
+            root = np.exp(x / 2.0)[cell] * np.sqrt(n[cell, size])[:, None]
+            of_total, of_rest = values[cell, size].T
+            low, high = np.minimum(of_total, of_rest), np.maximum(of_total, of_rest)
+            value[cell, size] = table.log_likelihood(low, high, root)
         # No records: the sum is 0 whatever the rate.
         empty = np.sum(np.log(np.tanh(0.5 / scales)) - np.abs(values[:, 0]) / scales, axis=1)
         value[:, 0] = empty[:, None]

@@ -146,6 +146,49 @@ class WithoutSizes:
         return self.cells.nodes(cells, focus)
 
 
+@pytest.mark.parametrize(
+    ("scale", "true", "false"),
+    [(10.0, [33.0, 54.0, 102.0], [11.0, 23.0, 37.0]), (2.0, [33.0, 54.0, 600.0], [11.0, 23.0, 300.0])],
+    ids=["hidden by noise", "precise"],
+)
+def test_outliers_are_drawn_to_a_known_population_as_exact_sums_have_it(
+    scale: float, true: list[float], false: list[float]
+) -> None:
+    """Alone all are near .7: noise that hides a cell draws it to the population, and a precise one stays."""
+    location, spread = -2.2, 0.4
+    cells = CountCells(
+        true=counts(np.array(true), scale), false=counts(np.array(false), scale), n_prior=N_PRIOR
+    )
+    population = POPULATIONS[Line.LOGIT]["contaminated"]
+    hyper, blocks = fitted(cells, population, Line.LOGIT)
+    known = dataclasses.replace(
+        hyper, slope=np.zeros(1), weight=np.ones((1, 1)), drawn_spread=np.full((1, 1), spread),
+        location=np.full((1, 1), location), spread=np.full((1, 1), spread),
+    )  # fmt: skip
+    answer = mixture_over(known, blocks, population, "probability", Line.LOGIT)
+    x, log_mean = np.linspace(-8.0, 8.0, 401), np.linspace(-9.0, 7.5, 500)
+    mean, root, latent = np.exp(log_mean), np.linspace(1e-3, 44.0, 1500), np.arange(2500.0)
+    p_latent = np.exp(2.0 * latent * np.log(root)[:, None] - root[:, None] ** 2 - gammaln(latent + 1.0))
+
+    def of_count(means: Floats, released: float) -> Floats:
+        of_root = p_latent @ np.exp(-np.abs(released - latent) / scale)
+        return np.asarray(np.exp(np.interp(np.sqrt(means), root, np.log(np.maximum(of_root, 1e-300)))))
+
+    law = [share * norm.pdf(x, location, sd) for share, sd in ((0.95, spread), (0.05, np.hypot(spread, 2.0)))]
+    # exp(mean) E_1(mean), of large means 1 / mean.
+    small = np.minimum(mean, 300.0)
+    prior = np.where(mean < 300.0, np.exp(small) * exp1(small), 1.0 / mean)
+    for cell in range(3):
+        of_true = of_count(mean * expit(x)[:, None], true[cell])
+        likelihood = (of_true * of_count(mean * expit(-x)[:, None], false[cell])) @ (prior * mean)
+        weights = [likelihood * each for each in law]
+        total = np.sum(weights)
+        assert answer.mean("probability")[cell] == pytest.approx(np.sum(weights @ expit(x)) / total, rel=0.01)
+        assert answer.outside[cell] == pytest.approx(np.sum(weights[1]) / total, rel=0.03)
+    assert (answer.mean("probability")[0] < 0.3) == (scale > 5.0)
+    assert answer.mean("probability")[2] > 0.6
+
+
 @pytest.mark.parametrize("scale", [1.0, 10.0])
 def test_tables_of_counts_are_the_likelihoods(scale: float) -> None:
     count = counts(np.array([-30.0, 0.0, 1.0, 17.0, 400.0, 90_000.0]), scale)
