@@ -242,9 +242,7 @@ def _conflict_of(posterior: Judged, *, of_n_alone: bool = False) -> Conflict:
     observations = [observation for part in posterior.observed for observation in part.observations]
     for number, observation in enumerate(observations, start=1):
         suffix = f", release {number}" if len(observations) > 1 else ""
-        for name, judges_n, judgement in _judged(posterior, observation):
-            if of_n_alone and not judges_n:
-                break
+        for name, judges_n, judgement in _judged(posterior, observation, of_n_alone=of_n_alone):
             if judgement is None:
                 not_judged[name] = None
                 continue
@@ -261,7 +259,9 @@ def _conflict_of(posterior: Judged, *, of_n_alone: bool = False) -> Conflict:
     )
 
 
-def _judged(posterior: Judged, statistic: NoisyStatistic) -> Iterator[tuple[str, bool, Floats | None]]:
+def _judged(
+    posterior: Judged, statistic: NoisyStatistic, *, of_n_alone: bool
+) -> Iterator[tuple[str, bool, Floats | None]]:
     """Name, whether the prior of N is asked, and two-sided tails, quantity by quantity."""
     plan = statistic.plan
     n_prior = n_prior_of(posterior, statistic)
@@ -269,6 +269,8 @@ def _judged(posterior: Judged, statistic: NoisyStatistic) -> Iterator[tuple[str,
     is_private = plan.design is not Design.MINIMAL and n_map is not None
     if is_private and n_prior is not None and n_map is not None:
         yield "n", True, tails_of_n(statistic, n_map, n_prior)
+    if of_n_alone:
+        return
     known_n = float(n_prior.n) if isinstance(n_prior, Fixed) else None
     quantities = [quantity for quantity in plan.quantities if quantity.name != "n"]
     simulated = SimulatedWorlds.of(posterior, statistic)

@@ -303,7 +303,9 @@ def _way_out(name: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(name.lower(), list(by_lower), n=1)
     if near:
         return f"did you mean {by_lower[near[0]]}?"
-    return f"write one of {', '.join(sorted(known))}, as in Beta(1, 1). Others: suffice.Density, in Python"
+    # A message has 500 characters: the defaults of several columns are left to those who know their names.
+    named = [each for each in sorted(known) if not each.startswith("SpreadNormal")]
+    return f"write one of {', '.join(named)}, as in Beta(1, 1). Others: suffice.Density, in Python"
 
 
 def parse_one_component(text: str) -> Prior | Density | Independent:

@@ -142,3 +142,22 @@ def test_other_families_and_single_cells_are_refused() -> None:
         _ = answer.log_evidence
     with pytest.raises(UsageError, match="is their population"):
         answer.robustness()
+
+
+def test_the_prior_of_sizes_is_the_one_that_is_stated_and_is_judged() -> None:
+    """Its upper end is within reach of cells of 60: where it was left out, all three answers were one."""
+    statistic = released(np.random.default_rng(4).beta(4, 16, 12), np.full(12, 60))
+    usual, wide, narrow = (
+        pooled(statistic, n_prior=n_prior) for n_prior in (None, "Uniform(0, 100000)", "Uniform(0, 20)")
+    )
+    assert usual.mean() == pytest.approx(wide.mean(), abs=0.01)
+    assert np.max(np.abs(narrow.mean() - wide.mean())) > 0.02
+    assert not any("prior of N" in line for line in usual.conflict.lines())
+    assert "the prior of N, Uniform(0, 20), and the released n disagree in" in narrow.conflict.lines()[0]
+    assert "own" in str(usual)
+
+
+@pytest.mark.parametrize("asked", [None, 1, [], ["x", 1]], ids=["nothing", "a number", "empty", "mixed"])
+def test_what_names_no_pool_is_refused(asked: Any) -> None:
+    with pytest.raises(UsageError, match=r"takes True, a population \(contaminated"):
+        pooled(released(np.full(4, 0.2), np.full(4, 30)), asked)
