@@ -38,7 +38,7 @@ def test_pooled_cells_print_their_own_share_and_outliers(store: str, suffice: Ru
     out = tmp_path / "draws.csv"
     options = ["--store", store, "--draws", "50", "--seed", "1", "--draws-out", str(out)]
     said = suffice.text("posterior", "counties", "ill", "--pooled", "all", *options)
-    assert said.splitlines()[0].split()[-2:] == ["own", "conflict"]
+    assert said.splitlines()[0].split()[-2:] == ["own_share", "conflict"]
     (line,) = [line for line in said.splitlines() if "the population does not fit" in line]
     assert "of 30 cells (5" in line
     assert "parameters: 30 cells pooled; spread between cells" in said

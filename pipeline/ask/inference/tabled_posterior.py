@@ -105,8 +105,8 @@ def tabled_posterior(
     cells = tables.table.n_cells
     parts = []
     for first in range(0, cells, _CELLS):
-        some = np.arange(first, min(first + _CELLS, cells))
-        parts.append(_of_cells(tables, some, name, line, coarse, at_edges, described))
+        part = np.arange(first, min(first + _CELLS, cells))
+        parts.append(_of_cells(tables, part, name, line, coarse, at_edges, described))
     return GriddedDistribution.joined(parts)
 
 

@@ -82,11 +82,11 @@ def smoothness(posterior: Judged, **parameters: tuple[float, float]) -> Smoothne
         raise UsageError(message)
     for name, ends in parameters.items():
         _check(name, ends, (0.0, math.inf) if name == "covariance" else spaces[name])
-    found = smooth.over(
+    smoothness_over = smooth.over(
         constants, {name: (float(low), float(high)) for name, (low, high) in parameters.items()}
     )
     concentration, reason = concentration_of(posterior)
-    return dataclasses.replace(found, concentration=concentration, reason=reason)
+    return dataclasses.replace(smoothness_over, concentration=concentration, reason=reason)
 
 
 def _check(name: str, ends: Any, support: tuple[float, float]) -> None:

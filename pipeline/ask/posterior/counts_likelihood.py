@@ -129,10 +129,10 @@ class CountsLikelihood:
         value, miss = np.empty(shape[0] * shape[1]), np.empty(shape[0] * shape[1])
         flat = log_probability.reshape(-1, entries)
         for first in range(0, len(value), _POINTS):
-            some = np.arange(first, min(first + _POINTS, len(value)))
-            cell, point = np.divmod(some, shape[1])
-            value[some], miss[some] = self.counts.log_likelihood(
-                cell, flat[some if given.ndim == 3 else point]
+            part = np.arange(first, min(first + _POINTS, len(value)))
+            cell, point = np.divmod(part, shape[1])
+            value[part], miss[part] = self.counts.log_likelihood(
+                cell, flat[part if given.ndim == 3 else point]
             )
         return (value + self.constant).reshape(shape), miss.reshape(shape) + self.error[:, None]
 

@@ -102,12 +102,12 @@ class Likelihood(LikelihoodTables):
             distribution = dataclasses.replace(distribution, log_evidence=distribution.log_mass)
             return self.described(of_distribution(self.noisy, chosen, distribution, self.n_prior))
         family, constants = FAMILIES[self.family], self.noisy.plan.parameters
-        found: Any = chosen
-        line_prior = on_line(found, family, constants)
+        stated: Any = chosen
+        line_prior = on_line(stated, family, constants)
         if isinstance(line_prior, DensityOnLine):
             distribution = self._gridded(chosen, _on_edges(line_prior))
             # Z = integral of pi times the likelihood, over that of pi.
-            of_prior = density_posterior(found, family, constants).log_mass
+            of_prior = density_posterior(stated, family, constants).log_mass
             weighed: Any = dataclasses.replace(distribution, log_evidence=distribution.log_mass - of_prior)
         else:
             together = line_prior.together
@@ -116,7 +116,7 @@ class Likelihood(LikelihoodTables):
             mixed = MixedDistribution.of(self.parameter, line_prior.atoms, log_chance, continuous)
             # A composed prior is normalised.
             weighed = dataclasses.replace(mixed, log_evidence=mixed.log_mass)
-        return self.described(of_distribution(self.noisy, found, weighed, self.n_prior))
+        return self.described(of_distribution(self.noisy, stated, weighed, self.n_prior))
 
     def _gridded(self, prior: object, on_line: PriorOnLine) -> GriddedDistribution:
         described = f"prior {prior} and the released values of {self.statistic}"

@@ -160,17 +160,17 @@ def moments_likelihood(statistic: NoisyStatistic, n_prior: NPrior) -> MomentsLik
     noisy = family.mean_and_variance.noisy(statistic, like, n_prior)
     fine, rough, middle = [], [], []
     for cell in range(len(statistic.values)):
-        own = noisy.take(np.array([cell]))
+        of_cell = noisy.take(np.array([cell]))
         try:
-            fine.append(LatentRows.of(own, _DEPTH, _ROOM))
-            rough.append(LatentRows.of(own, _DEPTH, _ROOM, fineness=_ROUGH))
+            fine.append(LatentRows.of(of_cell, _DEPTH, _ROOM))
+            rough.append(LatentRows.of(of_cell, _DEPTH, _ROOM, fineness=_ROUGH))
         except TooManyError:
             message = (
                 f"{plan.name}: the noise of a cell is so wide that its likelihood has too many sums. Leave "
                 "it out with where, or ask for posteriors, or for suffice.numpyro.log_likelihood"
             )
             raise UsageError(message) from None
-        n, total, squares = own.estimates()[0]
+        n, total, squares = of_cell.estimates()[0]
         count = max(n, 1.0)
         average = float(np.clip(total / count, -1.0, 1.0))
         within = float(np.clip(squares / count - average**2, 1e-2, 1.0))

@@ -202,14 +202,14 @@ class PooledPosterior(Posterior):
         return posterior
 
     @property
-    def own(self) -> Floats:
+    def own_share(self) -> Floats:
         """How much of each answer is the cell's own, in 0..1, (n_groups,).
 
         One less the ratio of the posterior variance, on the line, to that of the population: s^2 / (s^2 + v)
         with normal likelihoods of variance v; averaged over the components of a population.
         """
-        own: Floats = self.distribution.own  # type: ignore[attr-defined]
-        return own
+        own_share: Floats = self.distribution.own_share  # type: ignore[attr-defined]
+        return own_share
 
     @property
     def outside(self) -> Floats:
@@ -231,7 +231,10 @@ class PooledPosterior(Posterior):
 
     def with_own(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return rows of all cells with how much of each answer is the cell's own."""
-        return [{**row, "own": round(float(own), 3)} for row, own in zip(rows, self.own, strict=True)]
+        return [
+            {**row, "own_share": round(float(own_share), 3)}
+            for row, own_share in zip(rows, self.own_share, strict=True)
+        ]
 
     def summary(
         self,
@@ -241,7 +244,7 @@ class PooledPosterior(Posterior):
         draws: int = DRAWS,
         rng: np.random.Generator | int | None = None,
     ) -> Table:
-        """Return one row a cell: its keys, mean, sd, interval, ``own``, and ``conflict`` of an outlier.
+        """Return one row a cell: its keys, mean, sd, interval, ``own_share``, and ``conflict`` of an outlier.
 
         Parameters
         ----------
@@ -451,7 +454,7 @@ def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has
             said += f", slope on log(1 + size) {slope:.2g} (sd {slope_sd:.2g})"
     if not has_slope:
         said += "; without a slope on the size of cells: where rates move with it, small cells are off"
-    return f"{said}; own: how much of an answer is the cell's own"
+    return f"{said}; own_share: how much of an answer is the cell's own"
 
 
 def _check_terms(statistic: NoisyStatistic, terms: PosteriorTerms) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -49,6 +49,14 @@ _DRAWS = 4000
 _NUMBERS = ("mean", "sd", "lower", "upper")
 _WIDTH, _HEIGHT, _EDGE = 170, 16, 5
 _COLOUR, _CONTRADICTED = "#3f83c8", "#d9822b"
+
+
+@runtime_checkable
+class KnowsOwnShare(Protocol):
+    """A posterior whose cells borrow from each other."""
+
+    def with_own(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return rows of cells with how much of each answer is the cell's own."""
 
 
 def marked(posterior: Posterior, rows: Sequence[Mapping[str, Any]], n_cells: int) -> Table:
@@ -214,8 +222,6 @@ def as_html(posterior: Posterior) -> str:
 
 def _first_rows(posterior: Posterior) -> tuple[Table, list[str]]:
     """Return the rows of the first cells, and how many are left out; of very many one block is worked out."""
-    from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior  # it imports this room
-
     first = posterior
     if not isinstance(posterior.distribution, RepeatedCells):
         block = next(iter(blocks_of(posterior.distribution)))
@@ -223,7 +229,7 @@ def _first_rows(posterior: Posterior) -> tuple[Table, list[str]]:
         groups = {column: keys[:length] for column, keys in posterior.groups.items()}
         first = dataclasses.replace(posterior, distribution=block, groups=groups)
     rows: Sequence[Mapping[str, Any]] = summarise(first, MASS, _DRAWS, _SEED)
-    if isinstance(posterior, PooledPosterior):
+    if isinstance(posterior, KnowsOwnShare):
         rows = posterior.with_own(rows)
     entries = len(rows) // first.n_groups
     shown = max(1, MOST_SHOWN // entries)

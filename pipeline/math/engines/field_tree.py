@@ -179,10 +179,10 @@ def tree_of(sizes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> CliqueTre
     width = max(part.stop for part in columns.values())
     features, linear = np.zeros((start, width - 1)), np.zeros((start, width))
     for names, rows in entries.items():
-        own = columns[names]
+        place = columns[names]
         block = q[names[0]] if len(names) == 1 else np.kron(q[names[0]], q[names[1]])
-        features[rows, own.start - 1 : own.stop - 1] = block
-        linear[rows, own], linear[rows, 0] = block, 1.0 / len(block)
+        features[rows, place.start - 1 : place.stop - 1] = block
+        linear[rows, place], linear[rows, 0] = block, 1.0 / len(block)
         if len(names) > 1:
             i, j = names
             linear[rows, columns[i,]] = np.kron(q[i], np.full((sizes[j], 1), 1.0 / sizes[j]))

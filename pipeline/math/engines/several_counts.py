@@ -269,8 +269,8 @@ class SeveralCounts:
         step = max(1, _NUMBERS // (_SCANNED * half.shape[1]))
         low, high = np.empty(len(cell), np.int64), np.empty(len(cell), np.int64)
         for begin in range(0, len(cell), step):
-            some = slice(begin, begin + step)
-            low[some], high[some] = self._closed_in(cell[some], half[some])
+            part = slice(begin, begin + step)
+            low[part], high[part] = self._closed_in(cell[part], half[part])
         length = high - low + 1
         order = np.argsort(length, kind="stable")
         for rows in _blocks(order, length[order] * half.shape[1]):

@@ -36,7 +36,7 @@ class Pooled(TypedDict):
 
     population: str
     pools: list[Population]
-    cells: Annotated[list[dict[str, Any]], Rows(own=float, outside=float)]
+    cells: Annotated[list[dict[str, Any]], Rows(own_share=float, outside=float)]
     alone: Summaries | None
 
 
@@ -58,9 +58,13 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
     from suffice.pipeline.ask.posterior.summaries import summarise  # numpy is slow to import
 
     cells = [
-        {**{column: keys[cell] for column, keys in together.groups.items()}, "own": own, "outside": outside}
-        for cell, (own, outside) in enumerate(
-            zip(together.own.tolist(), together.outside.tolist(), strict=True)
+        {
+            **{column: keys[cell] for column, keys in together.groups.items()},
+            "own_share": own_share,
+            "outside": outside,
+        }
+        for cell, (own_share, outside) in enumerate(
+            zip(together.own_share.tolist(), together.outside.tolist(), strict=True)
         )
     ]
     return Pooled(

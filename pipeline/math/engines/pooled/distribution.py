@@ -13,7 +13,7 @@ shares :math:`\epsilon_k`,
     \text{own}_c = \sum_k P(k \mid y) \Bigl(1 - \frac{\mathrm{Var}(z_c \mid y, k)}{\mathrm{Var}_k(z)}\Bigr).
     \qquad (2)
 
-With normal likelihoods of variance v and a normal population of variance s^2, own is s^2 / (s^2 + v), one
+With normal likelihoods of variance v and a normal population of variance s^2, it is s^2 / (s^2 + v), one
 less the shrinkage factor of Morris (1983): 0 of an answer that is the population's, 1 of one that is the
 cell's.
 
@@ -66,7 +66,7 @@ class PooledDistribution:
         Nodes on the line, and what of the posterior each stands for.
     spacing : ndarray of shape (n_cells, n_positions), float64
         Masses over it are densities.
-    own : ndarray of shape (n_cells,), float64
+    own_share : ndarray of shape (n_cells,), float64
         Of (2), in 0..1.
     outside : ndarray of shape (n_cells,), float64
         How probable it is that a cell is an outlier; zeros where the population has none.
@@ -81,7 +81,7 @@ class PooledDistribution:
     position: Floats
     mass: Floats
     spacing: Floats
-    own: Floats
+    own_share: Floats
     outside: Floats
     hyperparameters: Hyperparameters
     population: Population
@@ -222,7 +222,7 @@ def mixture_over(
     of_location = hyper.mean((hyper.location - middle) ** 2)
     variances = [hyper.mean(spread**2) + of_location for spread in population.spreads(hyper.spread)]
     n_parts = len(variances)
-    position, mass, spacing, own, outside = [], [], [], [], []
+    position, mass, spacing, own_share, outside = [], [], [], [], []
     for cells, nodes in blocks(hyper.grid.focus):
         of_nodes = np.zeros(nodes.of_kept.shape)
         moments = np.zeros((n_parts, 3, len(cells)))
@@ -248,7 +248,7 @@ def mixture_over(
         mean, square = moments[:, 1:].transpose(1, 0, 2) / np.maximum(moments[:, 0], _FLOOR)
         # (2).
         told = 1.0 - (square - mean**2) / np.array(variances)[:, None]
-        own.append(np.sum(share * np.clip(told, 0.0, 1.0), axis=0))
+        own_share.append(np.sum(share * np.clip(told, 0.0, 1.0), axis=0))
         outside.append(share[1] if population.is_contaminated else np.zeros(len(cells)))
     return PooledDistribution(
         name=name,
@@ -256,7 +256,7 @@ def mixture_over(
         position=np.concatenate(position),
         mass=np.concatenate(mass),
         spacing=np.concatenate(spacing),
-        own=np.concatenate(own),
+        own_share=np.concatenate(own_share),
         outside=np.concatenate(outside),
         hyperparameters=hyper,
         population=population,

@@ -43,9 +43,9 @@ class PooledCells:
         return np.take(np.concatenate(parts, axis=axis), order, axis=axis)
 
     @property
-    def own(self) -> Floats:
+    def own_share(self) -> Floats:
         """How much of each answer is the cell's own, (n_cells,)."""
-        return self._in_order([pool.own for pool in self.pools])
+        return self._in_order([pool.own_share for pool in self.pools])
 
     @property
     def outside(self) -> Floats:

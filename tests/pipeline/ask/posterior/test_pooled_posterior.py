@@ -44,8 +44,8 @@ def test_an_outlier_is_listed_and_stays_itself() -> None:
     (said,) = answer.conflict.lines()
     assert said.startswith("the population does not fit 1 of 40 cells (7)")
     assert [row["conflict"] for row in answer.summary()].count(True) == 1
-    assert answer.own[7] > 0.9
-    assert np.all(np.delete(answer.own, 7) < answer.own[7])
+    assert answer.own_share[7] > 0.9
+    assert np.all(np.delete(answer.own_share, 7) < answer.own_share[7])
     # Without outliers in the population, it is drawn to the others.
     assert pooled(statistic, "logit-normal").outside.max() == 0.0
 
@@ -154,7 +154,7 @@ def test_the_prior_of_sizes_is_the_one_that_is_stated_and_is_judged() -> None:
     assert np.max(np.abs(narrow.mean() - wide.mean())) > 0.02
     assert not any("prior of N" in line for line in usual.conflict.lines())
     assert "the prior of N, Uniform(0, 20), and the released n disagree in" in narrow.conflict.lines()[0]
-    assert "own" in str(usual)
+    assert "own_share" in str(usual)
 
 
 @pytest.mark.parametrize("asked", [None, 1, [], ["x", 1]], ids=["nothing", "a number", "empty", "mixed"])

@@ -233,7 +233,7 @@ def test_cells_of_two_blocks_are_as_those_of_one() -> None:
     true[250:], size[250:] = true[:10], size[:10]
     cells = CountCells(true=counts(true, 2.0), false=counts(size - true, 2.0), n_prior=N_PRIOR)
     answer = pooled_distribution(cells, population, "probability", Line.LOGIT)
-    for values in (answer.mean("probability"), answer.own):
+    for values in (answer.mean("probability"), answer.own_share):
         np.testing.assert_allclose(values[250:], values[:10], rtol=1e-9)
     drawn = answer.sample(20, np.random.default_rng(1))["probability"]
     np.testing.assert_allclose(drawn.mean(axis=0)[250:], answer.mean("probability")[:10], rtol=0.5)
