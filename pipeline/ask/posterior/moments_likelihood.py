@@ -63,8 +63,8 @@ class MomentsLikelihood:
         Of the bounds, in the unit of the parameters.
     fine, rough : tuple of LatentRows
         One a cell.
-    middle : ndarray of shape (n_cells, 2), float64
-        The mean and the log variance, in half ranges, at which ``log_prob`` is 0.
+    middle : ndarray, float64
+        Of each cell, the mean and the log variance, in half ranges, at which ``log_prob`` is 0.
     """
 
     statistic: str
