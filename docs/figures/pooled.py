@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 import suffice
+from suffice.pipeline.ask.borrowing.pooled_posterior import pooled_posterior
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.pooled_posterior import pooled_posterior
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from suffice.auditing.audit import Audit, audit
     from suffice.cataloguing.catalogue import catalogue
     from suffice.errors import SufficeError
+    from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.calibration.calibrate import Calibration, calibrate
     from suffice.pipeline.ask.judging.smoothness import smoothness
     from suffice.pipeline.ask.models.imputations import CombinedEstimate, combine_imputations
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
     from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
     from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
-    from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.families.shared.smoothness import Smoothness
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
@@ -124,6 +125,7 @@ __all__ = [
     "Point",
     "Points",
     "PooledPosterior",
+    "Pooling",
     "Posterior",
     "Publication",
     "Reciprocal",
@@ -230,7 +232,8 @@ _HOMES = {
     "MomentsLikelihood": ("suffice.pipeline.ask.posterior.moments_likelihood", "MomentsLikelihood"),
     "LikelihoodTables": ("suffice.pipeline.ask.posterior.likelihood_tables", "LikelihoodTables"),
     "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
-    "PooledPosterior": ("suffice.pipeline.ask.posterior.pooled_posterior", "PooledPosterior"),
+    "Pooling": ("suffice.pipeline.ask.borrowing.pooling", "Pooling"),
+    "PooledPosterior": ("suffice.pipeline.ask.borrowing.pooled_posterior", "PooledPosterior"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
     **{

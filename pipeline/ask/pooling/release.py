@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Unpack
 
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.likelihood import AnyLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -372,7 +373,7 @@ class Release(Mapping[str, Statistic]):
         prior: AnyPrior = None,
         *,
         progress: CellProgress | None = None,
-        pooled: bool | str | Sequence[str] = False,
+        pooled: bool | str | Sequence[str] | Pooling = False,
         **terms: Unpack[FurtherTerms],
     ) -> Posterior:
         """Return the posterior of a statistic's parameters, vectorised over cells. Costs no privacy.
@@ -391,10 +392,11 @@ class Release(Mapping[str, Statistic]):
         progress : callable, optional
             Gets the number of cells that are done, and of all, after each block of them: a posterior of many
             cells is worked out a block at a time.
-        pooled : bool, str or sequence of str, optional
+        pooled : bool, str, sequence of str or Pooling, optional
             Let cells borrow strength from one population, in the place of a prior: a ``PooledPosterior``.
             True, a population (``"contaminated"``, which True is, ``"logit-normal"``, ``"beta"``,
-            ``"lognormal"``, ``"gamma"``), or group columns within whose keys cells are pooled.
+            ``"lognormal"``, ``"gamma"``), group columns within whose keys cells are pooled, or a
+            :class:`Pooling`, which also takes covariates, neighbours and an order in time.
         **terms
             The prior of a private N, the cells, the method, the ways of clipping and of units, the prior of
             predictors: see :class:`PosteriorTerms`.
@@ -412,8 +414,8 @@ class Release(Mapping[str, Statistic]):
         chosen = self.chosen(statistic, stated.where)
         if pooled is False:
             return self.posterior_of(chosen, stated, progress)
+        from suffice.pipeline.ask.borrowing.pooled_posterior import pooled_posterior  # few ask
         from suffice.pipeline.ask.inference.within_unit import Model
-        from suffice.pipeline.ask.posterior.pooled_posterior import pooled_posterior  # few ask
         from suffice.pipeline.terms.released.noisy_statistic import rows_alone  # numpy is slow to import
 
         together = pooled_posterior(chosen, stated, pooled, lambda: self.posterior_of(chosen, stated))

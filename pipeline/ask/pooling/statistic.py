@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Unpack
 
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.likelihood import AnyLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -142,7 +143,7 @@ class Statistic:
         prior: AnyPrior = None,
         *,
         progress: CellProgress | None = None,
-        pooled: bool | str | Sequence[str] = False,
+        pooled: bool | str | Sequence[str] | Pooling = False,
         **terms: Unpack[FurtherTerms],
     ) -> Posterior:
         """Return the posterior of the parameters in every cell; see :meth:`Release.posterior`."""

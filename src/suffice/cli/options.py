@@ -14,7 +14,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS, explained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -150,26 +150,37 @@ def with_terms(*, without: Sequence[str] = ()) -> Callable[[Callable[..., None]]
     """Give a command an option for every term of a posterior but these; it gets them, read, as ``terms``."""
     names = [name for name in TERMS if name not in without]
 
+    def read(terms: Terms) -> Terms:
+        if "n_prior" in terms:
+            terms["n_prior"] = parse_prior_of_n(terms["n_prior"])
+        if "where" in terms:
+            terms["where"] = parse_pairs("--where", terms["where"])
+        return terms
+
+    return together("terms", {name: (_option_of(name), TERMS[name].default) for name in names}, read)
+
+
+def together(
+    argument: str, options: Mapping[str, tuple[Any, Any]], read: Callable[[dict[str, Any]], Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command several options, by annotation and default; it gets what is read of them as one."""
+
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         parameters: list[inspect.Parameter] = []
         for parameter in signature.parameters.values():
-            if parameter.name != "terms":
+            if parameter.name != argument:
                 parameters.append(parameter)
                 continue
             parameters += [
-                parameter.replace(name=name, default=TERMS[name].default, annotation=_option_of(name))
-                for name in names
+                parameter.replace(name=name, default=default, annotation=annotation)
+                for name, (annotation, default) in options.items()
             ]
 
         @functools.wraps(command)
         def with_options(**given: Any) -> None:
-            terms = {name: given.pop(name) for name in names}
-            if "n_prior" in terms:
-                terms["n_prior"] = parse_prior_of_n(terms["n_prior"])
-            if "where" in terms:
-                terms["where"] = parse_pairs("--where", terms["where"])
-            command(**given, terms=terms)
+            asked = {name: given.pop(name) for name in options}
+            command(**given, **{argument: read(asked)})
 
         del vars(with_options)["__wrapped__"]
         vars(with_options)["__signature__"] = signature.replace(parameters=parameters)

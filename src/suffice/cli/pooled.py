@@ -1,10 +1,12 @@
-"""What ``suffice posterior --pooled`` prints beside the answers of single cells."""
+"""Options of commands whose cells borrow strength, and what is printed beside the answers of single cells."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict
 
-from suffice.cli import output
+import typer
+
+from suffice.cli import options, output
 from suffice.cli.answers import Summaries  # noqa: TC001 - schemas are made of it
 from suffice.cli.output import say
 from suffice.errors import UsageError
@@ -13,7 +15,67 @@ from suffice.pipeline.terms.declaration.documents import Count, Rows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior
+    from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
+
+
+AskedPooling: TypeAlias = dict[str, Any]
+"""Options of pooled cells that a command was given."""
+_OPTIONS: dict[str, Any] = {
+    "pooled": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pooled",
+            metavar="all|POPULATION|KEY",
+            help="Cells borrow strength: all, from a population by name, within a key's cells. May repeat. "
+            "Of an adopted release: a key over which cells have one parameter.",
+        ),
+    ],
+    "covariates": Annotated[
+        str | None,
+        typer.Option("--covariates", metavar="FILE", help="Public numbers of cells: CSV or Parquet."),
+    ],
+    "formula": Annotated[
+        str | None,
+        typer.Option("--formula", metavar="FORMULA", help='Of --covariates, as "~ income + C(state)".'),
+    ],
+    "over": Annotated[
+        str | None,
+        typer.Option("--over", metavar="COLUMN", help="Cells next to each other in its order are alike."),
+    ],
+    "adjacency": Annotated[
+        str | None,
+        typer.Option("--adjacency", metavar="FILE", help="Pairs of neighbouring keys: CSV or Parquet."),
+    ],
+}
+with_pooling = options.together(
+    "pooling", {name: (option, None) for name, option in _OPTIONS.items()}, lambda asked: asked
+)
+"""Give a command the options of pooled cells; it gets them as ``pooling``."""
+
+
+def pooling_of(asked: AskedPooling) -> list[str] | Pooling | None:
+    """Return what cells are to have in common; None where each is alone."""
+    names, further = asked["pooled"], {name: asked[name] for name in _OPTIONS if name != "pooled"}
+    if not any(further.values()):
+        return names or None
+    from suffice.pipeline.ask.borrowing.pooling import Pooling  # numpy is slow to import
+
+    return Pooling.of_names(names or [], **further)
+
+
+def names_alone(asked: AskedPooling) -> list[str]:
+    """Return the names of ``--pooled``, where nothing else was asked for.
+
+    Raises
+    ------
+    UsageError
+    """
+    given = [name for name in _OPTIONS if name != "pooled" and asked[name]]
+    if given:
+        message = f"--{given[0]} is of releases, not of ones that were adopted: leave it out"
+        raise UsageError(message)
+    return asked["pooled"] or []
 
 
 class Population(TypedDict):

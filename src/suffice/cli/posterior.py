@@ -13,7 +13,16 @@ from suffice.cli import adopt, compare, messages, options, output
 from suffice.cli.answers import INTERVAL, ModelAnswer, clipping_of, design_effects_of
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
-from suffice.cli.pooled import Pooled, check_pooled, pooled_document, print_alone
+from suffice.cli.pooled import (
+    AskedPooling,
+    Pooled,
+    check_pooled,
+    names_alone,
+    pooled_document,
+    pooling_of,
+    print_alone,
+    with_pooling,
+)
 from suffice.errors import AdoptedReleaseError, UsageError
 from suffice.pipeline.ask.posterior.notes import default_lines, draws_text, plug_in_lines
 from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
@@ -22,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.cli.answers import Clipping, DesignEffects, Summaries
+    from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.table import Table
@@ -76,10 +85,12 @@ class PosteriorAnswer(ModelAnswer):
 
 
 @options.with_terms()
+@with_pooling
 def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in order
     release: options.ReleaseArgument,
     statistic: options.StatisticArgument,
     terms: options.Terms,
+    pooling: AskedPooling,
     mass: options.MassOption = 0.95,
     interval: options.IntervalOption = None,
     draws: options.NumberOfDrawsOption = 4000,
@@ -106,15 +117,6 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
             "--probability",
             metavar="STATEMENT",
             help='As "mean > 10" or "10 < mean < 20"; of --versus "difference > 0", "ratio < 1"; may repeat.',
-        ),
-    ] = None,
-    pooled: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--pooled",
-            metavar="all|POPULATION|KEY",
-            help="Cells borrow strength: all, from a population by name, within a key's cells. May repeat. "
-            "Of an adopted release: a key over which cells have one parameter.",
         ),
     ] = None,
     cells: Annotated[
@@ -167,7 +169,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
             adopt.opened(release),
             statistic,
             terms,
-            pooled=pooled or [],
+            pooled=names_alone(pooling),
             cells=cells,
             mass=mass,
             interval=interval,
@@ -192,6 +194,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     if cells:
         message = "--cells is of releases that were adopted; cells of a release are pooled by --pooled"
         raise UsageError(message)
+    pooled = pooling_of(pooling)
     if pooled:
         check_pooled({"--versus": versus, "--robustness": robustness, "--beside": beside, "--card": card})
     import numpy as np

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED, NOISE_AWARE
@@ -34,7 +35,7 @@ from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.engines.pooled.hyperparameters import LOG_SPREAD_SD, SLOPE_SD
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
-from suffice.pipeline.math.engines.pooled.populations import DEFAULT, NAMES, POPULATIONS
+from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 UNIDENTIFIED = 0.6
 OUTSIDE = 0.5
 """How probable it has to be that a cell is an outlier for it to be listed."""
-ALL = "all"
 _NAMED = 6
 
 
@@ -334,47 +334,10 @@ def _of(keys: Mapping[str, object]) -> str:
     return f" of {', '.join(f'{column}={key}' for column, key in keys.items())}" if keys else ""
 
 
-def read_pooled(
-    statistic: NoisyStatistic, pooled: bool | str | Sequence[str], line: Line
-) -> tuple[str, tuple[str, ...]]:
-    """Return the population's name, and the group columns within whose keys cells are pooled.
-
-    Raises
-    ------
-    UsageError
-        Where a text is neither, or there are two populations.
-    """
-    asked: tuple[Any, ...] = (pooled,)
-    if pooled is True:
-        asked = ()
-    elif isinstance(pooled, list | tuple) and pooled and all(isinstance(each, str) for each in pooled):
-        asked = tuple(pooled)
-    elif not isinstance(pooled, str):
-        asked = (repr(pooled),)
-    populations, columns = POPULATIONS[line], list(statistic.groups)
-    names = [each for each in asked if each in NAMES and each not in columns]
-    within = tuple(dict.fromkeys(each for each in asked if each in columns))
-    unknown = [each for each in asked if each not in {*names, *within, ALL}]
-    if unknown or any(name not in populations for name in names):
-        wrong = (unknown or [name for name in names if name not in populations])[0]
-        message = (
-            f"pooled={wrong!r}: {statistic.plan.name} takes True, a population ({', '.join(populations)}) "
-            f"or group columns within whose keys cells are pooled ({', '.join(columns) or 'it has none'})"
-        )
-        raise UsageError(message)
-    if len(names) > 1:
-        message = f"pooled takes one population, not {' and '.join(names)}"
-        raise UsageError(message)
-    if len(within) == len(columns) and within:
-        message = f"pooled within {', '.join(within)} leaves every cell alone: name fewer columns"
-        raise UsageError(message)
-    return (names or [DEFAULT])[0], within
-
-
 def pooled_posterior(
     statistic: NoisyStatistic,
     terms: PosteriorTerms,
-    pooled: bool | str | Sequence[str],
+    pooled: bool | str | Sequence[str] | Pooling,
     alone: Callable[[], Posterior],
 ) -> PooledPosterior:
     """Return the posterior of cells whose parameters come from one population, or one for each key.
@@ -385,7 +348,7 @@ def pooled_posterior(
         The cells that are pooled.
     terms : PosteriorTerms
         Without a prior.
-    pooled : True, str or sequence of str
+    pooled : True, str, sequence of str or Pooling
         A population, and group columns.
     alone : callable
         Returns the posterior of the same cells under the default prior.
@@ -400,7 +363,8 @@ def pooled_posterior(
     statistic = rows_alone(statistic)
     refuse_shared(statistic)
     line = line_of(statistic)
-    name, within = read_pooled(statistic, pooled, line)
+    pooling = Pooling.of(statistic, pooled, line)
+    name, within = pooling.population, pooling.within
     n_prior = chosen_priors.n_prior_for(statistic, terms.n_prior)
     population = POPULATIONS[line][name]
     family = FAMILIES[statistic.plan.family]

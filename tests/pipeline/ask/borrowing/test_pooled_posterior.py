@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior, pooled_posterior
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
-from suffice.pipeline.ask.posterior.pooled_posterior import PooledPosterior, pooled_posterior
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:

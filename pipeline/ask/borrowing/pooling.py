@@ -1,0 +1,100 @@
+"""What cells are said to have in common: a population, public covariates, neighbours, an order in time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import UsageError
+from suffice.pipeline.math.engines.pooled.populations import DEFAULT, NAMES, POPULATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.math.distributions.distribution import Line
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pooling:
+    """What cells have in common; all of it is public.
+
+    Attributes
+    ----------
+    population : str, optional
+        How parameters differ between cells: ``contaminated``, ``logit-normal``, ``beta``, ``lognormal`` or
+        ``gamma``.
+    within : tuple of str, optional
+        Group columns within whose keys cells are pooled: a population for each. All cells are one pool
+        otherwise.
+    covariates : path or table, optional
+        A table of public numbers and labels, one row a cell, joined by the names of the group columns.
+    formula : str, optional
+        What of the covariates the location of a cell depends on, as ``"~ income + C(state)"``.
+    over : str, optional
+        A group column whose keys are in order, or ``"window"`` of a series: neighbours in it are alike.
+    adjacency : path or table, optional
+        Pairs of keys of a group column that are neighbours.
+    """
+
+    population: str = DEFAULT
+    within: tuple[str, ...] = ()
+    covariates: Any = None
+    formula: str | None = None
+    over: str | None = None
+    adjacency: Any = None
+
+    @classmethod
+    def of(cls, statistic: NoisyStatistic, pooled: Any, line: Line) -> Pooling:
+        """Read what a person asks for: True, names of a population and of group columns, or a ``Pooling``.
+
+        Raises
+        ------
+        UsageError
+            Where a name is neither, or there are two populations.
+        """
+        if isinstance(pooled, Pooling):
+            named = cls.of(statistic, (pooled.population, *pooled.within), line)
+            return replace(pooled, population=named.population, within=named.within)
+        population, within = _read(statistic, pooled, line)
+        return cls(population=population, within=within)
+
+    @classmethod
+    def of_names(cls, names: Sequence[str], **further: Any) -> Pooling:
+        """Take the names of a population and of group columns together, as ``--pooled`` does."""
+        populations = [name for name in names if name in NAMES]
+        within = tuple(name for name in names if name != ALL and name not in populations[:1])
+        return cls(population=(populations or [DEFAULT])[0], within=within, **further)
+
+
+def _read(
+    statistic: NoisyStatistic, pooled: bool | str | Sequence[str], line: Line
+) -> tuple[str, tuple[str, ...]]:
+    """Return the population's name, and the group columns."""
+    asked: tuple[Any, ...] = (pooled,)
+    if pooled is True:
+        asked = ()
+    elif isinstance(pooled, list | tuple) and pooled and all(isinstance(each, str) for each in pooled):
+        asked = tuple(pooled)
+    elif not isinstance(pooled, str):
+        asked = (repr(pooled),)
+    populations, columns = POPULATIONS[line], list(statistic.groups)
+    names = [each for each in asked if each in NAMES and each not in columns]
+    within = tuple(dict.fromkeys(each for each in asked if each in columns))
+    unknown = [each for each in asked if each not in {*names, *within, ALL}]
+    if unknown or any(name not in populations for name in names):
+        wrong = (unknown or [name for name in names if name not in populations])[0]
+        message = (
+            f"pooled={wrong!r}: {statistic.plan.name} takes True, a population ({', '.join(populations)}) "
+            f"or group columns within whose keys cells are pooled ({', '.join(columns) or 'it has none'})"
+        )
+        raise UsageError(message)
+    if len(names) > 1:
+        message = f"pooled takes one population, not {' and '.join(names)}"
+        raise UsageError(message)
+    if len(within) == len(columns) and within:
+        message = f"pooled within {', '.join(within)} leaves every cell alone: name fewer columns"
+        raise UsageError(message)
+    return (names or [DEFAULT])[0], within
