@@ -248,12 +248,11 @@ def _hour(charge: Charged) -> dt.datetime:
     return dt.datetime.strptime(charge.hour, "%Y-%m-%dT%HZ").replace(tzinfo=dt.UTC)
 
 
-def guarantee(neighboring: str, unit: str, max_rows: Sequence[int]) -> str:
+def guarantee(neighboring: str, unit: str) -> str:
     """Return in a sentence what is protected."""
-    what = "row" if unit == "row" else f"{in_words(unit).removeprefix('column:')}"
-    most = f" (at most {max(max_rows)} rows of each)" if max_rows else ""
+    what = "row" if unit == "row" else f"{in_words(unit).removeprefix('column:')}, with all of its rows"
     how = "adding or removing" if neighboring == "add_or_remove_one" else "replacing"
-    return f"Protects every {what}{most}: the guarantee is about {how} one."
+    return f"Protects every {what}: the guarantee is about {how} one."
 
 
 def budgets_of(
@@ -276,11 +275,7 @@ def budgets_of(
             continue
         first = of[0]
         budgets[name] = Budget(
-            guarantee=guarantee(
-                first["neighboring"],
-                first["unit"],
-                [facts["max_rows"] for facts in of if facts["max_rows"] is not None],
-            ),
+            guarantee=guarantee(first["neighboring"], first["unit"]),
             charges=tuple(
                 Charged(
                     hour=facts["created"],
@@ -344,7 +339,7 @@ def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
             ended[content["charge_id"]] = line.kind
     return {
         dataset: Budget(
-            guarantee=guarantee(term["neighboring"], term["unit"], []),
+            guarantee=guarantee(term["neighboring"], term["unit"]),
             charges=tuple(
                 Charged(
                     hour=hour,

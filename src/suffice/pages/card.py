@@ -117,8 +117,7 @@ def _unit(release: Release) -> str:
     if release.unit == "row":
         return release.unit
     without = {"drop": "enter nothing", "own_unit": "are a unit each"}[release.manifest["unit_nulls"]]
-    most = release.manifest["max_rows"]
-    return f"{in_words(release.unit)}, at most {most} rows of each; rows without one {without}"
+    return f"{in_words(release.unit)}, with all of its rows; rows without one {without}"
 
 
 def _bound(number: Any) -> str:

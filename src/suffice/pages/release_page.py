@@ -86,7 +86,7 @@ def protects(facts: Mapping[str, Any]) -> str:
     if facts["unit"] == "row":
         return "every row"
     column = in_words(facts["unit"]).removeprefix("column:")
-    return f"every {column}, at most {facts['max_rows']} rows of each"
+    return f"every {column}, with all of its rows"
 
 
 def sentence(release: Release, view: StatisticView) -> str:
@@ -222,9 +222,9 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
         )
     if facts["max_rows"] is not None:
         yield (
-            f"Of each {unit}, at most {facts['max_rows']} rows enter, chosen by hash; those with more "
-            f"weigh less. Rows whose {unit} is a floating-point number from 2^53 on (2^24 in single "
-            "precision) enter nothing: it may have been rounded, and name somebody else."
+            f"Of each {unit}, at most {facts['max_rows']} rows enter statistics of rows, chosen by hash; "
+            f"those with more weigh less. Rows whose {unit} is a floating-point number from 2^53 on (2^24 "
+            "in single precision) enter nothing: it may have been rounded, and name somebody else."
         )
     yield from _of_the_account(facts)
     yield "A cell that is empty in the data is there too: what exists is not told by what is listed."

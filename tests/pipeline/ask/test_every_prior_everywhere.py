@@ -194,10 +194,14 @@ REFUSED: dict[tuple[str, str, str], str] = {
     ("pool", "kind", "ordered"): "takes a conjugate prior alone",
 }
 """(place, statistic, kind) -> words of the refusal; all else is answered."""
+LONG = {"calibrate", "robustness"}
+"""Places that take seconds of each kind: audited, but for the few kinds below."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(place, marks=pytest.mark.audit if place in LONG else pytest.mark.slow) for place in PLACES],
+)
 @pytest.mark.parametrize(
     ("statistic", "kind"), [(statistic, kind) for statistic, kinds in KINDS.items() for kind in kinds]
 )
@@ -223,6 +227,8 @@ def test_every_kind_is_answered_or_refused(
         ("mean", "count", "scale mixture"),
         ("mean", "flag", "truncated sum"),
         ("calibrate", "flag", "point"),
+        ("robustness", "flag", "truncated"),
+        ("robustness", "kind", "ordered"),
         ("publish", "flag", "scipy"),
         ("pool", "kind", "joint"),
         ("compare_priors", "flag", "sum"),

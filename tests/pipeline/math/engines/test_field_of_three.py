@@ -115,7 +115,7 @@ def released(table: list[int], scale: float, rng: np.random.Generator) -> Counts
     return noisy
 
 
-@pytest.mark.slow
+@pytest.mark.audit
 def test_three_variables_have_the_exact_posterior() -> None:
     """Of 41 rows; means may be off by .1 sd, spreads by a tenth."""
     y = released([6, 4, 3, 7, 5, 3, 4, 9], 1.0, np.random.default_rng())
@@ -124,7 +124,7 @@ def test_three_variables_have_the_exact_posterior() -> None:
     assert (of_sd < 0.1 + error).all()
 
 
-@pytest.mark.slow
+@pytest.mark.audit
 def test_three_variables_with_empty_entries_are_beyond_the_approximation() -> None:
     """The control, which a model refuses."""
     y = np.array([0, 0, 0, 9, 0, 0, 4, 5, 0, 1, 4, 6])
