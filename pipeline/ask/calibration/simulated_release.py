@@ -472,7 +472,7 @@ def noisy_sizes(statistic: NoisyStatistic) -> Floats:
     if quantity is not None:
         return statistic.estimates(quantity)
     if plan.partition_total is not None:
-        return np.sum(statistic.values, axis=1).astype(np.float64) / plan.partition_total
+        return np.asarray(np.sum(statistic.values, axis=1).astype(np.float64) / plan.partition_total)
     message = f"{plan.name} does not tell the number of records: give a prior of N"
     raise UsageError(message)
 
