@@ -36,7 +36,7 @@ OUT = Path(__file__).with_name("pooled.svg")
 SEED = 33
 CELLS, SHOWN, MASS = 400, 40, 0.95
 ENDS = (0.025, 0.975)
-RELEASES, FEWER = 40, 100
+RELEASES = 30
 LABELS = ("alone", "pooled,\nplug-in", "pooled,\nintegrated")
 SPEC = {
     "name": "pooled",
@@ -49,20 +49,20 @@ SPEC = {
 INK, GREY, HELD, MISSED = "#22303c", "#8593a0", "#4c8eb4", "#d1495b"
 
 
-def release(cells: int, rng: np.random.Generator, *, outlier: bool) -> tuple[NoisyStatistic, Floats]:
+def release(rng: np.random.Generator, *, outlier: bool) -> tuple[NoisyStatistic, Floats]:
     """Simulate cells: their noisy counts as a release states them, and the true probabilities.
 
     The truths are not of the model: a beta law, where it has a normal one of log odds with 5 % outliers.
     """
     (ill,) = suffice.plan(suffice.load_spec(SPEC)).statistics
-    truth = rng.beta(4.0, 36.0, cells)
-    records = np.rint(np.exp(rng.normal(np.log(90.0), 0.8, cells))).astype(np.int64)
+    truth = rng.beta(4.0, 36.0, CELLS)
+    records = np.rint(np.exp(rng.normal(np.log(90.0), 0.8, CELLS))).astype(np.int64)
     if outlier:
-        truth[0], records[0] = 0.6, 150
+        truth[0], records[0] = 0.6, 400
     successes = rng.binomial(records, truth)
     counts = np.column_stack([records - successes, successes])
     values = (counts + discrete_laplace(ill.scale, counts.shape, rng)).astype(object)
-    groups = {"county": [*range(1, cells + 1)]}
+    groups = {"county": [*range(1, CELLS + 1)]}
     return NoisyStatistic(plan=ill, values=values, groups=groups, public_n=None, max_total_rows=10**6), truth
 
 
@@ -106,7 +106,7 @@ def coverages(rng: np.random.Generator) -> dict[str, list[float]]:
     """Return the share of intervals that hold the truth in each of many releases, by method."""
     shares: dict[str, list[float]] = {"alone": [], "plug-in": [], "pooled": []}
     for _ in range(RELEASES):
-        noisy, truth = release(FEWER, rng, outlier=False)
+        noisy, truth = release(rng, outlier=False)
         (pool,) = together(noisy).distribution.pools  # type: ignore[attr-defined]
         for name, posterior in (("plug-in", pool.plug_in()), ("pooled", pool)):
             shares[name].append(float(held(posterior.quantiles("", ENDS, 0, rng), truth).mean()))
@@ -129,7 +129,7 @@ def draw_coverages(axes: Axes, shares: dict[str, list[float]]) -> None:
         )
     axes.set_xticks(range(len(shares)), LABELS)
     axes.set_ylim(top=1.03)
-    headed(axes, "what 95 % intervals hold", f"in {RELEASES} releases of {FEWER} counties, a dot each")
+    headed(axes, "what 95 % intervals hold", f"in {RELEASES} such releases, a dot each")
     axes.spines["left"].set_visible(True)
 
 
@@ -137,13 +137,14 @@ def main() -> None:
     """Draw the three panels."""
     mpl.rcParams["svg.hashsalt"] = "pooled"
     rng = np.random.default_rng(SEED)
-    noisy, truth = release(CELLS, rng, outlier=True)
+    noisy, truth = release(rng, outlier=True)
     figure = Figure(figsize=(12.0, 5.4), layout=ConstrainedLayoutEngine(rect=(0.0, 0.06, 1.0, 0.94)))
     first, second, third = figure.subplots(1, 3, width_ratios=[1.0, 1.0, 0.9])
     draw(first, posterior_of(noisy), truth, "each county alone")
     draw(second, together(noisy), truth, "the same counts, pooled")
     for axes in (first, second):
         axes.set_xlim(-0.01, 1.0)
+    first.set_ylabel(f"{SHOWN} of {CELLS} counties, by the truth", color=INK)
     draw_coverages(third, coverages(rng))
     figure.text(
         0.005, 0.005,
