@@ -51,7 +51,12 @@ FIELDS = (
     *LINE, "release", "method", "covered", "small_covered", "weak", "weak_square", "strong", "strong_square",
     "width", "outliers", "outliers_covered", "unidentified", "settled", "seconds",
 )  # fmt: skip
-FIGURES = ("mean", "small", "worst", "alone", "strong", "oracle", "plug-in", "Fay-Herriot", "outliers")
+KEPT = {
+    "line": LINE,
+    "truth": ("family", "truth", "cells"),
+    "setting": ("family", "n0", "epsilon", "cells"),
+}
+"""What a line of a table is of, by its name: all else is taken together."""
 
 
 def answers(release: Simulated, truth: Truth, family: str, n0: float) -> tuple[Answers, dict[str, Any]]:
@@ -190,6 +195,10 @@ def ratio_of_errors(more: Floats, less: Floats) -> tuple[float, float]:
     return ratio, 0.5 * ratio * with_error(more / np.mean(more) - less / np.mean(less))[1]
 
 
+def _world(row: dict[str, str]) -> tuple[str, ...]:
+    return tuple(row[name] for name in (*LINE, "release"))
+
+
 def figures(by_method: dict[str, list[dict[str, str]]], cells: int) -> dict[str, tuple[float, float]]:
     """Return each figure of a line with its standard error."""
     methods = {name: Method(rows, cells) for name, rows in by_method.items()}
@@ -202,12 +211,11 @@ def figures(by_method: dict[str, list[dict[str, str]]], cells: int) -> dict[str,
         "strong": ratio_of_errors(pooled.of("strong_square"), alone.of("strong_square")),
         "plug-in": with_error(methods["plug-in"].coverage),
         "unidentified": with_error(pooled.of("unidentified")),
-        "width alone": (float(np.mean(pooled.of("width")) / np.mean(alone.of("width"))), np.nan),
     }
     if "oracle" in methods:
-        widths = pooled.of("width"), methods["oracle"].of("width")
-        found["oracle"] = (float(np.mean(widths[0]) / np.mean(widths[1])), np.nan)
-        found["oracle covers"] = with_error(methods["oracle"].coverage)
+        known = {_world(row) for row in by_method["oracle"]}
+        beside = Method([row for row in pooled.rows if _world(row) in known], cells)
+        found["oracle"] = float(np.sum(beside.of("width")) / np.sum(methods["oracle"].of("width"))), np.nan
     if "Fay-Herriot" in methods:
         other = methods["Fay-Herriot"]
         found["Fay-Herriot"] = with_error(other.coverage)
@@ -223,12 +231,12 @@ def figures(by_method: dict[str, list[dict[str, str]]], cells: int) -> dict[str,
     return found
 
 
-def table(path: Path, least: int) -> Iterator[str]:
-    """Yield a line of Markdown for each world that has so many releases."""
+def table(path: Path, least: int, by: str) -> Iterator[str]:
+    """Yield a line of Markdown for each world, or for worlds taken together, that has so many releases."""
     lines: dict[tuple[str, ...], dict[str, list[dict[str, str]]]] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
-            key = tuple(row[name] for name in LINE)
+            key = tuple(row[name] if name in KEPT[by] else "all" for name in LINE)
             lines.setdefault(key, {}).setdefault(row["method"], []).append(row)
     columns = (
         "family", "truth", "N0", "epsilon", "cells", "releases", "covered", "small cells", "worst tenth",
@@ -239,7 +247,9 @@ def table(path: Path, least: int) -> Iterator[str]:
     yield "|---" * len(columns) + "|"
 
     def order(key: tuple[str, ...]) -> tuple[Any, ...]:
-        return key[0], float(key[4]), key[1], float(key[2]), float(key[3])
+        family, truth, n0, epsilon, cells = key
+        n0, epsilon = (number.replace("all", "0") for number in (n0, epsilon))
+        return list(TRUTHS).index(family), float(cells), truth, float(n0), float(epsilon)
 
     for key in sorted(lines, key=order):
         by_method = lines[key]
@@ -272,6 +282,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("pooled-study.csv"))
     parser.add_argument("--table", type=Path)
+    parser.add_argument("--by", default="line", choices=list(KEPT), help="what a line of the table is of")
     parser.add_argument("--least", type=int, default=20, help="releases that a line of the table has")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--family", default="bernoulli", choices=list(TRUTHS))
@@ -287,7 +298,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if asked.table is None:
         run(asked)
     else:
-        print("\n".join(table(asked.table, asked.least)))
+        print("\n".join(table(asked.table, asked.least, asked.by)))
 
 
 if __name__ == "__main__":
