@@ -18,7 +18,7 @@ from suffice.cli.adopt import (
     ShownAdopted,
     VerifiedAdopted,
 )
-from suffice.cli.calibration import CalibratedAnswer
+from suffice.cli.calibration import CalibratedAnswer, PooledCalibratedAnswer
 from suffice.cli.compare import ComparedAnswer, PriorsAnswer
 from suffice.cli.config import ConfigDocument
 from suffice.cli.demo import DemoDocument
@@ -148,7 +148,7 @@ PRINTED: dict[str, Schema] = {
     "compare": reading(ComparedAnswer),
     "pool": reading(PooledAnswer),
     "compare-priors": reading(PriorsAnswer),
-    "calibrate": reading(CalibratedAnswer),
+    "calibrate": reading(CalibratedAnswer, PooledCalibratedAnswer),
     "model classify": reading(ClassifiedAnswer),
     "model predict": reading(PredictedAnswer),
     "model query": either(_PUBLISHED, reading(QueryAnswer)),

@@ -18,7 +18,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         (
             *("open_release", "Release", "Statistic", "Posterior", "Pooling", "PooledPosterior"),
             *("Likelihood", "LikelihoodTables", "CountsLikelihood", "MomentsLikelihood"),
-            *("calibrate", "Calibration"),
+            *("calibrate", "Calibration", "PooledCalibration"),
         ),
     ),
     "comparing": (

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.calibration.calibrate import Calibration, calibrate
+    from suffice.pipeline.ask.calibration.pooled_calibration import PooledCalibration
     from suffice.pipeline.ask.judging.smoothness import smoothness
     from suffice.pipeline.ask.models.imputations import CombinedEstimate, combine_imputations
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
@@ -124,6 +125,7 @@ __all__ = [
     "Plan",
     "Point",
     "Points",
+    "PooledCalibration",
     "PooledPosterior",
     "Pooling",
     "Posterior",
@@ -233,6 +235,7 @@ _HOMES = {
     "LikelihoodTables": ("suffice.pipeline.ask.posterior.likelihood_tables", "LikelihoodTables"),
     "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
     "Pooling": ("suffice.pipeline.ask.borrowing.pooling", "Pooling"),
+    "PooledCalibration": ("suffice.pipeline.ask.calibration.pooled_calibration", "PooledCalibration"),
     "PooledPosterior": ("suffice.pipeline.ask.borrowing.pooled_posterior", "PooledPosterior"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),

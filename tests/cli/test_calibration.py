@@ -87,6 +87,25 @@ def test_bad_arguments_of_a_calibration_are_exit_2(
     assert suffice.json("calibrate", "flights", "cancelled", *words, status=2)["error"]["exit_status"] == 2
 
 
+def test_a_calibration_of_pooled_cells_is_over_releases(workspace: Workspace, suffice: Runner) -> None:
+    suffice.json("release", spec_file(workspace))
+    words = ("calibrate", "flights", "cancelled", "--pooled", "logit-normal", "--simulations", "2")
+    document = suffice.json(*words, "--seed", "7", "--prior", "Beta(2, 20)")
+    assert {key: document[key] for key in ("population", "truths", "cells", "releases", "conclusion")} == {
+        "population": "logit-normal",
+        "truths": "Beta(2, 20)",
+        "cells": 3,
+        "releases": 2,
+        "conclusion": "cannot tell",
+    }
+    assert document["seed"] == 7
+    assert document["bars"] == [0.93, 0.97]
+    assert set(document["worst_tenth"]) == {"share", "standard_error"}
+    assert "control: 80 % intervals" in suffice.text(*words)
+    for refused in (("--worlds",), ("--plot", "p.svg"), ("--method", "plug-in")):
+        assert "pooled" in suffice.text(*words, *refused, status=2)
+
+
 def test_a_plan_finds_the_epsilon_of_a_target(workspace: Workspace, suffice: Runner) -> None:
     spec = spec_file(workspace)
     target = ("--target", "cancelled probability width 0.2")

@@ -18,12 +18,13 @@ from __future__ import annotations
 import dataclasses
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, overload
 
 import numpy as np
 
 from suffice.pipeline.ask.calibration import simulation
-from suffice.pipeline.ask.calibration.remedies import tried_remedies
+from suffice.pipeline.ask.calibration.pooled_calibration import calibrate_pooled, check_pooled
+from suffice.pipeline.ask.calibration.remedies import advice, tried_remedies
 from suffice.pipeline.ask.calibration.simulated_release import generative_model_of, require_positive
 from suffice.pipeline.ask.calibration.verdict import (
     CALIBRATED,
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
+    from suffice.pipeline.ask.calibration.pooled_calibration import PooledCalibration
     from suffice.pipeline.ask.calibration.remedies import Remedy
     from suffice.pipeline.ask.calibration.simulated_release import AnyPredictors
     from suffice.pipeline.ask.calibration.verdict import Progress, Ranks
@@ -302,30 +305,45 @@ class Calibration:
         return f" (about {seconds:.0f} s)" if seconds < _MINUTES else f" (about {seconds / 60:.0f} minutes)"
 
 
-def advice(remedies: Sequence[Remedy]) -> tuple[str, ...]:
-    """Say what of the remedies that were tried helped, above a table of what they did."""
-    if not remedies:
-        return ()
-    first = remedies[0]
-    columns = ["tried", f"95 % of {first.parameter} cover", "where bounds hold the records", "helps"]
-    cells = [["as it is", _share(first.before), "", ""]]
-    for each in remedies:
-        within = ""
-        if each.before_within is not None:
-            within = f"{_share(each.after_within)} for {_share(each.before_within)}"
-        cells.append([each.change, _share(each.after), within, "yes" if each.helps else "no"])
-    helped = " or ".join(each.change for each in remedies if each.helps) or "nothing that was tried"
-    return (f"what helps: {helped}, of {first.simulations} of the same data sets", text_table(columns, cells))
-
-
-def _share(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f} %"
-
-
 def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.2g}" if isinstance(value, float) else str(value)
+
+
+@overload
+def calibrate(
+    release: Release,
+    statistic: str,
+    *,
+    where: Mapping[str, object] | None = None,
+    method: str = NOISE_AWARE,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    clipping: str = BY_EVIDENCE,
+    predictor_prior: Prior | str | None = None,
+    predictors: AnyPredictors = None,
+    worlds: Sequence[str] | bool = False,
+    simulations: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    progress: Progress | None = None,
+    pooled: Literal[False] = False,
+) -> Calibration: ...
+
+
+@overload
+def calibrate(
+    release: Release,
+    statistic: str,
+    *,
+    where: Mapping[str, object] | None = None,
+    prior: AnyPrior = None,
+    n_prior: NPrior | int | str | None = None,
+    simulations: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    progress: Progress | None = None,
+    pooled: Literal[True] | str | Sequence[str] | Pooling,
+) -> PooledCalibration: ...
 
 
 def calibrate(
@@ -343,7 +361,8 @@ def calibrate(
     simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
-) -> Calibration:
+    pooled: bool | str | Sequence[str] | Pooling = False,
+) -> Calibration | PooledCalibration:
     """Measure whether posteriors of a release's statistic are calibrated, clipping and noise included.
 
     Everything is simulated from public numbers; it costs no privacy.
@@ -386,10 +405,16 @@ def calibrate(
         A generator or the seed of one; a fresh one otherwise.
     progress : callable, optional
         Told how many of all simulations are done.
+    pooled : bool, str, sequence of str or Pooling, optional
+        As in ``Release.posterior``: coverage of cells that borrow strength, over whole simulated releases, of
+        which `simulations` says how many: by default 200, or 50 where cells are slow. Parameters of cells are
+        drawn from `prior`, or from the population as this release has it; private sizes from `n_prior`, which
+        posteriors then believe too, or they are the noisy ones. `method`, `clipping`, `predictors` and
+        `worlds` do not go with it.
 
     Returns
     -------
-    Calibration
+    Calibration or PooledCalibration
 
     Raises
     ------
@@ -400,6 +425,18 @@ def calibrate(
     if simulations is not None:
         require_positive("simulations", simulations)
     chosen = cells_of(release.statistic(statistic), where)
+    if pooled is not False:
+        check_pooled(statistic, method, clipping, predictor_prior, predictors, worlds)
+        return calibrate_pooled(
+            chosen,
+            release.entry(statistic),
+            pooled,
+            prior=prior,
+            n_prior=n_prior,
+            releases=simulations,
+            rng=generator(rng),
+            progress=progress,
+        )
     PosteriorTerms(method=method, clipping=clipping)  # refuses what does not exist
     generative_model = generative_model_of(
         chosen, release.entry(statistic), method, prior, n_prior, predictor_prior, predictors

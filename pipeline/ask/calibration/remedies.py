@@ -23,6 +23,7 @@ from suffice.pipeline.ask.calibration.simulation import true_parameters
 from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, at_least, batch_of, ranks_of
 from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE
 from suffice.pipeline.terms.declaration.exact_numbers import format_number, scale_rounded_up
+from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.measure import PowerSums
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
@@ -122,6 +123,26 @@ def tried_remedies(
             )
         )
     return tuple(remedies)
+
+
+def advice(remedies: Sequence[Remedy]) -> tuple[str, ...]:
+    """Say what of the remedies that were tried helped, above a table of what they did."""
+    if not remedies:
+        return ()
+    first = remedies[0]
+    columns = ["tried", f"95 % of {first.parameter} cover", "where bounds hold the records", "helps"]
+    cells = [["as it is", _share(first.before), "", ""]]
+    for each in remedies:
+        within = ""
+        if each.before_within is not None:
+            within = f"{_share(each.after_within)} for {_share(each.before_within)}"
+        cells.append([each.change, _share(each.after), within, "yes" if each.helps else "no"])
+    helped = " or ".join(each.change for each in remedies if each.helps) or "nothing that was tried"
+    return (f"what helps: {helped}, of {first.simulations} of the same data sets", text_table(columns, cells))
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def data_sets(models: Sequence[GenerativeModel], simulations: int) -> int:

@@ -459,8 +459,8 @@ def require_positive(name: str, value: object) -> None:
         raise UsageError(message)
 
 
-def default_n_prior(statistic: NoisyStatistic) -> Uniform:
-    """Return the uniform prior on ``0..2 N0``, N0 the median noisy number of records, at least 1.
+def noisy_sizes(statistic: NoisyStatistic) -> Floats:
+    """Return the noisy numbers of records of cells.
 
     Raises
     ------
@@ -470,13 +470,16 @@ def default_n_prior(statistic: NoisyStatistic) -> Uniform:
     plan = statistic.plan
     quantity = next((quantity for quantity in plan.quantities if quantity.name == "n"), None)
     if quantity is not None:
-        rows = statistic.estimates(quantity)
-    elif plan.partition_total is not None:
-        rows = np.sum(statistic.values, axis=1).astype(np.float64) / plan.partition_total
-    else:
-        message = f"{plan.name} does not tell the number of records: give a prior of N"
-        raise UsageError(message)
-    n = float(np.median(rows))
+        return statistic.estimates(quantity)
+    if plan.partition_total is not None:
+        return np.asarray(np.sum(statistic.values, axis=1).astype(np.float64) / plan.partition_total)
+    message = f"{plan.name} does not tell the number of records: give a prior of N"
+    raise UsageError(message)
+
+
+def default_n_prior(statistic: NoisyStatistic) -> Uniform:
+    """Return the uniform prior on ``0..2 N0``, N0 the median noisy number of records, at least 1."""
+    n = float(np.median(noisy_sizes(statistic)))
     return Uniform(0, 2 * max(1, round(n)))
 
 

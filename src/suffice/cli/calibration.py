@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
+from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import CountOrNone, document, printed
 
 if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
     from suffice.pipeline.ask.calibration.calibrate import Calibration
+    from suffice.pipeline.ask.calibration.pooled_calibration import PooledCalibration
 
 
 @printed("source release *calibration seed")
@@ -26,6 +28,17 @@ class CalibratedAnswer:
     source: Provenance
     release: str
     calibration: Calibration
+    seed: CountOrNone
+
+
+@printed("source release *calibration seed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledCalibratedAnswer:
+    """What ``suffice calibrate --pooled`` prints."""
+
+    source: Provenance
+    release: str
+    calibration: PooledCalibration
     seed: CountOrNone
 
 
@@ -57,11 +70,20 @@ def calibrate(
         bool,
         typer.Option("--worlds", help="Measure coverage of records that do not follow the model as well."),
     ] = False,
+    pooled: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pooled",
+            metavar="all|POPULATION|KEY",
+            help="Coverage of cells that borrow strength, over whole simulated releases. May repeat.",
+        ),
+    ] = None,
     simulations: Annotated[
         int | None,
         typer.Option(
             "--simulations",
-            help="Data sets to draw; default: what a verdict takes, 5000 or more, or 200 if slow.",
+            help="Data sets to draw; default: what a verdict takes, 5000 or more, or 200 if slow. "
+            "Of --pooled releases; default: 200, or 50 if slow.",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Makes the simulation repeatable.")] = None,
@@ -80,10 +102,13 @@ def calibrate(
 
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)
+        if pooled:
+            message = "--plot does not go with --pooled: leave one of them out"
+            raise UsageError(message)
     from suffice.pipeline.ask.calibration.calibrate import calibrate
 
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    calibration = calibrate(
+    calibration: Any = calibrate(
         opened,
         statistic,
         **terms,
@@ -93,7 +118,8 @@ def calibrate(
         worlds=worlds,
         simulations=simulations,
         rng=seed,
-        progress=output.Progress("simulating", "data sets"),
+        progress=output.Progress("simulating", "releases" if pooled else "data sets"),
+        pooled=pooled or False,
     )
     from suffice.data_files.source import calibration_source
 
@@ -107,8 +133,10 @@ def calibrate(
         with new_file("--plot", plot, overwrite=overwrite) as written:
             plot_calibration(calibration, written, title=title, footer=footer)
     if as_json:
-        answer = CalibratedAnswer(source=source, release=opened.label, calibration=calibration, seed=seed)
-        output.print_json(document(answer))
+        answer = PooledCalibratedAnswer if pooled else CalibratedAnswer
+        output.print_json(
+            document(answer(source=source, release=opened.label, calibration=calibration, seed=seed))
+        )
     else:
         say(calibration)
         output.print_written(plot)

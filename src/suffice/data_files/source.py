@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.ask.calibration.calibrate import Calibration
+    from suffice.pipeline.ask.calibration.pooled_calibration import PooledCalibration
     from suffice.pipeline.ask.models.hidden_markov import StateComparison
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
     from suffice.pipeline.ask.pooling.comparison import PriorComparison
@@ -251,7 +252,7 @@ def comparison_source(release: Release, comparison: PriorComparison) -> Provenan
 
 
 def calibration_source(
-    release: Release, statistic: str, calibration: Calibration, *, seed: int | None
+    release: Release, statistic: str, calibration: Calibration | PooledCalibration, *, seed: int | None
 ) -> Provenance:
     """Return the source of a calibration, which simulates one release's statistic."""
     return Provenance(

@@ -32,7 +32,7 @@ Morris. Parametric empirical Bayes inference: theory and applications. J. Amer. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,6 +173,37 @@ class PooledDistribution:
                     position[done : done + each, cells] = _drawn(nodes, weight, each, rng)
                     done += each
         return {self.name: self.line.parameter(position[rng.permutation(draws)])}
+
+    def plug_in(self) -> PooledDistribution:
+        """Return the same cells with hyperparameters fixed at their posterior means: what (1) is not."""
+        hyper = self.hyperparameters
+        location, spread, drawn, slope = (
+            np.full((1, 1), hyper.mean(each))
+            for each in (hyper.location, hyper.spread, hyper.drawn_spread, hyper.slopes)
+        )
+        fixed = replace(
+            hyper,
+            location=location,
+            spread=spread,
+            drawn_spread=drawn,
+            slope=slope[0],
+            weight=np.ones((1, 1)),
+        )
+        return mixture_over(fixed, self.blocks, self.population, self.name, self.line)
+
+    def population_draws(self, log_size: Floats, rng: np.random.Generator) -> Floats:
+        """Draw parameters of new cells of these sizes: hyperparameters once, then every cell.
+
+        By the distribution function on the grid, whose points are close to each other beside the spread.
+        """
+        hyper = self.hyperparameters
+        chosen = int(rng.choice(hyper.weight.size, p=hyper.weight.ravel() / np.sum(hyper.weight)))
+        number, node = np.unravel_index(chosen, hyper.weight.shape)
+        points = hyper.grid.points
+        mass = _densities(self.population, hyper, int(number), [node])[0] * np.gradient(points)
+        below = np.cumsum(mass) - mass / 2.0
+        z = np.interp(rng.random(len(log_size)) * np.sum(mass), below, points)
+        return self.line.parameter(z + hyper.slope[number] * (log_size - hyper.grid.origin))
 
 
 def _drawn(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -> Floats:

@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.calibration.calibrate import advice
 from suffice.pipeline.ask.calibration.remedies import (
     SIMULATIONS,
     SLOW_SIMULATIONS,
     Remedy,
+    advice,
     comes_nearer,
     data_sets,
     tried_remedies,

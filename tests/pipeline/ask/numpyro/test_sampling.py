@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 
 import suffice
+from suffice.pipeline.ask.borrowing.pooled_posterior import pooled_posterior
+from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from support.joint import plan_of
-from support.noisy import noisy_statistic, statistic_plan
+from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 from support.tables import TABLES, conditional_tables
 from support.unrestricted import unrestricted_posterior
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
@@ -198,3 +201,48 @@ def test_the_example_in_the_docs_pools_partially() -> None:
     assert together[:4] == pytest.approx(alone[:4], abs=3.0)
     assert together[4] < alone[4] - 30.0
     assert means[:, 4].std() > 1.2 * means[:, :4].std(axis=0).max()
+
+
+class OneStatistic:
+    """As much of a release as the page asks for: one statistic, and its pooled posterior."""
+
+    def __init__(self, statistic: NoisyStatistic) -> None:
+        self._statistic = statistic
+
+    def statistic(self, _name: str) -> NoisyStatistic:
+        return self._statistic
+
+    def posterior(self, _name: str, *, pooled: str, n_prior: str) -> PooledPosterior:
+        terms = PosteriorTerms(n_prior=n_prior)
+        return pooled_posterior(self._statistic, terms, pooled, lambda: posterior_of(self._statistic))
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("population", ["logit-normal", "contaminated"])
+def test_a_sampler_pools_cells_as_the_page_says(population: str) -> None:
+    """Six standard errors of 24 means, by the fewest effective draws: 5e-8 for both populations.
+
+    The control is the other population, which draws an outlying cell elsewhere.
+    """
+    text = (Path(__file__).parents[4] / "docs" / "how-to" / "model-in-numpyro.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(# pooled cells\n.*?)```", text, re.DOTALL)
+    rng = np.random.default_rng(33)
+    size = rng.integers(30, 200, 24)
+    truth = 1.0 / (1.0 + np.exp(-(rng.normal(-2.0, 0.4, 24) + 0.4 * np.log(size / 80.0))))
+    truth[5] = 0.7
+    true = rng.binomial(size, truth)
+    plan = statistic_plan(BERNOULLI, epsilon="0.5", public_n=False)
+    counts = np.stack([size - true, true], axis=1)
+    release = OneStatistic(noisy_statistic(plan, counts + discrete_laplace(plan.scale, counts.shape, rng)))
+    space: dict[str, Any] = {"release": release, "population": population}
+    exec(compile(code, "docs/how-to/model-in-numpyro.md", "exec"), space)  # noqa: S102 - our own text
+    draws = np.asarray(space["probabilities"])
+    (other,) = {"logit-normal", "contaminated"} - {population}
+    pooled = space["pooled"]
+    effective = effective_sample_size(draws[None])
+    assert np.min(effective) > 400
+    error = pooled.sd() / np.sqrt(effective)
+    assert np.max(np.abs(draws.mean(axis=0) - pooled.mean()) / error) < 6.0
+    elsewhere = release.posterior("ill", pooled=other, n_prior="Uniform(0, 100000)")
+    assert np.max(np.abs(draws.mean(axis=0) - elsewhere.mean()) / error) > 6.0
