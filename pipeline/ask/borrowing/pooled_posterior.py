@@ -33,7 +33,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
-from suffice.pipeline.math.engines.pooled.hyperparameters import LOG_SPREAD_SD, SLOPE_SD
+from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
@@ -102,7 +102,7 @@ class Pool:
             spread=spread,
             slope=slope if has_slope else (0.0, 0.0),
             typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
-            identified=hyper.log_spread_sd <= UNIDENTIFIED * LOG_SPREAD_SD,
+            identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
             settled=hyper.settled,
         )
 

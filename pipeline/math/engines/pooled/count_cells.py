@@ -17,7 +17,7 @@ that are alike share a table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -149,6 +149,20 @@ class CountCells:
             for each in (self.true, self.false)
         )
         return float(np.log(true / false))
+
+    def moved(self, cells: Cells, shifts: Floats) -> Self:
+        """Return the given cells with so many counts moved from false to true."""
+        true, false = (
+            NoisyCount(values=each.values[cells] + sign * shifts[:, None], scales=each.scales)
+            for each, sign in ((self.true, 1.0), (self.false, -1.0))
+        )
+        return replace(self, true=true, false=false, _tables={})
+
+    def parts(self, cells: Cells) -> tuple[Floats, Floats, Floats, float]:
+        """Return counts of true and of false, the number of records, and the scale of the noise."""
+        true, false = (np.mean(each.values[cells], axis=1) for each in (self.true, self.false))
+        scale = float(np.min(self.true.scales))
+        return true, false, np.maximum(true + false, scale), scale
 
     def nodes(self, cells: Cells, focus: Focus) -> Nodes:
         """Nodes of some cells: of the logit, and of log mean sizes."""

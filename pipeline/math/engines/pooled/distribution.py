@@ -38,6 +38,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.cells import cubic
+from suffice.pipeline.math.engines.pooled.contaminated import OUTLYING
+from suffice.pipeline.math.engines.pooled.dictionary import DictionaryPopulation, drawn_populations
 from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
 
 if TYPE_CHECKING:
@@ -196,7 +198,7 @@ def _drawn(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -
 
 
 def _densities(population: Population, hyper: Hyperparameters, number: int, kept: Any) -> Floats:
-    parts = population.components(hyper.grid.points, hyper.location[number][kept], hyper.spread[number][kept])
+    parts = hyper.components(population, number, kept)
     return np.asarray(sum(share * density for share, density in parts))
 
 
@@ -204,7 +206,11 @@ def pooled_distribution(
     source: CellsSource, population: Population, name: str, line: Line
 ) -> PooledDistribution:
     """Return the posterior of every cell's parameter, hyperparameters integrated over."""
-    hyper, blocks = fitted(source, population, line)
+    if isinstance(population, DictionaryPopulation):
+        about, blocks = fitted(source, OUTLYING, line)
+        hyper: Hyperparameters = drawn_populations(about, blocks, has_slope=source.has_sizes)
+    else:
+        hyper, blocks = fitted(source, population, line)
     return mixture_over(hyper, blocks, population, name, line)
 
 
@@ -214,10 +220,7 @@ def mixture_over(
     """Return (1) and (2) over the nodes of hyperparameters that have a weight."""
     points = hyper.grid.points
     kept = [np.flatnonzero(weight) for weight in hyper.weight]
-    parts = [
-        population.components(points, location[rows], spread[rows])
-        for location, spread, rows in zip(hyper.location, hyper.spread, kept, strict=True)
-    ]
+    parts = [hyper.components(population, number, rows) for number, rows in enumerate(kept)]
     middle = hyper.mean(hyper.location)
     of_location = hyper.mean((hyper.location - middle) ** 2)
     variances = [hyper.mean(spread**2) + of_location for spread in population.spreads(hyper.spread)]
