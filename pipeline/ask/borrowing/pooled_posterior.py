@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.borrowing import pooled_roll_up
 from suffice.pipeline.ask.borrowing.pooling import Pooling
+from suffice.pipeline.ask.borrowing.population_check import PopulationCheck
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED, NOISE_AWARE
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from suffice.pipeline.ask.borrowing.pooled_roll_up import PooledRollUp
     from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -291,6 +294,55 @@ class PooledPosterior(Posterior):
 
         conflict: Conflict = self._once("conflict", judged)
         return conflict
+
+    def roll_up(self, *columns: str) -> PooledRollUp:
+        """Return averages over some group columns, by the number of records of each cell, and that number.
+
+        Cells have much in common, which their joint draws keep.
+
+        Parameters
+        ----------
+        *columns : str
+            The group columns that disappear.
+
+        Raises
+        ------
+        UsageError
+            Where no column is named, or one is no group; where numbers of records are neither public nor
+            told by the cells.
+        """
+        return pooled_roll_up.roll_up(self, columns)
+
+    def check_population(self) -> PopulationCheck:
+        """Hold every cell out, and compare what it released with the population of all others.
+
+        Costs no privacy. Of releases whose population is right fewer than 1 in 100 has a line.
+
+        Returns
+        -------
+        PopulationCheck
+            Tails and log scores of cells, tails of keys, and whether all lie as the population says.
+
+        Raises
+        ------
+        UsageError
+            Where cells are pooled by other means than populations.
+        """
+        check: PopulationCheck = self._once(
+            "check_population", lambda _: PopulationCheck.of(self.distribution, self.groups)
+        )
+        return check
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether cells are pooled by populations, so that ``check_population`` can be asked."""
+        return isinstance(self.distribution, PooledCells)
+
+    def misfits(self) -> list[str]:
+        """Return sentences of ``check_population``, none where cells are pooled by other means."""
+        if not self.is_checked:
+            return []
+        return self.check_population().lines(self.entry_names(self.parameters[0]))
 
     @property
     def decided_by_default(self) -> dict[str, Any]:

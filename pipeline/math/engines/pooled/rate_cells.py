@@ -97,6 +97,10 @@ class RateCells:
         scale = float(np.min(self.scales))
         return total, rest, np.maximum((total + rest) / self.bound, scale / self.bound), scale
 
+    def records(self, position: Floats, log_size: Floats, rng: np.random.Generator) -> Floats:  # noqa: ARG002
+        """Return numbers of records at log sizes: nodes are of N itself."""
+        return np.rint(np.expm1(log_size))
+
     def nodes(self, cells: Cells, focus: Focus) -> Nodes:
         """Nodes of some cells: of log rates, and of numbers of records."""
         total, rest = self.total[cells], self.rest[cells]
