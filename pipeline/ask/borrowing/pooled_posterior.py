@@ -34,10 +34,11 @@ from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.engines.pooled.dictionary import TOTAL, DrawnPopulations
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
-from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
+from suffice.pipeline.math.engines.pooled.populations import DICTIONARY, POPULATIONS
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
@@ -78,6 +79,8 @@ class Pool:
         Whether the cells tell the spread.
     settled : bool
         Whether the integral over hyperparameters is resolved.
+    chain_gap : float, optional
+        Of a population by draws: how far halves of these differ, in posterior standard deviations of a cell.
     """
 
     keys: dict[str, str | int]
@@ -88,6 +91,7 @@ class Pool:
     typical_size: float | None
     identified: bool
     settled: bool
+    chain_gap: float | None = None
 
     @classmethod
     def of(cls, keys: dict[str, str | int], pool: PooledDistribution) -> Pool:
@@ -107,6 +111,7 @@ class Pool:
             typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
             identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
             settled=hyper.settled,
+            chain_gap=hyper.chain_gap if isinstance(hyper, DrawnPopulations) else None,
         )
 
 
@@ -130,6 +135,11 @@ class PopulationPrior:
         what = "logits" if is_logit else "logarithms"
         location = "Logistic(0, 1)" if is_logit else "Logistic(centre of all cells, 2)"
         slope = f", slope on log(1 + size) Normal(0, {SLOPE_SD:g})" if self.has_slope else ""
+        if self.population == DICTIONARY:
+            return (
+                f"one population, {self.population}, integrated over: a mixture of normal laws of {what}, their "
+                f"shares Dirichlet with total {TOTAL:g}{slope}"
+            )
         return (
             f"one population, {self.population}, integrated over: location of {what} {location}, spread "
             f"HalfNormal(1){slope}"
@@ -470,6 +480,9 @@ def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has
             said += f", slope on log(1 + size) {slope:.2g} (sd {slope_sd:.2g})"
     if not has_slope:
         said += "; without a slope on the size of cells: where rates move with it, small cells are off"
+    gaps = [pool.chain_gap for pool in pools if pool.chain_gap is not None]
+    if gaps:
+        said += f"; by draws of the population: halves of them differ by at most {max(gaps):.2g} sd of a cell"
     return f"{said}; own_share: how much of an answer is the cell's own"
 
 
