@@ -24,7 +24,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "comparing": (
         "Several releases, several priors",
         "Comparisons, pools and roll-ups.",
-        ("compare", "compare_priors", "smoothness", "Smoothness", "pool", "roll_up"),
+        ("compare", "compare_priors", "compare_pooled", "smoothness", "Smoothness", "pool", "roll_up"),
     ),
     "synthetic": (
         "Synthetic rows",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.ask.pooling.adopted import AdoptedRelease, adopt
-    from suffice.pipeline.ask.pooling.comparison import compare, compare_priors
+    from suffice.pipeline.ask.pooling.comparison import compare, compare_pooled, compare_priors
     from suffice.pipeline.ask.pooling.pool import pool
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
@@ -158,6 +158,7 @@ __all__ = [
     "categorical",
     "combine_imputations",
     "compare",
+    "compare_pooled",
     "compare_priors",
     "contingency",
     "data_digest",
@@ -209,6 +210,7 @@ _HOMES = {
     "adopt": ("suffice.pipeline.ask.pooling.adopted", "adopt"),
     "open_adopted": ("suffice.storage.releases.adopted_files", "open_adopted"),
     "compare": ("suffice.pipeline.ask.pooling.comparison", "compare"),
+    "compare_pooled": ("suffice.pipeline.ask.pooling.comparison", "compare_pooled"),
     "compare_priors": ("suffice.pipeline.ask.pooling.comparison", "compare_priors"),
     "Smoothness": ("suffice.pipeline.families.shared.smoothness", "Smoothness"),
     "smoothness": ("suffice.pipeline.ask.judging.smoothness", "smoothness"),

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Unpack
 
+    from suffice.pipeline.ask.borrowing.held_out import HeldOutComparison
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -174,6 +176,45 @@ def compare_priors(
         groups=first.groups,
         log_evidence=np.stack([posterior.log_evidence for posterior in posteriors], axis=1),
     )
+
+
+@posterior_terms.lists_terms
+def compare_pooled(
+    release: Release,
+    statistic: str,
+    pooled: Sequence[bool | str | Sequence[str] | Pooling],
+    **terms: Unpack[posterior_terms.SharedTerms],
+) -> HeldOutComparison:
+    """Compare cells alone and pooled by how well each way predicts cells that are held out.
+
+    It costs no privacy, and decides nothing: which answer is asked for is said where it is asked for.
+
+    Parameters
+    ----------
+    release : Release
+    statistic : str
+        Its name in the release.
+    pooled : sequence of bool, str, sequence of str or Pooling
+        Ways to pool, each as ``Release.posterior`` takes it: ``[True, "beta", ["region", "beta"]]``.
+    **terms
+        As in ``Release.posterior``, the same with all; cells alone have the family's default prior.
+
+    Raises
+    ------
+    UsageError
+        Where no way to pool is given, or one has no score.
+    """
+    refuse_adopted(release)
+    if isinstance(pooled, str | bool) or not len(pooled):
+        message = "compare_pooled takes a list of ways to pool, as [True, 'beta', ['region', 'beta']]"
+        raise UsageError(message)
+    from suffice.pipeline.ask.borrowing import held_out  # few ask
+
+    posteriors: dict[str, Any] = {
+        name: release.posterior(statistic, pooled=each, **terms)
+        for name, each in zip(held_out.names_of(pooled), pooled, strict=True)
+    }
+    return held_out.held_out(posteriors)
 
 
 REPLICATES = 1000

@@ -12,6 +12,7 @@ from suffice.cli import messages, options, output
 from suffice.cli.answers import Answer, clipping_of, design_effects_of, diagnostics_of
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import in_line, say
+from suffice.cli.pooled import AskedPooling, check_pooled, ways_to_pool, with_pooling
 from suffice.errors import ConflictWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines, model_lines
@@ -302,11 +303,23 @@ class PriorsAnswer:
     comparison: PriorComparison
 
 
+@printed("source release *comparison")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutAnswer:
+    """What ``suffice compare-priors --pooled`` prints."""
+
+    source: Provenance
+    release: str
+    comparison: HeldOutComparison
+
+
 @options.with_terms(without=("prior", "method", "within_unit", "predictor_prior"))
+@with_pooling
 def compare_priors(
     release: options.ReleaseArgument,
     statistic: options.StatisticArgument,
     terms: options.Terms,
+    pooling: AskedPooling,
     prior: Annotated[
         list[str] | None,
         typer.Option("--prior", help='As "Beta(1, 9)"; twice or more, the first is what others are held to.'),
@@ -319,7 +332,17 @@ def compare_priors(
     overwrite: OverwriteOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Print which of several priors the released values speak for: Bayes factors. Costs no privacy."""
+    """Print which of several priors the released values speak for: Bayes factors. Costs no privacy.
+
+    With --pooled, once for each way (a comma between names of one): which predicts held-out cells best, or
+    each cell alone.
+    """
+    ways = ways_to_pool(pooling)
+    if ways:
+        check_pooled({"--prior": prior, "--plot": plot})
+        opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+        _compare_pooled(opened, statistic, ways, terms, as_json=as_json)
+        return
     if prior is None or len(prior) < 2:
         message = '--prior: give two or more to compare, as --prior "Beta(1, 1)" --prior "Beta(1, 9)"'
         raise UsageError(message)
@@ -353,6 +376,28 @@ def compare_priors(
     output.print_written(plot)
 
 
+def _compare_pooled(
+    opened: Release, statistic: str, ways: Sequence[Any], terms: options.Terms, *, as_json: bool
+) -> None:
+    """Print how well each way predicts held-out cells."""
+    from suffice.data_files.source import held_out_source  # pydantic is slow to import
+    from suffice.pipeline.ask.pooling.comparison import compare_pooled
+
+    comparison = compare_pooled(opened, statistic, ways, **terms)
+    if as_json:
+        source = held_out_source(opened, comparison)
+        output.print_json(
+            document(HeldOutAnswer(source=source, release=opened.label, comparison=comparison))
+        )
+        return
+    output.print_rows(comparison.totals())
+    say(f"\n{comparison.said}")
+    say(f"\nrelease: {opened.label}")
+    say(f"prior of N: {comparison.n_prior}")
+    say("log_score: log probability of what each cell released, from all other cells, added up")
+    say("behind: how far below the best; its standard_error takes cells for independent, which is approximate")
+
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -360,6 +405,7 @@ if TYPE_CHECKING:
 
     from suffice.cli.answers import Clipping, DesignEffects, Diagnostics, IntervalKind
     from suffice.data_files.source import Provenance
+    from suffice.pipeline.ask.borrowing.held_out import HeldOutComparison
     from suffice.pipeline.ask.pooling.comparison import PriorComparison
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior

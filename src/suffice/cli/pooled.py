@@ -64,6 +64,17 @@ def pooling_of(asked: AskedPooling) -> list[str] | Pooling | None:
     return Pooling.of_names(names or [], **further)
 
 
+def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
+    """Return ways to pool that are compared: one for each ``--pooled``, whose names have commas between them."""
+    ways: list[list[str] | Pooling] = [each.split(",") for each in asked["pooled"] or []]
+    further = {name: asked[name] for name in _OPTIONS if name != "pooled"}
+    if any(further.values()):
+        from suffice.pipeline.ask.borrowing.pooling import Pooling  # numpy is slow to import
+
+        ways.append(Pooling.of_names([], **further))
+    return ways
+
+
 def names_alone(asked: AskedPooling) -> list[str]:
     """Return the names of ``--pooled``, where nothing else was asked for.
 
@@ -93,6 +104,22 @@ class Population(TypedDict):
     identified: bool
 
 
+class Checked(TypedDict):
+    """Cells under the population of all others, each held out."""
+
+    method: str
+    false_alarm: float
+    said: list[str]
+    uniformity: float | None
+    keys: Annotated[
+        list[dict[str, Any]], Rows(column=str, key=str | int, cells=int, score=float, tail=float)
+    ]
+    cells: Annotated[
+        list[dict[str, Any]],
+        Rows(log_predictive=float, place=float | None, tail=float | None, misfit=bool),
+    ]
+
+
 class Pooled(TypedDict):
     """What was pooled with what, and how far; each cell alone where a spread is not identified."""
 
@@ -100,6 +127,7 @@ class Pooled(TypedDict):
     pools: list[Population]
     cells: Annotated[list[dict[str, Any]], Rows(own_share=float, outside=float)]
     alone: Summaries | None
+    check: Checked | None
 
 
 def check_pooled(refused: Mapping[str, object]) -> None:
@@ -148,7 +176,30 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
         ],
         cells=cells,
         alone=None if together.is_identified else summarise(together.alone, mass, interval=kind),
+        check=_checked(together),
     )
+
+
+def _checked(together: PooledPosterior) -> Checked | None:
+    from suffice.pipeline.ask.borrowing.population_check import FALSE_ALARM  # numpy is slow to import
+
+    if not together.is_checked:
+        return None
+    check = together.check_population()
+    return Checked(
+        method=check.method,
+        false_alarm=FALSE_ALARM,
+        said=together.misfits(),
+        uniformity=check.uniformity,
+        keys=[dict(each) for each in check.keys],
+        cells=check.rows(),
+    )
+
+
+def print_misfits(together: PooledPosterior) -> None:
+    """Say what the population does not fit, each cell held out."""
+    for line in together.misfits():
+        say(f"\n{line}")
 
 
 def print_alone(together: PooledPosterior, mass: float, kind: str, *, every_cell: bool) -> None:

@@ -21,6 +21,7 @@ from suffice.cli.pooled import (
     pooled_document,
     pooling_of,
     print_alone,
+    print_misfits,
     with_pooling,
 )
 from suffice.errors import AdoptedReleaseError, UsageError
@@ -309,6 +310,8 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     _print_moves(moves, mass, kind)
     output.print_saturation(chosen if chosen.cells_summed == 1 else opened.statistic(statistic))
     _print_judgements(shown)
+    if together is not None:
+        print_misfits(together)
     say(f"\nrelease: {opened.label}")
     _print_terms(drawn_from)
     say(f"intervals: {interval_in_words(kind, mass)}")

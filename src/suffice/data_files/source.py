@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.calibration.pooled_calibration import PooledCalibration
     from suffice.pipeline.ask.models.hidden_markov import StateComparison
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
+    from suffice.pipeline.ask.borrowing.held_out import HeldOutComparison
     from suffice.pipeline.ask.pooling.comparison import PriorComparison
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -247,6 +248,18 @@ def comparison_source(release: Release, comparison: PriorComparison) -> Provenan
         statistic=comparison.statistic,
         method="noise-aware",
         prior="; ".join(comparison.priors),
+        n_prior=comparison.n_prior,
+    )
+
+
+def held_out_source(release: Release, comparison: HeldOutComparison) -> Provenance:
+    """Return the source of a comparison of cells alone and pooled."""
+    return Provenance(
+        what="log scores of held-out cells",
+        releases=(ReleaseSource.of(release),),
+        statistic=comparison.statistic,
+        method="noise-aware",
+        prior="; ".join(comparison.answers),
         n_prior=comparison.n_prior,
     )
 

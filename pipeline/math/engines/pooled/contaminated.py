@@ -46,3 +46,7 @@ class ContaminatedPopulation:
     def spreads(self, spread: Floats) -> list[Floats]:
         """Return standard deviations of the components."""
         return [spread, np.hypot(spread, WIDE)]
+
+
+OUTLYING = ContaminatedPopulation("contaminated")
+"""The default population."""

@@ -17,13 +17,14 @@ that are alike share a table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount, log_mixing
 from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, cubic, dense_nodes, nodes_of_positions
+from suffice.pipeline.math.engines.pooled.latent_counts import drawn_counts
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -149,6 +150,26 @@ class CountCells:
             for each in (self.true, self.false)
         )
         return float(np.log(true / false))
+
+    def moved(self, cells: Cells, shifts: Floats) -> Self:
+        """Return the given cells with so many counts moved from false to true."""
+        true, false = (
+            NoisyCount(values=each.values[cells] + sign * shifts[:, None], scales=each.scales)
+            for each, sign in ((self.true, 1.0), (self.false, -1.0))
+        )
+        return replace(self, true=true, false=false, _tables={})
+
+    def parts(self, cells: Cells) -> tuple[Floats, Floats, Floats, float]:
+        """Return counts of true and of false, the number of records, and the scale of the noise."""
+        true, false = (np.mean(each.values[cells], axis=1) for each in (self.true, self.false))
+        scale = float(np.min(self.true.scales))
+        return true, false, np.maximum(true + false, scale), scale
+
+    def records(self, position: Floats, log_size: Floats, rng: np.random.Generator) -> Floats:
+        """Draw numbers of records given logits and log mean sizes, (draws, n_cells): both latent counts."""
+        mean = np.expm1(log_size)
+        share = 1.0 / (1.0 + np.exp(-position))
+        return drawn_counts(self.true, share * mean, rng) + drawn_counts(self.false, (1.0 - share) * mean, rng)
 
     def nodes(self, cells: Cells, focus: Focus) -> Nodes:
         """Nodes of some cells: of the logit, and of log mean sizes."""

@@ -38,6 +38,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.cells import cubic
+from suffice.pipeline.math.engines.pooled.contaminated import OUTLYING
+from suffice.pipeline.math.engines.pooled.dictionary import DictionaryPopulation, drawn_populations
 from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
 
 if TYPE_CHECKING:
@@ -47,9 +49,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
     from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Rows
 
 _FINER = 8
+_WHOLE = 6.5
 _FLOOR = 1e-300
 
 
@@ -158,10 +161,20 @@ class PooledDistribution:
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: hyperparameters first, then every cell."""
+        return {self.name: self.line.parameter(self._joint(draws, rng, with_sizes=False)[0])}
+
+    def sample_with_records(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Joint draws of parameters and of numbers of records, (draws, n_cells) each."""
+        source: Any = self.blocks.source
+        position, log_size = self._joint(draws, rng, with_sizes=True)
+        return self.line.parameter(position), source.records(position, log_size, rng)
+
+    def _joint(self, draws: int, rng: np.random.Generator, *, with_sizes: bool) -> tuple[Floats, Floats]:
+        """Draw positions and log sizes, (draws, n_cells); zeros for sizes where they are left out."""
         hyper = self.hyperparameters
         drawn = rng.multinomial(draws, hyper.weight.ravel() / np.sum(hyper.weight))
         drawn = drawn.reshape(hyper.weight.shape)
-        position = np.empty((draws, self.n_cells))
+        position, log_size = np.empty((draws, self.n_cells)), np.zeros((draws, self.n_cells))
         for cells, nodes in self.blocks(hyper.grid.focus):
             done = 0
             for number in np.flatnonzero(np.any(drawn > 0, axis=1)):
@@ -170,9 +183,12 @@ class PooledDistribution:
                 densities = _densities(self.population, hyper, int(number), kept)
                 for each, density in zip(drawn[number][kept].tolist(), densities, strict=True):
                     weight = nodes.of_kept * placed.at_nodes_of_all(density)
-                    position[done : done + each, cells] = _drawn(nodes, weight, each, rng)
+                    position[done : done + each, cells], chosen = _drawn(nodes, weight, each, rng)
+                    if with_sizes:
+                        log_size[done : done + each, cells] = _drawn_sizes(nodes, chosen, rng)
                     done += each
-        return {self.name: self.line.parameter(position[rng.permutation(draws)])}
+        order = rng.permutation(draws)
+        return position[order], log_size[order]
 
     def plug_in(self) -> PooledDistribution:
         """Return the same cells with hyperparameters fixed at their posterior means: what (1) is not."""
@@ -206,8 +222,8 @@ class PooledDistribution:
         return self.line.parameter(z + hyper.slope[number] * (log_size - hyper.grid.origin))
 
 
-def _drawn(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -> Floats:
-    """Draw positions (draws, n_cells) in proportion to the weights of the nodes that are kept."""
+def _drawn(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -> tuple[Floats, Rows]:
+    """Draw positions (draws, n_cells) in proportion to the weights of the nodes that are kept, and which."""
     n_cells, n_positions, n_sizes = nodes.weight.shape
     total = np.maximum(np.bincount(nodes.row, weight, n_cells), _FLOOR)
     ends = np.cumsum(weight / total[nodes.row])
@@ -223,11 +239,30 @@ def _drawn(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -
     flat, left_of_all = nodes.position.ravel(), left + np.arange(n_cells) * n_positions
     low = flat[left_of_all]
     drawn: Floats = low + (place - left) * (flat[left_of_all + 1] - low)
+    return drawn, chosen
+
+
+def _drawn_sizes(nodes: Nodes, chosen: Rows, rng: np.random.Generator) -> Floats:
+    """Draw log sizes (draws, n_cells) about those of nodes that were chosen; whole numbers stay."""
+    n_cells, n_sizes = nodes.log_size.shape
+    if n_sizes == 1:
+        return np.broadcast_to(nodes.log_size[:, 0], chosen.shape)
+    exact = nodes.kept[chosen] % n_sizes
+    place = np.clip(exact + rng.random(chosen.shape) - 0.5, 0.0, n_sizes - 1.001)
+    left = place.astype(np.int64)
+    cell = np.arange(n_cells)
+    low = nodes.log_size[cell, left]
+    between = low + (place - left) * (nodes.log_size[cell, left + 1] - low)
+    at = nodes.log_size[cell, exact]
+    size = np.expm1(at)
+    # Small whole numbers are nodes of their own (``rate_cells``).
+    is_whole = (np.abs(size - np.rint(size)) < 1e-9) & (size < _WHOLE)
+    drawn: Floats = np.where(is_whole, at, between)
     return drawn
 
 
 def _densities(population: Population, hyper: Hyperparameters, number: int, kept: Any) -> Floats:
-    parts = population.components(hyper.grid.points, hyper.location[number][kept], hyper.spread[number][kept])
+    parts = hyper.components(population, number, kept)
     return np.asarray(sum(share * density for share, density in parts))
 
 
@@ -235,7 +270,11 @@ def pooled_distribution(
     source: CellsSource, population: Population, name: str, line: Line
 ) -> PooledDistribution:
     """Return the posterior of every cell's parameter, hyperparameters integrated over."""
-    hyper, blocks = fitted(source, population, line)
+    if isinstance(population, DictionaryPopulation):
+        about, blocks = fitted(source, OUTLYING, line)
+        hyper: Hyperparameters = drawn_populations(about, blocks, has_slope=source.has_sizes)
+    else:
+        hyper, blocks = fitted(source, population, line)
     return mixture_over(hyper, blocks, population, name, line)
 
 
@@ -245,10 +284,7 @@ def mixture_over(
     """Return (1) and (2) over the nodes of hyperparameters that have a weight."""
     points = hyper.grid.points
     kept = [np.flatnonzero(weight) for weight in hyper.weight]
-    parts = [
-        population.components(points, location[rows], spread[rows])
-        for location, spread, rows in zip(hyper.location, hyper.spread, kept, strict=True)
-    ]
+    parts = [hyper.components(population, number, rows) for number, rows in enumerate(kept)]
     middle = hyper.mean(hyper.location)
     of_location = hyper.mean((hyper.location - middle) ** 2)
     variances = [hyper.mean(spread**2) + of_location for spread in population.spreads(hyper.spread)]

@@ -40,7 +40,7 @@ distributions for variance parameters in hierarchical models. Bayesian Anal. 1, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -137,6 +137,8 @@ class Hyperparameters:
     grid : ResidualGrid
     settled : bool
         Whether the posterior lies within the ends of the rules.
+    prior_log_spread_sd : float
+        The standard deviation of log s under its hyperprior.
     """
 
     location: Floats
@@ -146,6 +148,14 @@ class Hyperparameters:
     weight: Floats
     grid: ResidualGrid
     settled: bool = True
+
+    prior_log_spread_sd: float = LOG_SPREAD_SD
+
+    def components(self, population: Population, number: int, rows: Any) -> list[tuple[float, Floats]]:
+        """Return shares and densities, on the grid, of the components at some nodes of a slope."""
+        return population.components(
+            self.grid.points, self.location[number][rows], self.spread[number][rows]
+        )
 
     def mean(self, values: Floats) -> float:
         """Return a posterior mean."""
@@ -199,7 +209,7 @@ def fitted(source: CellsSource, population: Population, line: Line) -> tuple[Hyp
     while True:
         cells = np.unique(np.linspace(0, n_cells - 1, n).astype(np.int64))
         blocks = KeptNodes(source, cells)
-        moments = _moments(blocks, middle)
+        moments = moments_of(blocks, middle)
         if box is None:
             box = _first_box(moments, prior, has_slope=has_slope)
         result, box = _settled(blocks, population, moments, box, prior, has_slope=has_slope)
@@ -212,7 +222,7 @@ def fitted(source: CellsSource, population: Population, line: Line) -> tuple[Hyp
         box = replace(box, t=(box.t[0] * finer, box.t[1] * finer))
 
 
-def _moments(blocks: KeptNodes, middle: float) -> Moments:
+def moments_of(blocks: KeptNodes, middle: float) -> Moments:
     """Work out the normal approximation, about where the population is: by two rounds."""
     n = len(blocks.cells)
     mean, precision, log_size = np.zeros(n), np.zeros(n), np.zeros(n)

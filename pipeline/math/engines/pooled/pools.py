@@ -73,3 +73,9 @@ class PooledCells:
         """Joint draws: independent between pools."""
         (name,) = self.parameters
         return {name: self._in_order([pool.sample(draws, rng)[name] for pool in self.pools], axis=1)}
+
+    def sample_with_records(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Joint draws of parameters and of numbers of records, (draws, n_cells) each."""
+        drawn = [pool.sample_with_records(draws, rng) for pool in self.pools]
+        parameter, records = (self._in_order([each[place] for each in drawn], axis=1) for place in (0, 1))
+        return parameter, records

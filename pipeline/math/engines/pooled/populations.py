@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.beta import BetaPopulation
-from suffice.pipeline.math.engines.pooled.contaminated import ContaminatedPopulation
+from suffice.pipeline.math.engines.pooled.contaminated import OUTLYING
+from suffice.pipeline.math.engines.pooled.dictionary import DictionaryPopulation
 from suffice.pipeline.math.engines.pooled.gamma import GammaPopulation
 from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from suffice.typing import Floats
 
-DEFAULT = "contaminated"
+DEFAULT, DICTIONARY = OUTLYING.name, "dictionary"
 
 
 class Population(Protocol):
@@ -44,14 +45,20 @@ POPULATIONS: Mapping[Line, Mapping[str, Population]] = {
     Line.LOGIT: {
         each.name: each
         for each in (
-            ContaminatedPopulation(DEFAULT),
+            OUTLYING,
+            DictionaryPopulation(DICTIONARY),
             NormalPopulation("logit-normal"),
             BetaPopulation("beta"),
         )
     },
     Line.LOGARITHM: {
         each.name: each
-        for each in (ContaminatedPopulation(DEFAULT), NormalPopulation("lognormal"), GammaPopulation("gamma"))
+        for each in (
+            OUTLYING,
+            DictionaryPopulation(DICTIONARY),
+            NormalPopulation("lognormal"),
+            GammaPopulation("gamma"),
+        )
     },
 }
 NAMES = tuple(dict.fromkeys(name for of_line in POPULATIONS.values() for name in of_line))

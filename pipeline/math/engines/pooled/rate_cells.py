@@ -15,8 +15,8 @@ Method. Up to ``_WHOLE`` records N is summed over; above, an integral stands for
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -81,6 +81,25 @@ class RateCells:
         total = max(float(np.sum(np.mean(self.total, axis=1))), float(np.min(self.scales)))
         records = float(np.sum(np.mean(self.total + self.rest, axis=1))) / self.bound
         return float(np.log(total / max(records, 1.0)))
+
+    def moved(self, cells: Cells, shifts: Floats) -> Self:
+        """Return the given cells with so many units moved from the rest to the total."""
+        return replace(
+            self,
+            total=self.total[cells] + shifts[:, None],
+            rest=self.rest[cells] - shifts[:, None],
+            _table=[],
+        )
+
+    def parts(self, cells: Cells) -> tuple[Floats, Floats, Floats, float]:
+        """Return totals and rests, numbers of records, and the scale of the noise."""
+        total, rest = (np.mean(each[cells], axis=1) for each in (self.total, self.rest))
+        scale = float(np.min(self.scales))
+        return total, rest, np.maximum((total + rest) / self.bound, scale / self.bound), scale
+
+    def records(self, position: Floats, log_size: Floats, rng: np.random.Generator) -> Floats:  # noqa: ARG002
+        """Return numbers of records at log sizes: nodes are of N itself."""
+        return np.rint(np.expm1(log_size))
 
     def nodes(self, cells: Cells, focus: Focus) -> Nodes:
         """Nodes of some cells: of log rates, and of numbers of records."""

@@ -1,0 +1,159 @@
+"""Populations held against cells that are left out: how often they are blamed, rightly and wrongly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import binom, kstest
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.borrowing import held_out
+from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior, pooled_posterior
+from suffice.pipeline.ask.borrowing.population_check import FALSE_ALARM, holm
+from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
+from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Floats
+
+BERNOULLI: dict[str, Any] = {"family": "bernoulli", "column": "x"}
+
+
+def released(
+    logit: Floats, size: Any, rng: np.random.Generator, groups: dict[str, Any] | None = None, epsilon: str = "1"
+) -> NoisyStatistic:
+    plan = statistic_plan(BERNOULLI, epsilon=epsilon, public_n=False)
+    true = rng.binomial(size, expit(logit))
+    counts = np.stack([size - true, true], axis=1)
+    return noisy_statistic(plan, counts + discrete_laplace(plan.scale, counts.shape, rng), groups=groups)
+
+
+def pooled(statistic: NoisyStatistic, asked: Any) -> PooledPosterior:
+    return pooled_posterior(statistic, PosteriorTerms(), asked, lambda: posterior_of(statistic))
+
+
+def gamma_logits(n: int, rng: np.random.Generator) -> Floats:
+    """Skewed to the right, and no population's shape."""
+    return -3.2 + rng.gamma(4.0, 0.25, n)
+
+
+def places_of(releases: int, asked: str, draw: Any, rng: np.random.Generator) -> tuple[list[Floats], int]:
+    """Places of held-out cells, and how many releases have a line."""
+    places, blamed = [], 0
+    for _ in range(releases):
+        size = np.maximum(np.rint(np.exp(rng.normal(4.0, 1.0, 40))), 1.0).astype(np.int64)
+        answer = pooled(released(draw(40, rng), size, rng), asked)
+        places.append(answer.check_population().place)
+        blamed += bool(answer.misfits())
+    return places, blamed
+
+
+def test_places_are_uniform_where_the_population_is_right_and_are_not_where_it_is_wrong() -> None:
+    """Four releases of 40 cells, at 1e-7; the control has two kinds of cells far apart."""
+    rng = np.random.default_rng()
+    right, _ = places_of(4, "logit-normal", lambda n, source: source.normal(-2.2, 0.5, n), rng)
+    assert kstest(np.concatenate(right), "uniform").pvalue > 1e-7
+    size = np.full(120, 3000)
+    two = np.where(np.arange(120) % 3 == 0, 1.0, -3.0)
+    wrong = pooled(released(two, size, rng), "logit-normal")
+    check = wrong.check_population()
+    assert check.uniformity is not None
+    assert check.uniformity < 1e-7
+    assert any("its shape or its slope is off" in line for line in wrong.misfits())
+
+
+@pytest.mark.audit
+@pytest.mark.timeout(3600)
+def test_a_population_that_fits_is_seldom_blamed() -> None:
+    """Of 200 releases of a truth that is of no population, at most so many as .01 each has a chance of 1e-6."""
+    _, blamed = places_of(200, "contaminated", gamma_logits, np.random.default_rng())
+    assert blamed <= binom.isf(1e-6, 200, FALSE_ALARM)
+
+
+def test_cells_and_keys_that_do_not_fit_are_listed() -> None:
+    rng = np.random.default_rng(3)
+    logit, size = rng.normal(-2.2, 0.3, 40), np.full(40, 400)
+    logit[7] = 2.5
+    regions = ["N", "S", "W", "E"] * 10
+    groups = {"region": regions, "county": [*range(40)]}
+    alone = pooled(released(logit, size, rng, groups), "logit-normal")
+    (line,) = alone.misfits()
+    assert line.startswith("left out: the population of all others does not expect what 1 cell of 40 released")
+    assert "(fewer than 1 in 100 releases" in line
+    assert np.flatnonzero(alone.check_population().is_misfit).tolist() == [7]
+    shifted = np.where(np.array(regions) == "W", rng.normal(-1.0, 0.1, 40), rng.normal(-2.2, 0.1, 40))
+    by_key = pooled(released(shifted, size, rng, groups), True)
+    assert "region=W above it" in by_key.misfits()[0]
+    rows = by_key.check_population().rows()
+    assert set(rows[0]) == {"region", "county", "log_predictive", "place", "tail", "misfit"}
+    # Where each region has a population of its own, none is apart.
+    assert pooled(released(shifted, size, rng, groups), "region").misfits() == []
+
+
+def test_of_many_cells_the_farthest_out_and_evenly_spaced_ones_are_judged() -> None:
+    rng = np.random.default_rng(4)
+    logit = rng.normal(-2.2, 0.3, 320)
+    logit[200] = 3.0
+    answer = pooled(released(logit, np.full(320, 200), rng), "logit-normal")
+    check = answer.check_population()
+    judged = ~np.isnan(check.tails)
+    assert 100 <= np.sum(judged) <= 200
+    assert check.is_misfit[200]
+    assert np.all(check.adjusted[~judged] == 1.0)
+
+
+def test_holm_is_the_textbooks() -> None:
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
+    assert holm(np.array([])).shape == (0,)
+
+
+def test_a_normal_approximation_is_said() -> None:
+    plan = statistic_plan(
+        {"family": "exponential", "column": "x", "upper": "20"}, epsilon="1", public_n=False
+    )
+    rng = np.random.default_rng(6)
+    sums = np.stack([rng.gamma(40.0, rate, 6) for rate in (2.0,)], axis=0)[0]
+    whole = float(plan.partition_total or 1)
+    first = np.rint(sums / 20.0 * whole)
+    order = [first, np.rint(40.0 * whole - first)]
+    values = np.stack(order, axis=1).astype(np.int64)
+    answer = pooled(noisy_statistic(plan, values + discrete_laplace(plan.scale, values.shape, rng)), "gamma")
+    check = answer.check_population()
+    assert check.method == "normal approximation"
+    assert np.all((check.tails > 1e-4) & (check.tails <= 1.0))
+
+
+def test_scores_alone_are_the_evidence_but_for_a_constant_and_pooled_ones_are_higher() -> None:
+    rng = np.random.default_rng(8)
+    statistic = released(gamma_logits(60, rng), rng.integers(20, 200, 60), rng)
+    answers = {name: pooled(statistic, name) for name in ("contaminated", "beta")}
+    compared = held_out.held_out(answers)
+    evidence = posterior_of(statistic).log_evidence
+    np.testing.assert_allclose(np.ptp(compared.log_score[:, 0] - evidence), 0.0, atol=0.02)
+    assert compared.answers == ("alone", "contaminated", "beta")
+    gain, error = compared.difference(1, 0)
+    assert gain > 5.0 * error > 0.0
+    assert compared.best in {"contaminated", "beta"}
+    assert "better than alone by more than 2 standard errors" in compared.said
+    assert [row["behind"] for row in compared.totals()].count(0.0) == 1
+    assert str(compared).splitlines()[-1] == compared.said
+
+
+def test_cells_that_have_nothing_in_common_are_better_alone_or_not_told_apart() -> None:
+    rng = np.random.default_rng(9)
+    statistic = released(rng.uniform(-40.0, 40.0, 30), np.full(30, 200), rng)
+    gain, error = held_out.held_out({"beta": pooled(statistic, "beta")}).difference(1, 0)
+    assert gain < 5.0 * error
+
+
+def test_ways_without_a_score_are_refused() -> None:
+    class NoScore:
+        distribution = object()
+
+    with pytest.raises(UsageError, match="have no score of held-out cells"):
+        held_out.pooled_log_score("over month", NoScore())  # type: ignore[arg-type]
