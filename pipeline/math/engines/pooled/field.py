@@ -88,7 +88,7 @@ class FieldDistribution(PooledDistribution):
             normal += np.sqrt(1.0 - together**2) * rng.standard_normal(normal.shape)
             rank = ndtr(normal)
             for (cells, nodes), mass in zip(
-                self.blocks(self.model.grid.focus), _masses(self.model, point, tilted), strict=True
+                self.blocks(self.model.grid.focus), _masses(self.model, [point], np.ones(1)), strict=True
             ):
                 position[done : done + each, cells] = _at_ranks(nodes, mass, rank[:, cells])
             done += each
@@ -115,7 +115,6 @@ def field_distribution(
     kept = np.flatnonzero(weight > _NEGLIGIBLE * np.max(weight))
     points, weight = [points[number] for number in kept], weight[kept] / np.sum(weight[kept])
     own_share, outside = np.zeros(source.n_cells), np.zeros(source.n_cells)
-    total: list[Floats] = []
     for point, each in zip(points, weight.tolist(), strict=True):
         tilted = _tilted(model, point)
         for share, part in zip(tilted.share, tilted.parts, strict=True):
@@ -123,8 +122,7 @@ def field_distribution(
             own_share += each * share * np.clip(1.0 - part.variance / part.total, 0.0, 1.0)
         if population.is_contaminated:
             outside += each * tilted.share[1]
-        masses = [each * mass for mass in _masses(model, point, tilted)]
-        total = [before + mass for before, mass in zip(total, masses, strict=True)] if total else masses
+    total = _masses(model, points, weight)
     nodes = [nodes for _, nodes in model.blocks(model.grid.focus)]
     mass = np.concatenate(total)
     return FieldDistribution(
@@ -170,20 +168,29 @@ def _tilted(model: FieldModel, point: FieldPoint) -> Tilted:
     )
 
 
-def _masses(model: FieldModel, point: FieldPoint, tilted: Tilted) -> list[Floats]:
-    """Return (1) at one point, (n_cells, n_positions) of every block of cells."""
-    own = model.own(point.theta)
-    masses = []
-    for cells, nodes in model.blocks(model.grid.focus):
-        gap = (model.grid.points - point.cavity_mean[cells, None]) ** 2
-        density = np.zeros_like(gap)
-        for (share, _), part in zip(own, tilted.parts, strict=True):
-            total = part.total[cells, None]
-            log_scale = np.log(share) - 0.5 * np.log(2.0 * np.pi * total) - tilted.log_z[cells, None]
-            density += np.exp(log_scale - 0.5 * gap / total)
-        of_nodes = nodes.of_kept * model.grid.placed(nodes, point.slope).at_nodes(density)
-        whole = np.bincount(nodes.kept, of_nodes, nodes.weight.size)
-        masses.append(whole.reshape(nodes.weight.shape).sum(axis=2))
+def _masses(model: FieldModel, points: list[FieldPoint], weight: Floats) -> list[Floats]:
+    """Return (1) over some points, (n_cells, n_positions) of every block of cells."""
+    masses: list[Floats] = []
+    for slope in sorted({point.slope for point in points}):
+        rows = [number for number, point in enumerate(points) if point.slope == slope]
+        density = np.zeros(model.measures(slope).weight.shape, dtype=np.float32)
+        for number in rows:
+            point = points[number]
+            tilted = _tilted(model, point)
+            gap = (model.grid.points.astype(np.float32) - point.cavity_mean.astype(np.float32)[:, None]) ** 2
+            for (share, _), part in zip(model.own(point.theta), tilted.parts, strict=True):
+                log_scale = np.log(weight[number] * share) - 0.5 * np.log(2.0 * np.pi * part.total)
+                exponent = gap * (-0.5 / part.total).astype(np.float32)[:, None]
+                exponent += (log_scale - tilted.log_z).astype(np.float32)[:, None]
+                density += np.exp(exponent, out=exponent)
+        for number, (cells, nodes) in enumerate(model.blocks(model.grid.focus)):
+            of_nodes = nodes.of_kept * model.grid.placed(nodes, slope).at_nodes(density[cells])
+            whole = np.bincount(nodes.kept, of_nodes, nodes.weight.size)
+            mass = whole.reshape(nodes.weight.shape).sum(axis=2)
+            if number < len(masses):
+                masses[number] += mass
+            else:
+                masses.append(mass)
     return masses
 
 

@@ -149,8 +149,7 @@ class GaussianField:
         component, mapped = self._map.component, self._map.mapped
         u = self._factor.drawn(rng.standard_normal((len(mapped), draws)))
         # Conditioning by kriging: draws are moved onto the constraints.
-        totals = np.zeros((len(self._total), draws))
-        np.add.at(totals, component, u)
+        totals = np.stack([np.sum(u[component == each], axis=0) for each in range(len(self._total))])
         u -= self._flat[:, None] * (totals / self._total[:, None])[component]
         level = rng.standard_normal((len(self.level_mean), draws)) * np.sqrt(self.level_variance)[:, None]
         drawn = self.mean[:, None] + self._shrunk[:, None] * level[self._map.level]

@@ -11,8 +11,8 @@ has a wider part of its own, as in ``contaminated``). Islands have :math:`z_c = 
 
 Method. With :math:`\theta = (\log s, \operatorname{logit} \rho, b)`, p(theta | y) is the prior times (3) of
 ``field_propagation``. Where it is follows from the normal approximation of each cell's likelihood, which needs no
-propagation: its mode, and its covariance there, of which ``_STEP`` standard deviations along each principal axis
-are a step of a lattice. From the mode the lattice is followed in all directions until the posterior is
+propagation: its mode, and its covariance there, of whose Cholesky factor ``_STEP`` columns
+are a step of a lattice, the slope's first. From the mode the lattice is followed in all directions until the posterior is
 e^-``_DEPTH`` of its highest (Rue, Martino, Chopin 2009); if its covariance turns out to be another one, so is the
 lattice. The trapezoidal rule is then off by :math:`2 e^{-2 \pi^2 / 1.5^2}` of a normal posterior.
 
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,7 +52,7 @@ _MOST, _ROUNDS = 160, 3
 _LOG_SPREAD = (-6.0, 3.0)
 _LOGIT = 8.0
 _WIDEST, _NARROWEST = 2.5, 0.02
-_OF_WIDTH, _FINEST, _FARTHEST = 0.7, 1.0 / 60.0, 15.0
+_OF_WIDTH, _FINEST, _FARTHEST = 1.3, 1.0 / 60.0, 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +119,7 @@ class FieldModel:
     prior: LocationPrior
     moments: Moments
     has_slope: bool
+    _kept: dict[float, Measures] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def log_prior(self, theta: Floats) -> float:
         """The density of theta: of a half-normal s, a uniform rho and a normal b."""
@@ -156,14 +157,19 @@ class FieldModel:
             level_tau=np.full(n_levels, self.prior.precision),
             level_nu=np.full(n_levels, self.prior.precision * self.prior.centre),
         )
-        field = GaussianField.of(self.field_map, self.scale(theta), sites)
+        law = GaussianField.of(self.field_map, self.scale(theta), sites)
         of_cells = 0.5 * float(np.sum(np.log(tau) - tau * value**2))
-        return field.log_integral + of_cells + self.log_prior(theta), field, sites
+        return law.log_integral + of_cells + self.log_prior(theta), law, sites
 
     def measures(self, slope: float) -> Measures:
         """Likelihoods of all cells as measures of z."""
-        weights = [self.grid.placed(nodes, slope).measure() for _, nodes in self.blocks(self.grid.focus)]
-        return Measures.of(self.grid.points, np.concatenate(weights))
+        if slope not in self._kept:
+            weights = [
+                self.grid.placed(nodes, slope).measure().astype(np.float32)
+                for _, nodes in self.blocks(self.grid.focus)
+            ]
+            self._kept[slope] = Measures.of(self.grid.points, np.concatenate(weights))
+        return self._kept[slope]
 
     def at(self, theta: Floats, start: Sites) -> FieldPoint | None:
         """Propagate at one point; None where there is no law from this start."""
@@ -254,10 +260,10 @@ def _focused(model: FieldModel, theta: Floats, covariance: Floats) -> FieldModel
     least = np.array(theta)
     least[0] -= 2.0 * min(covariance[0, 0] ** 0.5, 0.7)
     least[1] = np.clip(least[1], -3.0, 3.0)
-    _, field, _ = model.approximate(theta)
+    _, law, _ = model.approximate(theta)
     narrow = model.approximate(least)[1].variance + model.own(least)[0][1]
-    centre = float(np.mean(field.mean))
-    reach = float(np.max(np.abs(field.mean - centre) + 3.0 * np.sqrt(field.variance)))
+    centre = float(np.mean(law.mean))
+    reach = float(np.max(np.abs(law.mean - centre) + 3.0 * np.sqrt(law.variance)))
     reach = min(reach, _FARTHEST)
     width = max(_OF_WIDTH * float(np.sqrt(np.min(narrow))), _FINEST * reach)
     focus = Focus(centre=centre, width=width, reach=reach if reach > 2.0 * width else 0.0)
@@ -272,8 +278,7 @@ def lattice(
     points: list[FieldPoint] = []
     weight, settled = np.zeros(0), False
     for _ in range(_ROUNDS):
-        values, axes = np.linalg.eigh(covariance)
-        steps = axes * (_STEP * np.sqrt(values))
+        steps = _steps(covariance)
         points, is_whole = _followed(model, centre, steps, start)
         log_weight = np.array([point.log_weight for point in points])
         weight = np.exp(log_weight - np.max(log_weight))
@@ -294,6 +299,14 @@ def lattice(
         covariance += 0.1 * steps @ steps.T * float(np.min(in_steps) < 0.05)
         centre = mean
     return points, weight, settled and all(point.settled for point in _heavy(points, weight))
+
+
+def _steps(covariance: Floats) -> Floats:
+    """Return columns of steps; few slopes, as each asks for measures of its own, and none is changed by the rest."""
+    order = np.roll(np.arange(len(covariance)), 1)
+    steps = np.empty_like(covariance)
+    steps[order] = _STEP * np.linalg.cholesky(covariance[np.ix_(order, order)])
+    return steps
 
 
 def _heavy(points: list[FieldPoint], weight: Floats) -> list[FieldPoint]:

@@ -46,32 +46,34 @@ from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, S
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
     from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
     from suffice.typing import Floats
 
 _ROUNDS = 60
-_TOLERANCE = 1e-3
+_TOLERANCE = 3e-3
 """Of means in standard deviations, and of the logarithms of variances."""
 _LEAST_STEP = 0.05
 _OF_LEVEL = np.linspace(-8.0, 8.0, 65)
-_FLOOR = 1e-300
+_FLOOR = 1e-37
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """Likelihoods of cells as weights on common points.
+    """Likelihoods of cells as weights on common points: seven digits of them.
 
     Attributes
     ----------
     points : ndarray of shape (n_points,), float64
-    weight : ndarray of shape (n_cells, n_points), float64
+    weight : ndarray of shape (n_cells, n_points), float32
     low, high : ndarray of shape (n_cells,), float64
         The outermost points with a weight.
     """
 
     points: Floats
-    weight: Floats
+    weight: NDArray[np.float32]
     low: Floats
     high: Floats
 
@@ -81,21 +83,31 @@ class Measures:
         has_weight = weight > 0.0
         last = len(points) - 1 - np.argmax(has_weight[:, ::-1], axis=1)
         return cls(
-            points=points, weight=weight, low=points[np.argmax(has_weight, axis=1)], high=points[last]
+            points=points,
+            weight=weight.astype(np.float32, copy=False),
+            low=points[np.argmax(has_weight, axis=1)],
+            high=points[last],
         )
 
-    def weighed(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """Return weights times a normal law of each cell, and the logarithm of what they are to be scaled by."""
-        weight = self.points - mean[:, None]
-        np.square(weight, out=weight)
+    def moments(self, mean: Floats, variances: Sequence[Floats]) -> list[tuple[Floats, Floats, Floats]]:
+        """Return log integrals under normal laws of each cell, and means and variances of z, of each of several."""
+        gap = self.points.astype(np.float32) - mean.astype(np.float32)[:, None]
+        square = gap**2
         # No weight may vanish of cells that are far from where they are expected.
         nearest = np.maximum(np.maximum(self.low - mean, mean - self.high), 0.0) ** 2
-        weight -= nearest[:, None]
-        weight *= (-0.5 / variance)[:, None]
-        np.minimum(weight, 0.0, out=weight)
-        np.exp(weight, out=weight)
-        weight *= self.weight
-        return weight, -0.5 * nearest / variance - 0.5 * np.log(2.0 * np.pi * variance)
+        result = []
+        for variance in variances:
+            weight = square - nearest.astype(np.float32)[:, None]
+            weight *= (-0.5 / variance).astype(np.float32)[:, None]
+            np.minimum(weight, 0.0, out=weight)
+            np.exp(weight, out=weight)
+            weight *= self.weight
+            total = np.maximum(np.einsum("ij->i", weight).astype(np.float64), _FLOOR)
+            first = np.einsum("ij,ij->i", weight, gap) / total
+            second = np.einsum("ij,ij->i", weight, square) / total
+            log_scale = -0.5 * nearest / variance - 0.5 * np.log(2.0 * np.pi * variance)
+            result.append((np.log(total) + log_scale, mean + first, np.maximum(second - first**2, 0.0)))
+        return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,25 +158,19 @@ class Tilted:
         cls, measures: Measures, mean: Floats, variance: Floats, own: Sequence[tuple[float, Floats]]
     ) -> Tilted:
         """Work out (2): of cavities, and shares and variances of cells' own parts."""
-        middle = float(measures.points[len(measures.points) // 2])
-        y = measures.points - middle
-        powers = np.stack([np.ones_like(y), y, y**2], axis=1)
-        parts = []
-        for share, of_part in own:
-            total = variance + of_part
-            weight, log_scale = measures.weighed(mean, total)
-            zero, first, second = (weight @ powers).T
-            zero = np.maximum(zero, _FLOOR)
-            first = first / zero
-            parts.append(
-                OfComponent(
-                    log_z=np.log(zero) + log_scale + np.log(share),
-                    mean=middle + first,
-                    variance=np.maximum(second / zero - first**2, 0.0),
-                    ratio=variance / total,
-                    total=total,
-                )
+        totals = [variance + of_part for _, of_part in own]
+        parts = [
+            OfComponent(
+                log_z=log_integral + np.log(share),
+                mean=of_z,
+                variance=variance_of_z,
+                ratio=variance / total,
+                total=total,
             )
+            for (share, _), total, (log_integral, of_z, variance_of_z) in zip(
+                own, totals, measures.moments(mean, totals), strict=True
+            )
+        ]
         log_z = np.logaddexp.reduce([part.log_z for part in parts], axis=0)
         shares = np.exp([part.log_z - log_z for part in parts])
         means = np.array([mean + part.ratio * (part.mean - mean) for part in parts])
