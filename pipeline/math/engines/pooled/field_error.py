@@ -106,9 +106,8 @@ def _moments(places: Floats, log_weight: Floats) -> tuple[Floats, Floats]:
 def _log_ratios(model: FieldModel, point: FieldPoint, law: GaussianField, eta: Floats) -> Floats:
     """Return (1) at sums (n_cells, n_draws), but for a constant of each cell."""
     measures, sd = model.measures(point.slope), np.sqrt(law.variance)
-    # Own parts narrower than points are apart cannot be told from none.
-    apart = float(np.min(np.diff(measures.points)))
-    own = [(share, np.maximum(variance, apart**2)) for share, variance in model.own(point.theta)]
+    # Own parts narrower than nodes are apart cannot be told from none.
+    own = [(share, np.maximum(variance, measures.least)) for share, variance in model.own(point.theta)]
     places = np.linspace(-_REACH, _REACH, _PLACES)
     table = np.empty((len(sd), _PLACES))
     for number, place in enumerate(places.tolist()):

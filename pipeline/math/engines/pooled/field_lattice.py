@@ -10,8 +10,8 @@ has a wider part of its own, as in ``contaminated``). Islands have :math:`z_c = 
 ``hyperparameters``, and :math:`\rho` is uniform on 0..1.
 
 Method. With :math:`\theta = (\log s, \operatorname{logit} \rho, b)`, p(theta | y) is the prior times (3) of
-``field_propagation``. Where it is follows from the normal approximation of each cell's likelihood, which needs no
-propagation: its mode, and its covariance there, of whose Cholesky factor ``_STEP`` columns
+``field_propagation``. Where it is follows from the normal approximation of each cell's likelihood, about where
+a population without a map is: its mode, and its covariance there, of whose Cholesky factor ``_STEP`` columns
 are a step of a lattice, the slope's first. From the mode the lattice is followed in all directions until the posterior is
 e^-``_DEPTH`` of its highest (Rue, Martino, Chopin 2009); if its covariance turns out to be another one, so is the
 lattice. The trapezoidal rule is then off by :math:`2 e^{-2 \pi^2 / 1.5^2}` of a normal posterior.
@@ -36,23 +36,25 @@ from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.contaminated import SHARE
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 from suffice.pipeline.math.engines.pooled.field_propagation import Measures, propagated
-from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD, KeptNodes, location_prior, moments_of
+from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD, Moments, fitted, location_prior
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
-    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior, Moments
+    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes, LocationPrior
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Floats
 
 _STEP, _DEPTH = 1.5, 6.0
+_UNSETTLED = 3.0
+"""How far below the highest a point is whose neighbours may be missing."""
 _MOST, _ROUNDS = 160, 3
 _LOG_SPREAD = (-6.0, 3.0)
 _LOGIT = 8.0
 _WIDEST, _NARROWEST = 2.5, 0.02
-_OF_WIDTH, _FINEST, _FARTHEST = 1.3, 1.0 / 60.0, 15.0
+_OF_WIDTH, _FINEST, _FARTHEST = 1.0, 1.0 / 60.0, 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,6 @@ class FieldPoint:
     sites : Sites
     cavity_mean, cavity_variance : ndarray of shape (n_cells,), float64
     level_mean, level_variance : ndarray of shape (n_levels,), float64
-    settled : bool
     """
 
     theta: Floats
@@ -78,7 +79,6 @@ class FieldPoint:
     cavity_variance: Floats
     level_mean: Floats
     level_variance: Floats
-    settled: bool
 
     @property
     def spread(self) -> float:
@@ -168,11 +168,13 @@ class FieldModel:
                 self.grid.placed(nodes, slope).measure().astype(np.float32)
                 for _, nodes in self.blocks(self.grid.focus)
             ]
-            self._kept[slope] = Measures.of(self.grid.points, np.concatenate(weights))
+            self._kept[slope] = Measures.of(
+                self.grid.points, np.concatenate(weights), self.grid.focus.apart**2
+            )
         return self._kept[slope]
 
     def at(self, theta: Floats, start: Sites) -> FieldPoint | None:
-        """Propagate at one point; None where there is no law from this start."""
+        """Propagate at one point; None where it does not settle from this start."""
         try:
             result = propagated(
                 self.field_map,
@@ -184,6 +186,8 @@ class FieldModel:
             )
         except np.linalg.LinAlgError:
             return None
+        if not result.settled:
+            return None
         return FieldPoint(
             theta=theta,
             log_weight=result.log_evidence + self.log_prior(theta),
@@ -192,7 +196,6 @@ class FieldModel:
             cavity_variance=result.cavity_variance,
             level_mean=result.field.level_mean,
             level_variance=result.field.level_variance,
-            settled=result.settled,
         )
 
 
@@ -203,24 +206,38 @@ def field_model(
 
     Points are dense where the field is expected.
     """
-    has_slope = population.slope and source.has_sizes
-    blocks = KeptNodes(source, np.arange(source.n_cells))
-    moments = moments_of(blocks, source.middle)
-    omega = moments.precision / (1.0 + moments.precision)
+    hyper, blocks = fitted(source, population, line)
     model = FieldModel(
         field_map=field_map,
         population=population,
         blocks=blocks,
-        grid=ResidualGrid(
-            focus=Focus(centre=source.middle, width=0.5),
-            origin=float(np.sum(omega * moments.log_size) / np.sum(omega)),
-        ),
+        grid=hyper.grid,
         prior=location_prior(line, source.middle),
-        moments=moments,
-        has_slope=has_slope,
+        moments=_moments(hyper, blocks, source.n_cells),
+        has_slope=population.slope and source.has_sizes,
     )
     mode, covariance = _approximate_mode(model)
     return _focused(model, mode, covariance), mode, covariance
+
+
+def _moments(hyper: Hyperparameters, blocks: KeptNodes, n_cells: int) -> Moments:
+    """Return the normal approximation of each likelihood, about where a population without a map is."""
+    location, slope = hyper.mean(hyper.location), hyper.mean(hyper.slopes)
+    of_reference = hyper.mean(hyper.spread**2) + hyper.mean((hyper.location - location) ** 2)
+    reference = np.full(n_cells, location), np.full(n_cells, of_reference)
+    weights, sizes = [], []
+    for _, nodes in blocks(hyper.grid.focus):
+        weights.append(hyper.grid.placed(nodes, slope).measure())
+        near = np.exp(-0.5 * (nodes.position - location) ** 2 / (of_reference + 1.0))
+        of_size = np.sum(nodes.weight * near[:, :, None], axis=1)
+        sizes.append(np.sum(of_size * nodes.log_size, axis=1) / np.maximum(np.sum(of_size, axis=1), 1e-300))
+    measures = Measures.of(hyper.grid.points, np.concatenate(weights), hyper.grid.focus.apart**2)
+    ((_, mean, variance),) = measures.moments(reference[0], [reference[1]])
+    size = np.concatenate(sizes)
+    precision = np.maximum(1.0 / variance - 1.0 / of_reference, 1e-3 / of_reference)
+    # Of positions: what the slope explains is put back.
+    position = location + (mean - location) / (variance * precision) + slope * (size - hyper.grid.origin)
+    return Moments(mean=position, precision=precision, log_size=size)
 
 
 def _approximate_mode(model: FieldModel) -> tuple[Floats, Floats]:
@@ -263,7 +280,7 @@ def _focused(model: FieldModel, theta: Floats, covariance: Floats) -> FieldModel
     _, law, _ = model.approximate(theta)
     narrow = model.approximate(least)[1].variance + model.own(least)[0][1]
     centre = float(np.mean(law.mean))
-    reach = float(np.max(np.abs(law.mean - centre) + 3.0 * np.sqrt(law.variance)))
+    reach = float(np.max(np.abs(law.mean - centre) + 4.0 * np.sqrt(law.variance)))
     reach = min(reach, _FARTHEST)
     width = max(_OF_WIDTH * float(np.sqrt(np.min(narrow))), _FINEST * reach)
     focus = Focus(centre=centre, width=width, reach=reach if reach > 2.0 * width else 0.0)
@@ -298,7 +315,7 @@ def lattice(
         covariance = (axes * np.clip(values, (0.3 * _NARROWEST) ** 2, _WIDEST**2)) @ axes.T
         covariance += 0.1 * steps @ steps.T * float(np.min(in_steps) < 0.05)
         centre = mean
-    return points, weight, settled and all(point.settled for point in _heavy(points, weight))
+    return points, weight, settled
 
 
 def _steps(covariance: Floats) -> Floats:
@@ -309,21 +326,17 @@ def _steps(covariance: Floats) -> Floats:
     return steps
 
 
-def _heavy(points: list[FieldPoint], weight: Floats) -> list[FieldPoint]:
-    return [point for point, each in zip(points, weight, strict=True) if each > 0.01]
-
-
 def _followed(
     model: FieldModel, centre: Floats, steps: Floats, start: Sites
 ) -> tuple[list[FieldPoint], bool]:
-    """Follow the lattice from its centre, the highest points first; return whether it came to an end."""
+    """Follow the lattice from its centre, the highest points first; return whether all that matters is there."""
     n = len(centre)
     first = model.at(centre, start)
     if first is None:
         message = "no normal law"
         raise np.linalg.LinAlgError(message)
     points, seen = [first], {(0,) * n}
-    best = first.log_weight
+    best, unsettled = first.log_weight, -np.inf
     waiting = [(-first.log_weight, 0, (0,) * n)]
     while waiting:
         _, number, key = heapq.heappop(waiting)
@@ -340,8 +353,9 @@ def _followed(
             seen.add(near)
             point = model.at(theta, parent.sites)
             if point is None:
+                unsettled = max(unsettled, parent.log_weight)
                 continue
             points.append(point)
             best = max(best, point.log_weight)
             heapq.heappush(waiting, (-point.log_weight, len(points) - 1, near))
-    return points, True
+    return points, unsettled < best - _UNSETTLED

@@ -70,15 +70,18 @@ class Measures:
     weight : ndarray of shape (n_cells, n_points), float32
     low, high : ndarray of shape (n_cells,), float64
         The outermost points with a weight.
+    least : float
+        The least variance of a law that sums over points can tell: that of nodes, squared.
     """
 
     points: Floats
     weight: NDArray[np.float32]
     low: Floats
     high: Floats
+    least: float
 
     @classmethod
-    def of(cls, points: Floats, weight: Floats) -> Measures:
+    def of(cls, points: Floats, weight: Floats, least: float) -> Measures:
         """Find the outermost points."""
         has_weight = weight > 0.0
         last = len(points) - 1 - np.argmax(has_weight[:, ::-1], axis=1)
@@ -87,6 +90,7 @@ class Measures:
             weight=weight.astype(np.float32, copy=False),
             low=points[np.argmax(has_weight, axis=1)],
             high=points[last],
+            least=least,
         )
 
     def moments(self, mean: Floats, variances: Sequence[Floats]) -> list[tuple[Floats, Floats, Floats]]:
@@ -158,7 +162,7 @@ class Tilted:
         cls, measures: Measures, mean: Floats, variance: Floats, own: Sequence[tuple[float, Floats]]
     ) -> Tilted:
         """Work out (2): of cavities, and shares and variances of cells' own parts."""
-        totals = [variance + of_part for _, of_part in own]
+        totals = [np.maximum(variance + of_part, measures.least) for _, of_part in own]
         parts = [
             OfComponent(
                 log_z=log_integral + np.log(share),
@@ -311,8 +315,11 @@ def _of_levels(mu: Floats, omega: Floats, prior: LocationPrior) -> tuple[Floats,
     """Return log integrals, means and variances of levels' cavities times their hyperprior."""
     sd = np.sqrt(omega)[:, None]
     m = mu[:, None] + sd * _OF_LEVEL
-    weight = np.exp(-0.5 * _OF_LEVEL**2 + prior.log_density(m))
+    log_weight = -0.5 * _OF_LEVEL**2 + prior.log_density(m)
+    highest = np.max(log_weight, axis=1)
+    weight = np.exp(log_weight - highest[:, None])
     total = np.sum(weight, axis=1)
     mean = np.sum(weight * m, axis=1) / total
     variance = np.sum(weight * (m - mean[:, None]) ** 2, axis=1) / total
-    return np.log(total * (_OF_LEVEL[1] - _OF_LEVEL[0]) / np.sqrt(2.0 * np.pi)), mean, variance
+    step = _OF_LEVEL[1] - _OF_LEVEL[0]
+    return np.log(total * step / np.sqrt(2.0 * np.pi)) + highest, mean, variance

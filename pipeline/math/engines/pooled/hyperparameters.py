@@ -199,7 +199,7 @@ def fitted(source: CellsSource, population: Population, line: Line) -> tuple[Hyp
     while True:
         cells = np.unique(np.linspace(0, n_cells - 1, n).astype(np.int64))
         blocks = KeptNodes(source, cells)
-        moments = moments_of(blocks, middle)
+        moments = _moments(blocks, middle)
         if box is None:
             box = _first_box(moments, prior, has_slope=has_slope)
         result, box = _settled(blocks, population, moments, box, prior, has_slope=has_slope)
@@ -212,7 +212,7 @@ def fitted(source: CellsSource, population: Population, line: Line) -> tuple[Hyp
         box = replace(box, t=(box.t[0] * finer, box.t[1] * finer))
 
 
-def moments_of(blocks: KeptNodes, middle: float) -> Moments:
+def _moments(blocks: KeptNodes, middle: float) -> Moments:
     """Work out the normal approximation, about where the population is: by two rounds."""
     n = len(blocks.cells)
     mean, precision, log_size = np.zeros(n), np.zeros(n), np.zeros(n)
