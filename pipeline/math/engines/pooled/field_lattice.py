@@ -54,7 +54,7 @@ _MOST, _ROUNDS = 160, 3
 _LOG_SPREAD = (-6.0, 3.0)
 _LOGIT = 8.0
 _WIDEST, _NARROWEST = 2.5, 0.02
-_OF_WIDTH, _FINEST, _FARTHEST = 1.0, 1.0 / 60.0, 15.0
+_OF_WIDTH, _FINEST, _FARTHEST, _OF_SLOPE = 1.0, 1.0 / 60.0, 15.0, 3.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +281,12 @@ def _focused(model: FieldModel, theta: Floats, covariance: Floats) -> FieldModel
     narrow = model.approximate(least)[1].variance + model.own(least)[0][1]
     centre = float(np.mean(law.mean))
     reach = float(np.max(np.abs(law.mean - centre) + 4.0 * np.sqrt(law.variance)))
+    if model.has_slope:
+        # Small cells and large ones of the field are elsewhere on the line.
+        sizes = model.moments.log_size
+        ends = np.array([max(np.min(sizes) - 1.5, 0.0), np.max(sizes) + 0.5]) - model.grid.origin
+        steepest = abs(theta[2]) + _OF_SLOPE * covariance[2, 2] ** 0.5
+        reach += float(steepest * np.max(np.abs(ends)))
     reach = min(reach, _FARTHEST)
     width = max(_OF_WIDTH * float(np.sqrt(np.min(narrow))), _FINEST * reach)
     focus = Focus(centre=centre, width=width, reach=reach if reach > 2.0 * width else 0.0)
