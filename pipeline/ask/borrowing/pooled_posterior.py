@@ -428,6 +428,10 @@ def pooled_posterior(
     pooling = Pooling.of(statistic, pooled, line)
     name, within = pooling.population, pooling.within
     n_prior = chosen_priors.n_prior_for(statistic, terms.n_prior)
+    if pooling.adjacency is not None:
+        from suffice.pipeline.ask.borrowing.adjacency import map_posterior  # it is a PooledPosterior
+
+        return map_posterior(statistic, pooling, line, n_prior, alone)
     population = POPULATIONS[line][name]
     family = FAMILIES[statistic.plan.family]
     (space,) = family.parameter_spaces(statistic.plan.parameters)

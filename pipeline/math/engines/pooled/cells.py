@@ -70,6 +70,11 @@ class Focus:
     reach: float = 0.0
 
     @property
+    def apart(self) -> float:
+        """How far apart nodes are where they are dense."""
+        return _STEP * self.width
+
+    @property
     def n_positions(self) -> int:
         """How many nodes cells have: the same of all."""
         far = self.coordinate(np.array([self.centre + self.reach + REACH]))

@@ -1,0 +1,367 @@
+r"""Hyperparameters of a smooth field with cells' own parts, integrated over on a lattice.
+
+Model (BYM2: Riebler, Sørbye, Simpson, Rue 2016). On the line, less what a slope on log size explains,
+
+.. math::
+    x_c - b (v_c - v_0) = z_c = m + s \bigl(\sqrt \rho \, u_c + \sqrt{1 - \rho} \, w_c\bigr) \qquad (1)
+
+with the smooth field u of ``field_map``, and w standard normal (of the default population, a share of outliers
+has a wider part of its own, as in ``contaminated``). Islands have :math:`z_c = m + s w_c`. Hyperpriors are those of
+``hyperparameters``, and :math:`\rho` is uniform on 0..1.
+
+Method. With :math:`\theta = (\log s, \operatorname{logit} \rho, b)`, p(theta | y) is the prior times (3) of
+``field_propagation``. Where it is follows from the normal approximation of each cell's likelihood, about where
+a population without a map is: its mode, and its covariance there, of whose Cholesky factor ``_STEP`` columns
+are a step of a lattice, the slope's first. From the mode the lattice is followed in all directions until the posterior is
+e^-``_DEPTH`` of its highest (Rue, Martino, Chopin 2009); if its covariance turns out to be another one, so is the
+lattice. The trapezoidal rule is then off by :math:`2 e^{-2 \pi^2 / 1.5^2}` of a normal posterior.
+
+References
+----------
+Riebler, Sørbye, Simpson, Rue. An intuitive Bayesian spatial model for disease mapping that accounts for scaling.
+Stat. Methods Med. Res. 25, 2016. Rue, Martino, Chopin. Approximate Bayesian inference for latent Gaussian models
+by using integrated nested Laplace approximations. J. R. Stat. Soc. B 71, 2009.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.math.engines.pooled.cells import Focus
+from suffice.pipeline.math.engines.pooled.contaminated import SHARE
+from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
+from suffice.pipeline.math.engines.pooled.field_propagation import Measures, propagated
+from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD, Moments, fitted, location_prior
+from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.distributions.distribution import Line
+    from suffice.pipeline.math.engines.pooled.cells import CellsSource
+    from suffice.pipeline.math.engines.pooled.field_map import FieldMap
+    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes, LocationPrior
+    from suffice.pipeline.math.engines.pooled.populations import Population
+    from suffice.typing import Floats
+
+_STEP, _DEPTH = 1.5, 6.0
+_UNSETTLED = 3.0
+"""How far below the highest a point is whose neighbours may be missing."""
+_MOST, _ROUNDS = 160, 3
+_LOG_SPREAD = (-6.0, 3.0)
+_LOGIT = 8.0
+_WIDEST, _NARROWEST = 2.5, 0.02
+_OF_WIDTH, _FINEST, _FARTHEST, _OF_SLOPE = 1.0, 1.0 / 60.0, 15.0, 3.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldPoint:
+    """One point of the lattice.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (2,) or (3,), float64
+        log s, logit rho, and b where there is one.
+    log_weight : float
+        log p(theta | y), but for a constant.
+    sites : Sites
+    cavity_mean, cavity_variance : ndarray of shape (n_cells,), float64
+    level_mean, level_variance : ndarray of shape (n_levels,), float64
+    """
+
+    theta: Floats
+    log_weight: float
+    sites: Sites
+    cavity_mean: Floats
+    cavity_variance: Floats
+    level_mean: Floats
+    level_variance: Floats
+
+    @property
+    def spread(self) -> float:
+        """S of (1)."""
+        return float(np.exp(self.theta[0]))
+
+    @property
+    def of_map(self) -> float:
+        """The share rho of (1)."""
+        return float(1.0 / (1.0 + np.exp(-self.theta[1])))
+
+    @property
+    def slope(self) -> float:
+        """The slope b of (1)."""
+        return float(self.theta[2]) if len(self.theta) > 2 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldModel:
+    """The model (1) of some cells, and where to look.
+
+    Attributes
+    ----------
+    field_map : FieldMap
+    population : Population
+        Of cells' own parts.
+    blocks : KeptNodes
+    grid : ResidualGrid
+    prior : LocationPrior
+    moments : Moments
+    has_slope : bool
+    """
+
+    field_map: FieldMap
+    population: Population
+    blocks: KeptNodes
+    grid: ResidualGrid
+    prior: LocationPrior
+    moments: Moments
+    has_slope: bool
+    _kept: dict[float, Measures] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def log_prior(self, theta: Floats) -> float:
+        """The density of theta: of a half-normal s, a uniform rho and a normal b."""
+        spread = float(np.exp(theta[0]))
+        value = theta[0] - 0.5 * spread**2 - float(np.logaddexp(0.0, theta[1]) + np.logaddexp(0.0, -theta[1]))
+        return float(value - (0.5 * (theta[2] / SLOPE_SD) ** 2 if self.has_slope else 0.0))
+
+    def is_inside(self, theta: Floats) -> bool:
+        """Whether it is among what is looked at."""
+        return bool(_LOG_SPREAD[0] < theta[0] < _LOG_SPREAD[1] and abs(theta[1]) < _LOGIT)
+
+    def own(self, theta: Floats) -> list[tuple[float, Floats]]:
+        """Shares and variances of cells' own parts, (n_cells,)."""
+        spread, share = np.exp(theta[0]), 1.0 / (1.0 + np.exp(theta[1]))
+        is_mapped = self.field_map.variance > 0.0
+        spreads = np.where(is_mapped, spread * np.sqrt(share), spread)
+        parts = [each**2 for each in self.population.spreads(spreads)]
+        shares = [1.0 - SHARE, SHARE] if self.population.is_contaminated else [1.0]
+        return list(zip(shares, parts, strict=True))
+
+    @staticmethod
+    def scale(theta: Floats) -> float:
+        """The standard deviation of the smooth field."""
+        return float(np.exp(theta[0]) / np.sqrt(1.0 + np.exp(-theta[1])))
+
+    def approximate(self, theta: Floats) -> tuple[float, GaussianField, Sites]:
+        """Return log p(theta | y), the field, and its sites, with a normal likelihood of each cell."""
+        slope = theta[2] if self.has_slope else 0.0
+        value = self.moments.mean - slope * (self.moments.log_size - self.grid.origin)
+        tau = 1.0 / (1.0 / self.moments.precision + self.own(theta)[0][1])
+        n_levels = self.field_map.n_levels
+        sites = Sites(
+            tau=tau,
+            nu=tau * value,
+            level_tau=np.full(n_levels, self.prior.precision),
+            level_nu=np.full(n_levels, self.prior.precision * self.prior.centre),
+        )
+        law = GaussianField.of(self.field_map, self.scale(theta), sites)
+        of_cells = 0.5 * float(np.sum(np.log(tau) - tau * value**2))
+        return law.log_integral + of_cells + self.log_prior(theta), law, sites
+
+    def measures(self, slope: float) -> Measures:
+        """Likelihoods of all cells as measures of z."""
+        if slope not in self._kept:
+            weights = [
+                self.grid.placed(nodes, slope).measure().astype(np.float32)
+                for _, nodes in self.blocks(self.grid.focus)
+            ]
+            self._kept[slope] = Measures.of(
+                self.grid.points, np.concatenate(weights), self.grid.focus.apart**2
+            )
+        return self._kept[slope]
+
+    def at(self, theta: Floats, start: Sites) -> FieldPoint | None:
+        """Propagate at one point; None where it does not settle from this start."""
+        try:
+            result = propagated(
+                self.field_map,
+                self.measures(float(theta[2]) if self.has_slope else 0.0),
+                scale=self.scale(theta),
+                own=self.own(theta),
+                level_prior=self.prior,
+                start=start,
+            )
+        except np.linalg.LinAlgError:
+            return None
+        if not result.settled:
+            return None
+        return FieldPoint(
+            theta=theta,
+            log_weight=result.log_evidence + self.log_prior(theta),
+            sites=result.sites,
+            cavity_mean=result.cavity_mean,
+            cavity_variance=result.cavity_variance,
+            level_mean=result.field.level_mean,
+            level_variance=result.field.level_variance,
+        )
+
+
+def field_model(
+    source: CellsSource, population: Population, line: Line, field_map: FieldMap
+) -> tuple[FieldModel, Floats, Floats]:
+    """Return the model of cells on a map, about where theta is, and its covariance.
+
+    Points are dense where the field is expected.
+    """
+    hyper, blocks = fitted(source, population, line)
+    model = FieldModel(
+        field_map=field_map,
+        population=population,
+        blocks=blocks,
+        grid=hyper.grid,
+        prior=location_prior(line, source.middle),
+        moments=_moments(hyper, blocks, source.n_cells),
+        has_slope=population.slope and source.has_sizes,
+    )
+    mode, covariance = _approximate_mode(model)
+    return _focused(model, mode, covariance), mode, covariance
+
+
+def _moments(hyper: Hyperparameters, blocks: KeptNodes, n_cells: int) -> Moments:
+    """Return the normal approximation of each likelihood, about where a population without a map is."""
+    location, slope = hyper.mean(hyper.location), hyper.mean(hyper.slopes)
+    of_reference = hyper.mean(hyper.spread**2) + hyper.mean((hyper.location - location) ** 2)
+    reference = np.full(n_cells, location), np.full(n_cells, of_reference)
+    weights, sizes = [], []
+    for _, nodes in blocks(hyper.grid.focus):
+        weights.append(hyper.grid.placed(nodes, slope).measure())
+        near = np.exp(-0.5 * (nodes.position - location) ** 2 / (of_reference + 1.0))
+        of_size = np.sum(nodes.weight * near[:, :, None], axis=1)
+        sizes.append(np.sum(of_size * nodes.log_size, axis=1) / np.maximum(np.sum(of_size, axis=1), 1e-300))
+    measures = Measures.of(hyper.grid.points, np.concatenate(weights), hyper.grid.focus.apart**2)
+    ((_, mean, variance),) = measures.moments(reference[0], [reference[1]])
+    size = np.concatenate(sizes)
+    precision = np.maximum(1.0 / variance - 1.0 / of_reference, 1e-3 / of_reference)
+    # Of positions: what the slope explains is put back.
+    position = location + (mean - location) / (variance * precision) + slope * (size - hyper.grid.origin)
+    return Moments(mean=position, precision=precision, log_size=size)
+
+
+def _approximate_mode(model: FieldModel) -> tuple[Floats, Floats]:
+    """Return the mode of theta, and the covariance there, with a normal likelihood of each cell."""
+    from scipy.optimize import minimize
+
+    def loss(theta: Floats) -> float:
+        if not model.is_inside(theta):
+            return 1e10
+        try:
+            return -model.approximate(theta)[0]
+        except np.linalg.LinAlgError:
+            return 1e10
+
+    start = np.array([-1.0, 0.0, 0.0][: 2 + model.has_slope])
+    simplex = start + np.concatenate([np.zeros((1, len(start))), np.diag([0.7, 1.5, 0.2][: len(start)])])
+    mode = minimize(
+        loss,
+        start,
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "xatol": 0.03, "fatol": 0.02, "maxfev": 200},
+    ).x
+    n, h = len(mode), 0.2 * np.array([1.0, 2.0, 0.25][: len(mode)])
+    unit = np.diag(h)
+    hessian = np.empty((n, n))
+    for i, j in itertools.product(range(n), repeat=2):
+        if i <= j:
+            corners = [loss(mode + p * unit[i] + q * unit[j]) * p * q for p in (1, -1) for q in (1, -1)]
+            hessian[i, j] = hessian[j, i] = sum(corners) / (4.0 * h[i] * h[j])
+    values, axes = np.linalg.eigh(hessian)
+    variances = 1.0 / np.clip(values, _WIDEST**-2.0, _NARROWEST**-2.0)
+    return mode, (axes * variances) @ axes.T
+
+
+def _focused(model: FieldModel, theta: Floats, covariance: Floats) -> FieldModel:
+    """Return the model with points that are dense enough for fields about theta."""
+    least = np.array(theta)
+    least[0] -= 2.0 * min(covariance[0, 0] ** 0.5, 0.7)
+    least[1] = np.clip(least[1], -3.0, 3.0)
+    _, law, _ = model.approximate(theta)
+    narrow = model.approximate(least)[1].variance + model.own(least)[0][1]
+    centre = float(np.mean(law.mean))
+    reach = float(np.max(np.abs(law.mean - centre) + 4.0 * np.sqrt(law.variance)))
+    if model.has_slope:
+        # Small cells and large ones of the field are elsewhere on the line.
+        sizes = model.moments.log_size
+        ends = np.array([max(np.min(sizes) - 1.5, 0.0), np.max(sizes) + 0.5]) - model.grid.origin
+        steepest = abs(theta[2]) + _OF_SLOPE * covariance[2, 2] ** 0.5
+        reach += float(steepest * np.max(np.abs(ends)))
+    reach = min(reach, _FARTHEST)
+    width = max(_OF_WIDTH * float(np.sqrt(np.min(narrow))), _FINEST * reach)
+    focus = Focus(centre=centre, width=width, reach=reach if reach > 2.0 * width else 0.0)
+    return replace(model, grid=replace(model.grid, focus=focus))
+
+
+def lattice(
+    model: FieldModel, centre: Floats, covariance: Floats
+) -> tuple[list[FieldPoint], Floats, bool]:
+    """Return points, their weights, which add up to 1, and whether the integral over theta is resolved."""
+    start = model.approximate(centre)[2]
+    points: list[FieldPoint] = []
+    weight, settled = np.zeros(0), False
+    for _ in range(_ROUNDS):
+        steps = _steps(covariance)
+        points, is_whole = _followed(model, centre, steps, start)
+        log_weight = np.array([point.log_weight for point in points])
+        weight = np.exp(log_weight - np.max(log_weight))
+        weight /= np.sum(weight)
+        thetas = np.array([point.theta for point in points])
+        mean = weight @ thetas
+        spread = (weight[:, None] * (thetas - mean)).T @ (thetas - mean)
+        # In steps of the lattice, which are to be 1.5 standard deviations.
+        inverse = np.linalg.inv(steps)
+        in_steps = np.linalg.eigvalsh(inverse @ spread @ inverse.T)
+        settled = bool(is_whole and np.min(in_steps) > 0.5**2)
+        if settled:
+            break
+        start = points[int(np.argmax(weight))].sites
+        # Where a step is too long to tell, all that is known is that it is.
+        values, axes = np.linalg.eigh(spread)
+        covariance = (axes * np.clip(values, (0.3 * _NARROWEST) ** 2, _WIDEST**2)) @ axes.T
+        covariance += 0.1 * steps @ steps.T * float(np.min(in_steps) < 0.05)
+        centre = mean
+    return points, weight, settled
+
+
+def _steps(covariance: Floats) -> Floats:
+    """Return columns of steps; few slopes, as each asks for measures of its own, and none is changed by the rest."""
+    order = np.roll(np.arange(len(covariance)), 1)
+    steps = np.empty_like(covariance)
+    steps[order] = _STEP * np.linalg.cholesky(covariance[np.ix_(order, order)])
+    return steps
+
+
+def _followed(
+    model: FieldModel, centre: Floats, steps: Floats, start: Sites
+) -> tuple[list[FieldPoint], bool]:
+    """Follow the lattice from its centre, the highest points first; return whether all that matters is there."""
+    n = len(centre)
+    first = model.at(centre, start)
+    if first is None:
+        message = "no normal law"
+        raise np.linalg.LinAlgError(message)
+    points, seen = [first], {(0,) * n}
+    best, unsettled = first.log_weight, -np.inf
+    waiting = [(-first.log_weight, 0, (0,) * n)]
+    while waiting:
+        _, number, key = heapq.heappop(waiting)
+        parent = points[number]
+        if parent.log_weight < best - _DEPTH:
+            continue
+        if len(points) > _MOST:
+            return points, False
+        for axis, sign in itertools.product(range(n), (1, -1)):
+            near = tuple(each + sign * (place == axis) for place, each in enumerate(key))
+            theta = centre + steps @ np.array(near, dtype=np.float64)
+            if near in seen or not model.is_inside(theta):
+                continue
+            seen.add(near)
+            point = model.at(theta, parent.sites)
+            if point is None:
+                unsettled = max(unsettled, parent.log_weight)
+                continue
+            points.append(point)
+            best = max(best, point.log_weight)
+            heapq.heappush(waiting, (-point.log_weight, len(points) - 1, near))
+    return points, unsettled < best - _UNSETTLED
