@@ -170,12 +170,12 @@ class PooledDistribution:
                 densities = _densities(self.population, hyper, int(number), kept)
                 for each, density in zip(drawn[number][kept].tolist(), densities, strict=True):
                     weight = nodes.of_kept * placed.at_nodes_of_all(density)
-                    position[done : done + each, cells] = _drawn(nodes, weight, each, rng)
+                    position[done : done + each, cells] = drawn_positions(nodes, weight, each, rng)
                     done += each
         return {self.name: self.line.parameter(position[rng.permutation(draws)])}
 
 
-def _drawn(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -> Floats:
+def drawn_positions(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -> Floats:
     """Draw positions (draws, n_cells) in proportion to the weights of the nodes that are kept."""
     n_cells, n_positions, n_sizes = nodes.weight.shape
     total = np.maximum(np.bincount(nodes.row, weight, n_cells), _FLOOR)
