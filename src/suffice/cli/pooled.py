@@ -78,6 +78,14 @@ def names_alone(asked: AskedPooling) -> list[str]:
     return asked["pooled"] or []
 
 
+COEFFICIENT: dict[str, Any] = {
+    "covariate": str,
+    **dict.fromkeys(("mean", "sd", "lower", "upper", "step"), float),
+    "in_words": str,
+}
+"""Of a covariate: of the logit or the logarithm, for one unit; and in words, for a step."""
+
+
 class Population(TypedDict):
     """What is known of one population; means and standard deviations, on the line of the parameter."""
 
@@ -91,6 +99,7 @@ class Population(TypedDict):
     slope_sd: float
     typical_size: float | None
     identified: bool
+    coefficients: Annotated[list[dict[str, Any]], Rows(**COEFFICIENT)]
 
 
 class Pooled(TypedDict):
@@ -117,7 +126,8 @@ def check_pooled(refused: Mapping[str, object]) -> None:
 
 def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled:
     """Return what a document says of pools."""
-    from suffice.pipeline.ask.posterior.summaries import summarise  # numpy is slow to import
+    from suffice.pipeline.ask.borrowing.covariates import coefficients_table  # numpy is slow to import
+    from suffice.pipeline.ask.posterior.summaries import summarise
 
     cells = [
         {
@@ -143,6 +153,7 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 slope_sd=pool.slope[1],
                 typical_size=pool.typical_size,
                 identified=pool.identified,
+                coefficients=list(coefficients_table([pool])),
             )
             for pool in together.pools
         ],
