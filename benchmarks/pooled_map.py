@@ -20,8 +20,8 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-
 from pooled_coverage import Known, Truth, simulated
+
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.distribution import mixture_over
 from suffice.pipeline.math.engines.pooled.field import field_distribution
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pooled_coverage import Simulated
+
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.typing import Cells, Floats
 

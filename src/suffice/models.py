@@ -12,6 +12,7 @@ from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
 from suffice.pipeline.ask.models.network import Conditional, Network, network
 from suffice.pipeline.ask.models.regression import Prediction, Regression, regression
 from suffice.pipeline.ask.models.rows_and_draws import DrawnQuantity
+from suffice.pipeline.ask.models.small_areas import SmallAreas, small_areas
 from suffice.pipeline.ask.models.synthetic_rows import SyntheticRows
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Prediction",
     "Regression",
     "Score",
+    "SmallAreas",
     "StateComparison",
     "SyntheticRows",
     "chain",
@@ -34,4 +36,5 @@ __all__ = [
     "hidden_markov",
     "network",
     "regression",
+    "small_areas",
 ]

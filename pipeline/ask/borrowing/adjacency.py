@@ -101,7 +101,9 @@ class MapPosterior(PooledPosterior):
     @property
     def islands(self) -> tuple[int, ...]:
         """Cells without a neighbour: they borrow from all others alike."""
-        return tuple(sorted(cell for pool in self.pools if isinstance(pool, MapPool) for cell in pool.islands))
+        return tuple(
+            sorted(cell for pool in self.pools if isinstance(pool, MapPool) for cell in pool.islands)
+        )
 
 
 def map_posterior(
@@ -216,13 +218,13 @@ def _pool(keys: dict[str, str | int], part: FieldDistribution, pairs: Cells, cel
     )
 
 
-def _in_words(
-    statistic: NoisyStatistic, column: str, pools: list[MapPool], *, has_slope: bool
-) -> str:
+def _in_words(statistic: NoisyStatistic, column: str, pools: list[MapPool], *, has_slope: bool) -> str:
     """Say what borrowed from what, how far, by which method, and what it is off by."""
     n_pairs, n_cells = sum(pool.n_pairs for pool in pools), sum(pool.n_cells for pool in pools)
     n_maps = sum(pool.n_maps for pool in pools)
-    said = [f"{counted(n_cells, 'cell')} pooled with their neighbours by {column}, {counted(n_pairs, 'pair')}"]
+    said = [
+        f"{counted(n_cells, 'cell')} pooled with their neighbours by {column}, {counted(n_pairs, 'pair')}"
+    ]
     if n_maps > 1:
         said[0] += f", on {n_maps} maps"
         said[0] += f" with hyperparameters of {len(pools)} pools" if len(pools) > 1 else " of one spread"
@@ -231,7 +233,9 @@ def _in_words(
         keys = [str(statistic.groups[column][cell]) for cell in islands[:_NAMED]]
         more = f" and {len(islands) - _NAMED} more" if len(islands) > _NAMED else ""
         has = "it borrows" if len(islands) == 1 else "they borrow"
-        said.append(f"{counted(len(islands), 'island')} ({', '.join(keys)}{more}): {has} from all cells alike")
+        said.append(
+            f"{counted(len(islands), 'island')} ({', '.join(keys)}{more}): {has} from all cells alike"
+        )
     if len(pools) == 1:
         (spread, sd), (slope, slope_sd), (share, share_sd) = pools[0].spread, pools[0].slope, pools[0].of_map
         said.append(

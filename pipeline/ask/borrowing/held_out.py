@@ -184,7 +184,9 @@ def alone_log_score(statistic: NoisyStatistic, n_prior: NPrior) -> Floats:
     source, line = cells_source(statistic, n_prior), line_of(statistic)
     prior: Any = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
     parts = (
-        list(zip(prior.weights, prior.components, strict=True)) if isinstance(prior, Mixture) else [(1.0, prior)]
+        list(zip(prior.weights, prior.components, strict=True))
+        if isinstance(prior, Mixture)
+        else [(1.0, prior)]
     )
     total_share = sum(share for share, _ in parts)
     coordinates = [(np.log(share / total_share), coordinate_of(each.distribution())) for share, each in parts]

@@ -21,6 +21,7 @@ import numpy as np
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.borrowing import pooled_roll_up
+from suffice.pipeline.ask.borrowing.covariates import Coefficient, coefficients_table, design_of
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.population_check import PopulationCheck
 from suffice.pipeline.ask.inference import chosen_priors
@@ -36,9 +37,10 @@ from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.engines.pooled.dictionary import TOTAL, DrawnPopulations
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
-from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD
+from suffice.pipeline.math.engines.pooled.hyperparameters import COEFFICIENT_SD, SLOPE_SD
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.math.engines.pooled.populations import DICTIONARY, POPULATIONS
+from suffice.pipeline.math.engines.pooled.regression_distribution import regression_distribution
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
@@ -81,6 +83,8 @@ class Pool:
         Whether the integral over hyperparameters is resolved.
     chain_gap : float, optional
         Of a population by draws: how far halves of these differ, in posterior standard deviations of a cell.
+    coefficients : tuple of Coefficient
+        Of covariates, where there are any: the location is that at their means, the spread what they leave.
     """
 
     keys: dict[str, str | int]
@@ -92,9 +96,15 @@ class Pool:
     identified: bool
     settled: bool
     chain_gap: float | None = None
+    coefficients: tuple[Coefficient, ...] = ()
 
     @classmethod
-    def of(cls, keys: dict[str, str | int], pool: PooledDistribution) -> Pool:
+    def of(
+        cls,
+        keys: dict[str, str | int],
+        pool: PooledDistribution,
+        coefficients: tuple[Coefficient, ...] = (),
+    ) -> Pool:
         """Sum up the posterior of the hyperparameters."""
         hyper = pool.hyperparameters
         location, spread, slope = (
@@ -112,6 +122,7 @@ class Pool:
             identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
             settled=hyper.settled,
             chain_gap=hyper.chain_gap if isinstance(hyper, DrawnPopulations) else None,
+            coefficients=coefficients,
         )
 
 
@@ -124,11 +135,14 @@ class PopulationPrior:
     population : str
     line : Line
     has_slope : bool
+    formula : str or None
+        Of covariates.
     """
 
     population: str
     line: Line
     has_slope: bool
+    formula: str | None = None
 
     def __str__(self) -> str:
         is_logit = self.line is Line.LOGIT
@@ -142,7 +156,16 @@ class PopulationPrior:
             )
         return (
             f"one population, {self.population}, integrated over: location of {what} {location}, spread "
-            f"HalfNormal(1){slope}"
+            f"HalfNormal(1){slope}{self._of_covariates}"
+        )
+
+    @property
+    def _of_covariates(self) -> str:
+        if self.formula is None:
+            return ""
+        return (
+            f"; location depends on public covariates, {self.formula}, coefficients Normal(0, "
+            f"{COEFFICIENT_SD:g}) for each standard deviation, of indicators from 0 to 1"
         )
 
 
@@ -229,6 +252,16 @@ class PooledPosterior(Posterior):
         """How probable it is that each cell is an outlier, (n_groups,); 0 where populations have none."""
         outside: Floats = self.distribution.outside  # type: ignore[attr-defined]
         return outside
+
+    @property
+    def coefficients(self) -> Table:
+        """One row a covariate of each pool: of the logit or the logarithm, for one unit; and in words.
+
+        Rows have the keys of the pool, ``covariate``, ``mean``, ``sd``, ``lower``, ``upper`` (a central 95 %
+        interval), ``step`` (the standard deviation of the covariate over cells, in its unit; 1 of an
+        indicator) and ``in_words``, what odds or rates multiply by for a step. Empty without covariates.
+        """
+        return coefficients_table(self.pools)
 
     @property
     def is_identified(self) -> bool:
@@ -427,6 +460,7 @@ def pooled_posterior(
     line = line_of(statistic)
     pooling = Pooling.of(statistic, pooled, line)
     name, within = pooling.population, pooling.within
+    design = design_of(statistic, pooling)
     n_prior = chosen_priors.n_prior_for(statistic, terms.n_prior)
     if pooling.adjacency is not None:
         from suffice.pipeline.ask.borrowing.adjacency import map_posterior  # it is a PooledPosterior
@@ -448,16 +482,29 @@ def pooled_posterior(
     sources = [
         cells_source(statistic if len(places) == 1 else statistic.take(cells), n_prior) for cells in places
     ]
-    parts = [pooled_distribution(source, population, space.name, line) for source in sources]
+    called = [_of(dict(zip(within, keys, strict=True))) for keys in of_keys]
+    parts = [
+        pooled_distribution(source, population, space.name, line)
+        if design is None
+        else regression_distribution(source, population, space.name, line, design.of_pool(cells, where))
+        for source, cells, where in zip(sources, places, called, strict=True)
+    ]
     has_slope = sources[0].has_sizes and population.slope
     known = [
-        Pool.of(dict(zip(within, keys, strict=True)), part) for keys, part in zip(of_keys, parts, strict=True)
+        Pool.of(
+            dict(zip(within, keys, strict=True)),
+            part,
+            () if design is None else design.coefficients(part, space.name),
+        )
+        for keys, part in zip(of_keys, parts, strict=True)
     ]
     return PooledPosterior(
         statistic=statistic.plan.name,
         family=statistic.plan.family,
         method=NOISE_AWARE,
-        prior=PopulationPrior(population=name, line=line, has_slope=has_slope),
+        prior=PopulationPrior(
+            population=name, line=line, has_slope=has_slope, formula=design.formula if design else None
+        ),
         n_prior=n_prior,
         groups=statistic.groups,
         label_columns={},
@@ -479,7 +526,8 @@ def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has
         said += f" within the {counted(len(pools), 'key')} of {', '.join(within)}"
     if len(pools) == 1:
         (spread, sd), (slope, slope_sd) = pools[0].spread, pools[0].slope
-        said += f"; spread between cells {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates"
+        left = " that covariates leave" if pools[0].coefficients else ""
+        said += f"; spread between cells{left} {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates"
         if has_slope:
             said += f", slope on log(1 + size) {slope:.2g} (sd {slope_sd:.2g})"
     if not has_slope:
@@ -487,6 +535,8 @@ def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has
     gaps = [pool.chain_gap for pool in pools if pool.chain_gap is not None]
     if gaps:
         said += f"; by draws of the population: halves of them differ by at most {max(gaps):.2g} sd of a cell"
+    for coefficient in pools[0].coefficients[:_NAMED] if len(pools) == 1 else ():
+        said += f"; {coefficient}"
     return f"{said}; own_share: how much of an answer is the cell's own"
 
 

@@ -143,7 +143,9 @@ class PooledRollUp(Posterior):
         return
 
     def _refuse(self, what: str) -> Never:
-        message = f"{self.statistic}: averages of pooled cells have no {what}: ask the pooled posterior for it"
+        message = (
+            f"{self.statistic}: averages of pooled cells have no {what}: ask the pooled posterior for it"
+        )
         raise UsageError(message)
 
 

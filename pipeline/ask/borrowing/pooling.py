@@ -30,9 +30,12 @@ class Pooling:
         Group columns within whose keys cells are pooled: a population for each. All cells are one pool
         otherwise.
     covariates : path or table, optional
-        A table of public numbers and labels, one row a cell, joined by the names of the group columns.
+        A table of public numbers and labels, joined by the names of the group columns that it has: a CSV or
+        Parquet file, a frame of pandas, Polars or Arrow, or a mapping of columns. One row for each of their
+        keys. It must be public: coefficients tell of it.
     formula : str, optional
-        What of the covariates the location of a cell depends on, as ``"~ income + C(state)"``.
+        What of the covariates the location of a cell depends on, as ``"~ income + C(state)"``, in the words
+        of the library ``formulaic``. It may name group columns too, and then needs no covariates.
     over : str, optional
         A group column whose keys are in order, or ``"window"`` of a series: neighbours in it are alike.
     adjacency : path or table, optional

@@ -38,7 +38,6 @@ from suffice.pipeline.terms.declaration.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.typing import Cells, Floats, Mask
 
 FALSE_ALARM = 0.01
@@ -164,7 +163,9 @@ class PopulationCheck:
                 f"{each['column']}={each['key']} {'above' if each['score'] > 0.0 else 'below'} it"
                 for each in keys[:_NAMED]
             )
-            said.append(f"left out: cells of a key lie apart from the population ({called}{_more(len(keys))})")
+            said.append(
+                f"left out: cells of a key lie apart from the population ({called}{_more(len(keys))})"
+            )
         if is_uneven:
             said.append(
                 "left out: cells do not lie as the population says: its shape or its slope is off; compare "

@@ -45,6 +45,7 @@ from suffice.cli import (
     publish,
     query,
     release,
+    small_areas,
     store,
     synthesize,
     table,
@@ -200,6 +201,7 @@ models.command()(transitions.transitions)
 models.command()(field.field)
 models.command()(synthesize.synthesize)
 models.command("hidden-markov")(hidden_markov.hidden_markov)
+models.command("small-areas")(small_areas.small_areas)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(keys.app, name="keys")
 app.add_typer(config.app, name="config")

@@ -89,6 +89,14 @@ def names_alone(asked: AskedPooling) -> list[str]:
     return asked["pooled"] or []
 
 
+COEFFICIENT: dict[str, Any] = {
+    "covariate": str,
+    **dict.fromkeys(("mean", "sd", "lower", "upper", "step"), float),
+    "in_words": str,
+}
+"""Of a covariate: of the logit or the logarithm, for one unit; and in words, for a step."""
+
+
 class Population(TypedDict):
     """What is known of one population; means and standard deviations, on the line of the parameter."""
 
@@ -102,6 +110,7 @@ class Population(TypedDict):
     slope_sd: float
     typical_size: float | None
     identified: bool
+    coefficients: Annotated[list[dict[str, Any]], Rows(**COEFFICIENT)]
 
 
 class Checked(TypedDict):
@@ -111,9 +120,7 @@ class Checked(TypedDict):
     false_alarm: float
     said: list[str]
     uniformity: float | None
-    keys: Annotated[
-        list[dict[str, Any]], Rows(column=str, key=str | int, cells=int, score=float, tail=float)
-    ]
+    keys: Annotated[list[dict[str, Any]], Rows(column=str, key=str | int, cells=int, score=float, tail=float)]
     cells: Annotated[
         list[dict[str, Any]],
         Rows(log_predictive=float, place=float | None, tail=float | None, misfit=bool),
@@ -145,7 +152,8 @@ def check_pooled(refused: Mapping[str, object]) -> None:
 
 def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled:
     """Return what a document says of pools."""
-    from suffice.pipeline.ask.posterior.summaries import summarise  # numpy is slow to import
+    from suffice.pipeline.ask.borrowing.covariates import coefficients_table  # numpy is slow to import
+    from suffice.pipeline.ask.posterior.summaries import summarise
 
     cells = [
         {
@@ -171,6 +179,7 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 slope_sd=pool.slope[1],
                 typical_size=pool.typical_size,
                 identified=pool.identified,
+                coefficients=list(coefficients_table([pool])),
             )
             for pool in together.pools
         ],

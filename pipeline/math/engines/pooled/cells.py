@@ -31,7 +31,7 @@ Trefethen, Weideman. The exponentially convergent trapezoidal rule. SIAM Review 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -57,15 +57,15 @@ class Focus:
 
     Attributes
     ----------
-    centre : float
-        c of (2).
+    centre : float, or ndarray of shape (n_cells, 1)
+        c of (2): of all cells, or of each where populations differ in their location.
     width : float
         d of (2), > 0: the least spread that matters.
     reach : float
         r of (2): how far from the centre so narrow a population may be.
     """
 
-    centre: float
+    centre: float | Floats
     width: float
     reach: float = 0.0
 
@@ -77,7 +77,7 @@ class Focus:
     @property
     def n_positions(self) -> int:
         """How many nodes cells have: the same of all."""
-        far = self.coordinate(np.array([self.centre + self.reach + REACH]))
+        far = replace(self, centre=0.0).coordinate(np.array([self.reach + REACH]))
         return int(np.clip(np.ceil((2.0 * far[0] + _OF_CELLS) / _STEP), POSITIONS, _MOST))
 
     def coordinate(self, x: Floats) -> Floats:
@@ -205,9 +205,10 @@ def nodes_of_positions(
     centre: Floats, width: Floats, focus: Focus, ends: tuple[float, float]
 ) -> tuple[Floats, Floats]:
     """Return positions of cells (n_cells, n_positions) and the logs of their weights, as (2) says."""
+    middle = np.ravel(focus.centre)
     return dense_nodes(
-        np.maximum(np.minimum(centre, focus.centre) - focus.reach - REACH, ends[0]),
-        np.minimum(np.maximum(centre, focus.centre) + focus.reach + REACH, ends[1]),
+        np.maximum(np.minimum(centre, middle) - focus.reach - REACH, ends[0]),
+        np.minimum(np.maximum(centre, middle) + focus.reach + REACH, ends[1]),
         centre,
         np.minimum(width, 2.0),
         n=focus.n_positions,

@@ -183,9 +183,9 @@ class PooledDistribution:
                 densities = _densities(self.population, hyper, int(number), kept)
                 for each, density in zip(drawn[number][kept].tolist(), densities, strict=True):
                     weight = nodes.of_kept * placed.at_nodes_of_all(density)
-                    position[done : done + each, cells], chosen = _drawn(nodes, weight, each, rng)
+                    position[done : done + each, cells], chosen = drawn_positions(nodes, weight, each, rng)
                     if with_sizes:
-                        log_size[done : done + each, cells] = _drawn_sizes(nodes, chosen, rng)
+                        log_size[done : done + each, cells] = drawn_sizes(nodes, chosen, rng)
                     done += each
         order = rng.permutation(draws)
         return position[order], log_size[order]
@@ -222,7 +222,9 @@ class PooledDistribution:
         return self.line.parameter(z + hyper.slope[number] * (log_size - hyper.grid.origin))
 
 
-def _drawn(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -> tuple[Floats, Rows]:
+def drawn_positions(
+    nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator
+) -> tuple[Floats, Rows]:
     """Draw positions (draws, n_cells) in proportion to the weights of the nodes that are kept, and which."""
     n_cells, n_positions, n_sizes = nodes.weight.shape
     total = np.maximum(np.bincount(nodes.row, weight, n_cells), _FLOOR)
@@ -242,7 +244,7 @@ def _drawn(nodes: Nodes, weight: Floats, draws: int, rng: np.random.Generator) -
     return drawn, chosen
 
 
-def _drawn_sizes(nodes: Nodes, chosen: Rows, rng: np.random.Generator) -> Floats:
+def drawn_sizes(nodes: Nodes, chosen: Rows, rng: np.random.Generator) -> Floats:
     """Draw log sizes (draws, n_cells) about those of nodes that were chosen; whole numbers stay."""
     n_cells, n_sizes = nodes.log_size.shape
     if n_sizes == 1:

@@ -201,9 +201,7 @@ def _correlation(tilted: Tilted, cavity_mean: Floats) -> Floats:
     covariance, variance = np.zeros_like(mean), np.zeros_like(mean)
     for share, part in zip(tilted.share, tilted.parts, strict=True):
         of_field = cavity_mean + part.ratio * (part.mean - cavity_mean)
-        covariance += share * (
-            part.ratio * part.variance + (part.mean - mean) * (of_field - tilted.mean)
-        )
+        covariance += share * (part.ratio * part.variance + (part.mean - mean) * (of_field - tilted.mean))
         variance += share * (part.variance + (part.mean - mean) ** 2)
     result: Floats = np.clip(covariance / np.sqrt(variance * tilted.variance), 0.0, 1.0)
     return result

@@ -293,9 +293,7 @@ def _focused(model: FieldModel, theta: Floats, covariance: Floats) -> FieldModel
     return replace(model, grid=replace(model.grid, focus=focus))
 
 
-def lattice(
-    model: FieldModel, centre: Floats, covariance: Floats
-) -> tuple[list[FieldPoint], Floats, bool]:
+def lattice(model: FieldModel, centre: Floats, covariance: Floats) -> tuple[list[FieldPoint], Floats, bool]:
     """Return points, their weights, which add up to 1, and whether the integral over theta is resolved."""
     start = model.approximate(centre)[2]
     points: list[FieldPoint] = []

@@ -27,7 +27,7 @@ given s and b, m is about
 and the rules are over (t, s, b): neither the width nor the place of the former depends much on the others.
 The approximation only says where to look: weights are those of (1), and the ends of the rules follow their
 means and standard deviations until these lie inside, first of some hundred cells, then of all. Spreads far
-below what any cell can tell are one spread, ``_LEAST`` of the standard deviation of m at s = 0.
+below what any cell can tell are one spread, ``LEAST`` of the standard deviation of m at s = 0.
 
 Symbols: t, s, b: nodes of the three rules; log p(h | y): ``log_weight``.
 
@@ -56,19 +56,21 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
 SLOPE_SD = 0.5
+COEFFICIENT_SD = 1.0
+"""Of covariates: for each standard deviation, or from 0 to 1 of an indicator (``regression``)."""
 LOG_SPREAD_SD = float(np.pi / np.sqrt(8.0))
 """Of the logarithm of a half-normal number, whatever its scale."""
 BLOCK = 256
 _NODES = {100: (15, 17, 21), 2000: (11, 13, 11), None: (9, 9, 7)}
 """Nodes of the rules over t, s and b, up to so many cells: of more, less is left to integrate over."""
-_LEAST = 0.5
-_FIRST_CELLS, _MORE = 512, 5
-_ROUNDS = 8
+LEAST = 0.5
+FIRST_CELLS, MORE = 512, 5
+ROUNDS = 8
 _T_REACH = 4.3
 _NEGLIGIBLE = 1e-7
 _FLOOR = 1e-300
 _REFERENCE_SD = 3.0
-_FARTHEST, _FINEST = 15.0, 1.0 / 400.0
+FARTHEST, FINEST = 15.0, 1.0 / 400.0
 _KEPT_NODES = 12_000
 """Cells whose nodes are kept between rounds: 5 kB each."""
 
@@ -153,9 +155,12 @@ class Hyperparameters:
 
     def components(self, population: Population, number: int, rows: Any) -> list[tuple[float, Floats]]:
         """Return shares and densities, on the grid, of the components at some nodes of a slope."""
-        return population.components(
-            self.grid.points, self.location[number][rows], self.spread[number][rows]
-        )
+        return population.components(self.grid.points, self.location[number][rows], self.spread[number][rows])
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What the numbers rest on; nothing where all is quadrature."""
+        return {}
 
     def mean(self, values: Floats) -> float:
         """Return a posterior mean."""
@@ -203,7 +208,7 @@ class KeptNodes:
 def fitted(source: CellsSource, population: Population, line: Line) -> tuple[Hyperparameters, KeptNodes]:
     """Return the posterior of the hyperparameters, on a grid that is fitted to it, and nodes of all cells."""
     has_slope = population.slope and source.has_sizes
-    n, n_cells = min(_FIRST_CELLS, source.n_cells), source.n_cells
+    n, n_cells = min(FIRST_CELLS, source.n_cells), source.n_cells
     prior = location_prior(line, source.middle)
     box, middle = None, source.middle
     while True:
@@ -211,11 +216,11 @@ def fitted(source: CellsSource, population: Population, line: Line) -> tuple[Hyp
         blocks = KeptNodes(source, cells)
         moments = moments_of(blocks, middle)
         if box is None:
-            box = _first_box(moments, prior, has_slope=has_slope)
+            box = first_box(moments, prior, has_slope=has_slope)
         result, box = _settled(blocks, population, moments, box, prior, has_slope=has_slope)
         if n == n_cells:
             return result, blocks
-        known, n = n, min(n * _MORE, n_cells)
+        known, n = n, min(n * MORE, n_cells)
         middle = result.mean(result.location)
         # More cells tell t in finer units: what differs from the approximation stays.
         finer = (n / known) ** 0.5
@@ -246,12 +251,15 @@ def moments_of(blocks: KeptNodes, middle: float) -> Moments:
     return Moments(mean=mean, precision=precision, log_size=log_size)
 
 
-def _first_box(moments: Moments, of_location: LocationPrior, *, has_slope: bool) -> Box:
-    """Return where the normal approximation has its posterior."""
+def first_box(
+    moments: Moments, of_location: LocationPrior, *, has_slope: bool, covariates: Floats | None = None
+) -> Box:
+    """Return where the normal approximation has its posterior; covariates are (n_cells, n_coefficients)."""
     spreads = np.geomspace(1e-3, 5.0, 60)
     size = moments.log_size - np.mean(moments.log_size)
-    design = np.stack([np.ones_like(size), size if has_slope else np.zeros_like(size)], axis=1)
-    prior = np.array([of_location.precision, SLOPE_SD**-2.0])
+    further = np.zeros((len(size), 0)) if covariates is None else covariates
+    design = np.column_stack([np.ones_like(size), size if has_slope else np.zeros_like(size), further])
+    prior = np.array([of_location.precision, SLOPE_SD**-2.0, *[COEFFICIENT_SD**-2.0] * further.shape[1]])
     log_weight, slopes, slope_variances = [], [], []
     for spread, omega in zip(spreads, moments.omega(spreads), strict=True):
         a = design.T @ (omega[:, None] * design) + np.diag(prior)
@@ -269,19 +277,22 @@ def _first_box(moments: Moments, of_location: LocationPrior, *, has_slope: bool)
     spread_sd = float(np.sqrt(np.sum(weight * (spreads - spread) ** 2))) + 0.02 * spread
     slope = float(np.sum(weight * slopes))
     variance = float(np.sum(weight * (np.array(slope_variances) + (np.array(slopes) - slope) ** 2)))
-    return Box(t=(0.0, _T_REACH), s=_spread_ends(spread, spread_sd), b=(slope, 5.0 * variance**0.5))
+    return Box(t=(0.0, _T_REACH), s=spread_ends(spread, spread_sd), b=(slope, 5.0 * variance**0.5))
 
 
-def _spread_ends(mean: float, sd: float) -> tuple[float, float]:
+def spread_ends(mean: float, sd: float) -> tuple[float, float]:
+    """Return the middle and half width of a rule over s, whose posterior has a tail to the right."""
     low, high = max(mean - 4.5 * sd, 0.0), mean + 5.5 * sd
     return (low + high) / 2.0, (high - low) / 2.0
 
 
-def _sizes(n_cells: int) -> tuple[int, int, int]:
+def rule_sizes(n_cells: int) -> tuple[int, int, int]:
+    """Return how many nodes the rules over t, s and b have."""
     return next(sizes for most, sizes in _NODES.items() if most is None or n_cells <= most)
 
 
-def _rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
+def legendre_rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
+    """Return nodes and weights of a rule, by its middle and half width."""
     nodes, weights = np.polynomial.legendre.leggauss(n)
     return ends[0] + ends[1] * nodes, ends[1] * weights
 
@@ -296,9 +307,9 @@ def _settled(
     has_slope: bool,
 ) -> tuple[Hyperparameters, Box]:
     """Weigh a grid, and move its ends until the posterior lies inside."""
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         result, t = _weighed(blocks, population, moments, box, prior, has_slope=has_slope)
-        n_t, n_s, n_b = _sizes(len(blocks.cells))
+        n_t, n_s, n_b = rule_sizes(len(blocks.cells))
         known = {
             "t": (result.mean(t), result.sd(t), n_t),
             "s": (result.mean(result.drawn_spread), result.sd(result.drawn_spread), n_s),
@@ -307,21 +318,29 @@ def _settled(
         moved: dict[str, tuple[float, float]] = {}
         is_settled = True
         for name, (mean, sd, n) in known.items():
-            centre, half = getattr(box, name)
+            ends = getattr(box, name)
             if name == "b" and not has_slope:
                 continue
-            # Where nodes are too far apart to tell, the standard deviation is theirs; at an end it is larger.
-            gap = mean - centre
-            at_an_end = gap > 0.6 * half or (gap < -0.6 * half and not (name == "s" and centre <= half))
-            width = max(sd, (0.45 if at_an_end else 0.8 / n) * half)
-            near = _spread_ends(mean, width) if name == "s" else (mean, _T_REACH * width)
-            is_inside = abs(near[0] - centre) < 0.25 * half and 0.7 < near[1] / half < 1.35
+            moved[name], is_inside = followed(name, ends, mean, sd, n)
             is_settled &= is_inside
-            moved[name] = (centre, half) if is_inside else near
         if is_settled:
             return result, box
         box = replace(box, **moved)
     return replace(result, settled=False), box
+
+
+def followed(
+    name: str, ends: tuple[float, float], mean: float, sd: float, n: int
+) -> tuple[tuple[float, float], bool]:
+    """Return middle and half width of a rule of n nodes that a posterior asks for, and whether it has it."""
+    centre, half = ends
+    # Where nodes are too far apart to tell, the standard deviation is theirs; at an end it is larger.
+    gap = mean - centre
+    at_an_end = gap > 0.6 * half or (gap < -0.6 * half and not (name == "s" and centre <= half))
+    width = max(sd, (0.45 if at_an_end else 0.8 / n) * half)
+    near = spread_ends(mean, width) if name == "s" else (mean, _T_REACH * width)
+    is_inside = abs(near[0] - centre) < 0.25 * half and 0.7 < near[1] / half < 1.35
+    return (ends if is_inside else near), is_inside
 
 
 def _weighed(
@@ -334,9 +353,9 @@ def _weighed(
     has_slope: bool,
 ) -> tuple[Hyperparameters, Floats]:
     """Return nodes and weights of the posterior within a box, and t at the nodes."""
-    n_t, n_s, n_b = _sizes(len(blocks.cells))
-    (t, of_t), (s, of_s) = _rule(box.t, n_t), _rule(box.s, n_s)
-    b, of_b = _rule(box.b, n_b) if has_slope else (np.zeros(1), np.ones(1))
+    n_t, n_s, n_b = rule_sizes(len(blocks.cells))
+    (t, of_t), (s, of_s) = legendre_rule(box.t, n_t), legendre_rule(box.s, n_s)
+    b, of_b = legendre_rule(box.b, n_b) if has_slope else (np.zeros(1), np.ones(1))
     # (3). Sizes are taken from where they tell nothing of the location.
     omega = moments.omega(s)
     typical = omega[len(s) // 2]
@@ -344,7 +363,7 @@ def _weighed(
     x = moments.mean - b[:, None] * (moments.log_size - origin)
     centre = (x @ omega.T + prior.precision * prior.centre) / (np.sum(omega, axis=1) + prior.precision)
     sd = (np.sum(omega, axis=1) + prior.precision) ** -0.5
-    least = _LEAST * float((np.sum(moments.precision) + prior.precision) ** -0.5)
+    least = LEAST * float((np.sum(moments.precision) + prior.precision) ** -0.5)
     shape = (len(b), len(s) * len(t))
     location = (centre[:, :, None] + sd[:, None] * t).reshape(shape)
     drawn = np.broadcast_to(np.repeat(s, len(t)), shape)
@@ -360,9 +379,9 @@ def _weighed(
     sizes = np.array([max(np.min(moments.log_size) - 1.5, 0.0), np.max(moments.log_size) + 0.5])
     moved = b[:, None, None] * (sizes - origin)[:, None] if has_slope else np.zeros((1, 1, 1))
     gap = np.max(np.abs(location[:, None, :] + moved - about), axis=1)
-    reach = min(float(np.max(gap[spread <= 2.0 * lowest], initial=0.0)), _FARTHEST)
+    reach = min(float(np.max(gap[spread <= 2.0 * lowest], initial=0.0)), FARTHEST)
     # Narrower ones than this share of where they may be are told apart once the box is smaller.
-    lowest = max(lowest, reach * _FINEST)
+    lowest = max(lowest, reach * FINEST)
     spread = np.maximum(spread, lowest)
     focus = Focus(centre=about, width=lowest, reach=reach if reach > 2.0 * lowest else 0.0)
     kept_focus = blocks_focus(blocks, focus)
@@ -396,7 +415,7 @@ def blocks_focus(blocks: KeptNodes, focus: Focus) -> Focus:
     if (
         known is not None
         and 0.4 * focus.width <= known.width <= focus.width
-        and abs(known.centre - focus.centre) + focus.reach < known.width + known.reach
+        and float(np.max(np.abs(known.centre - focus.centre))) + focus.reach < known.width + known.reach
     ):
         return known
     return focus

@@ -139,9 +139,7 @@ def left_out(pool: PooledDistribution) -> LeftOut:
     again = {}
     order = np.argsort(effective)[:MOST_AGAIN]
     for cell in order[effective[order] < LEAST_EFFECTIVE].tolist() if pool.n_cells > 2 else []:
-        others = pooled_distribution(
-            Without(pool.blocks.source, cell), pool.population, pool.name, pool.line
-        )
+        others = pooled_distribution(Without(pool.blocks.source, cell), pool.population, pool.name, pool.line)
         again[cell] = others
         nodes = pool.blocks.source.nodes(np.array([cell]), others.hyperparameters.grid.focus)
         z = _Population.of(others).of_nodes(nodes, np.zeros(1, dtype=np.int64))
@@ -210,9 +208,7 @@ class _Population:
         return cls._averaged(pool, len(cells), factor)
 
     @classmethod
-    def _averaged(
-        cls, pool: PooledDistribution, n_rows: int, factor: Callable[[int], Floats]
-    ) -> _Population:
+    def _averaged(cls, pool: PooledDistribution, n_rows: int, factor: Callable[[int], Floats]) -> _Population:
         """Average over hyperparameters by weights times a factor; slopes that are not kept by their neighbours."""
         hyper = pool.hyperparameters
         likely, chosen = _slopes(hyper)
@@ -225,7 +221,9 @@ class _Population:
             )
             density += shares[:, None] * (weight @ _densities(pool, number, slice(None)))[:, None, :]
         return cls(
-            grid=hyper.grid, slope=hyper.slope[chosen], density=density / np.maximum(mass, _FLOOR)[:, None, None]
+            grid=hyper.grid,
+            slope=hyper.slope[chosen],
+            density=density / np.maximum(mass, _FLOOR)[:, None, None],
         )
 
     def of_nodes(self, nodes: Nodes, rows: Cells) -> Floats:
@@ -282,7 +280,9 @@ def _places(pool: PooledDistribution, population: _Population, source: Movable, 
     return np.stack(
         [
             _summed(each, part)
-            for each, part in zip(chosen, np.split(log_chance, np.cumsum([*map(len, chosen)])[:-1]), strict=True)
+            for each, part in zip(
+                chosen, np.split(log_chance, np.cumsum([*map(len, chosen)])[:-1]), strict=True
+            )
         ],
         axis=1,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,15 @@ class PooledCells:
     def n_cells(self) -> int:
         """How many cells there are."""
         return sum(map(len, self.cells))
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What the numbers rest on: the worst of all pools; nothing where all is quadrature."""
+        known = [pool.hyperparameters.diagnostics for pool in self.pools]
+        if not all(known):
+            return {}
+        worst = {name: min(each[name] for each in known) for name in ("draws", "fewest_effective_draws")}
+        return {**known[0], **worst, "largest_pareto_k": max(each["largest_pareto_k"] for each in known)}
 
     def _in_order(self, parts: Sequence[Floats], axis: int = 0) -> Floats:
         order = np.argsort(np.concatenate(self.cells), kind="stable")

@@ -20,7 +20,12 @@ N_CELLS, DRAWS = 24, 800
 
 
 def pooled(
-    size: Any, probability: Any, rng: np.random.Generator, epsilon: str, asked: Any = "logit-normal", **terms: Any
+    size: Any,
+    probability: Any,
+    rng: np.random.Generator,
+    epsilon: str,
+    asked: Any = "logit-normal",
+    **terms: Any,
 ) -> PooledPosterior:
     plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon=epsilon, public_n=False)
     true = rng.binomial(size, probability)
@@ -93,7 +98,9 @@ def test_a_public_number_of_records_weighs() -> None:
 @pytest.mark.parametrize("columns", [(), ("month",)], ids=["none", "unknown"])
 def test_columns_that_are_no_groups_are_refused(columns: tuple[str, ...]) -> None:
     answer = pooled(np.full(4, 50), np.full(4, 0.2), np.random.default_rng(1), "1")
-    with pytest.raises(UsageError, match="roll_up takes group columns of the pooled cells, which are: region"):
+    with pytest.raises(
+        UsageError, match="roll_up takes group columns of the pooled cells, which are: region"
+    ):
         answer.roll_up(*columns)
 
 

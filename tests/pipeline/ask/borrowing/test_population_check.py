@@ -25,7 +25,11 @@ BERNOULLI: dict[str, Any] = {"family": "bernoulli", "column": "x"}
 
 
 def released(
-    logit: Floats, size: Any, rng: np.random.Generator, groups: dict[str, Any] | None = None, epsilon: str = "1"
+    logit: Floats,
+    size: Any,
+    rng: np.random.Generator,
+    groups: dict[str, Any] | None = None,
+    epsilon: str = "1",
 ) -> NoisyStatistic:
     plan = statistic_plan(BERNOULLI, epsilon=epsilon, public_n=False)
     true = rng.binomial(size, expit(logit))
@@ -83,7 +87,9 @@ def test_cells_and_keys_that_do_not_fit_are_listed() -> None:
     groups = {"region": regions, "county": [*range(40)]}
     alone = pooled(released(logit, size, rng, groups), "logit-normal")
     (line,) = alone.misfits()
-    assert line.startswith("left out: the population of all others does not expect what 1 cell of 40 released")
+    assert line.startswith(
+        "left out: the population of all others does not expect what 1 cell of 40 released"
+    )
     assert "(fewer than 1 in 100 releases" in line
     assert np.flatnonzero(alone.check_population().is_misfit).tolist() == [7]
     shifted = np.where(np.array(regions) == "W", rng.normal(-1.0, 0.1, 40), rng.normal(-2.2, 0.1, 40))

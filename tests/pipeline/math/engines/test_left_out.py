@@ -73,7 +73,9 @@ def under_others(source: Any, population: Any, line: Line, cell: int, asked: Any
     for number, slope in enumerate(hyper.slope):
         every = slice(None)
         density = sum(share * each for share, each in hyper.components(population, number, every))
-        total += hyper.grid.placed(nodes, float(slope)).measure() @ np.asarray(density).T @ hyper.weight[number]
+        total += (
+            hyper.grid.placed(nodes, float(slope)).measure() @ np.asarray(density).T @ hyper.weight[number]
+        )
     return np.asarray(nodes.log_scale + np.log(total))
 
 

@@ -1,0 +1,418 @@
+r"""Hyperparameters of a population whose location depends on public covariates of cells.
+
+Model. As in ``hyperparameters``, but for the location, which is that of cell c:
+
+.. math:: m_c = m + \sum_k w_{ck} \beta_k, \qquad \beta_k \sim \mathrm{Normal}(0, 1), \qquad
+    Z_c(h) = \int L_c(z; b) \, f(z \mid m_c, s) \, dz, \qquad h = (m, \beta, s, b). \qquad (1)
+
+Covariates have mean 0 over cells, so that m is the location at their means; those that are more than an
+indicator have a standard deviation of 1 (Gelman et al. 2008). It is the model of Fay and Herriot without its
+normal approximation: L is the exact likelihood of the cell, noise and latent size included.
+
+A Normal(0, 1) law says that a covariate hardly moves odds or rates by more than e^2 for each of its standard
+deviations. Of a wider one, with covariates of which the cells tell little, the location of a cell has a prior
+that puts its probability next to 0 or 1.
+
+Method. s and b have the Gauss-Legendre rules of ``hyperparameters``, at whose pairs the likelihood of all
+cells is a function of :math:`\theta = (m, \beta)` alone,
+
+.. math:: \log p(y \mid \theta, s, b) = \sum_c \ell_c(m_c), \qquad
+    \ell_c(m_c) = \log Z_c(m_c; s, b) \qquad (2)
+
+a sum of smooth functions of one number each. They are tabulated at places ``_STEP`` s apart, by one product
+of matrices for all cells, with cubics through four places between. The integral over :math:`\theta` is
+importance sampling: at each pair from a multivariate t law about the mode of (2) with its curvature, at the
+points of a Sobol' sequence (always the same: nothing is random), weighed by the exact posterior. The shape k
+of the tail of all weights (``reweighted``) says whether averages can be relied on.
+
+Symbols: w: ``design``, (n_cells, n_coefficients); :math:`\theta`: ``theta``.
+
+References
+----------
+Fay, Herriot. Estimates of income for small places. J. Amer. Statist. Assoc. 74, 1979. Gelman, Jakulin,
+Pittau, Su. A weakly informative default prior distribution for logistic and other regression models. Ann.
+Appl. Statist. 2, 2008. Rue, Martino, Chopin. Approximate Bayesian inference for latent Gaussian models by
+using integrated nested Laplace approximations. J. R. Statist. Soc. B 71, 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.math.distributions.reweighted import (
+    FEWEST_EFFECTIVE,
+    LARGEST_SHAPE,
+    effective,
+    smoothed,
+)
+from suffice.pipeline.math.engines.pooled.cells import Focus
+from suffice.pipeline.math.engines.pooled.hyperparameters import (
+    COEFFICIENT_SD,
+    FARTHEST,
+    FINEST,
+    FIRST_CELLS,
+    LEAST,
+    MORE,
+    ROUNDS,
+    SLOPE_SD,
+    Box,
+    Hyperparameters,
+    KeptNodes,
+    blocks_focus,
+    first_box,
+    followed,
+    legendre_rule,
+    location_prior,
+    moments_of,
+    rule_sizes,
+)
+from suffice.pipeline.math.engines.pooled.regression_target import Places, Target
+from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.distributions.distribution import Line
+    from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
+    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior, Moments
+    from suffice.pipeline.math.engines.pooled.populations import Population
+    from suffice.typing import Cells, Floats
+
+_REACH = 9.0
+"""How far places go beyond the location of a cell, in its standard deviations."""
+_BELOW = 16.0
+"""Pairs of s and b whose Laplace approximation is so far below the best, in nats, have no weight."""
+_FEW, _DRAWS, _MORE_DRAWS, _MORE_OF_FEW_CELLS = 16, 8192, 4, 4
+_FEWEST, _MOST = 32, 4096
+_FLOOR = 1e-300
+_SEED = 33
+"""Of the scrambling of the sequence: one and the same rule for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regression(Hyperparameters):
+    """Nodes of the posterior of hyperparameters, with coefficients.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (n_slopes, n_nodes, n_coefficients), float64
+        Of the columns of the design.
+    centre : ndarray of shape (n_coefficients,), float64
+        beta_0: positions of cells are less w_c . beta_0.
+    design : ndarray of shape (n_cells, n_coefficients), float64
+    shape : float
+        Of the tail of the weights: averages can be relied on up to .7.
+    effective : float
+        How many independent draws the nodes are worth.
+    """
+
+    coefficients: Floats
+    centre: Floats
+    design: Floats
+    shape: float
+    effective: float
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What the numbers rest on."""
+        return {
+            "sampler": "importance sampling of location and coefficients, quadrature of spread and slope",
+            "draws": int(np.count_nonzero(self.weight)),
+            "fewest_effective_draws": self.effective,
+            "largest_pareto_k": round(max(0.0, self.shape), 3),
+        }
+
+    def locations(self, cells: Cells, slope: int, nodes: Any) -> Floats:
+        """Return m_c - w_c . beta_0 of some cells at some nodes of a slope, (n_cells, n_chosen)."""
+        of_nodes = self.coefficients[slope, nodes] - self.centre
+        result: Floats = self.location[slope, nodes] + self.design[cells] @ of_nodes.T
+        return result
+
+    @property
+    def offset(self) -> Floats:
+        """What positions are less by, (n_cells,)."""
+        result: Floats = self.design @ self.centre
+        return result
+
+    def location_variance(self, cells: Cells) -> Floats:
+        """Return the posterior variance of m_c, (n_cells,)."""
+        theta = np.concatenate([self.location[:, :, None], self.coefficients], axis=2)
+        flat, weight = theta.reshape(-1, theta.shape[2]), self.weight.ravel()
+        gap = flat - weight @ flat
+        covariance = (weight[:, None] * gap).T @ gap
+        rows = np.column_stack([np.ones(len(cells)), self.design[cells]])
+        result: Floats = np.einsum("cd,de,ce->c", rows, covariance, rows)
+        return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residuals:
+    """Cells whose positions are less what covariates are thought to explain of them; a ``CellsSource``."""
+
+    source: CellsSource
+    offset: Floats
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are."""
+        return self.source.n_cells
+
+    @property
+    def has_sizes(self) -> bool:
+        """As of the cells."""
+        return self.source.has_sizes
+
+    @property
+    def middle(self) -> float:
+        """As of the cells."""
+        return self.source.middle
+
+    def nodes(self, cells: Cells, focus: Focus) -> Nodes:
+        """Nodes of some cells, dense where each has its population."""
+        offset = self.offset[cells][:, None]
+        nodes = self.source.nodes(cells, replace(focus, centre=focus.centre + offset))
+        return replace(nodes, position=nodes.position - offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cells:
+    """Some cells: their nodes, normal approximations, rows (1, w_c), and what all share."""
+
+    blocks: KeptNodes
+    population: Population
+    moments: Moments
+    prior: LocationPrior
+    rows: Floats
+    centre: Floats
+    has_slope: bool
+
+    @classmethod
+    def of(
+        cls,
+        source: CellsSource,
+        cells: Cells,
+        population: Population,
+        prior: LocationPrior,
+        design: Floats,
+        middle: float,
+    ) -> _Cells:
+        """Work out beta_0 by the normal approximation, and what is left of positions."""
+        has_slope = population.slope and source.has_sizes
+        rows = np.column_stack([np.ones(len(cells)), design[cells]])
+        blocks = KeptNodes(source, cells)
+        moments = moments_of(blocks, middle)
+        centre = np.zeros(design.shape[1])
+        # A population that is no location family is not moved.
+        if population.slope:
+            box = first_box(moments, prior, has_slope=has_slope, covariates=rows[:, 1:])
+            omega = moments.omega(np.array([box.s[0]]))[0]
+            size = moments.log_size - np.sum(omega * moments.log_size) / np.sum(omega)
+            left = moments.mean - box.b[0] * size * has_slope - prior.centre
+            own = np.diag([prior.precision, *[COEFFICIENT_SD**-2.0] * len(centre)])
+            centre = np.linalg.solve((rows.T * omega) @ rows + own, rows.T @ (omega * left))[1:]
+            blocks = KeptNodes(Residuals(source=source, offset=design @ centre), cells)
+            moments = moments_of(blocks, middle)
+        return cls(
+            blocks=blocks,
+            population=population,
+            moments=moments,
+            prior=prior,
+            rows=rows,
+            centre=centre,
+            has_slope=has_slope,
+        )
+
+    def first_box(self) -> Box:
+        """Return where the normal approximation has s and b."""
+        return first_box(self.moments, self.prior, has_slope=self.has_slope, covariates=self.rows[:, 1:])
+
+
+def regressed(
+    source: CellsSource, population: Population, line: Line, design: Floats
+) -> tuple[Regression, KeptNodes]:
+    """Return the posterior of hyperparameters and coefficients, and nodes of what they leave of all cells.
+
+    Parameters
+    ----------
+    source : CellsSource
+    population : Population
+    line : Line
+    design : ndarray of shape (n_cells, n_coefficients), float64
+        Columns have mean 0.
+
+    Raises
+    ------
+    UsageError
+        Where weights are not to be relied on.
+    """
+    n, n_cells = min(FIRST_CELLS, source.n_cells), source.n_cells
+    prior = location_prior(line, source.middle)
+    box, middle = None, source.middle
+    while True:
+        chosen = np.unique(np.linspace(0, n_cells - 1, n).astype(np.int64))
+        cells = _Cells.of(source, chosen, population, prior, design, middle)
+        # More cells tell spreads and slopes in finer units.
+        result, box, is_settled = _settled(cells, box or cells.first_box())
+        if n == n_cells:
+            break
+        n, middle = min(n * MORE, n_cells), result.mean(result.location)
+    return replace(_reliable(cells, box, result), settled=is_settled), cells.blocks
+
+
+def _settled(cells: _Cells, box: Box) -> tuple[Regression, Box, bool]:
+    """Weigh few draws, and move the ends of the rules over s and b until the posterior lies inside."""
+    _, n_s, n_b = rule_sizes(len(cells.rows))
+    for _ in range(ROUNDS):
+        result = _weighed(cells, box, _FEW)
+        s, b = result.drawn_spread, result.slopes
+        of_s, is_settled = followed("s", box.s, result.mean(s), result.sd(s), n_s)
+        of_b = box.b
+        if cells.has_slope:
+            of_b, is_inside = followed("b", box.b, result.mean(b), result.sd(b), n_b)
+            is_settled &= is_inside
+        if is_settled:
+            break
+        box = replace(box, s=of_s, b=of_b)
+    return result, box, is_settled
+
+
+def _reliable(cells: _Cells, box: Box, last: Regression) -> Regression:
+    """Weigh as many draws as averages need, or refuse."""
+    # Pairs of s and b that the last round kept share the draws.
+    pairs = np.count_nonzero(np.any(last.weight.reshape(len(last.slope), -1, _FEW) > 0.0, axis=2))
+    wanted = _DRAWS * min(max(1000 // len(cells.rows), 1), _MORE_OF_FEW_CELLS)
+    draws = min(max(1 << math.ceil(math.log2(wanted / max(int(pairs), 1))), _FEWEST), _MOST)
+    for number in (draws, draws * _MORE_DRAWS):
+        result = _weighed(cells, box, number)
+        if result.shape <= LARGEST_SHAPE and result.effective >= FEWEST_EFFECTIVE:
+            return result
+    message = (
+        f"no method here is reliable with these covariates: weights have a Pareto k of {result.shape:.2f}, "
+        f"and above {LARGEST_SHAPE:g} averages are not to be relied on; {result.effective:.0f} draws count, "
+        f"and {FEWEST_EFFECTIVE:g} are needed: leave covariates out"
+    )
+    raise UsageError(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Approximation:
+    """Fay and Herriot's estimates at all pairs of s and b, and places that hold the posterior.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_s, n_b, n_theta), float64
+    grid : ResidualGrid
+    places : list of Places
+        One for each s.
+    """
+
+    theta: Floats
+    grid: ResidualGrid
+    places: list[Places]
+
+    @classmethod
+    def of(cls, cells: _Cells, lowest: float, s: Floats, b: Floats) -> _Approximation:
+        """Work them out; spreads below the lowest do not matter."""
+        moments, prior, rows = cells.moments, cells.prior, cells.rows
+        omega = moments.omega(s)
+        typical = omega[len(s) // 2]
+        origin = float(np.sum(typical * moments.log_size) / np.sum(typical))
+        own = np.array([prior.precision, *[COEFFICIENT_SD**-2.0] * (rows.shape[1] - 1)])
+        inverse = np.linalg.inv(np.stack([(rows.T * each) @ rows for each in omega]) + np.diag(own))
+        target = moments.mean - b[:, None] * (moments.log_size - origin)
+        score = (omega[:, None, :] * target) @ rows + own * np.array([prior.centre, *-cells.centre])
+        theta = score @ inverse
+        # Locations of cells (n_s, n_b, n_cells), and their standard deviations (n_s, n_cells).
+        location, sd = theta @ rows.T, np.sqrt(np.sum((rows @ inverse) * rows, axis=2))
+        least = LEAST * float(np.min(sd[0]))
+        lowest = max(lowest, least)
+        # Where narrow populations may be, of small cells and of large ones.
+        about = float(np.mean(location[len(s) // 2]))
+        moved = b[:, None] * (moments.log_size - origin)
+        gap = np.abs(location + moved - about) + 4.0 * sd[:, None, :] + np.abs(b)[:, None]
+        reach = min(float(np.max(gap[np.maximum(s, least) <= 2.0 * lowest], initial=0.0)), FARTHEST)
+        lowest = max(lowest, reach * FINEST)
+        reach = reach if reach > 2.0 * lowest else 0.0
+        focus = blocks_focus(cells.blocks, Focus(centre=about, width=lowest, reach=reach))
+        grid = ResidualGrid(focus=focus, origin=origin)
+        wide = _REACH * sd[:, None, :]
+        ends = zip(np.min(location - wide, axis=(1, 2)), np.max(location + wide, axis=(1, 2)), strict=True)
+        places = [
+            Places.of(cells.population, grid, each, spread)
+            for each, spread in zip(ends, np.maximum(s, lowest).tolist(), strict=True)
+        ]
+        return cls(theta=theta, grid=grid, places=places)
+
+
+def _weighed(cells: _Cells, box: Box, draws: int) -> Regression:
+    """Return nodes and weights of the posterior within a box, with so many draws at each pair of s and b."""
+    n_theta = cells.rows.shape[1]
+    _, n_s, n_b = rule_sizes(len(cells.rows))
+    s, of_s = legendre_rule(box.s, n_s)
+    b, of_b = legendre_rule(box.b, n_b) if cells.has_slope else (np.zeros(1), np.ones(1))
+    # Hyperpriors of both, and the rules' weights, (n_b, n_s).
+    log_pair = np.log(of_s) - 0.5 * s**2 + np.log(of_b)[:, None]
+    log_pair -= 0.5 * (b[:, None] / SLOPE_SD) ** 2
+    about = _Approximation.of(cells, float(box.s[0] - box.s[1]), s, b)
+    grid = about.grid
+    steps, log_q = _proposal(n_theta, len(b) * len(s), draws)
+    theta: Any = np.zeros((len(b), len(s), draws, n_theta))
+    log_weight: Any = np.full((len(b), len(s), draws), -np.inf)
+    best = -np.inf
+    # From the middle of the rule on, so that the best pairs come first.
+    for number in sorted(range(len(b)), key=lambda k: abs(k - len(b) // 2)):
+        blocks = cells.blocks(grid.focus)
+        measure = np.concatenate([grid.placed(nodes, float(b[number])).measure() for _, nodes in blocks])
+        for j, each in enumerate(about.places):
+            table = np.log(np.maximum(measure @ each.whole.T, _FLOOR))
+            posterior = Target(
+                table=table, places=each, rows=cells.rows, prior=cells.prior, centre=cells.centre
+            )
+            mode, minus, value = posterior.mode(about.theta[j, number])
+            root = np.linalg.cholesky(np.linalg.inv(minus))
+            log_size = float(np.sum(np.log(np.diag(root))))
+            of_pair = log_size + float(log_pair[number, j])
+            best = max(best, value + of_pair)
+            if value + of_pair < best - _BELOW:
+                continue
+            pair = number * len(s) + j
+            theta[number, j] = mode + steps[pair] @ root.T
+            log_weight[number, j] = posterior.log_density(theta[number, j]) + of_pair - log_q[pair]
+    log_weight[log_weight < np.max(log_weight) - 2.0 * _BELOW] = -np.inf
+    flat = log_weight.ravel()
+    drawn = np.flatnonzero(flat > -np.inf)
+    weight = np.zeros(flat.size)
+    weight[drawn], shape = smoothed(flat[drawn])
+    of_nodes = (len(b), len(s) * draws)
+    return Regression(
+        location=theta[..., 0].reshape(of_nodes),
+        spread=np.broadcast_to(np.repeat([each.spread for each in about.places], draws), of_nodes),
+        drawn_spread=np.broadcast_to(np.repeat(s, draws), of_nodes),
+        slope=b,
+        weight=weight.reshape(of_nodes),
+        grid=grid,
+        coefficients=theta[..., 1:].reshape(*of_nodes, n_theta - 1) + cells.centre,
+        centre=cells.centre,
+        design=cells.rows[:, 1:],
+        shape=shape,
+        effective=effective(weight),
+    )
+
+
+def _proposal(n_theta: int, n_pairs: int, draws: int) -> tuple[Floats, Floats]:
+    """Return draws of a t law (n_pairs, n_draws, n_theta), and log densities but for a constant."""
+    from scipy.special import gammaincinv, ndtri
+    from scipy.stats.qmc import Sobol
+
+    degrees = max(5.0, 2.0 * n_theta)
+    sequence = Sobol(n_theta + 1, scramble=True, seed=np.random.default_rng(_SEED))
+    whole = sequence.random_base2(math.ceil(math.log2(n_pairs * draws)))
+    inside: Floats = np.clip(whole[: n_pairs * draws], 1e-12, 1.0 - 1e-12)
+    points = inside.reshape(n_pairs, draws, n_theta + 1)
+    normal, chi_squared = ndtri(points[..., :-1]), 2.0 * gammaincinv(degrees / 2.0, points[..., -1])
+    steps = normal * np.sqrt(degrees / chi_squared)[..., None]
+    log_q = -0.5 * (degrees + n_theta) * np.log1p(np.sum(steps**2, axis=-1) / degrees)
+    return steps, log_q
