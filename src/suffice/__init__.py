@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.borrowing.pooling import Pooling
+    from suffice.pipeline.ask.borrowing.walk import Walk
     from suffice.pipeline.ask.calibration.calibrate import Calibration, calibrate
     from suffice.pipeline.ask.judging.smoothness import smoothness
     from suffice.pipeline.ask.models.imputations import CombinedEstimate, combine_imputations
@@ -142,6 +143,7 @@ __all__ = [
     "SufficeError",
     "Truncated",
     "Uniform",
+    "Walk",
     "WeightedSum",
     "__version__",
     "adopt",
@@ -233,6 +235,7 @@ _HOMES = {
     "LikelihoodTables": ("suffice.pipeline.ask.posterior.likelihood_tables", "LikelihoodTables"),
     "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
     "Pooling": ("suffice.pipeline.ask.borrowing.pooling", "Pooling"),
+    "Walk": ("suffice.pipeline.ask.borrowing.walk", "Walk"),
     "PooledPosterior": ("suffice.pipeline.ask.borrowing.pooled_posterior", "PooledPosterior"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
