@@ -259,7 +259,7 @@ def walked_posterior(
         known = ", ".join(statistic.groups) or "none"
         message = (
             f"over={walk.over!r}: {name} has no such group column (its columns: {known}); window is of a "
-            "series, which suffice.open_series opens"
+            "series, which suffice.open_series opens, and NAME without @WINDOW names"
         )
         raise UsageError(message)
     if walk.over in within:

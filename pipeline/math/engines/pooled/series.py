@@ -149,8 +149,9 @@ def _extended(position: Floats, log_weight: Floats) -> Floats:
     ):
         span = position[rows, end] - position[rows, inner]
         rise = value[rows, end] - value[rows, inner]
-        # Of a likelihood that has one place, no slope is known.
-        slope = np.where(span == 0.0, 0.0, rise / np.where(span == 0.0, 1.0, span))
+        # Of a likelihood that has one place, or several parts, no slope is known.
+        is_plain = (span != 0.0) & np.isfinite(rise)
+        slope = np.where(is_plain, rise, 0.0) / np.where(is_plain, span, 1.0)
         line = value[rows, end][:, None] + slope[:, None] * (position - position[rows, end][:, None])
         value = np.where(outside, np.minimum(line, value[rows, end][:, None]), value)
     # Zeros between: of a likelihood with several parts.

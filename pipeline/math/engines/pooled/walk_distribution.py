@@ -24,6 +24,7 @@ from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
 from suffice.pipeline.math.engines.pooled.series import focus_of
 from suffice.pipeline.math.engines.pooled.walk import StepKernel, drawn, filtered, log_evidence, smoothed
 from suffice.pipeline.math.engines.pooled.walk_steps import (
+    StepPosterior,
     approximated,
     first_ends,
     least_step,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
     from suffice.pipeline.math.engines.pooled.series import CellsInOrder
-    from suffice.pipeline.math.engines.pooled.walk_steps import Points, StepPosterior
+    from suffice.pipeline.math.engines.pooled.walk_steps import Points
     from suffice.typing import Cells, Floats
 
 _KEPT = 40_000_000
@@ -181,6 +182,14 @@ def walk_distribution(
         if at_an_end < _AT_AN_END:
             break
     return result
+
+
+def plugged_in(answer: WalkDistribution) -> WalkDistribution:
+    """Return the same with the most probable of some steps plugged in: for comparison, as it is too sure."""
+    tried = np.geomspace(0.2 * answer.walked.points.spacing, 3.0, 24)
+    best = int(np.argmax(answer.walked.evidence(tried)))
+    steps = StepPosterior(step=tried[best : best + 1], weight=np.ones(1), settled=True)
+    return _mixture(answer.walked, steps, answer.name, answer.line)[0]
 
 
 def _mixture(
