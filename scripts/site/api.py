@@ -16,7 +16,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Reading releases",
         "For consumers. Nothing here reads private data or costs privacy.",
         (
-            *("open_release", "Release", "Statistic", "Posterior", "Pooling", "PooledPosterior"),
+            *("open_release", "open_series", "Release", "Series", "Statistic", "Posterior", "Pooling", "PooledPosterior", "Walk"),
             *("Likelihood", "LikelihoodTables", "CountsLikelihood", "MomentsLikelihood"),
             *("calibrate", "Calibration", "PooledCalibration"),
         ),

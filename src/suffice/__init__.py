@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.borrowing.pooling import Pooling
+    from suffice.pipeline.ask.borrowing.walk import Walk
     from suffice.pipeline.ask.calibration.calibrate import Calibration, calibrate
     from suffice.pipeline.ask.calibration.pooled_calibration import PooledCalibration
     from suffice.pipeline.ask.judging.smoothness import smoothness
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.pool import pool
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
+    from suffice.pipeline.ask.pooling.series import Series
     from suffice.pipeline.ask.pooling.statistic import Statistic
     from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
@@ -94,6 +96,7 @@ if TYPE_CHECKING:
     from suffice.storage.publications.publication import Publication
     from suffice.storage.publications.publication_store import open_publication
     from suffice.storage.releases.adopted_files import open_adopted
+    from suffice.storage.releases.release_series import open_series
     from suffice.storage.releases.release_store import open_release
 
 __version__ = "0.1.0"
@@ -133,6 +136,7 @@ __all__ = [
     "Reciprocal",
     "Release",
     "ScaleMixture",
+    "Series",
     "Smoothness",
     "Spec",
     "SpikeAndSlab",
@@ -144,6 +148,7 @@ __all__ = [
     "SufficeError",
     "Truncated",
     "Uniform",
+    "Walk",
     "WeightedSum",
     "__version__",
     "adopt",
@@ -181,6 +186,7 @@ __all__ = [
     "open_adopted",
     "open_publication",
     "open_release",
+    "open_series",
     "pareto",
     "plan",
     "poisson",
@@ -215,6 +221,7 @@ _HOMES = {
     "Smoothness": ("suffice.pipeline.families.shared.smoothness", "Smoothness"),
     "smoothness": ("suffice.pipeline.ask.judging.smoothness", "smoothness"),
     "pool": ("suffice.pipeline.ask.pooling.pool", "pool"),
+    "Series": ("suffice.pipeline.ask.pooling.series", "Series"),
     "Statistic": ("suffice.pipeline.ask.pooling.statistic", "Statistic"),
     "roll_up": ("suffice.pipeline.ask.pooling.roll_up", "roll_up"),
     **{
@@ -238,6 +245,7 @@ _HOMES = {
     "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
     "Pooling": ("suffice.pipeline.ask.borrowing.pooling", "Pooling"),
     "PooledCalibration": ("suffice.pipeline.ask.calibration.pooled_calibration", "PooledCalibration"),
+    "Walk": ("suffice.pipeline.ask.borrowing.walk", "Walk"),
     "PooledPosterior": ("suffice.pipeline.ask.borrowing.pooled_posterior", "PooledPosterior"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
@@ -283,6 +291,7 @@ _HOMES = {
     "publish": ("suffice.publishing.publish", "publish"),
     "Publication": ("suffice.storage.publications.publication", "Publication"),
     "open_publication": ("suffice.storage.publications.publication_store", "open_publication"),
+    "open_series": ("suffice.storage.releases.release_series", "open_series"),
     "open_release": ("suffice.storage.releases.release_store", "open_release"),
     "Beta": ("suffice.pipeline.math.distributions.dirichlet", "Beta"),
     "Dirichlet": ("suffice.pipeline.math.distributions.dirichlet", "Dirichlet"),

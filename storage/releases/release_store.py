@@ -208,7 +208,7 @@ class ReleaseStore:
                 raise StoreError(message)
             if published:
                 return published[0]
-        raise self._missing(name, wanted, [edition(*named_edition) for named_edition in sorted(editions)])
+        raise self.missing(name, wanted, [edition(*named_edition) for named_edition in sorted(editions)])
 
     def _editions(self, name: str) -> set[tuple[str, int]]:
         """Return the windows of a name that have a directory, each with the number of its amendment."""
@@ -244,7 +244,10 @@ class ReleaseStore:
         data = self.objects.get(key, at_most=LARGEST_TOMBSTONE)
         return data is not None and not is_tombstone(data)
 
-    def _missing(self, name: str, wanted: str | None, editions: Sequence[str]) -> ReleaseMissingError:
+    def missing(
+        self, name: str, wanted: str | None = None, editions: Sequence[str] = ()
+    ) -> ReleaseMissingError:
+        """Return the error of a name that has no release, or none in a window; it says what is spelt alike."""
         if wanted is not None and editions:
             return ReleaseMissingError(f"{name} has no release in window {wanted}{_alike(wanted, editions)}")
         names = [entry for entry in self.objects.names("") if _NAME.fullmatch(entry)]

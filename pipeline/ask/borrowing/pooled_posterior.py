@@ -24,6 +24,7 @@ from suffice.pipeline.ask.borrowing import pooled_roll_up
 from suffice.pipeline.ask.borrowing.covariates import Coefficient, coefficients_table, design_of
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.population_check import PopulationCheck
+from suffice.pipeline.ask.borrowing.walk import Walk
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED, NOISE_AWARE
@@ -39,7 +40,7 @@ from suffice.pipeline.math.engines.pooled.dictionary import TOTAL, DrawnPopulati
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.engines.pooled.hyperparameters import COEFFICIENT_SD, SLOPE_SD
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
-from suffice.pipeline.math.engines.pooled.populations import DICTIONARY, POPULATIONS
+from suffice.pipeline.math.engines.pooled.populations import DEFAULT, DICTIONARY, POPULATIONS
 from suffice.pipeline.math.engines.pooled.regression_distribution import regression_distribution
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.wording import counted
@@ -453,7 +454,7 @@ def pooled_posterior(
     UsageError, PriorError
         Where the family or a term does not go with it, or there are fewer than two cells.
     """
-    _check_terms(statistic, terms)
+    check_terms(statistic, terms)
     refuse_within_unit(statistic, "a pooled posterior")
     statistic = rows_alone(statistic)
     refuse_shared(statistic)
@@ -461,6 +462,11 @@ def pooled_posterior(
     pooling = Pooling.of(statistic, pooled, line)
     name, within = pooling.population, pooling.within
     design = design_of(statistic, pooling)
+    if isinstance(pooling.over, Walk):
+        from suffice.pipeline.ask.borrowing.over_time import walked_posterior  # few ask
+
+        check_walk_alone(statistic.plan.name, pooling)
+        return walked_posterior(statistic, pooling.over, within, line, terms.n_prior, alone)
     n_prior = chosen_priors.n_prior_for(statistic, terms.n_prior)
     if pooling.adjacency is not None:
         from suffice.pipeline.ask.borrowing.adjacency import map_posterior  # it is a PooledPosterior
@@ -519,6 +525,20 @@ def pooled_posterior(
     )
 
 
+def check_walk_alone(name: str, pooling: Pooling) -> None:
+    """Refuse what a walk is not combined with.
+
+    Raises
+    ------
+    UsageError
+    """
+    given = [each for each in ("covariates", "formula", "adjacency") if getattr(pooling, each) is not None]
+    given += ["population"] if pooling.population != DEFAULT else []
+    if given:
+        message = f"{name}: {given[0]} does not go with over={pooling.over}: leave one of them out"
+        raise UsageError(message)
+
+
 def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has_slope: bool) -> str:
     """Say what was pooled with what, and how far."""
     said = f"{counted(n_cells, 'cell')} pooled"
@@ -540,7 +560,7 @@ def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has
     return f"{said}; own_share: how much of an answer is the cell's own"
 
 
-def _check_terms(statistic: NoisyStatistic, terms: PosteriorTerms) -> None:
+def check_terms(statistic: NoisyStatistic, terms: PosteriorTerms) -> None:
     """Refuse terms that pooled cells do not have."""
     name = statistic.plan.name
     if terms.prior is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.borrowing.walk import Walk
 from suffice.pipeline.math.engines.pooled.populations import DEFAULT, NAMES, POPULATIONS
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ class Pooling:
     formula : str, optional
         What of the covariates the location of a cell depends on, as ``"~ income + C(state)"``, in the words
         of the library ``formulaic``. It may name group columns too, and then needs no covariates.
-    over : str, optional
-        A group column whose keys are in order, or ``"window"`` of a series: neighbours in it are alike.
+    over : str or Walk, optional
+        A group column whose keys are in order, or ``"window"`` of a series: neighbours in it are alike. With
+        terms as ``"month jumps=0"``, or as a :class:`Walk`.
     adjacency : path or table, optional
         Pairs of keys of a group column that are neighbours.
     """
@@ -46,7 +48,7 @@ class Pooling:
     within: tuple[str, ...] = ()
     covariates: Any = None
     formula: str | None = None
-    over: str | None = None
+    over: str | Walk | None = None
     adjacency: Any = None
 
     @classmethod
@@ -60,7 +62,8 @@ class Pooling:
         """
         if isinstance(pooled, Pooling):
             named = cls.of(statistic, (pooled.population, *pooled.within), line)
-            return replace(pooled, population=named.population, within=named.within)
+            over = None if pooled.over is None else Walk.of(pooled.over)
+            return replace(pooled, population=named.population, within=named.within, over=over)
         population, within = _read(statistic, pooled, line)
         return cls(population=population, within=within)
 

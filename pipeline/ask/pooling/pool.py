@@ -162,6 +162,14 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
     may differ: these scale the noise alone. On another lattice values are rounded otherwise, so that the
     exact sums are others. Components and parameters follow the declared order of columns.
     """
+    differing = differences(first, second, statistic)
+    if differing:
+        message = f"{statistic} differs between the releases in {', '.join(differing)}"
+        raise UsageError(message)
+
+
+def differences(first: Release, second: Release, statistic: str) -> list[str]:
+    """Return in what statistics of two releases differ, as ``require_agreement`` refuses it."""
     first_entry, other = entry(first, statistic), entry(second, statistic)
     differing = sorted(key for key in {*first_entry, *other} if first_entry.get(key) != other.get(key))
     differing += sorted(
@@ -172,9 +180,7 @@ def require_agreement(first: Release, second: Release, statistic: str) -> None:
     designs = [release.statistic(statistic).plan.design for release in (first, second)]
     if len({design is Design.MINIMAL for design in designs}) > 1:
         differing.append("whether the number of records is public")
-    if differing:
-        message = f"{statistic} differs between the releases in {', '.join(differing)}"
-        raise UsageError(message)
+    return differing
 
 
 def entry(release: Release, statistic: str) -> dict[str, Any]:

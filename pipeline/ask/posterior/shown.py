@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _SEED = 0
 """Of the draws behind numbers that are only shown: the same object shows the same."""
 _DRAWS = 4000
+_MOST_RELEASES = 12
 _NUMBERS = ("mean", "sd", "lower", "upper")
 _WIDTH, _HEIGHT, _EDGE = 170, 16, 5
 _COLOUR, _CONTRADICTED = "#3f83c8", "#d9822b"
@@ -130,6 +131,13 @@ def highest_table(
         digits=table.digits,
         foot=[f"probability: that the cell is {among}, of {draws} joint draws of all {cells}"],
     )
+
+
+def _first_and_last(releases: Sequence[str]) -> str:
+    """Name releases; of many the first and the last."""
+    if len(releases) > _MOST_RELEASES:
+        releases = [releases[0], f"{len(releases) - 2} more", releases[-1]]
+    return ", ".join(releases)
 
 
 def contradicted(posterior: Posterior) -> Any:
@@ -263,7 +271,7 @@ def _foot(posterior: Posterior) -> list[str]:
         f"intervals: {interval_in_words(posterior.interval_kind(None), MASS)}",
         draws_text(posterior),
         posterior.rows_of and f"parameters: {posterior.rows_of}",
-        posterior.releases and f"release: {', '.join(posterior.releases)}",
+        posterior.releases and f"release: {_first_and_last(posterior.releases)}",
     ]
     return [_sentence(str(line)) for line in lines if line]
 

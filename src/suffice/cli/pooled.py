@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.borrowing.pooling import Pooling
+    from suffice.pipeline.ask.pooling.series import Series
 
 
 AskedPooling: TypeAlias = dict[str, Any]
@@ -41,7 +42,11 @@ _OPTIONS: dict[str, Any] = {
     ],
     "over": Annotated[
         str | None,
-        typer.Option("--over", metavar="COLUMN", help="Cells next to each other in its order are alike."),
+        typer.Option(
+            "--over",
+            metavar="COLUMN|window",
+            help='Walk over a column in order, or over the windows of NAME; with terms as "month jumps=0".',
+        ),
     ],
     "adjacency": Annotated[
         str | None,
@@ -73,6 +78,15 @@ def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
 
         ways.append(Pooling.of_names([], **further))
     return ways
+def series_asked(
+    asked: AskedPooling, reference: str, store: str, public_keys: list[str] | None
+) -> Series | None:
+    """Open the series that a command is to walk over; None where it names none, or one window of it."""
+    if (asked["over"] or "").split()[:1] != ["window"] or "/" in reference or "@" in reference:
+        return None
+    from suffice.storage.releases.release_series import open_series  # numpy is slow to import
+
+    return open_series(reference, store=store, public_keys=public_keys)
 
 
 def names_alone(asked: AskedPooling) -> list[str]:
@@ -127,11 +141,29 @@ class Checked(TypedDict):
     ]
 
 
+class WalkedOver(TypedDict):
+    """What is known of the steps of the series of one pool; of the step mean and standard deviation."""
+
+    keys: dict[str, str | int]
+    over: str
+    series: Count
+    cells: Count
+    times: Count
+    step: float
+    step_sd: float
+    jumps: float
+    identified: bool
+
+
 class Pooled(TypedDict):
-    """What was pooled with what, and how far; each cell alone where a spread is not identified."""
+    """What was pooled with what, and how far; each cell alone where a spread or step is not identified.
+
+    Of a walk ``population`` is ``walk``, and ``outside`` is how probable it is that a jump leads to a cell.
+    """
 
     population: str
     pools: list[Population]
+    walks: list[WalkedOver]
     cells: Annotated[list[dict[str, Any]], Rows(own_share=float, outside=float)]
     alone: Summaries | None
     check: Checked | None
@@ -153,8 +185,10 @@ def check_pooled(refused: Mapping[str, object]) -> None:
 def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled:
     """Return what a document says of pools."""
     from suffice.pipeline.ask.borrowing.covariates import coefficients_table  # numpy is slow to import
+    from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior  # numpy is slow to import
     from suffice.pipeline.ask.posterior.summaries import summarise
 
+    walked = together if isinstance(together, WalkedPosterior) else None
     cells = [
         {
             **{column: keys[cell] for column, keys in together.groups.items()},
@@ -182,6 +216,22 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 coefficients=list(coefficients_table([pool])),
             )
             for pool in together.pools
+        ],
+        walks=[]
+        if walked is None
+        else [
+            WalkedOver(
+                keys=steps.keys,
+                over=walked.walk.over,
+                series=steps.n_series,
+                cells=steps.n_cells,
+                times=steps.n_times,
+                step=steps.step[0],
+                step_sd=steps.step[1],
+                jumps=walked.walk.share_of_jumps,
+                identified=steps.identified,
+            )
+            for steps in walked.steps
         ],
         cells=cells,
         alone=None if together.is_identified else summarise(together.alone, mass, interval=kind),

@@ -22,6 +22,7 @@ from suffice.cli.pooled import (
     pooling_of,
     print_alone,
     print_misfits,
+    series_asked,
     with_pooling,
 )
 from suffice.errors import AdoptedReleaseError, UsageError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from suffice.cli.answers import Clipping, DesignEffects, Summaries
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.pooling.series import Series
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.table import Table
@@ -163,8 +165,13 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     }
     compare.check_one_side(versus, one_side)
     options.check_draws(draws, seed)
+    series = series_asked(pooling, release, store, public_keys)
     try:
-        opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+        opened = (
+            series.releases[-1]
+            if series
+            else options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+        )
     except AdoptedReleaseError:
         adopt.posterior(
             adopt.opened(release),
@@ -214,9 +221,10 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     is_whole = any(asked_for is not None for asked_for in (out, draws_out, plot, card, highest))
     together: PooledPosterior | None = None
     if pooled:
-        together = cast("PooledPosterior", opened.posterior(statistic, pooled=pooled, **terms))
+        asked_of: Release | Series = series or opened
+        together = cast("PooledPosterior", asked_of.posterior(statistic, pooled=pooled, **terms))
     shown = together or _posterior(opened, chosen, terms, is_drawn=is_whole or bool(versus or statements))
-    n_cells = len(asked) // chosen.cells_summed
+    n_cells = together.n_groups if together else len(asked) // chosen.cells_summed
     rng = np.random.default_rng(seed)
     kind = shown.interval_kind(interval)
     rows = summarise(shown, mass, draws, rng, messages.cell_progress("intervals"), interval=kind)
@@ -250,7 +258,8 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
     stated: dict[str, Any] = {"mass": mass, "interval": kind, "draws": draws, "seed": seed}
-    source = posterior_source(SUMMARIES, [opened], drawn_from, **stated)
+    rests_on = series.windows_of(statistic, terms["where"]).releases if series else [opened]
+    source = posterior_source(SUMMARIES, rests_on, drawn_from, **stated)
     if out is not None:
         every = rows if drawn_from is shown else summarise(drawn_from, mass, draws, rng, interval=kind)
         output.write_summary(drawn_from, every, out, source, overwrite=overwrite)
@@ -261,7 +270,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
         by_other_method = compare.other_method(opened, statistic, beside, terms)
         with new_file("--plot", plot, overwrite=overwrite) as written:
             _plot(
-                opened,
+                rests_on,
                 drawn_from,
                 written,
                 draws=draws,
@@ -277,10 +286,11 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
         page = make_card(opened, drawn_from, mass=mass, interval=kind, draws=draws, seed=seed, rng=rng)
         with new_file("--card", card, overwrite=overwrite) as written:
             written.write_text(page, encoding="utf-8")
+    label = f"{series.name}, {len(rests_on)} windows" if series else opened.label
     if as_json:
         answer = PosteriorAnswer(
             source=source,
-            release=opened.label,
+            release=label,
             posterior=drawn_from,
             estimand=drawn_from.estimand or None,
             **stated,
@@ -313,6 +323,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     if together is not None:
         print_misfits(together)
     say(f"\nrelease: {opened.label}")
+    say(f"\nrelease: {label}")
     _print_terms(drawn_from)
     say(f"intervals: {interval_in_words(kind, mass)}")
     if text := draws_text(drawn_from):
@@ -358,16 +369,22 @@ def _check_files(
 
 
 def _plot(
-    opened: Release, drawn_from: Posterior, path: Path, *, mass: float, interval: str, **plot_options: Any
+    rests_on: Sequence[Release],
+    drawn_from: Posterior,
+    path: Path,
+    *,
+    mass: float,
+    interval: str,
+    **plot_options: Any,
 ) -> None:
     """Draw a posterior, and its sources below it."""
     from suffice.data_files.source import SUMMARIES, posterior_source
     from suffice.plots.posteriors import plot_posterior  # matplotlib is slow to import
     from suffice.plots.style import footer_of
 
-    title = opened.titled(drawn_from.statistic)
+    title = drawn_from.titled or rests_on[-1].titled(drawn_from.statistic)
     footer = footer_of(
-        posterior_source(SUMMARIES, [opened], drawn_from, mass=mass, interval=interval), [opened]
+        posterior_source(SUMMARIES, rests_on, drawn_from, mass=mass, interval=interval), rests_on
     )
     plot_posterior(drawn_from, path, title=title, footer=footer, mass=mass, interval=interval, **plot_options)
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 REACH = 16.0
 """How far nodes go beyond where a population may be centred, in units of the line."""
 POSITIONS = 48
-_BISECTIONS, _STEPS = 7, 4
+_BISECTIONS, _STEPS = (7, 30), 4
 _STEP, _MOST = 0.55, 256
 _OF_CELLS = 12.0
 """What the second term of (2) takes of u, of a likelihood that is some tenths wide."""
@@ -190,7 +190,9 @@ def dense_nodes(
     step = (last - first) / n
     wanted = first + step * (np.arange(n) + 0.5)
     left, right = (np.repeat(end[:, None], n, axis=1) for end in (low, high))
-    for _ in range(_BISECTIONS):
+    # Newton's method needs a bracket no wider than the likelihood is.
+    narrowest = float(np.min(width / (high - low)))
+    for _ in range(int(np.clip(np.ceil(-np.log2(narrowest)), *_BISECTIONS))):
         middle = (left + right) / 2.0
         is_low = coordinate(middle) < wanted
         left, right = np.where(is_low, middle, left), np.where(is_low, right, middle)

@@ -1,0 +1,374 @@
+r"""Posteriors of cells that walk over time: each is near the one before it and the one after it.
+
+Each cell keeps its exact likelihood, noise and latent number of records included. Between times positions on
+the line take random steps, a share of which are jumps; the size of steps has a public hyperprior and is integrated
+over (``math.engines.pooled.walk_steps``), for all series of a pool together. A gap in time is a longer step.
+
+A step is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it is
+under its hyperprior: then each cell alone is shown first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.errors import UsageError
+from suffice.pipeline.ask.borrowing.pooled_posterior import OUTSIDE, UNIDENTIFIED, PooledPosterior
+from suffice.pipeline.ask.borrowing.walk import Walk, times_of
+from suffice.pipeline.ask.inference import chosen_priors
+from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
+from suffice.pipeline.ask.inference.pooled_sources import cells_source
+from suffice.pipeline.ask.judging.conflict import Conflict, conflict_of_n
+from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.engines.pooled.pools import PooledCells
+from suffice.pipeline.math.engines.pooled.series import CellsInOrder
+from suffice.pipeline.math.engines.pooled.walk import JUMP_SCALE
+from suffice.pipeline.math.engines.pooled.walk_distribution import walk_distribution
+from suffice.pipeline.math.engines.pooled.walk_steps import LOG_STEP_SD
+from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.released.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.engines.pooled.walk_distribution import WalkDistribution
+    from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Cells, Floats
+
+_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """What is known of the steps of the series of one pool.
+
+    Attributes
+    ----------
+    keys : dict of str to str or int
+        What its cells have in common; empty where all are one pool.
+    n_series, n_cells, n_times : int
+        A time that has no cell counts as one.
+    step : (float, float)
+        Posterior mean and standard deviation of the standard deviation of steps, on the line: the logit of a
+        probability, the logarithm of a rate or a scale.
+    identified : bool
+        Whether the cells tell the step.
+    settled : bool
+        Whether integrals are resolved.
+    """
+
+    keys: dict[str, str | int]
+    n_series: int
+    n_cells: int
+    n_times: int
+    step: tuple[float, float]
+    identified: bool
+    settled: bool
+
+    @classmethod
+    def of(cls, keys: dict[str, str | int], part: WalkDistribution) -> Steps:
+        """Sum up the posterior of the step."""
+        n_series, n_times = part.walked.cells.cell.shape
+        return cls(
+            keys=keys,
+            n_series=n_series,
+            n_cells=part.n_cells,
+            n_times=n_times,
+            step=(part.steps.mean, part.steps.sd),
+            identified=part.steps.log_sd <= UNIDENTIFIED * LOG_STEP_SD,
+            settled=part.settled,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkPrior:
+    """The prior of cells that walk, in words.
+
+    Attributes
+    ----------
+    walk : Walk
+    line : Line
+    """
+
+    walk: Walk
+    line: Line
+
+    def __str__(self) -> str:
+        is_logit = self.line is Line.LOGIT
+        what, first = ("logits", "Logistic(0, 1)") if is_logit else ("logarithms", "Logistic(centre, 2)")
+        jumps = self.walk.share_of_jumps
+        steps = f"{1.0 - jumps:.3g} Normal(0, s^2) + {jumps:.3g} Laplace(0, {JUMP_SCALE:g})" if jumps else "Normal(0, s^2)"
+        return (
+            f"random walk of {what} over {self.walk.over}: steps {steps}, s integrated over under "
+            f"HalfNormal({self.walk.step:g}); first position {first}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkConflict(Conflict):
+    """A ``Conflict``: of released numbers of records, and whether steps are identified.
+
+    Attributes
+    ----------
+    unidentified : tuple of str
+        A sentence for every pool whose step is not identified, or that is not resolved.
+    """
+
+    unidentified: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """Return a sentence for sizes, and for every step that is not identified."""
+        # super() has no class to start from in slots of a dataclass.
+        return [*Conflict.lines(self), *self.unidentified]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WalkedPosterior(PooledPosterior):
+    """The posterior of cells that walk over time, and what it rests on; ``pools`` is empty.
+
+    Attributes
+    ----------
+    walk : Walk
+    steps : tuple of Steps
+        Of each pool.
+    """
+
+    walk: Walk
+    steps: tuple[Steps, ...]
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether the cells tell the step of every pool."""
+        return all(each.identified for each in self.steps)
+
+    @property
+    def outside(self) -> Floats:
+        """How probable it is that a jump leads to each cell, (n_groups,); 0 of the first of a series."""
+        outside: Floats = self.distribution.outside  # type: ignore[attr-defined]
+        return outside
+
+    @property
+    def own_share(self) -> Floats:
+        """How much of each answer is the cell's own, in 0..1, (n_groups,).
+
+        One less the ratio of the posterior variance, on the line, to that without the cell itself.
+        """
+        own_share: Floats = self.distribution.own_share  # type: ignore[attr-defined]
+        return own_share
+
+    def jumps(self, above: float = OUTSIDE) -> Table:
+        """Return the cells to which a jump leads, the most probable first: keys and ``probability``.
+
+        Parameters
+        ----------
+        above : float
+            The least probability, in 0..1.
+        """
+        order = np.argsort(-self.outside, kind="stable")
+        rows = [
+            {
+                **{column: keys[cell] for column, keys in self.groups.items()},
+                "probability": round(float(self.outside[cell]), 4),
+            }
+            for cell in order.tolist()
+            if self.outside[cell] >= above
+        ]
+        return Table(rows, title=f"{self.statistic}: cells to which a jump leads")
+
+    @property
+    def conflict(self) -> Conflict:
+        """Whether released numbers of records and steps are as their priors expect."""
+
+        def judged(posterior: Posterior) -> Conflict:
+            sizes = conflict_of_n(posterior) if posterior.observed else None
+            return WalkConflict(
+                quantities=sizes.quantities if sizes else (),
+                tails=sizes.tails if sizes else np.ones((posterior.n_groups, 0)),
+                of_n=sizes.of_n if sizes else np.zeros(0, dtype=bool),
+                prior=str(posterior.prior),
+                n_prior="" if posterior.n_prior is None else str(posterior.n_prior),
+                not_judged=sizes.not_judged if sizes else (),
+                unidentified=tuple(map(_unsettled, (s for s in self.steps if not s.settled)))
+                + tuple(map(_unidentified, (s for s in self.steps if not s.identified))),
+            )
+
+        conflict: Conflict = self._once("conflict", judged)
+        return conflict
+
+
+def _of(keys: Mapping[str, object]) -> str:
+    return f" of {', '.join(f'{column}={key}' for column, key in keys.items())}" if keys else ""
+
+
+def _unsettled(steps: Steps) -> str:
+    return (
+        f"the walk{_of(steps.keys)} is not resolved: its cells are too precise, or too far apart, for the points "
+        "it is worked out on; intervals may be off"
+    )
+
+
+def _unidentified(steps: Steps) -> str:
+    return (
+        f"the step of the walk{_of(steps.keys)} is not identified by its {counted(steps.n_cells, 'cell')}: its "
+        "hyperprior decides how much they borrow; each cell alone is shown first"
+    )
+
+
+def walked_posterior(
+    statistic: NoisyStatistic,
+    walk: Walk,
+    within: Sequence[str],
+    line: Line,
+    stated_n_prior: Any,
+    alone: Callable[[], Posterior],
+    *,
+    declared: Sequence[str | int] | None = None,
+    parts: Sequence[tuple[NoisyStatistic, Cells]] | None = None,
+) -> WalkedPosterior:
+    """Return the posterior of cells that walk over a column.
+
+    Parameters
+    ----------
+    statistic : NoisyStatistic
+        All cells.
+    walk : Walk
+    within : sequence of str
+        Group columns within whose keys series share their step; all do otherwise.
+    line : Line
+    stated_n_prior : NPrior, int, str or None
+    alone : callable
+        Returns the posterior of the same cells, each alone.
+    declared : sequence of str or int, optional
+        The keys of the column in order; as the plan declares them otherwise.
+    parts : sequence of (NoisyStatistic, ndarray of int64), optional
+        The same cells by the noise that they have, with their numbers among all.
+
+    Raises
+    ------
+    UsageError
+        Where the column is no group, no series has two cells, or the walk cannot be worked out.
+    """
+    name = statistic.plan.name
+    if walk.over not in statistic.groups:
+        known = ", ".join(statistic.groups) or "none"
+        message = (
+            f"over={walk.over!r}: {name} has no such group column (its columns: {known}); window is of a "
+            "series, which suffice.open_series opens, and NAME without @WINDOW names"
+        )
+        raise UsageError(message)
+    if walk.over in within:
+        message = f"{name}: cells walk over {walk.over}, so that they are not pooled within it: leave one out"
+        raise UsageError(message)
+    if not walk.is_plain:
+        message = (
+            f"{name}: order=2, season and kind=ar1 are not worked out yet: walk over {walk.over} alone, which "
+            "follows slopes and seasons by its steps"
+        )
+        raise UsageError(message)
+    if declared is None:
+        declared = list(statistic.plan.groups.get(walk.over) or dict.fromkeys(statistic.groups[walk.over]))
+    present = set(statistic.groups[walk.over])
+    time_of, order = times_of(walk.over, [key for key in declared if key in present])
+    parts = [(statistic, np.arange(len(statistic.values)))] if parts is None else parts
+    n_priors = [chosen_priors.n_prior_for(part, stated_n_prior) for part, _ in parts]
+    of_keys: dict[tuple[str | int, ...], list[int]] = {}
+    for cell in range(len(statistic.values)):
+        of_keys.setdefault(tuple(statistic.groups[column][cell] for column in within), []).append(cell)
+    pools: list[Cells] = [np.array(cells, dtype=np.int64) for cells in of_keys.values()]
+    family = FAMILIES[statistic.plan.family]
+    (space,) = family.parameter_spaces(statistic.plan.parameters)
+    ordered = [_in_order(statistic, walk.over, time_of, cells, parts, n_priors) for cells in pools]
+    for keys, series in zip(of_keys, ordered, strict=True):
+        if int(np.max(np.sum(series.cell >= 0, axis=1))) < 2:
+            where = _of(dict(zip(within, keys, strict=True)))
+            message = f"{name}: no series{where} has two cells over {walk.over}: there is nothing to walk over"
+            raise UsageError(message)
+    distributions = [
+        walk_distribution(series, space.name, line, jumps=walk.share_of_jumps, scale=walk.step)
+        for series in ordered
+    ]
+    steps = tuple(
+        Steps.of(dict(zip(within, keys, strict=True)), part)
+        for keys, part in zip(of_keys, distributions, strict=True)
+    )
+    posterior = WalkedPosterior(
+        statistic=name,
+        family=statistic.plan.family,
+        method=NOISE_AWARE,
+        prior=WalkPrior(walk=walk, line=line),
+        n_prior=n_priors[0] if len({str(each) for each in n_priors}) == 1 else None,
+        groups=statistic.groups,
+        label_columns={},
+        distribution=PooledCells(pools=tuple(distributions), cells=tuple(pools)),  # type: ignore[arg-type]
+        constants=statistic.plan.parameters,
+        models_clipping=np.zeros(len(statistic.values), dtype=bool) if family.models_clipping else None,
+        rows_of=None,
+        observed=(statistic,) if len(parts) == 1 else (),
+        population="walk",
+        pools=(),
+        walk=walk,
+        steps=steps,
+        _alone=alone,
+    )
+    return _said(posterior, order)
+
+
+def _in_order(
+    statistic: NoisyStatistic,
+    over: str,
+    time_of: Mapping[str | int, int],
+    cells: Cells,
+    parts: Sequence[tuple[NoisyStatistic, Cells]],
+    n_priors: Sequence[NPrior],
+) -> CellsInOrder:
+    """Return cells of one pool as series over a column."""
+    others = [keys for column, keys in statistic.groups.items() if column != over]
+    times = np.array([time_of[statistic.groups[over][cell]] for cell in cells.tolist()])
+    numbers: dict[tuple[str | int, ...], int] = {}
+    series = [
+        numbers.setdefault(tuple(keys[cell] for keys in others), len(numbers)) for cell in cells.tolist()
+    ]
+    placed = np.full((len(numbers), int(np.max(times) - np.min(times)) + 1), -1, dtype=np.int64)
+    placed[series, times - np.min(times)] = np.arange(len(cells))
+    sources = []
+    for (part, of_part), n_prior in zip(parts, n_priors, strict=True):
+        _, here, among = np.intersect1d(of_part, cells, return_indices=True)
+        if len(here):
+            whole = len(here) == len(part.values) and np.array_equal(here, np.arange(len(here)))
+            sources.append((cells_source(part if whole else part.take(here), n_prior), among))
+    return CellsInOrder(sources=tuple(sources), cell=placed)
+
+
+def _said(posterior: WalkedPosterior, order: str) -> WalkedPosterior:
+    """Say what walks over what, and how far."""
+    walk, steps = posterior.walk, posterior.steps
+    n_series = sum(each.n_series for each in steps)
+    said = (
+        f"{counted(n_series, 'series', 'series')} of {counted(posterior.n_groups, 'cell')} walk over {walk.over}, in the "
+        f"order of {order}"
+    )
+    if len(steps) == 1:
+        (step, sd), n_missing = steps[0].step, steps[0].n_series * steps[0].n_times - steps[0].n_cells
+        if n_missing:
+            said += f", {n_missing} of {steps[0].n_series * steps[0].n_times} times without a cell"
+        said += f"; steps {step:.2g} (sd {sd:.2g}) on the log scale of odds or rates"
+    else:
+        said += f"; steps differ between the {counted(len(steps), 'pool')}"
+    named = posterior.jumps()
+    if named:
+        cells = "; ".join(
+            f"{', '.join(str(row[column]) for column in posterior.groups)}: {row['probability']:.2f}"
+            for row in named[:_NAMED]
+        )
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        said += f"; a jump leads to {cells}{more}"
+    said += (
+        "; sizes are each cell's own, and have no slope; own_share: how much of an answer is the cell's own"
+    )
+    return replace(posterior, rows_of=said)

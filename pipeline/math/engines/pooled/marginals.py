@@ -1,0 +1,132 @@
+r"""Marginal posteriors of cells' parameters, as masses of places on a line.
+
+Method. Moments are sums over places. Distribution functions are sums over ``_FINER`` times as many places, by
+cubics through the masses, and chords between these.
+
+Symbols: x: ``position``; posterior probability of what a place stands for: ``mass``, (n_cells, n_positions).
+"""
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.math.engines.pooled.cells import cubic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from suffice.pipeline.math.distributions.distribution import Line
+    from suffice.typing import Floats
+
+_FINER = 8
+_BLOCK = 2048
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineMarginals:
+    """What is known of every cell apart.
+
+    Attributes
+    ----------
+    name : str
+        The parameter's.
+    line : Line
+    position, mass : ndarray of shape (n_cells, n_positions), float64
+        Nodes on the line, and what of the posterior each stands for.
+    spacing : ndarray of shape (n_cells, n_positions), float64
+        Masses over it are densities.
+    own_share : ndarray of shape (n_cells,), float64
+        How much of an answer is the cell's own, in 0..1.
+    outside : ndarray of shape (n_cells,), float64
+        How probable it is that a cell does not follow the others.
+    """
+
+    name: str
+    line: Line
+    position: Floats
+    mass: Floats
+    spacing: Floats
+    own_share: Floats
+    outside: Floats
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return (self.name,)
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are."""
+        return len(self.position)
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        mean: Floats = np.sum(self.mass * self.line.parameter(self.position), axis=1)
+        return mean
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        gap = self.line.parameter(self.position) - self.mean(parameter)[:, None]
+        return np.asarray(np.sqrt(np.sum(self.mass * gap**2, axis=1)))
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles from the distribution function; they rest on no draws."""
+        parts = [
+            _quantiles(self.position[start : start + _BLOCK], self.mass[start : start + _BLOCK], np.asarray(q))
+            for start in range(0, self.n_cells, _BLOCK)
+        ]
+        return self.line.parameter(np.concatenate(parts))
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points)."""
+        height = self.mass / self.spacing
+        values = np.zeros(points.shape)
+        for cell, row in enumerate(points):
+            known = self.position[cell], height[cell]
+
+            def log_density(position: Floats, known: tuple[Floats, Floats] = known) -> Floats:
+                with np.errstate(divide="ignore"):
+                    return np.asarray(np.log(np.interp(position, *known, left=0.0, right=0.0)))
+
+            values[cell] = self.line.density(row, log_density)
+        return values
+
+
+def _quantiles(position: Floats, mass: Floats, q: Floats) -> Floats:
+    """Return quantiles of some cells on the line, (n_cells, len(q))."""
+    place, below = _finer(position, mass)
+    n = below.shape[1]
+    flat = (below + np.arange(len(below))[:, None]).ravel()
+    wanted = q + np.arange(len(below))[:, None]
+    after = np.searchsorted(flat, wanted)
+    # Before the first place of a cell is the last of the one before.
+    start = np.arange(len(below))[:, None] * n
+    after = np.clip(after, start + 1, start + n - 1)
+    low, high = flat[after - 1], flat[after]
+    share = np.divide(wanted - low, high - low, out=np.zeros_like(wanted), where=high > low)
+    left, right = place.ravel()[after - 1], place.ravel()[after]
+    result: Floats = left + np.clip(share, 0.0, 1.0) * (right - left)
+    return result
+
+
+def _finer(position: Floats, mass: Floats) -> tuple[Floats, Floats]:
+    """Return places on the line and distribution functions there, (n_cells, n_fine)."""
+    n = position.shape[1]
+    # The mass of a node is spread over half a step on either side.
+    place = (np.arange(n * _FINER) + 0.5) / _FINER - 0.5
+    first = np.clip(np.floor(place).astype(np.int64) - 1, 0, n - 4)
+    taps = cubic(place - first)
+    fine = [
+        np.sum([values[:, first + tap] * weight for tap, weight in enumerate(taps)], axis=0)
+        for values in (position, mass)
+    ]
+    finer_mass = np.maximum(fine[1], 0.0)
+    below = np.cumsum(finer_mass, axis=1)
+    # To the middle of each fine step.
+    below = (below - finer_mass / 2.0) / below[:, -1:]
+    return np.maximum.accumulate(fine[0], axis=1), below

@@ -1,0 +1,214 @@
+r"""A random walk with jumps on evenly spaced points: exact forward and backward recursions, and joint draws.
+
+Model. Of a series with positions :math:`x_t` and likelihoods :math:`L_t`,
+
+.. math::
+    x_t - x_{t-1} \sim (1 - \pi) \, \mathrm{Normal}(0, s^2) + \pi \, \mathrm{Laplace}(0, 1), \qquad
+    x_1 \sim p. \qquad (1)
+
+A time without a cell has the likelihood 1, so that the walk takes one step more over a gap.
+
+Method. On points that are h apart, with the matrix K of steps (``StepKernel``),
+
+.. math::
+    \alpha_t \propto (\alpha_{t-1} K) \, L_t, \qquad \beta_{t-1} \propto K (L_t \, \beta_t), \qquad
+    p(x_t \mid y) \propto \alpha_t \, \beta_t, \qquad
+    p(x_t \mid y_{-t}) \propto (\alpha_{t-1} K) \, \beta_t, \qquad (2)
+
+and the evidence is the product of what :math:`\alpha_t` are divided by (Rabiner 1989). All terms are
+positive, so that nothing cancels. A step that is wide on the points is a normal law on them; one narrower
+than ``_NARROW`` h stays, or goes to a neighbour, such that its variance is :math:`s^2`. Beyond the points there is
+nothing: the walk is one that stays among them.
+
+Symbols: L: ``likelihood``, (n_series, n_times, n_points); :math:`\alpha`: ``filtered``; h: ``spacing``;
+s: ``step``; :math:`\pi`: ``jumps``.
+
+References
+----------
+Rabiner. A tutorial on hidden Markov models. Proc. IEEE 77, 1989. Kitagawa. Non-Gaussian state-space modeling of
+nonstationary time series. J. Amer. Statist. Assoc. 82, 1987.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from suffice.typing import Cells, Floats, Mask
+
+JUMP_SCALE = 1.0
+"""Of the Laplace law of jumps: on average a factor of e in odds or rates."""
+_NARROW = 0.75
+_FLOOR = 1e-300
+_WIDEST = 7.0
+_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepKernel:
+    """Probabilities of steps between points.
+
+    Attributes
+    ----------
+    normal, jump : ndarray of shape (n_points, n_points), float64
+        Of steps without and with a jump; both with their shares.
+    offset : ndarray of shape (n_offsets,), int64
+        Where steps without a jump go to.
+    of_offset : ndarray of shape (n_offsets,), float64
+    """
+
+    normal: Floats
+    jump: Floats
+    offset: Cells
+    of_offset: Floats
+
+    @classmethod
+    def of(cls, step: float, spacing: float, n_points: int, jumps: float) -> Self:
+        """Return the matrices of (1) on points."""
+        ratio = step / spacing
+        most = 1 if ratio < _NARROW else min(int(np.ceil(_WIDEST * ratio)), n_points - 1)
+        offset = np.arange(-most, most + 1)
+        if ratio < _NARROW:
+            of_offset = np.array([0.5 * ratio**2, 1.0 - ratio**2, 0.5 * ratio**2])
+        else:
+            of_offset = np.exp(-0.5 * (offset / ratio) ** 2)
+            of_offset /= np.sum(of_offset)
+        gap = np.arange(n_points)[:, None] - np.arange(n_points)
+        of_gap = np.zeros(2 * n_points - 1)
+        of_gap[offset + n_points - 1] = (1.0 - jumps) * of_offset
+        # Laplace's law on the points.
+        decay = spacing / JUMP_SCALE
+        jump = jumps * np.tanh(decay / 2.0) * np.exp(-decay * np.abs(gap))
+        return cls(normal=of_gap[gap + n_points - 1], jump=jump, offset=offset, of_offset=of_offset)
+
+
+def filtered(likelihood: Floats, first: Floats, kernel: StepKernel) -> tuple[Floats, Floats]:
+    """Return alpha of (2), (n_times, n_series, n_points), and log evidence, (n_series,)."""
+    n_series, n_times, n_points = likelihood.shape
+    result = np.empty((n_times, n_series, n_points))
+    total = np.zeros(n_series)
+    whole = kernel.normal + kernel.jump
+    expected = first
+    for time in range(n_times):
+        np.multiply(expected, likelihood[:, time], out=result[time])
+        mass = np.maximum(np.sum(result[time], axis=1), _FLOOR)
+        result[time] /= mass[:, None]
+        total += np.log(mass)
+        if time + 1 < n_times:
+            expected = result[time] @ whole
+    return result, total
+
+
+def log_evidence(likelihood: Floats, first: Floats, kernel: StepKernel) -> Floats:
+    """Return log evidence of each series, (n_series,), as ``filtered`` does."""
+    total = np.zeros(len(likelihood))
+    whole = kernel.normal + kernel.jump
+    expected = first
+    for time in range(likelihood.shape[1]):
+        here = expected * likelihood[:, time]
+        mass = np.maximum(np.sum(here, axis=1), _FLOOR)
+        total += np.log(mass)
+        expected = (here / mass[:, None]) @ whole
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smoothed:
+    """What (2) says of every time.
+
+    Attributes
+    ----------
+    mass, of_others : ndarray of shape (n_series, n_times, n_points), float64
+        Given all cells, and given all but the cell of that time; each adds up to 1.
+    jumped : ndarray of shape (n_series, n_times), float64
+        How probable it is that a jump lies between a cell and the one before; 0 of the first of a series.
+    """
+
+    mass: Floats
+    of_others: Floats
+    jumped: Floats
+
+
+def smoothed(likelihood: Floats, first: Floats, kernel: StepKernel, is_seen: Mask) -> Smoothed:
+    """Run (2) both ways; `is_seen` (n_series, n_times) says which times have a cell."""
+    n_series, n_times, n_points = likelihood.shape
+    forward, _ = filtered(likelihood, first, kernel)
+    whole = kernel.normal + kernel.jump
+    mass, of_others = np.empty((2, n_series, n_times, n_points))
+    backward = np.ones((n_series, n_points))
+    after = np.empty((n_times, n_series, n_points))
+    for time in reversed(range(n_times)):
+        after[time] = backward
+        backward = (likelihood[:, time] * backward) @ whole
+        backward /= np.maximum(np.max(backward, axis=1, keepdims=True), _FLOOR)
+    jumped = np.zeros((n_series, n_times))
+    expected, staying = first, np.zeros((n_series, n_points))
+    was_seen = np.zeros(n_series, dtype=bool)
+    for time in range(n_times):
+        of_others[:, time] = expected * after[time]
+        mass[:, time] = of_others[:, time] * likelihood[:, time]
+        # Of paths without a jump since the last cell: their share of all.
+        of_all = np.sum(mass[:, time], axis=1)
+        without = np.sum(staying * likelihood[:, time] * after[time], axis=1)
+        here = is_seen[:, time] & was_seen
+        jumped[here, time] = np.clip(1.0 - without[here] / np.maximum(of_all[here], _FLOOR), 0.0, 1.0)
+        # What is carried is divided by what alpha is divided by.
+        scale = np.maximum(np.sum(expected * likelihood[:, time], axis=1), _FLOOR)
+        carried = staying * likelihood[:, time] / scale[:, None]
+        staying = np.where(is_seen[:, time, None], forward[time], carried) @ kernel.normal
+        expected = forward[time] @ whole
+        was_seen |= is_seen[:, time]
+    for each in (mass, of_others):
+        each /= np.maximum(np.sum(each, axis=2, keepdims=True), _FLOOR)
+    return Smoothed(mass=mass, of_others=of_others, jumped=jumped)
+
+
+def drawn(forward: Floats, kernel: StepKernel, draws: int, rng: np.random.Generator) -> Cells:
+    """Draw paths backwards given alpha of (2): numbers of points, (n_series, draws, n_times)."""
+    n_times, n_series, _ = forward.shape
+    result = np.empty((n_series, draws, n_times), dtype=np.int32)
+    for series in range(n_series):
+        ends = np.cumsum(forward[-1, series])
+        result[series, :, -1] = np.searchsorted(ends, rng.random(draws) * ends[-1], side="right")
+    rows = np.arange(n_series)[:, None]
+    for time in reversed(range(n_times - 1)):
+        alpha, after = forward[time], np.minimum(result[:, :, time + 1], forward.shape[2] - 1)
+        by_jump = (alpha @ kernel.jump)[rows, after]
+        in_all = by_jump + (alpha @ kernel.normal)[rows, after]
+        is_jump = rng.random(after.shape) * in_all < by_jump
+        result[:, :, time] = _stepped(alpha, after, kernel, rng)
+        _jump_back(alpha, after, kernel, is_jump, result[:, :, time], rng)
+    return np.minimum(result, forward.shape[2] - 1)
+
+
+def _stepped(alpha: Floats, after: Cells, kernel: StepKernel, rng: np.random.Generator) -> Cells:
+    """Draw where steps without a jump came from, (n_series, draws)."""
+    n_series, n_points = alpha.shape
+    draws, n_offsets = after.shape[1], len(kernel.offset)
+    most = int(kernel.offset[-1])
+    padded = np.pad(alpha, ((0, 0), (most, most)))
+    result = np.empty_like(after)
+    at_once = max(1, _AT_ONCE // max(draws * n_offsets, 1))
+    for start in range(0, n_series, at_once):
+        rows = np.arange(start, min(start + at_once, n_series))[:, None, None]
+        here = after[start : start + at_once]
+        ends = np.cumsum(padded[rows, here[:, :, None] + np.arange(n_offsets)] * kernel.of_offset, axis=2)
+        wanted = rng.random(here.shape)[:, :, None] * ends[:, :, -1:]
+        result[start : start + at_once] = here - most + np.sum(ends <= wanted, axis=2)
+    return np.clip(result, 0, n_points - 1)
+
+
+def _jump_back(
+    alpha: Floats, after: Cells, kernel: StepKernel, is_jump: Mask, into: Cells, rng: np.random.Generator
+) -> None:
+    """Draw where jumps came from, in their places."""
+    series, draw = np.nonzero(is_jump)
+    at_once = max(1, _AT_ONCE // alpha.shape[1])
+    for start in range(0, len(series), at_once):
+        row, column = series[start : start + at_once], draw[start : start + at_once]
+        ends = np.cumsum(alpha[row] * kernel.jump[after[row, column]], axis=1)
+        wanted = rng.random(len(row))[:, None] * ends[:, -1:]
+        into[row, column] = np.sum(ends <= wanted, axis=1)

@@ -1,0 +1,242 @@
+r"""Posteriors of cells whose parameters walk over time: the step is integrated over.
+
+Model. With the weights of ``walk_steps`` and the recursions of ``walk``,
+
+.. math:: p(x_t \mid y) = \sum_s p(s \mid y) \, p(x_t \mid y, s), \qquad
+    \text{own}_t = 1 - \sum_s p(s \mid y) \frac{\mathrm{Var}(x_t \mid y, s)}{\mathrm{Var}(x_t \mid y_{-t}, s)}.
+    \qquad (1)
+
+The first position of a series has the hyperprior of locations (``hyperparameters``). Joint draws take s first,
+then a path of each series: differences between times are those of the walk.
+
+Method. A draw lies within half a spacing of its point: by as much as the other times of its path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.math.engines.pooled.hyperparameters import location_prior
+from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
+from suffice.pipeline.math.engines.pooled.series import focus_of
+from suffice.pipeline.math.engines.pooled.walk import StepKernel, drawn, filtered, log_evidence, smoothed
+from suffice.pipeline.math.engines.pooled.walk_steps import (
+    StepPosterior,
+    approximated,
+    first_ends,
+    least_step,
+    points_of,
+    weighed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from suffice.pipeline.math.distributions.distribution import Line
+    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
+    from suffice.pipeline.math.engines.pooled.series import CellsInOrder
+    from suffice.pipeline.math.engines.pooled.walk_steps import Points
+    from suffice.typing import Cells, Floats
+
+_KEPT = 40_000_000
+"""Numbers of likelihoods that are kept between rounds: 320 MB."""
+_AT_ONCE = 4_000_000
+_FIRST_CELLS = 1_500
+_FEW_CELLS, _FEWEST, _MOST = 5_000, (321, 161), 1601
+_AT_AN_END, _TOO_MUCH = 5e-4, 5e-3
+_WIDER = (1.0, 1.5, 2.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """Likelihoods of series on their points, and the law of first positions."""
+
+    cells: CellsInOrder
+    points: Points
+    prior: LocationPrior
+    jumps: float
+    _kept: dict[int, Floats] = field(default_factory=dict)
+
+    def blocks(self, series: Cells | None = None) -> Iterator[tuple[Cells, Floats, Floats]]:
+        """Give series, their likelihoods (n_series, n_times, n_points), and masses of first positions."""
+        numbers = np.arange(len(self.cells.cell)) if series is None else series
+        size = self.cells.cell.shape[1] * self.points.n_points
+        at_once = max(1, _AT_ONCE // size)
+        is_kept = series is None and len(numbers) * size <= _KEPT
+        for start in range(0, len(numbers), at_once):
+            rows = numbers[start : start + at_once]
+            grid = self.points.grid[rows]
+            likelihood = self._kept.get(start) if is_kept else None
+            if likelihood is None:
+                likelihood = np.exp(self.cells.log_likelihood(rows, grid, focus_of(self.points.grid)))
+                if is_kept:
+                    self._kept[start] = likelihood
+            log_first = self.prior.log_density(grid)
+            first = np.exp(log_first - np.max(log_first, axis=1, keepdims=True))
+            yield rows, likelihood, first / np.sum(first, axis=1, keepdims=True)
+
+    def kernel(self, step: float) -> StepKernel:
+        """Steps between points."""
+        return StepKernel.of(step, self.points.spacing, self.points.n_points, self.jumps)
+
+    def evidence(self, step: Floats, series: Cells | None = None) -> Floats:
+        """Return log evidence of all series together, (n_steps,)."""
+        kernels = [self.kernel(each) for each in step.tolist()]
+        total = np.zeros(len(step))
+        for _, likelihood, first in self.blocks(series):
+            total += [np.sum(log_evidence(likelihood, first, kernel)) for kernel in kernels]
+        return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkDistribution(LineMarginals):
+    """Made by ``walk_distribution``; ``outside`` is how probable it is that a jump leads to a cell.
+
+    Attributes
+    ----------
+    steps : StepPosterior
+    walked : Walked
+        For joint draws.
+    settled : bool
+        Whether steps are resolved, and no posterior is narrower than points are apart.
+    """
+
+    steps: StepPosterior
+    walked: Walked = field(repr=False)
+    settled: bool
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws: the step first, then a path of every series."""
+        of_steps = rng.multinomial(draws, self.steps.weight)
+        position = np.empty((draws, self.n_cells))
+        points, cell = self.walked.points, self.walked.cells.cell
+        shift = (rng.random((draws, len(cell))) - 0.5) * points.spacing
+        kernels = [self.walked.kernel(step) for step in self.steps.step.tolist()]
+        for series, likelihood, first in self.walked.blocks():
+            done = 0
+            row, time = np.nonzero(cell[series] >= 0)
+            for kernel, some in zip(kernels, of_steps.tolist(), strict=True):
+                if not some:
+                    continue
+                forward, _ = filtered(likelihood, first, kernel)
+                path = drawn(forward, kernel, some, rng)[row, :, time].T
+                at = points.low[series[row]] + points.spacing * path
+                position[done : done + some, cell[series[row], time]] = (
+                    at + shift[done : done + some, series[row]]
+                )
+                done += some
+        return {self.name: self.line.parameter(position[rng.permutation(draws)])}
+
+
+def walk_distribution(
+    cells: CellsInOrder, name: str, line: Line, *, jumps: float, scale: float
+) -> WalkDistribution:
+    """Return the posterior of every cell's parameter, the step integrated over.
+
+    Parameters
+    ----------
+    cells : CellsInOrder
+    name : str
+        The parameter's.
+    line : Line
+    jumps : float
+        The share of steps that are jumps, in 0..1.
+    scale : float
+        Of the half-normal hyperprior of steps.
+    """
+    prior = location_prior(line, cells.middle)
+    n_series, n_times = cells.cell.shape
+    mean, precision = cells.moments(np.arange(n_series))
+    n_few = int(np.clip(_FIRST_CELLS // n_times, min(n_series, 4), n_series))
+    few = np.unique(np.linspace(0, n_series - 1, n_few).astype(np.int64))
+    n_of_few = int(np.sum(cells.cell[few] >= 0))
+    first = first_ends(approximated(mean[few], precision[few], prior), scale)
+    for wider in _WIDER:
+        points = points_of(
+            mean,
+            precision,
+            prior,
+            first,
+            least_points=_FEWEST[cells.n_cells > _FEW_CELLS],
+            most_points=_MOST,
+            wider=wider,
+        )
+        walked = Walked(cells, points, prior, jumps)
+        least = least_step(points, n_times)
+        steps, ends = weighed(
+            lambda step, walked=walked: walked.evidence(step, few),  # type: ignore[misc]
+            first,
+            scale=scale,
+            least=least,
+            n_cells=n_of_few,
+        )
+        if len(few) < n_series:
+            # More series tell more.
+            half = (len(few) / n_series) ** 0.5 * (ends[1] - ends[0]) / 2.0
+            near = steps.log_mean - 1.3 * half, steps.log_mean + 1.3 * half
+            steps, ends = weighed(walked.evidence, near, scale=scale, least=least, n_cells=cells.n_cells)
+        result, at_an_end = _mixture(walked, steps, name, line)
+        if at_an_end < _AT_AN_END:
+            break
+    return result
+
+
+def plugged_in(answer: WalkDistribution) -> WalkDistribution:
+    """Return the same with the most probable of some steps plugged in: for comparison, as it is too sure."""
+    tried = np.geomspace(0.2 * answer.walked.points.spacing, 3.0, 24)
+    best = int(np.argmax(answer.walked.evidence(tried)))
+    steps = StepPosterior(step=tried[best : best + 1], weight=np.ones(1), settled=True)
+    return _mixture(answer.walked, steps, answer.name, answer.line)[0]
+
+
+def _mixture(
+    walked: Walked, steps: StepPosterior, name: str, line: Line
+) -> tuple[WalkDistribution, float]:
+    """Return (1), and the largest mass of a cell at the ends of its points."""
+    kept, points, cells = steps.kept(), walked.points, walked.cells
+    kernels = [walked.kernel(step) for step in kept.step.tolist()]
+    mass = np.empty((cells.n_cells, points.n_points))
+    own_share, jumped = np.zeros((2, cells.n_cells))
+    place = np.arange(points.n_points)
+    for series, likelihood, first in walked.blocks():
+        is_seen = cells.cell[series] >= 0
+        row, time = np.nonzero(is_seen)
+        of_block = cells.cell[series][row, time]
+        total = np.zeros((len(row), points.n_points))
+        for kernel, weight in zip(kernels, kept.weight.tolist(), strict=True):
+            one = smoothed(likelihood, first, kernel, is_seen)
+            here = one.mass[row, time]
+            total += weight * here
+            told = 1.0 - _variance(here, place) / np.maximum(
+                _variance(one.of_others[row, time], place), 1e-12
+            )
+            own_share[of_block] += weight * np.clip(told, 0.0, 1.0)
+            jumped[of_block] += weight * one.jumped[row, time]
+        mass[of_block] = total
+    series_of = np.empty(cells.n_cells, dtype=np.int64)
+    row, time = np.nonzero(cells.cell >= 0)
+    series_of[cells.cell[row, time]] = row
+    at_an_end = float(np.max(np.concatenate([mass[:, :2], mass[:, -2:]], axis=1)))
+    result = WalkDistribution(
+        name=name,
+        line=line,
+        position=points.grid[series_of],
+        mass=mass,
+        spacing=np.full(mass.shape, points.spacing),
+        own_share=own_share,
+        outside=jumped,
+        steps=kept,
+        walked=walked,
+        settled=steps.settled and points.is_fine and at_an_end < _TOO_MUCH,
+    )
+    return result, at_an_end
+
+
+def _variance(mass: Floats, place: Cells) -> Floats:
+    """Return variances of places, (n_rows,)."""
+    mean = mass @ place
+    result: Floats = mass @ (place.astype(np.float64) ** 2) - mean**2
+    return result
