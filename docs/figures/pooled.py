@@ -36,7 +36,7 @@ OUT = Path(__file__).with_name("pooled.svg")
 SEED = 33
 CELLS, SHOWN, MASS = 400, 40, 0.95
 ENDS = (0.025, 0.975)
-RELEASES = 30
+RELEASES = 20
 LABELS = ("alone", "pooled,\nplug-in", "pooled,\nintegrated")
 SPEC = {
     "name": "pooled",

@@ -102,6 +102,12 @@ class Share:
         return f"{100 * self.share:.1f} % ({100 * self.standard_error:.1f})"
 
 
+def _sd(shares: Floats, n: int) -> float:
+    """Return what releases vary by: at least as much as n independent cells do."""
+    least = (MASS * (1.0 - MASS) / n) ** 0.5
+    return max(float(np.std(shares, ddof=1)), least) if len(shares) > 1 else 1.0
+
+
 def _standard_error(values: Floats) -> float:
     return float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 1.0
 
@@ -134,8 +140,7 @@ class Covered:
     def _ends(self, shares: Floats, n: int, level: float) -> tuple[float, float]:
         from scipy.special import stdtrit
 
-        least = (MASS * (1.0 - MASS) / (n * len(shares))) ** 0.5
-        far = float(stdtrit(len(shares) - 1, 1.0 - level)) * max(_standard_error(shares), least)
+        far = float(stdtrit(len(shares) - 1, 1.0 - level)) * _sd(shares, n) / len(shares) ** 0.5
         return float(np.mean(shares)) - far, float(np.mean(shares)) + far
 
     def judged(self) -> tuple[str, str]:
@@ -165,7 +170,7 @@ class Covered:
     @property
     def releases_needed(self) -> int:
         """With how many releases 95 % coverage is called calibrated with chance .99, about."""
-        sd = max(float(np.std(self.every, ddof=1)), float(np.std(self.small, ddof=1)), 0.01)
+        sd = max(_sd(self.every, self.n_cells), _sd(self.small, self.n_small))
         return int(np.ceil((2.0 * 2.33 * sd / (MASS - BARS[0])) ** 2 / 10)) * 10 + _FEWEST
 
 

@@ -108,7 +108,8 @@ def calibrate(
     from suffice.pipeline.ask.calibration.calibrate import calibrate
 
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
-    calibration: Any = calibrate(
+    ask: Any = calibrate  # whose overloads are for people
+    calibration = ask(
         opened,
         statistic,
         **terms,
