@@ -111,7 +111,7 @@ def field_distribution(
     field_map : FieldMap
     """
     model, mode, covariance = field_model(source, population, line, field_map)
-    points, weight, settled = lattice(model, mode, covariance)
+    model, points, weight, settled = lattice(model, mode, covariance)
     kept = np.flatnonzero(weight > _NEGLIGIBLE * np.max(weight))
     points, weight = [points[number] for number in kept], weight[kept] / np.sum(weight[kept])
     own_share, outside = np.zeros(source.n_cells), np.zeros(source.n_cells)
