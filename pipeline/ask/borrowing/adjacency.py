@@ -1,7 +1,8 @@
 r"""Posteriors of cells that borrow from their neighbours on a map.
 
-Each cell keeps its exact likelihood. What cells have in common is a smooth field on the map beside parts of their
-own (BYM2), whose spread and share have public hyperpriors and are integrated over (``math.engines.pooled.field``).
+Each cell keeps its exact likelihood. What cells have in common is a smooth field on the map beside parts of
+their own (BYM2), whose spread and share have public hyperpriors and are integrated over
+(``math.engines.pooled.field``).
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ class MapPrior(PopulationPrior):
     def __str__(self) -> str:
         one = PopulationPrior.__str__(self).removeprefix("one population, ")
         return (
-            f"a smooth field over neighbours by {self.column} (BYM2) and parts of cells' own, {one}; the field's "
-            "share of the variance Uniform(0, 1)"
+            f"a smooth field over neighbours by {self.column} (BYM2) and parts of cells' own, {one}; the "
+            "field's share of the variance Uniform(0, 1)"
         )
 
 
@@ -101,7 +102,9 @@ class MapPosterior(PooledPosterior):
     @property
     def islands(self) -> tuple[int, ...]:
         """Cells without a neighbour: they borrow from all others alike."""
-        return tuple(sorted(cell for pool in self.pools if isinstance(pool, MapPool) for cell in pool.islands))
+        return tuple(
+            sorted(cell for pool in self.pools if isinstance(pool, MapPool) for cell in pool.islands)
+        )
 
 
 def map_posterior(
@@ -189,8 +192,8 @@ def map_posterior(
 
 def _unreliable(name: str) -> UsageError:
     return UsageError(
-        f"{name}: expectation propagation is not reliable on this map, as its check says: pool without adjacency, "
-        "or ask each cell alone"
+        f"{name}: expectation propagation is not reliable on this map, as its check says: pool without "
+        "adjacency, or ask each cell alone"
     )
 
 
@@ -216,13 +219,13 @@ def _pool(keys: dict[str, str | int], part: FieldDistribution, pairs: Cells, cel
     )
 
 
-def _in_words(
-    statistic: NoisyStatistic, column: str, pools: list[MapPool], *, has_slope: bool
-) -> str:
+def _in_words(statistic: NoisyStatistic, column: str, pools: list[MapPool], *, has_slope: bool) -> str:
     """Say what borrowed from what, how far, by which method, and what it is off by."""
     n_pairs, n_cells = sum(pool.n_pairs for pool in pools), sum(pool.n_cells for pool in pools)
     n_maps = sum(pool.n_maps for pool in pools)
-    said = [f"{counted(n_cells, 'cell')} pooled with their neighbours by {column}, {counted(n_pairs, 'pair')}"]
+    said = [
+        f"{counted(n_cells, 'cell')} pooled with their neighbours by {column}, {counted(n_pairs, 'pair')}"
+    ]
     if n_maps > 1:
         said[0] += f", on {n_maps} maps"
         said[0] += f" with hyperparameters of {len(pools)} pools" if len(pools) > 1 else " of one spread"
@@ -231,12 +234,14 @@ def _in_words(
         keys = [str(statistic.groups[column][cell]) for cell in islands[:_NAMED]]
         more = f" and {len(islands) - _NAMED} more" if len(islands) > _NAMED else ""
         has = "it borrows" if len(islands) == 1 else "they borrow"
-        said.append(f"{counted(len(islands), 'island')} ({', '.join(keys)}{more}): {has} from all cells alike")
+        said.append(
+            f"{counted(len(islands), 'island')} ({', '.join(keys)}{more}): {has} from all cells alike"
+        )
     if len(pools) == 1:
         (spread, sd), (slope, slope_sd), (share, share_sd) = pools[0].spread, pools[0].slope, pools[0].of_map
         said.append(
-            f"spread between cells {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates, of whose variance "
-            f"{share:.2g} (sd {share_sd:.2g}) is the map's"
+            f"spread between cells {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates, of whose "
+            f"variance {share:.2g} (sd {share_sd:.2g}) is the map's"
         )
         if has_slope:
             said[-1] += f", slope on log(1 + size) {slope:.2g} (sd {slope_sd:.2g})"

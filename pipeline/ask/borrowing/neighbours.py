@@ -61,7 +61,9 @@ class Neighbours:
                 )
                 raise UsageError(message)
             if row[0] == row[1]:
-                message = f"adjacency, pair {number}: {shown(row[0])} is its own neighbour: leave the pair out"
+                message = (
+                    f"adjacency, pair {number}: {shown(row[0])} is its own neighbour: leave the pair out"
+                )
                 raise UsageError(message)
         return cls(column=column, pairs=frozenset((min(row), max(row)) for row in rows))
 
@@ -116,8 +118,8 @@ def _column(statistic: NoisyStatistic, header: str | None, rows: Sequence[tuple[
     fits = [column for column in columns if named <= _keys(statistic, column)]
     if len(fits) != 1:
         message = (
-            f"adjacency: pairs without a name are keys of no single column of {', '.join(columns) or 'none'}: give "
-            "a table of two columns, of which the first bears the column's name"
+            f"adjacency: pairs without a name are keys of no single column of {', '.join(columns) or 'none'}: "
+            "give a table of two columns, of which the first bears the column's name"
         )
         raise UsageError(message)
     return fits[0]
@@ -183,7 +185,9 @@ def _of_frame(frame: Any) -> tuple[str, list[tuple[str, str]]]:
         message = "adjacency is no table: give a path, a list of pairs, or a frame of pandas, Polars or Arrow"
         raise UsageError(message) from None
     if table.num_columns != 2:
-        message = f"adjacency has {counted(table.num_columns, 'column')}: it has two, of keys that are neighbours"
+        message = (
+            f"adjacency has {counted(table.num_columns, 'column')}: it has two, of keys that are neighbours"
+        )
         raise UsageError(message)
     first, second = (column.to_pylist() for column in table.columns)
     return table.column_names[0], [*zip(map(str, first), map(str, second), strict=True)]

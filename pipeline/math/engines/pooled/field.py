@@ -14,8 +14,8 @@ the exact likelihood of the cell times what the others say. How much of an answe
 .. math:: \text{own}_c = \sum_h p(h \mid y) \sum_k P(k \mid y, h) \,
     \bigl(1 - \mathrm{Var}(z_c \mid y, h, k) / V_{ck}(h)\bigr). \qquad (2)
 
-Joint draws take h first, then a normal field, then each cell from (1) at the rank of a normal number that goes
-with the field as z does: a normal copula with exact margins.
+Joint draws take h first, then a normal field, then each cell from (1) at the rank of a normal number that
+goes with the field as z does: a normal copula with exact margins.
 
 References
 ----------
@@ -201,9 +201,7 @@ def _correlation(tilted: Tilted, cavity_mean: Floats) -> Floats:
     covariance, variance = np.zeros_like(mean), np.zeros_like(mean)
     for share, part in zip(tilted.share, tilted.parts, strict=True):
         of_field = cavity_mean + part.ratio * (part.mean - cavity_mean)
-        covariance += share * (
-            part.ratio * part.variance + (part.mean - mean) * (of_field - tilted.mean)
-        )
+        covariance += share * (part.ratio * part.variance + (part.mean - mean) * (of_field - tilted.mean))
         variance += share * (part.variance + (part.mean - mean) ** 2)
     result: Floats = np.clip(covariance / np.sqrt(variance * tilted.variance), 0.0, 1.0)
     return result

@@ -1,18 +1,18 @@
 r"""How far expectation propagation on a map is off, for one release.
 
-Model. With the exact factors t and normal ones of ``field_propagation``, the exact law of the field is the normal
-one times :math:`\exp \sum_c r_c(\eta_c)`,
+Model. With the exact factors t and normal ones of ``field_propagation``, the exact law of the field is the
+normal one times :math:`\exp \sum_c r_c(\eta_c)`,
 
 .. math:: r_c(\eta) = \log t_c(\eta) - \nu_c \eta + \tfrac 1 2 \tau_c \eta^2. \qquad (1)
 
-Propagation takes :math:`r_c` into account for cell c itself, and no other's. Those of neighbours matter most: the
-error of a cell is what its mean and standard deviation change by when they are weighed too,
+Propagation takes :math:`r_c` into account for cell c itself, and no other's. Those of neighbours matter most:
+the error of a cell is what its mean and standard deviation change by when they are weighed too,
 
 .. math:: \Delta_c = \operatorname{E}_{r_c + \sum_{i \sim c} r_i}(\eta_c) - \operatorname{E}_{r_c}(\eta_c).
     \qquad (2)
 
-Method. Both are means of the same draws of the normal field, weighed by importance, so that their difference is
-known better than either; r is tabulated at ``_PLACES`` places of each cell, with cubics between.
+Method. Both are means of the same draws of the normal field, weighed by importance, so that their difference
+is known better than either; r is tabulated at ``_PLACES`` places of each cell, with cubics between.
 
 References
 ----------

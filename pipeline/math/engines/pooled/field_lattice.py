@@ -5,22 +5,23 @@ Model (BYM2: Riebler, Sørbye, Simpson, Rue 2016). On the line, less what a slop
 .. math::
     x_c - b (v_c - v_0) = z_c = m + s \bigl(\sqrt \rho \, u_c + \sqrt{1 - \rho} \, w_c\bigr) \qquad (1)
 
-with the smooth field u of ``field_map``, and w standard normal (of the default population, a share of outliers
-has a wider part of its own, as in ``contaminated``). Islands have :math:`z_c = m + s w_c`. Hyperpriors are those of
-``hyperparameters``, and :math:`\rho` is uniform on 0..1.
+with the smooth field u of ``field_map``, and w standard normal (of the default population, a share of
+outliers has a wider part of its own, as in ``contaminated``). Islands have :math:`z_c = m + s w_c`.
+Hyperpriors are those of ``hyperparameters``, and :math:`\rho` is uniform on 0..1.
 
 Method. With :math:`\theta = (\log s, \operatorname{logit} \rho, b)`, p(theta | y) is the prior times (3) of
-``field_propagation``. Where it is follows from the normal approximation of each cell's likelihood, about where
-a population without a map is: its mode, and its covariance there, of whose Cholesky factor ``_STEP`` columns
-are a step of a lattice, the slope's first. From the mode the lattice is followed in all directions until the posterior is
-e^-``_DEPTH`` of its highest (Rue, Martino, Chopin 2009); if its covariance turns out to be another one, so is the
-lattice. The trapezoidal rule is then off by :math:`2 e^{-2 \pi^2 / 1.5^2}` of a normal posterior.
+``field_propagation``. Where it is follows from the normal approximation of each cell's likelihood, about
+where a population without a map is: its mode, and its covariance there, of whose Cholesky factor ``_STEP``
+columns are a step of a lattice, the slope's first. From the mode the lattice is followed in all directions
+until the posterior is e^-``_DEPTH`` of its highest (Rue, Martino, Chopin 2009); if its covariance turns out
+to be another one, so is the lattice. The trapezoidal rule is then off by :math:`2 e^{-2 \pi^2 / 1.5^2}` of a
+normal posterior.
 
 References
 ----------
-Riebler, Sørbye, Simpson, Rue. An intuitive Bayesian spatial model for disease mapping that accounts for scaling.
-Stat. Methods Med. Res. 25, 2016. Rue, Martino, Chopin. Approximate Bayesian inference for latent Gaussian models
-by using integrated nested Laplace approximations. J. R. Stat. Soc. B 71, 2009.
+Riebler, Sørbye, Simpson, Rue. An intuitive Bayesian spatial model for disease mapping that accounts for
+scaling. Stat. Methods Med. Res. 25, 2016. Rue, Martino, Chopin. Approximate Bayesian inference for latent
+Gaussian models by using integrated nested Laplace approximations. J. R. Stat. Soc. B 71, 2009.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from suffice.pipeline.math.engines.pooled.contaminated import SHARE
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 from suffice.pipeline.math.engines.pooled.field_propagation import Measures, propagated
 from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD, Moments, fitted, location_prior
-from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
     from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes, LocationPrior
     from suffice.pipeline.math.engines.pooled.populations import Population
+    from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
     from suffice.typing import Floats
 
 _STEP, _DEPTH = 1.5, 6.0
@@ -304,7 +305,7 @@ def _focused(model: FieldModel, theta: Floats, covariance: Floats) -> FieldModel
 def lattice(
     model: FieldModel, centre: Floats, covariance: Floats
 ) -> tuple[FieldModel, list[FieldPoint], Floats, bool]:
-    """Return the model, points, weights, which add up to 1, and whether the integral over theta is resolved."""
+    """Return the model, points, weights that add up to 1, and whether the integral is resolved."""
     start = model.approximate(centre)[2]
     points: list[FieldPoint] = []
     weight, settled = np.zeros(0), False
@@ -335,7 +336,7 @@ def lattice(
 
 
 def _steps(covariance: Floats) -> Floats:
-    """Return columns of steps; few slopes, as each asks for measures of its own, and none is changed by the rest."""
+    """Return columns of steps, of which one changes the slope: each slope asks for its own measures."""
     order = np.roll(np.arange(len(covariance)), 1)
     steps = np.empty_like(covariance)
     steps[order] = _STEP * np.linalg.cholesky(covariance[np.ix_(order, order)])
@@ -345,7 +346,7 @@ def _steps(covariance: Floats) -> Floats:
 def _followed(
     model: FieldModel, centre: Floats, steps: Floats, start: Sites
 ) -> tuple[list[FieldPoint], bool]:
-    """Follow the lattice from its centre, the highest points first; return whether all that matters is there."""
+    """Follow the lattice, the highest points first; return whether all that matters is there."""
     n = len(centre)
     first = model.at(centre, start)
     if first is None:
