@@ -50,8 +50,6 @@ class MapPool(Pool):
 
     Attributes
     ----------
-    of_map : (float, float)
-        Posterior mean and standard deviation of rho, the share of the variance that is the smooth field's.
     n_maps, n_pairs : int
         Maps with levels of their own, and pairs of cells that are neighbours.
     islands : tuple of int
@@ -60,7 +58,6 @@ class MapPool(Pool):
         What the approximation is off by, at the most probable hyperparameters.
     """
 
-    of_map: tuple[float, float]
     n_maps: int
     n_pairs: int
     islands: tuple[int, ...]

@@ -75,6 +75,8 @@ class Pool:
         Whether the cells tell the spread.
     settled : bool
         Whether the integral over hyperparameters is resolved.
+    of_map : (float, float), optional
+        Posterior mean and standard deviation of rho: the share of the variance that is a map's.
     """
 
     keys: dict[str, str | int]
@@ -85,6 +87,7 @@ class Pool:
     typical_size: float | None
     identified: bool
     settled: bool
+    of_map: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, keys: dict[str, str | int], pool: PooledDistribution) -> Pool:

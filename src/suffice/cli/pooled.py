@@ -91,6 +91,8 @@ class Population(TypedDict):
     slope_sd: float
     typical_size: float | None
     identified: bool
+    of_map: float | None
+    of_map_sd: float | None
 
 
 class Pooled(TypedDict):
@@ -143,6 +145,8 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 slope_sd=pool.slope[1],
                 typical_size=pool.typical_size,
                 identified=pool.identified,
+                of_map=pool.of_map[0] if pool.of_map else None,
+                of_map_sd=pool.of_map[1] if pool.of_map else None,
             )
             for pool in together.pools
         ],

@@ -101,7 +101,7 @@ class GaussianField:
         factor = field_map.precision.factor(scale**2 * tau)
         solved = factor.solve(np.stack([scale * nu, scale * tau, np.ones_like(tau)], axis=1))
         flat = solved[:, 2]
-        total = np.bincount(component, flat)
+        total: Floats = np.bincount(component, flat).astype(np.float64)
         # (2).
         g, k = (
             column - flat * (np.bincount(component, column) / total)[component] for column in solved[:, :2].T

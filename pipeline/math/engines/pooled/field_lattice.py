@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
     from suffice.typing import Floats
 
-_STEP, _DEPTH = 1.5, 6.0
-_UNSETTLED = 3.0
+_STEP, _DEPTH = 1.5, 4.5
+_UNSETTLED = 2.5
 """How far below the highest a point is whose neighbours may be missing."""
 _MOST, _ROUNDS = 260, 3
 _LOG_SPREAD = (-6.0, 3.0)
