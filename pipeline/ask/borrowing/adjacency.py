@@ -251,7 +251,7 @@ def _in_words(statistic: NoisyStatistic, column: str, pools: list[MapPool], *, h
         )
     )
     said.append(
-        "by expectation propagation with the exact likelihood of each cell: what neighbours say is off by "
+        "by expectation propagation with the exact likelihood of each cell: what others say is off by "
         f"{typical:.2f} sd, of 99 in 100 cells by at most {largest:.2f}, and its sd by {100.0 * of_sd:.0f} %"
     )
     said.append("own_share: how much of an answer is the cell's own")

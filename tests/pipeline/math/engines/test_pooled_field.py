@@ -13,6 +13,7 @@ from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, nodes_of_positions
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells
 from suffice.pipeline.math.engines.pooled.field import field_distribution
+from suffice.pipeline.math.engines.pooled.field_error import field_error
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 from suffice.pipeline.math.engines.pooled.field_lattice import field_model
 from suffice.pipeline.math.engines.pooled.field_map import FieldMap
@@ -69,10 +70,14 @@ def test_a_normal_field_is_that_of_dense_matrices() -> None:
     field = GaussianField.of(field_map, a, sites)
     np.testing.assert_allclose(field.mean, mean, atol=1e-9)
     np.testing.assert_allclose(field.variance, np.diag(posterior), atol=1e-9)
-    drawn = field.drawn(10_000, rng)
+    drawn, levels = field.drawn(10_000, rng)
     # Seven standard errors of each of 741 covariances: a false alarm in 10^8.
     error = np.sqrt((np.outer(*[np.diag(posterior)] * 2) + posterior**2) / 10_000)
     assert np.all(np.abs(np.cov(drawn.T) - posterior) < 7.0 * error)
+
+    # The same, of means of two levels.
+    error_of_level = np.sqrt(field.level_variance / 10_000)
+    assert np.all(np.abs(np.mean(levels, axis=0) - field.level_mean) < 7.0 * error_of_level)
 
     def log_integral(scale: float, precision: Floats) -> float:
         prior = of_level @ np.diag(1.0 / sites.level_tau) @ of_level.T + scale**2 * covariance
@@ -164,7 +169,7 @@ def test_propagation_of_noisy_counts_is_near_quadrature(name: str) -> None:
     assert point is not None
     # Factors t on even places, then sums over m and the three directions of the field.
     measures, own = model.measures(0.2), model.own(theta)
-    places = np.linspace(-7.0, 4.0, 221)
+    places = np.linspace(-9.0, 4.0, 261)
     table = np.empty((4, len(places)))
     for number, place in enumerate(places):
         at = np.full(4, place)
@@ -174,7 +179,7 @@ def test_propagation_of_noisy_counts_is_near_quadrature(name: str) -> None:
     values, axes = np.linalg.eigh(scaled_covariance(field_map, np.array(pairs)))
     directions = axes[:, 1:] * np.sqrt(values[1:]) * model.scale(theta)
     u = np.linspace(-4.0, 4.0, 17)
-    m = np.linspace(-5.5, 1.0, 66)
+    m = np.linspace(-9.0, 2.0, 90)
     grid = np.stack(np.meshgrid(u, u, u, indexing="ij"), axis=-1).reshape(-1, 3)
     of_m = np.exp(-np.abs(m)) / (1.0 + np.exp(-np.abs(m))) ** 2
     prior = np.exp(-0.5 * np.sum(grid**2, axis=1))[:, None] * of_m
@@ -182,6 +187,9 @@ def test_propagation_of_noisy_counts_is_near_quadrature(name: str) -> None:
     weight = prior * np.prod([np.interp(eta[cell], places, table[cell]) for cell in range(4)], axis=0)
     weight /= np.sum(weight)
     propagated = GaussianField.of(field_map, model.scale(theta), point.sites)
+    said = field_error(model, point, np.array(pairs), np.random.default_rng(1))
+    assert said.is_of_all
+    assert 0.0 < said.largest < 0.06
     for cell in range(4):
         mean = float(np.sum(weight * eta[cell]))
         sd = float(np.sqrt(np.sum(weight * (eta[cell] - mean) ** 2)))
