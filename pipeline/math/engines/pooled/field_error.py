@@ -13,9 +13,10 @@ weighed too,
     \Delta_c = \operatorname{E}_{r_c + \sum_{i \in A} r_i}(\eta_c) - \operatorname{E}_{r_c}(\eta_c).
     \qquad (2)
 
-A is all cells and levels where weights allow: where the draws are worth at least ``_LEAST`` of as many without
-weights. Of larger maps it is the cells within two steps. Tails that the normal law does not reach are not seen:
-of four cells under noise larger than their counts, (2) is .01 and 2 %, and by quadrature .04 and 9 %.
+A is all cells and levels where weights allow: where the draws are worth at least ``_LEAST`` of as many
+without weights. Of larger maps it is the cells within two steps. Tails that the normal law does not reach
+are not seen: of four cells under noise larger than their counts, (2) is .01 and 2 %, and by quadrature
+.04 and 9 %.
 
 Method. Both are means of the same draws of the normal field, weighed by importance, so that their difference
 is known better than either; r is tabulated at ``_PLACES`` places of each cell, with cubics between.
