@@ -1,15 +1,15 @@
 r"""Coverage and error of cells that borrow from their neighbours, over simulated releases on maps.
 
-Run it as ``python benchmarks/pooled_map.py [--releases 10] [--cells 144]``, and with ``--time 3000`` for the time of
-one release of so many counties.
+Run it as ``python benchmarks/pooled_map.py [--releases 10] [--cells 144]``, and with ``--time 3000`` for the
+time of one release of so many counties.
 
-Maps are a grid and a random planar graph (Delaunay's, without its longest edges). A release has cells of lognormal
-sizes (median N0, a standard deviation of 1), whose logits are one of the truths below, and noise of scale 1 / epsilon
-on both counts. Beside the posterior on the map stand the pooled one without it, and each cell alone (a uniform
-prior). A line gives, of 95 % intervals, the share that hold the truth, of all cells, of the smallest third, and of
-the worst tenth of releases, with the map and without; then errors alone over those with the map and without (root
-mean squares) and widths with the map over alone and over pooled without; for one outlying county or an edge also the
-coverage of those cells.
+Maps are a grid and a random planar graph (Delaunay's, without its longest edges). A release has cells of
+lognormal sizes (median N0, a standard deviation of 1), whose logits are one of the truths below, and noise of
+scale 1 / epsilon on both counts. Beside the posterior on the map stand the pooled one without it, and each
+cell alone (a uniform prior). A line gives, of 95 % intervals, the share that hold the truth, of all cells, of
+the smallest third, and of the worst tenth of releases, with the map and without; then errors alone over those
+with the map and without (root mean squares) and widths with the map over alone and over pooled without; for
+one outlying county or an edge also the coverage of those cells.
 """
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def main() -> None:
         time_of(asked.time, asked.seed)
         return
     print(
-        "| map | truth | N0 | epsilon | covered: all, small, worst tenth | without the map | error alone / map "
-        "| / pooled | width / alone | / pooled | outlier or edge covered |"
+        "| map | truth | N0 | epsilon | covered: all, small, worst tenth | without the map | error alone "
+        "/ map | / pooled | width / alone | / pooled | outlier or edge covered |"
     )
     print("|---" * 11 + "|")
     start = time.process_time()

@@ -65,3 +65,14 @@ def test_each_cell_alone_comes_first_where_the_spread_is_not_told(store: str, su
 def test_what_does_not_go_with_it(option: list[str], store: str, suffice: Runner) -> None:
     words = ("posterior", "counties", "ill", "--pooled", "all", *option, "--store", store)
     assert "pooled" in suffice.text(*words, status=2)
+
+
+def test_neighbours_are_read_from_a_file(store: str, suffice: Runner, tmp_path: Path) -> None:
+    pairs = tmp_path / "next.csv"
+    lines = [f"{key},{key + 1}" for key in range(1, 30)]
+    pairs.write_text("\n".join(["county,neighbour", *lines]))
+    words = ("posterior", "counties", "ill", "--pooled", "logit-normal", "--store", store, "--adjacency")
+    document = suffice.json(*words, str(pairs))
+    assert 0.0 < document["pooled"]["pools"][0]["of_map"] < 1.0
+    pairs.write_text("state,neighbour\n1,2\n")
+    assert "state is no group column of ill, which has county" in suffice.text(*words, str(pairs), status=2)

@@ -1,7 +1,8 @@
 r"""Posteriors of cells that borrow from their neighbours on a map.
 
-Each cell keeps its exact likelihood. What cells have in common is a smooth field on the map beside parts of their
-own (BYM2), whose spread and share have public hyperpriors and are integrated over (``math.engines.pooled.field``).
+Each cell keeps its exact likelihood. What cells have in common is a smooth field on the map beside parts of
+their own (BYM2), whose spread and share have public hyperpriors and are integrated over
+(``math.engines.pooled.field``).
 """
 
 from __future__ import annotations
@@ -49,8 +50,6 @@ class MapPool(Pool):
 
     Attributes
     ----------
-    of_map : (float, float)
-        Posterior mean and standard deviation of rho, the share of the variance that is the smooth field's.
     n_maps, n_pairs : int
         Maps with levels of their own, and pairs of cells that are neighbours.
     islands : tuple of int
@@ -59,7 +58,6 @@ class MapPool(Pool):
         What the approximation is off by, at the most probable hyperparameters.
     """
 
-    of_map: tuple[float, float]
     n_maps: int
     n_pairs: int
     islands: tuple[int, ...]
@@ -81,8 +79,8 @@ class MapPrior(PopulationPrior):
     def __str__(self) -> str:
         one = PopulationPrior.__str__(self).removeprefix("one population, ")
         return (
-            f"a smooth field over neighbours by {self.column} (BYM2) and parts of cells' own, {one}; the field's "
-            "share of the variance Uniform(0, 1)"
+            f"a smooth field over neighbours by {self.column} (BYM2) and parts of cells' own, {one}; the "
+            "field's share of the variance Uniform(0, 1)"
         )
 
 
@@ -191,8 +189,8 @@ def map_posterior(
 
 def _unreliable(name: str) -> UsageError:
     return UsageError(
-        f"{name}: expectation propagation is not reliable on this map, as its check says: pool without adjacency, "
-        "or ask each cell alone"
+        f"{name}: expectation propagation is not reliable on this map, as its check says: pool without "
+        "adjacency, or ask each cell alone"
     )
 
 
@@ -239,8 +237,8 @@ def _in_words(statistic: NoisyStatistic, column: str, pools: list[MapPool], *, h
     if len(pools) == 1:
         (spread, sd), (slope, slope_sd), (share, share_sd) = pools[0].spread, pools[0].slope, pools[0].of_map
         said.append(
-            f"spread between cells {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates, of whose variance "
-            f"{share:.2g} (sd {share_sd:.2g}) is the map's"
+            f"spread between cells {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates, of whose "
+            f"variance {share:.2g} (sd {share_sd:.2g}) is the map's"
         )
         if has_slope:
             said[-1] += f", slope on log(1 + size) {slope:.2g} (sd {slope_sd:.2g})"
@@ -253,7 +251,7 @@ def _in_words(statistic: NoisyStatistic, column: str, pools: list[MapPool], *, h
         )
     )
     said.append(
-        "by expectation propagation with the exact likelihood of each cell: what neighbours say is off by "
+        "by expectation propagation with the exact likelihood of each cell: what others say is off by "
         f"{typical:.2f} sd, of 99 in 100 cells by at most {largest:.2f}, and its sd by {100.0 * of_sd:.0f} %"
     )
     said.append("own_share: how much of an answer is the cell's own")

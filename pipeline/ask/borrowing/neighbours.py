@@ -118,8 +118,8 @@ def _column(statistic: NoisyStatistic, header: str | None, rows: Sequence[tuple[
     fits = [column for column in columns if named <= _keys(statistic, column)]
     if len(fits) != 1:
         message = (
-            f"adjacency: pairs without a name are keys of no single column of {', '.join(columns) or 'none'}: give "
-            "a table of two columns, of which the first bears the column's name"
+            f"adjacency: pairs without a name are keys of no single one of {', '.join(columns) or 'none'}: "
+            "give a table of two columns, of which the first bears the column's name"
         )
         raise UsageError(message)
     return fits[0]

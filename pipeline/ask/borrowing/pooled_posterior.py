@@ -86,6 +86,8 @@ class Pool:
         Of a population by draws: how far halves of these differ, in posterior standard deviations of a cell.
     coefficients : tuple of Coefficient
         Of covariates, where there are any: the location is that at their means, the spread what they leave.
+    of_map : (float, float), optional
+        Posterior mean and standard deviation of rho: the share of the variance that is a map's.
     """
 
     keys: dict[str, str | int]
@@ -98,6 +100,7 @@ class Pool:
     settled: bool
     chain_gap: float | None = None
     coefficients: tuple[Coefficient, ...] = ()
+    of_map: tuple[float, float] | None = None
 
     @classmethod
     def of(

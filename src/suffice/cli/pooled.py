@@ -78,6 +78,8 @@ def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
 
         ways.append(Pooling.of_names([], **further))
     return ways
+
+
 def series_asked(
     asked: AskedPooling, reference: str, store: str, public_keys: list[str] | None
 ) -> Series | None:
@@ -124,6 +126,8 @@ class Population(TypedDict):
     slope_sd: float
     typical_size: float | None
     identified: bool
+    of_map: float | None
+    of_map_sd: float | None
     coefficients: Annotated[list[dict[str, Any]], Rows(**COEFFICIENT)]
 
 
@@ -214,6 +218,8 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 typical_size=pool.typical_size,
                 identified=pool.identified,
                 coefficients=list(coefficients_table([pool])),
+                of_map=pool.of_map[0] if pool.of_map else None,
+                of_map_sd=pool.of_map[1] if pool.of_map else None,
             )
             for pool in together.pools
         ],

@@ -24,6 +24,7 @@ Formation of a sparse bus impedance matrix. Proc. PICA, 1973. Rue, Held. Gaussia
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -64,14 +65,12 @@ class BlockTridiagonal:
         """Order the rows of a symmetric matrix and cut it into blocks."""
         order, ends = _levels(matrix)
         ordered = matrix[order][:, order].tocsr()
-        slices = [slice(low, high) for low, high in zip(ends, ends[1:], strict=False)]
+        slices = [slice(low, high) for low, high in itertools.pairwise(ends)]
         return cls(
             order=order,
             ends=tuple(ends),
             diagonal=tuple(ordered[each][:, each].toarray() for each in slices),
-            below=tuple(
-                ordered[after][:, each].toarray() for each, after in zip(slices, slices[1:], strict=False)
-            ),
+            below=tuple(ordered[after][:, each].toarray() for each, after in itertools.pairwise(slices)),
         )
 
     def factor(self, added: Floats) -> Factor:
@@ -171,7 +170,7 @@ def _levels(matrix: csr_array) -> tuple[Cells, list[int]]:
     from scipy.sparse.csgraph import breadth_first_order, connected_components
 
     n = matrix.shape[0]
-    n_components, component = connected_components(matrix, directed=False)
+    component = connected_components(matrix, directed=False)[1]
     order, ends, begun = [], [0], 0
     for start in np.unique(component, return_index=True)[1].tolist():
         root = start

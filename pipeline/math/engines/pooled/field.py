@@ -14,8 +14,8 @@ the exact likelihood of the cell times what the others say. How much of an answe
 .. math:: \text{own}_c = \sum_h p(h \mid y) \sum_k P(k \mid y, h) \,
     \bigl(1 - \mathrm{Var}(z_c \mid y, h, k) / V_{ck}(h)\bigr). \qquad (2)
 
-Joint draws take h first, then a normal field, then each cell from (1) at the rank of a normal number that goes
-with the field as z does: a normal copula with exact margins.
+Joint draws take h first, then a normal field, then each cell from (1) at the rank of a normal number that
+goes with the field as z does: a normal copula with exact margins.
 
 References
 ----------
@@ -84,7 +84,7 @@ class FieldDistribution(PooledDistribution):
             tilted = _tilted(self.model, point)
             field = GaussianField.of(self.model.field_map, self.model.scale(point.theta), point.sites)
             together = _correlation(tilted, point.cavity_mean)
-            normal = (field.drawn(each, rng) - field.mean) / np.sqrt(field.variance) * together
+            normal = (field.drawn(each, rng)[0] - field.mean) / np.sqrt(field.variance) * together
             normal += np.sqrt(1.0 - together**2) * rng.standard_normal(normal.shape)
             rank = ndtr(normal)
             for (cells, nodes), mass in zip(
@@ -111,7 +111,7 @@ def field_distribution(
     field_map : FieldMap
     """
     model, mode, covariance = field_model(source, population, line, field_map)
-    points, weight, settled = lattice(model, mode, covariance)
+    model, points, weight, settled = lattice(model, mode, covariance)
     kept = np.flatnonzero(weight > _NEGLIGIBLE * np.max(weight))
     points, weight = [points[number] for number in kept], weight[kept] / np.sum(weight[kept])
     own_share, outside = np.zeros(source.n_cells), np.zeros(source.n_cells)
@@ -184,7 +184,8 @@ def _masses(model: FieldModel, points: list[FieldPoint], weight: Floats) -> list
                 exponent += (log_scale - tilted.log_z).astype(np.float32)[:, None]
                 density += np.exp(exponent, out=exponent)
         for number, (cells, nodes) in enumerate(model.blocks(model.grid.focus)):
-            of_nodes = nodes.of_kept * model.grid.placed(nodes, slope).at_nodes(density[cells])
+            at_nodes = model.grid.placed(nodes, slope).at_nodes(density[cells].astype(np.float64))
+            of_nodes = nodes.of_kept * at_nodes
             whole = np.bincount(nodes.kept, of_nodes, nodes.weight.size)
             mass = whole.reshape(nodes.weight.shape).sum(axis=2)
             if number < len(masses):

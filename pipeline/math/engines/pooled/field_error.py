@@ -1,18 +1,25 @@
 r"""How far expectation propagation on a map is off, for one release.
 
-Model. With the exact factors t and normal ones of ``field_propagation``, the exact law of the field is the normal
-one times :math:`\exp \sum_c r_c(\eta_c)`,
+Model. With the exact factors t and normal ones of ``field_propagation``, the exact law of the field is the
+normal one times :math:`\exp \sum_c r_c(\eta_c)`,
 
-.. math:: r_c(\eta) = \log t_c(\eta) - \nu_c \eta + \tfrac 1 2 \tau_c \eta^2. \qquad (1)
+.. math:: r_c(\eta) = \log t_c(\eta) - \nu_c \eta + \tfrac 1 2 \tau_c \eta^2, \qquad (1)
 
-Propagation takes :math:`r_c` into account for cell c itself, and no other's. Those of neighbours matter most: the
-error of a cell is what its mean and standard deviation change by when they are weighed too,
+where levels have such a term of their hyperprior. Propagation takes :math:`r_c` into account for cell c
+itself, and no other's. The error of a cell is what its mean and standard deviation change by when others are
+weighed too,
 
-.. math:: \Delta_c = \operatorname{E}_{r_c + \sum_{i \sim c} r_i}(\eta_c) - \operatorname{E}_{r_c}(\eta_c).
+.. math::
+    \Delta_c = \operatorname{E}_{r_c + \sum_{i \in A} r_i}(\eta_c) - \operatorname{E}_{r_c}(\eta_c).
     \qquad (2)
 
-Method. Both are means of the same draws of the normal field, weighed by importance, so that their difference is
-known better than either; r is tabulated at ``_PLACES`` places of each cell, with cubics between.
+A is all cells and levels where weights allow: where the draws are worth at least ``_LEAST`` of as many
+without weights. Of larger maps it is the cells within two steps. Tails that the normal law does not reach
+are not seen: of four cells under noise larger than their counts, (2) is .01 and 2 %, and by quadrature
+.04 and 9 %.
+
+Method. Both are means of the same draws of the normal field, weighed by importance, so that their difference
+is known better than either; r is tabulated at ``_PLACES`` places of each cell, with cubics between.
 
 References
 ----------
@@ -34,7 +41,7 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
 _PLACES, _REACH = 23, 5.5
-_DRAWS = 1000
+_DRAWS, _LEAST = 20_000, 0.1
 _MOST = 2_000_000
 """Draws of all cells together, but for a hundred of each."""
 
@@ -49,10 +56,13 @@ class FieldError:
         (2).
     sd : ndarray of shape (n_cells,), float64
         What the standard deviation changes by, as a share of it.
+    is_of_all : bool
+        Whether all cells were weighed; those within two steps otherwise.
     """
 
     mean: Floats
     sd: Floats
+    is_of_all: bool
 
     @property
     def typical(self) -> float:
@@ -81,19 +91,33 @@ def field_error(model: FieldModel, point: FieldPoint, pairs: Cells, rng: np.rand
         Neighbours, each pair once.
     rng : Generator
     """
-    from scipy.sparse import coo_array
+    from scipy.sparse import coo_array, eye_array
 
     law = GaussianField.of(model.field_map, model.scale(point.theta), point.sites)
     n = len(law.mean)
     draws = int(np.clip(_MOST // n, 100, _DRAWS))
-    eta = law.drawn(draws, rng).T
+    drawn, levels = law.drawn(draws, rng)
+    eta = drawn.T
     r = _log_ratios(model, point, law, eta)
-    i, j = pairs.T
-    neighbours = coo_array((np.ones(2 * len(pairs)), (np.r_[i, j], np.r_[j, i])), shape=(n, n)).tocsr()
+    sites = point.sites
+    of_levels = model.prior.log_density(levels) - sites.level_nu * levels + 0.5 * sites.level_tau * levels**2
+    whole = np.sum(r, axis=0) + np.sum(of_levels, axis=1)
+    weight = np.exp(whole - np.max(whole))
+    is_of_all = bool(np.sum(weight) ** 2 > _LEAST * draws * np.sum(weight**2))
+    if is_of_all:
+        others = np.broadcast_to(whole, r.shape)
+    else:
+        i, j = pairs.T
+        step = coo_array((np.ones(2 * len(pairs)), (np.r_[i, j], np.r_[j, i])), shape=(n, n)).tocsr()
+        near = step + step @ step + eye_array(n)
+        near.data[:] = 1.0
+        others = near @ r
     sd = np.sqrt(law.variance)[:, None]
     places = (eta - law.mean[:, None]) / sd
-    alone, together = (_moments(places, each) for each in (r, r + neighbours @ r))
-    return FieldError(mean=(together[0] - alone[0]) / alone[1], sd=together[1] / alone[1] - 1.0)
+    alone, together = (_moments(places, each) for each in (r, others))
+    return FieldError(
+        mean=(together[0] - alone[0]) / alone[1], sd=together[1] / alone[1] - 1.0, is_of_all=is_of_all
+    )
 
 
 def _moments(places: Floats, log_weight: Floats) -> tuple[Floats, Floats]:

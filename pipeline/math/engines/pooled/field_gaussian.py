@@ -101,7 +101,7 @@ class GaussianField:
         factor = field_map.precision.factor(scale**2 * tau)
         solved = factor.solve(np.stack([scale * nu, scale * tau, np.ones_like(tau)], axis=1))
         flat = solved[:, 2]
-        total = np.bincount(component, flat)
+        total: Floats = np.bincount(component, flat).astype(np.float64)
         # (2).
         g, k = (
             column - flat * (np.bincount(component, column) / total)[component] for column in solved[:, :2].T
@@ -144,8 +144,8 @@ class GaussianField:
             _shrunk=shrunk,
         )
 
-    def drawn(self, draws: int, rng: np.random.Generator) -> Floats:
-        """Draw sums together, (draws, n_cells)."""
+    def drawn(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Draw sums together, (draws, n_cells), and levels, (draws, n_levels)."""
         component, mapped = self._map.component, self._map.mapped
         u = self._factor.drawn(rng.standard_normal((len(mapped), draws)))
         # Conditioning by kriging: draws are moved onto the constraints.
@@ -154,5 +154,5 @@ class GaussianField:
         level = rng.standard_normal((len(self.level_mean), draws)) * np.sqrt(self.level_variance)[:, None]
         drawn = self.mean[:, None] + self._shrunk[:, None] * level[self._map.level]
         drawn[mapped] += self._scale * u
-        result: Floats = drawn.T
-        return result
+        levels: Floats = (self.level_mean[:, None] + level).T
+        return drawn.T, levels

@@ -5,22 +5,23 @@ Model (BYM2: Riebler, Sørbye, Simpson, Rue 2016). On the line, less what a slop
 .. math::
     x_c - b (v_c - v_0) = z_c = m + s \bigl(\sqrt \rho \, u_c + \sqrt{1 - \rho} \, w_c\bigr) \qquad (1)
 
-with the smooth field u of ``field_map``, and w standard normal (of the default population, a share of outliers
-has a wider part of its own, as in ``contaminated``). Islands have :math:`z_c = m + s w_c`. Hyperpriors are those of
-``hyperparameters``, and :math:`\rho` is uniform on 0..1.
+with the smooth field u of ``field_map``, and w standard normal (of the default population, a share of
+outliers has a wider part of its own, as in ``contaminated``). Islands have :math:`z_c = m + s w_c`.
+Hyperpriors are those of ``hyperparameters``, and :math:`\rho` is uniform on 0..1.
 
 Method. With :math:`\theta = (\log s, \operatorname{logit} \rho, b)`, p(theta | y) is the prior times (3) of
-``field_propagation``. Where it is follows from the normal approximation of each cell's likelihood, about where
-a population without a map is: its mode, and its covariance there, of whose Cholesky factor ``_STEP`` columns
-are a step of a lattice, the slope's first. From the mode the lattice is followed in all directions until the posterior is
-e^-``_DEPTH`` of its highest (Rue, Martino, Chopin 2009); if its covariance turns out to be another one, so is the
-lattice. The trapezoidal rule is then off by :math:`2 e^{-2 \pi^2 / 1.5^2}` of a normal posterior.
+``field_propagation``. Where it is follows from the normal approximation of each cell's likelihood, about
+where a population without a map is: its mode, and its covariance there, of whose Cholesky factor ``_STEP``
+columns are a step of a lattice, the slope's first. From the mode the lattice is followed in all directions
+until the posterior is e^-``_DEPTH`` of its highest (Rue, Martino, Chopin 2009); if its covariance turns out
+to be another one, so is the lattice. The trapezoidal rule is then off by :math:`2 e^{-2 \pi^2 / 1.5^2}` of a
+normal posterior.
 
 References
 ----------
-Riebler, Sørbye, Simpson, Rue. An intuitive Bayesian spatial model for disease mapping that accounts for scaling.
-Stat. Methods Med. Res. 25, 2016. Rue, Martino, Chopin. Approximate Bayesian inference for latent Gaussian models
-by using integrated nested Laplace approximations. J. R. Stat. Soc. B 71, 2009.
+Riebler, Sørbye, Simpson, Rue. An intuitive Bayesian spatial model for disease mapping that accounts for
+scaling. Stat. Methods Med. Res. 25, 2016. Rue, Martino, Chopin. Approximate Bayesian inference for latent
+Gaussian models by using integrated nested Laplace approximations. J. R. Stat. Soc. B 71, 2009.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from suffice.pipeline.math.engines.pooled.contaminated import SHARE
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 from suffice.pipeline.math.engines.pooled.field_propagation import Measures, propagated
 from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD, Moments, fitted, location_prior
-from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
@@ -45,16 +45,17 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
     from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes, LocationPrior
     from suffice.pipeline.math.engines.pooled.populations import Population
+    from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
     from suffice.typing import Floats
 
-_STEP, _DEPTH = 1.5, 6.0
-_UNSETTLED = 3.0
+_STEP, _DEPTH = 1.5, 4.5
+_UNSETTLED = 2.5
 """How far below the highest a point is whose neighbours may be missing."""
-_MOST, _ROUNDS = 160, 3
+_MOST, _ROUNDS = 260, 3
 _LOG_SPREAD = (-6.0, 3.0)
 _LOGIT = 8.0
 _WIDEST, _NARROWEST = 2.5, 0.02
-_OF_WIDTH, _FINEST, _FARTHEST, _OF_SLOPE = 1.0, 1.0 / 60.0, 15.0, 3.5
+_OF_WIDTH, _FINEST, _FARTHEST, _OF_SLOPE = 1.0, 1.0 / 60.0, 15.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +111,8 @@ class FieldModel:
     prior : LocationPrior
     moments : Moments
     has_slope : bool
+    steepest : float
+        The steepest slope that nodes reach for.
     """
 
     field_map: FieldMap
@@ -119,6 +122,7 @@ class FieldModel:
     prior: LocationPrior
     moments: Moments
     has_slope: bool
+    steepest: float = np.inf
     _kept: dict[float, Measures] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def log_prior(self, theta: Floats) -> float:
@@ -128,8 +132,8 @@ class FieldModel:
         return float(value - (0.5 * (theta[2] / SLOPE_SD) ** 2 if self.has_slope else 0.0))
 
     def is_inside(self, theta: Floats) -> bool:
-        """Whether it is among what is looked at."""
-        return bool(_LOG_SPREAD[0] < theta[0] < _LOG_SPREAD[1] and abs(theta[1]) < _LOGIT)
+        """Whether nodes reach for it."""
+        return _is_possible(theta) and (not self.has_slope or abs(float(theta[2])) <= self.steepest)
 
     def own(self, theta: Floats) -> list[tuple[float, Floats]]:
         """Shares and variances of cells' own parts, (n_cells,)."""
@@ -197,6 +201,11 @@ class FieldModel:
             level_mean=result.field.level_mean,
             level_variance=result.field.level_variance,
         )
+
+
+def _is_possible(theta: Floats) -> bool:
+    """Tell whether theta is among what is looked at: beyond, the hyperpriors leave next to nothing."""
+    return bool(_LOG_SPREAD[0] < theta[0] < _LOG_SPREAD[1] and abs(theta[1]) < _LOGIT)
 
 
 def field_model(
@@ -280,25 +289,27 @@ def _focused(model: FieldModel, theta: Floats, covariance: Floats) -> FieldModel
     _, law, _ = model.approximate(theta)
     narrow = model.approximate(least)[1].variance + model.own(least)[0][1]
     centre = float(np.mean(law.mean))
-    reach = float(np.max(np.abs(law.mean - centre) + 4.0 * np.sqrt(law.variance)))
+    reach, steepest = float(np.max(np.abs(law.mean - centre) + 4.0 * np.sqrt(law.variance))), 0.0
     if model.has_slope:
         # Small cells and large ones of the field are elsewhere on the line.
         sizes = model.moments.log_size
         ends = np.array([max(np.min(sizes) - 1.5, 0.0), np.max(sizes) + 0.5]) - model.grid.origin
-        steepest = abs(theta[2]) + _OF_SLOPE * covariance[2, 2] ** 0.5
+        steepest = float(abs(theta[2]) + _OF_SLOPE * covariance[2, 2] ** 0.5)
         reach += float(steepest * np.max(np.abs(ends)))
     reach = min(reach, _FARTHEST)
     width = max(_OF_WIDTH * float(np.sqrt(np.min(narrow))), _FINEST * reach)
     focus = Focus(centre=centre, width=width, reach=reach if reach > 2.0 * width else 0.0)
-    return replace(model, grid=replace(model.grid, focus=focus))
+    return replace(model, grid=replace(model.grid, focus=focus), steepest=steepest)
 
 
-def lattice(model: FieldModel, centre: Floats, covariance: Floats) -> tuple[list[FieldPoint], Floats, bool]:
-    """Return points, their weights, which add up to 1, and whether the integral over theta is resolved."""
+def lattice(
+    model: FieldModel, centre: Floats, covariance: Floats
+) -> tuple[FieldModel, list[FieldPoint], Floats, bool]:
+    """Return the model, points, weights that add up to 1, and whether the integral is resolved."""
     start = model.approximate(centre)[2]
     points: list[FieldPoint] = []
     weight, settled = np.zeros(0), False
-    for _ in range(_ROUNDS):
+    for round_number in range(_ROUNDS):
         steps = _steps(covariance)
         points, is_whole = _followed(model, centre, steps, start)
         log_weight = np.array([point.log_weight for point in points])
@@ -311,7 +322,7 @@ def lattice(model: FieldModel, centre: Floats, covariance: Floats) -> tuple[list
         inverse = np.linalg.inv(steps)
         in_steps = np.linalg.eigvalsh(inverse @ spread @ inverse.T)
         settled = bool(is_whole and np.min(in_steps) > 0.5**2)
-        if settled:
+        if settled or round_number == _ROUNDS - 1:
             break
         start = points[int(np.argmax(weight))].sites
         # Where a step is too long to tell, all that is known is that it is.
@@ -319,11 +330,13 @@ def lattice(model: FieldModel, centre: Floats, covariance: Floats) -> tuple[list
         covariance = (axes * np.clip(values, (0.3 * _NARROWEST) ** 2, _WIDEST**2)) @ axes.T
         covariance += 0.1 * steps @ steps.T * float(np.min(in_steps) < 0.05)
         centre = mean
-    return points, weight, settled
+        # Nodes are to be dense where the posterior turned out to be.
+        model = _focused(replace(model, steepest=np.inf), centre, covariance)
+    return model, points, weight, settled
 
 
 def _steps(covariance: Floats) -> Floats:
-    """Return columns of steps; few slopes, as each asks for measures of its own, and none is changed by the rest."""
+    """Return columns of steps, of which one changes the slope: each slope asks for its own measures."""
     order = np.roll(np.arange(len(covariance)), 1)
     steps = np.empty_like(covariance)
     steps[order] = _STEP * np.linalg.cholesky(covariance[np.ix_(order, order)])
@@ -333,7 +346,7 @@ def _steps(covariance: Floats) -> Floats:
 def _followed(
     model: FieldModel, centre: Floats, steps: Floats, start: Sites
 ) -> tuple[list[FieldPoint], bool]:
-    """Follow the lattice from its centre, the highest points first; return whether all that matters is there."""
+    """Follow the lattice, the highest points first; return whether all that matters is there."""
     n = len(centre)
     first = model.at(centre, start)
     if first is None:
@@ -352,10 +365,10 @@ def _followed(
         for axis, sign in itertools.product(range(n), (1, -1)):
             near = tuple(each + sign * (place == axis) for place, each in enumerate(key))
             theta = centre + steps @ np.array(near, dtype=np.float64)
-            if near in seen or not model.is_inside(theta):
+            if near in seen or not _is_possible(theta):
                 continue
             seen.add(near)
-            point = model.at(theta, parent.sites)
+            point = model.at(theta, parent.sites) if model.is_inside(theta) else None
             if point is None:
                 unsettled = max(unsettled, parent.log_weight)
                 continue

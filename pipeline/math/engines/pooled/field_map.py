@@ -6,8 +6,8 @@ Model. Of neighbours i ~ j, an intrinsic conditional autoregression (Besag 1974)
     = \exp\bigl(-\tfrac 1 2 u' Q u\bigr), \qquad \sum_{i \in j} u_i = 0 \qquad (1)
 
 on each connected component j. :math:`q_j` is such that the geometric mean of the variances is 1 (Sørbye, Rue
-2014; of every component by itself, Freni-Sterrantino, Ventrucci, Rue 2018), so that a spread means the same on
-any map. A cell without a neighbour, an island, has no u.
+2014; of every component by itself, Freni-Sterrantino, Ventrucci, Rue 2018), so that a spread means the same
+on any map. A cell without a neighbour, an island, has no u.
 
 Method. With one node of each component held, :math:`G = (Q + e e')^{-1}` exists, and the covariance of (1) is
 C G C with the centring matrix C of each component: its diagonal needs that of G and one solution.
@@ -96,7 +96,7 @@ class FieldMap:
         i, j = place.reshape(pairs.shape).T
         upper = coo_array((np.ones(len(i)), (i, j)), shape=(n, n)).tocsr()
         neighbours = upper + upper.T
-        n_components, component = connected_components(neighbours, directed=False)
+        component = connected_components(neighbours, directed=False)[1]
         laplacian = (diags_array(np.asarray(neighbours.sum(axis=1)).ravel()) - neighbours).tocsr()
         precision = BlockTridiagonal.of(laplacian)
         held = np.zeros(n)

@@ -1,16 +1,18 @@
 r"""Expectation propagation of a smooth field under the exact likelihoods of cells.
 
-Model. With the sums :math:`\eta` of ``field_gaussian`` and cells' own parts of variances :math:`\sigma_k^2` and
-shares :math:`\epsilon_k` (two where outliers have one of their own),
+Model. With the sums :math:`\eta` of ``field_gaussian`` and cells' own parts of variances :math:`\sigma_k^2`
+and shares :math:`\epsilon_k` (two where outliers have one of their own),
 
 .. math::
     z_c = \eta_c + v_c, \qquad v_c \sim \sum_k \epsilon_k \mathrm{Normal}(0, \sigma_{ck}^2), \qquad
-    t_c(\eta) = \int L_c(z) \, f_c(z - \eta) \, dz, \qquad Z = \int p(\eta) \prod_c t_c(\eta_c) \, d\eta. \qquad (1)
+    t_c(\eta) = \int L_c(z) \, f_c(z - \eta) \, dz, \qquad
 
-Method. Each :math:`t_c` is stood for by a normal factor of the precision :math:`\tau_c` (Minka 2001). Less this
-factor the law of :math:`\eta_c` is the cavity :math:`\mathrm{Normal}(\mu, \omega)`: what all other cells say.
-Its product with :math:`t_c` has exact moments. As z given k is then weighed by a normal law of the variance
-:math:`V_k = \omega + \sigma_k^2`,
+    Z = \int p(\eta) \prod_c t_c(\eta_c) \, d\eta. \qquad (1)
+
+Method. Each :math:`t_c` is stood for by a normal factor of the precision :math:`\tau_c` (Minka 2001). Less
+this factor the law of :math:`\eta_c` is the cavity :math:`\mathrm{Normal}(\mu, \omega)`: what all other cells
+say. Its product with :math:`t_c` has exact moments. As z given k is then weighed by a normal law of the
+variance :math:`V_k = \omega + \sigma_k^2`,
 
 .. math::
     Z_{ck} = \epsilon_k \int L_c(z) \, \mathrm{Normal}(z; \mu, V_k) \, dz, \qquad
@@ -18,8 +20,8 @@ Its product with :math:`t_c` has exact moments. As z given k is then weighed by 
     \operatorname{Var}(\eta | z, k) = \omega (1 - r_k), \qquad r_k = \omega / V_k \qquad (2)
 
 where the integral is a sum over the cell's measure (``residual_grid``). Factors are moved, all at once, until
-cavity times factor has these moments; steps are halved where they do not settle. Levels m have their hyperprior
-as a factor in the same way. Then
+cavity times factor has these moments; steps are halved where they do not settle. Levels m have their
+hyperprior as a factor in the same way. Then
 
 .. math::
     \log Z \approx G(\tau, \nu) + \sum_c \Bigl(\log Z_c - \log \int \mathrm{Normal}(\eta; \mu_c, \omega_c) \,
@@ -94,7 +96,7 @@ class Measures:
         )
 
     def moments(self, mean: Floats, variances: Sequence[Floats]) -> list[tuple[Floats, Floats, Floats]]:
-        """Return log integrals under normal laws of each cell, and means and variances of z, of each of several."""
+        """Return log integrals under several normal laws of each cell, means and variances of z."""
         gap = self.points.astype(np.float32) - mean.astype(np.float32)[:, None]
         square = gap**2
         # No weight may vanish of cells that are far from where they are expected.
