@@ -21,9 +21,9 @@ cells is a function of :math:`\theta = (m, \beta)` alone,
 
 a sum of smooth functions of one number each. They are tabulated at places ``_STEP`` s apart, by one product
 of matrices for all cells, with cubics through four places between. The integral over :math:`\theta` is
-importance sampling: at each pair from a multivariate t law about the mode of (2) with its curvature, at the
-points of a Sobol' sequence (always the same: nothing is random), weighed by the exact posterior. The shape k
-of the tail of all weights (``reweighted``) says whether averages can be relied on.
+importance sampling: at each pair from a multivariate t law about the mode of (2) with its curvature, in
+steps of opposite sign, weighed by the exact posterior. The shape k of the tail of all weights
+(``reweighted``) says whether averages can be relied on.
 
 Symbols: w: ``design``, (n_cells, n_coefficients); :math:`\theta`: ``theta``.
 
@@ -89,7 +89,7 @@ _FEW, _DRAWS, _MORE_DRAWS, _MORE_OF_FEW_CELLS = 16, 8192, 4, 4
 _FEWEST, _MOST = 32, 4096
 _FLOOR = 1e-300
 _SEED = 33
-"""Of the scrambling of the sequence: one and the same rule for all."""
+"""Of the proposals: the same for all, so that an answer is the same whenever it is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,15 +404,10 @@ def _weighed(cells: _Cells, box: Box, draws: int) -> Regression:
 
 def _proposal(n_theta: int, n_pairs: int, draws: int) -> tuple[Floats, Floats]:
     """Return draws of a t law (n_pairs, n_draws, n_theta), and log densities but for a constant."""
-    from scipy.special import gammaincinv, ndtri
-    from scipy.stats.qmc import Sobol
-
     degrees = max(5.0, 2.0 * n_theta)
-    sequence = Sobol(n_theta + 1, scramble=True, seed=np.random.default_rng(_SEED))
-    whole = sequence.random_base2(math.ceil(math.log2(n_pairs * draws)))
-    inside: Floats = np.clip(whole[: n_pairs * draws], 1e-12, 1.0 - 1e-12)
-    points = inside.reshape(n_pairs, draws, n_theta + 1)
-    normal, chi_squared = ndtri(points[..., :-1]), 2.0 * gammaincinv(degrees / 2.0, points[..., -1])
-    steps = normal * np.sqrt(degrees / chi_squared)[..., None]
+    rng = np.random.default_rng(_SEED)
+    half = rng.standard_normal((n_pairs, draws // 2, n_theta))
+    half *= np.sqrt(degrees / rng.chisquare(degrees, (n_pairs, draws // 2, 1)))
+    steps = np.concatenate([half, -half], axis=1)
     log_q = -0.5 * (degrees + n_theta) * np.log1p(np.sum(steps**2, axis=-1) / degrees)
     return steps, log_q

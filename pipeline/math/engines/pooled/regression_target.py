@@ -42,6 +42,8 @@ class Places:
     spread : float
     parts : list of ndarray of shape (n, n_points), float64
         Densities of the components on the grid of residuals, times their shares.
+    whole : ndarray of shape (n, n_points), float64
+        Of the population.
     """
 
     low: float
@@ -49,6 +51,7 @@ class Places:
     n: int
     spread: float
     parts: list[Floats]
+    whole: Floats
 
     @classmethod
     def of(
@@ -60,12 +63,8 @@ class Places:
         step = (high - low) / (n - 1)
         at = low + step * np.arange(n, dtype=np.float64)
         components = population.components(grid.points, at, np.full(n, spread))
-        return cls(low=low, step=step, n=n, spread=spread, parts=[share * each for share, each in components])
-
-    @property
-    def whole(self) -> Floats:
-        """The density of the population."""
-        return np.asarray(sum(self.parts))
+        parts = [share * each for share, each in components]
+        return cls(low=low, step=step, n=n, spread=spread, parts=parts, whole=np.asarray(sum(parts)))
 
     def taps(self, location: Floats) -> tuple[Any, Floats]:
         """Return the first of four places about each location, and where it is after it, in steps."""
@@ -126,9 +125,8 @@ class Target:
         location = self.rows @ theta
         # Central differences over a step, of the cubics themselves.
         h = self.places.step
-        low, middle, high = (
-            self.places.looked_up(self.table, (location + shift)[:, None])[:, 0] for shift in (-h, 0.0, h)
-        )
+        shifted = location[:, None] + np.array([-h, 0.0, h])
+        low, middle, high = self.places.looked_up(self.table, shifted).T
         slope = (high - low) / (2.0 * h)
         curvature = np.maximum((2.0 * middle - low - high) / h**2, 0.0)
         gap = (theta[0] - self.prior.centre) / self.prior.scale
