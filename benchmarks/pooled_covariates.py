@@ -32,6 +32,7 @@ from scipy.special import expit
 
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
+from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells
 from suffice.pipeline.math.engines.pooled.distribution import mixture_over, pooled_distribution
 from suffice.pipeline.math.engines.pooled.hyperparameters import KeptNodes, fitted
@@ -129,9 +130,7 @@ def answers(release: Simulated) -> dict[str, tuple[Floats, Floats]]:
     known = dataclasses.replace(
         hyper, slope=np.zeros(1), weight=np.ones((1, 1)),
         location=np.zeros((1, 1)), spread=np.ones((1, 1)), drawn_spread=np.ones((1, 1)),
-        grid=dataclasses.replace(
-            hyper.grid, focus=dataclasses.replace(hyper.grid.focus, centre=0.0, width=release.sd / 2, reach=1.0)
-        ),
+        grid=dataclasses.replace(hyper.grid, focus=Focus(centre=0.0, width=release.sd / 2, reach=1.0)),
     )  # fmt: skip
     blocks = KeptNodes(Residuals(source=release.cells, offset=release.known), everything)
     law = Known(lambda z: normal_density(z, np.zeros(1), np.array([release.sd]))[0])
