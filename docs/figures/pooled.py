@@ -58,7 +58,7 @@ def release(rng: np.random.Generator) -> tuple[NoisyStatistic, Floats]:
     return noisy, truth
 
 
-def draw(axes: Axes, posterior: Posterior, truth: Floats, title: str) -> None:
+def draw(axes: Axes, posterior: Posterior, truth: Floats, title: str, cells: int = CELLS) -> None:
     """Draw intervals and truths of the first cells, in the order of the truth."""
     ends, mean = posterior.credible_interval(mass=MASS), posterior.mean()
     held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
@@ -72,7 +72,7 @@ def draw(axes: Axes, posterior: Posterior, truth: Floats, title: str) -> None:
     width = float(np.mean(ends[:, 1] - ends[:, 0]))
     axes.set_title(title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=18.0)
     axes.text(
-        0.0, 1.005, f"of {CELLS} cells: width {width:.2f}, error {error:.3f}, {100 * held.mean():.0f} % hold",
+        0.0, 1.005, f"of {cells} cells: width {width:.2f}, error {error:.3f}, {100 * held.mean():.0f} % hold",
         transform=axes.transAxes, color=GREY, fontsize=8.5, va="bottom",
     )  # fmt: skip
     axes.set_yticks([])

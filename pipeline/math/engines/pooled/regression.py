@@ -86,7 +86,9 @@ _REACH = 9.0
 """How far places go beyond the location of a cell, in its standard deviations."""
 _BELOW = 16.0
 """Pairs of s and b whose Laplace approximation is so far below the best, in nats, have no weight."""
-_FEW, _DRAWS, _MORE_DRAWS, _MORE_OF_FEW_CELLS = 16, 8192, 4, 4
+_FEW, _DRAWS, _MORE_DRAWS, _MORE_OF_FEW_CELLS = 16, 8192, 4, 2
+_FEWEST_OF_RULES = 101
+"""Cells whose rules over s and b are taken of fewer: draws, not nodes, are what is rough then."""
 _FEWEST, _MOST = 32, 4096
 _AGAIN, _WIDER = 2, 1.3
 _FLOOR = 1e-300
@@ -277,7 +279,7 @@ def regressed(
 
 def _settled(cells: _Cells, box: Box) -> tuple[Regression, Box, bool]:
     """Weigh few draws, and move the ends of the rules over s and b until the posterior lies inside."""
-    _, n_s, n_b = rule_sizes(len(cells.rows))
+    _, n_s, n_b = rule_sizes(max(len(cells.rows), _FEWEST_OF_RULES))
     for _ in range(ROUNDS):
         result = _weighed(cells, box, _FEW)
         s, b = result.drawn_spread, result.slopes
@@ -369,7 +371,7 @@ def _weighed(cells: _Cells, box: Box, draws: int, wide: Proposal | None = None) 
     With a wide proposal, half of the draws are from that one.
     """
     n_theta = cells.rows.shape[1]
-    _, n_s, n_b = rule_sizes(len(cells.rows))
+    _, n_s, n_b = rule_sizes(max(len(cells.rows), _FEWEST_OF_RULES))
     s, of_s = legendre_rule(box.s, n_s)
     b, of_b = legendre_rule(box.b, n_b) if cells.has_slope else (np.zeros(1), np.ones(1))
     # Hyperpriors of both, and the rules' weights, (n_b, n_s).
@@ -391,7 +393,7 @@ def _weighed(cells: _Cells, box: Box, draws: int, wide: Proposal | None = None) 
                 table=table, places=each, rows=cells.rows, prior=cells.prior, centre=cells.centre
             )
             mode, minus, value = posterior.mode(about.theta[j, number])
-            scale: Floats = np.linalg.inv(minus)
+            scale: Any = np.linalg.inv(minus)
             near = Proposal.of(mode, scale)
             of_pair = float(log_pair[number, j])
             laplace = value + of_pair + near.log_size

@@ -183,7 +183,7 @@ class Proposal:
     @classmethod
     def of(cls, centre: Floats, scale: Floats) -> Proposal:
         """Take the root of a scale matrix."""
-        root: Floats = np.linalg.cholesky(scale)
+        root: Any = np.linalg.cholesky(scale)
         return cls(centre=centre, root=root)
 
     @property
