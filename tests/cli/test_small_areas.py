@@ -108,6 +108,7 @@ def test_a_posterior_has_coefficients_in_its_document(suffice: Runner) -> None:
     assert document["diagnostics"]["largest_pareto_k"] < 0.7
 
 
+@pytest.mark.audit
 @pytest.mark.usefixtures("here")
 def test_the_page_runs(suffice: Runner) -> None:
     blocks = read_page(REPOSITORY / "docs/how-to/use-covariates.md").blocks
