@@ -84,7 +84,7 @@ def test_rows_are_joined_by_keys_whatever_the_table_is(table: Any) -> None:
     assert result.names == ("income", "C(state)[T.B]", "C(state)[T.C]")
     np.testing.assert_allclose(result.columns[:, 0], INCOME)
     np.testing.assert_array_equal(result.columns[:, 1], np.array(STATE) == "B")
-    np.testing.assert_allclose(result.steps, [np.std(INCOME), 1.0, 1.0])
+    np.testing.assert_allclose(result.steps, np.array([float(np.std(INCOME)), 1.0, 1.0]))
     standardised = result.of_pool(np.arange(N), "")
     np.testing.assert_allclose(standardised.mean(axis=0), 0.0, atol=1e-12)
     assert standardised[:, 0].std() == pytest.approx(1.0)

@@ -258,7 +258,7 @@ def test_joint_draws_are_of_the_same_posterior_and_share_coefficients() -> None:
 class Immovable(NormalPopulation):
     """A population that is not told to be a location family."""
 
-    slope = False  # type: ignore[misc]
+    slope = False
 
 
 def test_positions_less_what_covariates_explain_give_the_same_answer() -> None:
