@@ -76,7 +76,7 @@ def held(ends: Floats, truth: Floats) -> NDArray[np.bool_]:
     return (ends[:, 0] <= truth) & (truth <= ends[:, 1])
 
 
-def draw(axes: Axes, posterior: Posterior, truth: Floats, title: str) -> None:
+def draw(axes: Axes, posterior: Posterior, truth: Floats, title: str, cells: int = CELLS) -> None:
     """Draw intervals and truths of the first cells, in the order of the truth."""
     ends, mean = posterior.credible_interval(mass=MASS), posterior.mean()
     holds = held(ends, truth)
@@ -88,7 +88,9 @@ def draw(axes: Axes, posterior: Posterior, truth: Floats, title: str) -> None:
     axes.plot(truth[order], places, "o", color=INK, markersize=3.2)
     error = float(np.sqrt(np.mean((mean - truth) ** 2)))
     width = float(np.mean(ends[:, 1] - ends[:, 0]))
-    headed(axes, title, f"width {width:.2f}, error {error:.3f}, {100 * holds.mean():.0f} % of {CELLS} hold")
+    headed(
+        axes, title, f"of {cells} cells: width {width:.2f}, error {error:.3f}, {100 * holds.mean():.0f} % hold"
+    )
     axes.set_yticks([])
     axes.set_xlabel("probability", color=INK)
     print(f"{title}: width {width:.3f}, error {error:.4f}, covered {holds.mean():.3f}")

@@ -37,6 +37,7 @@ from suffice.cli.predict import ClassifiedAnswer, PredictedAnswer
 from suffice.cli.publications import FetchedPublication, PublicationList
 from suffice.cli.query import QueryAnswer
 from suffice.cli.release import MadeRelease, ReleaseList, ShownRelease
+from suffice.cli.small_areas import SmallAreasAnswer
 from suffice.cli.synthesize import SynthesizeAnswer
 from suffice.cli.table import StatedEstimates, StatedSample, StatisticList
 from suffice.cli.transitions import TransitionsAnswer
@@ -154,6 +155,7 @@ PRINTED: dict[str, Schema] = {
     "model query": either(_PUBLISHED, reading(QueryAnswer)),
     "model transitions": either(_PUBLISHED, reading(TransitionsAnswer)),
     "model field": reading(FieldAnswer),
+    "model small-areas": reading(SmallAreasAnswer),
     "model synthesize": reading(SynthesizeAnswer),
     "model hidden-markov": either(_PUBLISHED, reading(FitAnswer), reading(StatesAnswer)),
     "publish": _PUBLISHED,

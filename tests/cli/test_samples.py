@@ -73,6 +73,7 @@ REFUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("model", "query"): ("first", "drawn", "--target", "x"),
     ("model", "transitions"): ("first", "drawn"),
     ("model", "field"): ("first", "--statistic", "drawn"),
+    ("model", "small-areas"): ("first", "drawn"),
     ("model", "synthesize"): ("first", "--statistic", "drawn", "--rows", "9", "--out", "out.parquet"),
     ("model", "predict"): ("first", "drawn", "--data", "rows.csv"),
     ("model", "hidden-markov"): (
@@ -121,6 +122,7 @@ def questions(first: Release, second: Release) -> dict[str, Callable[[], object]
         "network": lambda: models.network(first, "drawn"),
         "field": lambda: models.field(first, ["drawn"]),
         "regression": lambda: models.regression(first, "drawn"),
+        "small_areas": lambda: models.small_areas(first, "drawn"),
         "hidden_markov": lambda: models.hidden_markov(
             first, statistics=["drawn"], chain="origin", time="<b>@1", states=2
         ),

@@ -410,6 +410,10 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
             *("--rows", "5", "--imputations", "2", "--overwrite"),
             *("--out", str(place.directory / "synthetic.parquet")),
         ),
+        ("model", "small-areas"): (
+            *(*place.release, "cancelled", "--pooled", "logit-normal"),
+            *("--least", "2", "--out", str(place.directory / "areas.csv"), "--overwrite"),
+        ),
         ("model", "transitions"): ("models", "steps", *models, "--where", "origin=JFK", "--steps", "2"),
         ("model", "classify"): ("tables", "late", *tables, "--data", str(classified), "--where", "site=p"),
         ("model", "query"): (

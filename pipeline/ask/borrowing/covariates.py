@@ -95,7 +95,7 @@ class Design:
     ----------
     formula : str
     names : tuple of str
-    values : ndarray of shape (n_cells, n_coefficients), float64
+    columns : ndarray of shape (n_cells, n_coefficients), float64
         In the units of the table.
     steps : ndarray of shape (n_coefficients,), float64
         Standard deviations over all cells; 1 of indicators.
@@ -103,7 +103,7 @@ class Design:
 
     formula: str
     names: tuple[str, ...]
-    values: Floats
+    columns: Floats
     steps: Floats
 
     def of_pool(self, cells: Cells, where: str) -> Floats:
@@ -114,7 +114,7 @@ class Design:
         UsageError
             Where a column is constant over these cells, or a combination of others.
         """
-        values = self.values[cells] / self.steps
+        values = self.columns[cells] / self.steps
         design: Floats = values - np.mean(values, axis=0)
         if len(self.names) > len(cells) - 2:
             message = (
@@ -234,7 +234,7 @@ def design_of(statistic: NoisyStatistic, pooling: Pooling) -> Design | None:
     is_indicator = np.all((values == 0.0) | (values == 1.0), axis=0)
     steps = np.std(values, axis=0)
     steps[is_indicator | (steps == 0.0)] = 1.0
-    return Design(formula=pooling.formula, names=names, values=values, steps=steps)
+    return Design(formula=pooling.formula, names=names, columns=values, steps=steps)
 
 
 def _matrix(

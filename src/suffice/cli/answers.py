@@ -38,6 +38,7 @@ class Sampled(TypedDict):
     draws: Count
     largest_r_hat: NotRequired[Measured]
     fewest_effective_draws: float
+    largest_pareto_k: NotRequired[Measured]
     not_reconciled: NotRequired[str]
 
 

@@ -21,9 +21,10 @@ cells is a function of :math:`\theta = (m, \beta)` alone,
 
 a sum of smooth functions of one number each. They are tabulated at places ``_STEP`` s apart, by one product
 of matrices for all cells, with cubics through four places between. The integral over :math:`\theta` is
-importance sampling: at each pair from a multivariate t law about the mode of (2) with its curvature, at the
-points of a Sobol' sequence (always the same: nothing is random), weighed by the exact posterior. The shape k
-of the tail of all weights (``reweighted``) says whether averages can be relied on.
+importance sampling: at each pair from a multivariate t law about the mode of (2) with its curvature, in
+steps of opposite sign, weighed by the exact posterior. The shape k of the tail of all weights
+(``reweighted``) says whether averages can be relied on. Where they cannot, as where noise hides the cells and
+the posterior is skewed, half of the draws are from a t law with the moments of the first answer.
 
 Symbols: w: ``design``, (n_cells, n_coefficients); :math:`\theta`: ``theta``.
 
@@ -71,7 +72,7 @@ from suffice.pipeline.math.engines.pooled.hyperparameters import (
     moments_of,
     rule_sizes,
 )
-from suffice.pipeline.math.engines.pooled.regression_target import Places, Target
+from suffice.pipeline.math.engines.pooled.regression_target import Places, Proposal, Target, degrees, mixed
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
@@ -85,11 +86,14 @@ _REACH = 9.0
 """How far places go beyond the location of a cell, in its standard deviations."""
 _BELOW = 16.0
 """Pairs of s and b whose Laplace approximation is so far below the best, in nats, have no weight."""
-_FEW, _DRAWS, _MORE_DRAWS, _MORE_OF_FEW_CELLS = 16, 8192, 4, 4
+_FEW, _DRAWS, _MORE_DRAWS, _MORE_OF_FEW_CELLS = 16, 8192, 4, 2
+_FEWEST_OF_RULES = 101
+"""Cells whose rules over s and b are taken of fewer: draws, not nodes, are what is rough then."""
 _FEWEST, _MOST = 32, 4096
+_AGAIN, _WIDER = 2, 1.3
 _FLOOR = 1e-300
 _SEED = 33
-"""Of the scrambling of the sequence: one and the same rule for all."""
+"""Of the proposals: the same for all, so that an answer is the same whenever it is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,14 +141,25 @@ class Regression(Hyperparameters):
         result: Floats = self.design @ self.centre
         return result
 
+    @property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and covariance of theta."""
+        theta = np.concatenate([self.location[:, :, None], self.coefficients - self.centre], axis=2)
+        flat, weight = theta.reshape(-1, theta.shape[2]), self.weight.ravel()
+        mean: Floats = weight @ flat
+        covariance: Floats = (weight[:, None] * (flat - mean)).T @ (flat - mean)
+        return mean, covariance
+
+    @property
+    def wide(self) -> Proposal:
+        """A proposal that is wider than the posterior, of whatever shape that is."""
+        mean, covariance = self.moments
+        return Proposal.of(mean, _WIDER**2 * covariance)
+
     def location_variance(self, cells: Cells) -> Floats:
         """Return the posterior variance of m_c, (n_cells,)."""
-        theta = np.concatenate([self.location[:, :, None], self.coefficients], axis=2)
-        flat, weight = theta.reshape(-1, theta.shape[2]), self.weight.ravel()
-        gap = flat - weight @ flat
-        covariance = (weight[:, None] * gap).T @ gap
         rows = np.column_stack([np.ones(len(cells)), self.design[cells]])
-        result: Floats = np.einsum("cd,de,ce->c", rows, covariance, rows)
+        result: Floats = np.sum((rows @ self.moments[1]) * rows, axis=1)
         return result
 
 
@@ -264,7 +279,7 @@ def regressed(
 
 def _settled(cells: _Cells, box: Box) -> tuple[Regression, Box, bool]:
     """Weigh few draws, and move the ends of the rules over s and b until the posterior lies inside."""
-    _, n_s, n_b = rule_sizes(len(cells.rows))
+    _, n_s, n_b = rule_sizes(max(len(cells.rows), _FEWEST_OF_RULES))
     for _ in range(ROUNDS):
         result = _weighed(cells, box, _FEW)
         s, b = result.drawn_spread, result.slopes
@@ -285,10 +300,13 @@ def _reliable(cells: _Cells, box: Box, last: Regression) -> Regression:
     pairs = np.count_nonzero(np.any(last.weight.reshape(len(last.slope), -1, _FEW) > 0.0, axis=2))
     wanted = _DRAWS * min(max(1000 // len(cells.rows), 1), _MORE_OF_FEW_CELLS)
     draws = min(max(1 << math.ceil(math.log2(wanted / max(int(pairs), 1))), _FEWEST), _MOST)
-    for number in (draws, draws * _MORE_DRAWS):
-        result = _weighed(cells, box, number)
+    result = _weighed(cells, box, draws)
+    for _ in range(_AGAIN):
         if result.shape <= LARGEST_SHAPE and result.effective >= FEWEST_EFFECTIVE:
             return result
+        result = _weighed(cells, box, draws * _MORE_DRAWS, result.wide)
+    if result.shape <= LARGEST_SHAPE and result.effective >= FEWEST_EFFECTIVE:
+        return result
     message = (
         f"no method here is reliable with these covariates: weights have a Pareto k of {result.shape:.2f}, "
         f"and above {LARGEST_SHAPE:g} averages are not to be relied on; {result.effective:.0f} draws count, "
@@ -347,10 +365,13 @@ class _Approximation:
         return cls(theta=theta, grid=grid, places=places)
 
 
-def _weighed(cells: _Cells, box: Box, draws: int) -> Regression:
-    """Return nodes and weights of the posterior within a box, with so many draws at each pair of s and b."""
+def _weighed(cells: _Cells, box: Box, draws: int, wide: Proposal | None = None) -> Regression:
+    """Return nodes and weights of the posterior within a box, with so many draws at each pair of s and b.
+
+    With a wide proposal, half of the draws are from that one.
+    """
     n_theta = cells.rows.shape[1]
-    _, n_s, n_b = rule_sizes(len(cells.rows))
+    _, n_s, n_b = rule_sizes(max(len(cells.rows), _FEWEST_OF_RULES))
     s, of_s = legendre_rule(box.s, n_s)
     b, of_b = legendre_rule(box.b, n_b) if cells.has_slope else (np.zeros(1), np.ones(1))
     # Hyperpriors of both, and the rules' weights, (n_b, n_s).
@@ -358,7 +379,7 @@ def _weighed(cells: _Cells, box: Box, draws: int) -> Regression:
     log_pair -= 0.5 * (b[:, None] / SLOPE_SD) ** 2
     about = _Approximation.of(cells, float(box.s[0] - box.s[1]), s, b)
     grid = about.grid
-    steps, log_q = _proposal(n_theta, len(b) * len(s), draws)
+    steps = _steps(n_theta, len(b) * len(s), draws)
     theta: Any = np.zeros((len(b), len(s), draws, n_theta))
     log_weight: Any = np.full((len(b), len(s), draws), -np.inf)
     best = -np.inf
@@ -372,20 +393,22 @@ def _weighed(cells: _Cells, box: Box, draws: int) -> Regression:
                 table=table, places=each, rows=cells.rows, prior=cells.prior, centre=cells.centre
             )
             mode, minus, value = posterior.mode(about.theta[j, number])
-            root = np.linalg.cholesky(np.linalg.inv(minus))
-            log_size = float(np.sum(np.log(np.diag(root))))
-            of_pair = log_size + float(log_pair[number, j])
-            best = max(best, value + of_pair)
-            if value + of_pair < best - _BELOW:
+            scale: Any = np.linalg.inv(minus)
+            near = Proposal.of(mode, scale)
+            of_pair = float(log_pair[number, j])
+            laplace = value + of_pair + near.log_size
+            best = max(best, laplace)
+            if laplace < best - _BELOW:
                 continue
-            pair = number * len(s) + j
-            theta[number, j] = mode + steps[pair] @ root.T
-            log_weight[number, j] = posterior.log_density(theta[number, j]) + of_pair - log_q[pair]
+            proposals = (near,) if wide is None else (near, wide)
+            drawn, log_q = mixed(proposals, steps[number * len(s) + j])
+            theta[number, j] = drawn
+            log_weight[number, j] = posterior.log_density(drawn) + of_pair - log_q
     log_weight[log_weight < np.max(log_weight) - 2.0 * _BELOW] = -np.inf
     flat = log_weight.ravel()
-    drawn = np.flatnonzero(flat > -np.inf)
+    kept = np.flatnonzero(flat > -np.inf)
     weight = np.zeros(flat.size)
-    weight[drawn], shape = smoothed(flat[drawn])
+    weight[kept], shape = smoothed(flat[kept])
     of_nodes = (len(b), len(s) * draws)
     return Regression(
         location=theta[..., 0].reshape(of_nodes),
@@ -402,17 +425,11 @@ def _weighed(cells: _Cells, box: Box, draws: int) -> Regression:
     )
 
 
-def _proposal(n_theta: int, n_pairs: int, draws: int) -> tuple[Floats, Floats]:
-    """Return draws of a t law (n_pairs, n_draws, n_theta), and log densities but for a constant."""
-    from scipy.special import gammaincinv, ndtri
-    from scipy.stats.qmc import Sobol
-
-    degrees = max(5.0, 2.0 * n_theta)
-    sequence = Sobol(n_theta + 1, scramble=True, seed=np.random.default_rng(_SEED))
-    whole = sequence.random_base2(math.ceil(math.log2(n_pairs * draws)))
-    inside: Floats = np.clip(whole[: n_pairs * draws], 1e-12, 1.0 - 1e-12)
-    points = inside.reshape(n_pairs, draws, n_theta + 1)
-    normal, chi_squared = ndtri(points[..., :-1]), 2.0 * gammaincinv(degrees / 2.0, points[..., -1])
-    steps = normal * np.sqrt(degrees / chi_squared)[..., None]
-    log_q = -0.5 * (degrees + n_theta) * np.log1p(np.sum(steps**2, axis=-1) / degrees)
-    return steps, log_q
+def _steps(n_theta: int, n_pairs: int, draws: int) -> Floats:
+    """Return draws of a t law with unit scale, (n_pairs, n_draws, n_theta), in pairs of opposite sign."""
+    rng = np.random.default_rng(_SEED)
+    freedom = degrees(n_theta)
+    half = rng.standard_normal((n_pairs, draws // 2, n_theta))
+    half *= np.sqrt(freedom / rng.chisquare(freedom, (n_pairs, draws // 2, 1)))
+    # Neighbours have opposite signs, so that halves are whole pairs.
+    return np.stack([half, -half], axis=2).reshape(n_pairs, draws, n_theta)

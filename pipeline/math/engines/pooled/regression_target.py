@@ -21,6 +21,8 @@ from suffice.pipeline.math.engines.pooled.cells import cubic
 from suffice.pipeline.math.engines.pooled.hyperparameters import COEFFICIENT_SD
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
@@ -42,6 +44,8 @@ class Places:
     spread : float
     parts : list of ndarray of shape (n, n_points), float64
         Densities of the components on the grid of residuals, times their shares.
+    whole : ndarray of shape (n, n_points), float64
+        Of the population.
     """
 
     low: float
@@ -49,6 +53,7 @@ class Places:
     n: int
     spread: float
     parts: list[Floats]
+    whole: Floats
 
     @classmethod
     def of(
@@ -60,12 +65,8 @@ class Places:
         step = (high - low) / (n - 1)
         at = low + step * np.arange(n, dtype=np.float64)
         components = population.components(grid.points, at, np.full(n, spread))
-        return cls(low=low, step=step, n=n, spread=spread, parts=[share * each for share, each in components])
-
-    @property
-    def whole(self) -> Floats:
-        """The density of the population."""
-        return np.asarray(sum(self.parts))
+        parts = [share * each for share, each in components]
+        return cls(low=low, step=step, n=n, spread=spread, parts=parts, whole=np.asarray(sum(parts)))
 
     def taps(self, location: Floats) -> tuple[Any, Floats]:
         """Return the first of four places about each location, and where it is after it, in steps."""
@@ -126,9 +127,8 @@ class Target:
         location = self.rows @ theta
         # Central differences over a step, of the cubics themselves.
         h = self.places.step
-        low, middle, high = (
-            self.places.looked_up(self.table, (location + shift)[:, None])[:, 0] for shift in (-h, 0.0, h)
-        )
+        shifted = location[:, None] + np.array([-h, 0.0, h])
+        low, middle, high = self.places.looked_up(self.table, shifted).T
         slope = (high - low) / (2.0 * h)
         curvature = np.maximum((2.0 * middle - low - high) / h**2, 0.0)
         gap = (theta[0] - self.prior.centre) / self.prior.scale
@@ -159,3 +159,52 @@ class Target:
             if gain < 1e-3:
                 break
         return theta, self.derivatives(theta)[1], value
+
+
+def degrees(n_theta: int) -> float:
+    """Return the degrees of freedom of proposals: of many numbers, heavy tails would waste most draws."""
+    return max(5.0, 2.0 * n_theta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A multivariate t law of theta.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (n_theta,), float64
+    root : ndarray of shape (n_theta, n_theta), float64
+        Lower triangular; times its transpose it is the scale matrix.
+    """
+
+    centre: Floats
+    root: Floats
+
+    @classmethod
+    def of(cls, centre: Floats, scale: Floats) -> Proposal:
+        """Take the root of a scale matrix."""
+        root: Any = np.linalg.cholesky(scale)
+        return cls(centre=centre, root=root)
+
+    @property
+    def log_size(self) -> float:
+        """The logarithm of the determinant of the root."""
+        return float(np.sum(np.log(np.diag(self.root))))
+
+    def log_density(self, theta: Floats) -> Floats:
+        """Log densities of draws (n_draws, n_theta), but for a constant."""
+        n = len(self.centre)
+        steps = np.linalg.solve(self.root, (theta - self.centre).T)
+        tail = np.log1p(np.sum(steps**2, axis=0) / degrees(n))
+        result: Floats = -self.log_size - 0.5 * (degrees(n) + n) * tail
+        return result
+
+
+def mixed(proposals: Sequence[Proposal], steps: Floats) -> tuple[Floats, Floats]:
+    """Turn steps of unit scale into draws, an equal share of each law; and the mixture's log density."""
+    parts = np.split(steps, len(proposals))
+    theta = np.concatenate(
+        [each.centre + part @ each.root.T for each, part in zip(proposals, parts, strict=True)]
+    )
+    log_density = np.logaddexp.reduce([each.log_density(theta) for each in proposals], axis=0)
+    return theta, np.asarray(log_density - np.log(len(proposals)))
