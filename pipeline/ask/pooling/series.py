@@ -19,6 +19,7 @@ from suffice.pipeline.ask.inference.within_unit import Model, refuse_within_unit
 from suffice.pipeline.ask.pooling.pool import differences
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.choice_of_engine import inferred
+from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.math.distributions.composite import CellBlocks, RepeatedCells
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.domains import Every, period_labels
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
+    from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells
 
@@ -327,6 +328,29 @@ class Series:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PosteriorOfParts(Posterior):
+    """The posterior of cells that have different noise, each alone.
+
+    Attributes
+    ----------
+    parts : tuple of Posterior
+        Of cells whose noise is the same.
+    order : ndarray of shape (n_groups,), int64
+        Where each cell is among those of all parts.
+    """
+
+    parts: tuple[Posterior, ...]
+    order: Cells
+
+    @property
+    def conflict(self) -> Conflict:
+        """What the parts say of their cells."""
+        judged = [part.conflict for part in self.parts]
+        tails = np.concatenate([each.tails for each in judged])[self.order]
+        return dataclasses.replace(judged[-1], tails=tails)
+
+
 def windows_in_order(windows: Windows) -> list[str | int]:
     """Return the labels of windows, each once."""
     return [release.window for release in windows.releases]
@@ -341,15 +365,19 @@ def _each_alone(windows: Windows, terms: PosteriorTerms) -> Posterior:
     order = np.argsort(np.concatenate([cells for _, cells in windows.parts]), kind="stable")
     blocks = CellBlocks(blocks=tuple(posterior.distribution for posterior in posteriors))
     joined = RepeatedCells(distribution=blocks, of_cell=order, turn=np.zeros(len(order), dtype=np.int64))
-    models = [posterior.models_clipping for posterior in posteriors]
-    clipping = None if any(each is None for each in models) else np.concatenate(models)[order]  # type: ignore[arg-type]
-    return dataclasses.replace(
-        first,
-        groups=windows.statistic.groups,
-        distribution=joined,
-        models_clipping=clipping,
-        observed=(),
-        design_effect=None,
+    models = [each for each in (part.models_clipping for part in posteriors) if each is not None]
+    stated = {each.name: getattr(first, each.name) for each in dataclasses.fields(Posterior) if each.init}
+    return PosteriorOfParts(
+        **{
+            **stated,
+            "groups": windows.statistic.groups,
+            "distribution": joined,
+            "models_clipping": np.concatenate(models)[order] if models else None,
+            "observed": (),
+            "design_effect": None,
+        },
+        parts=tuple(posteriors),
+        order=order,
     )
 
 
