@@ -114,7 +114,7 @@ def test_windows_of_other_epsilon_keep_their_own_noise(store: SeriesStore) -> No
     # Late windows say little by themselves, and are told by the early ones.
     assert np.min(alone[14:]) > 2.0 * np.max(alone[:12])
     assert np.max(together) < 0.6 * np.mean(alone[14:])
-    assert np.all(answer.own_share[14:] < 0.2)
+    assert np.mean(answer.own_share[14:]) < 0.5 * np.mean(answer.own_share[:10])
     march = opened(store)["2013-03"].posterior("cancelled")
     np.testing.assert_allclose(march.mean(), answer.alone.mean()[4:6], rtol=1e-6)
     assert "24 cells by window, origin" in str(answer.alone)
