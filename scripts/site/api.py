@@ -16,7 +16,17 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Reading releases",
         "For consumers. Nothing here reads private data or costs privacy.",
         (
-            *("open_release", "open_series", "Release", "Series", "Statistic", "Posterior", "Pooling", "PooledPosterior", "Walk"),
+            *(
+                "open_release",
+                "open_series",
+                "Release",
+                "Series",
+                "Statistic",
+                "Posterior",
+                "Pooling",
+                "PooledPosterior",
+                "Walk",
+            ),
             *("Likelihood", "LikelihoodTables", "CountsLikelihood", "MomentsLikelihood"),
             *("calibrate", "Calibration"),
         ),

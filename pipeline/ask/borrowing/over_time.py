@@ -103,7 +103,11 @@ class WalkPrior:
         is_logit = self.line is Line.LOGIT
         what, first = ("logits", "Logistic(0, 1)") if is_logit else ("logarithms", "Logistic(centre, 2)")
         jumps = self.walk.share_of_jumps
-        steps = f"{1.0 - jumps:.3g} Normal(0, s^2) + {jumps:.3g} Laplace(0, {JUMP_SCALE:g})" if jumps else "Normal(0, s^2)"
+        steps = (
+            f"{1.0 - jumps:.3g} Normal(0, s^2) + {jumps:.3g} Laplace(0, {JUMP_SCALE:g})"
+            if jumps
+            else "Normal(0, s^2)"
+        )
         return (
             f"random walk of {what} over {self.walk.over}: steps {steps}, s integrated over under "
             f"HalfNormal({self.walk.step:g}); first position {first}"
@@ -287,7 +291,9 @@ def walked_posterior(
     for keys, series in zip(of_keys, ordered, strict=True):
         if int(np.max(np.sum(series.cell >= 0, axis=1))) < 2:
             where = _of(dict(zip(within, keys, strict=True)))
-            message = f"{name}: no series{where} has two cells over {walk.over}: there is nothing to walk over"
+            message = (
+                f"{name}: no series{where} has two cells over {walk.over}: there is nothing to walk over"
+            )
             raise UsageError(message)
     distributions = [
         walk_distribution(series, space.name, line, jumps=walk.share_of_jumps, scale=walk.step)

@@ -163,7 +163,9 @@ class Series:
         return tuple(self.releases[-1].noisy)
 
     def __repr__(self) -> str:
-        return f"<Series {self.name}: {counted(len(self), 'window')}, {self.windows[0]} to {self.windows[-1]}>"
+        return (
+            f"<Series {self.name}: {counted(len(self), 'window')}, {self.windows[0]} to {self.windows[-1]}>"
+        )
 
     def __str__(self) -> str:
         first, last = self.windows[0], self.windows[-1]
@@ -172,7 +174,9 @@ class Series:
             said.append(f"without {counted(len(self.gaps), 'window')}: {_some(self.gaps)}")
         if self.amended:
             n = len(self.amended)
-            said.append(f"{counted(n, 'window')} amended, of which the newest edition counts: {_some([*self.amended])}")
+            said.append(
+                f"{counted(n, 'window')} amended, of which the newest edition counts: {_some([*self.amended])}"
+            )
         said += _reasons(self.left_out)
         return "\n".join([*said, f"statistics: {', '.join(self.statistics)}"])
 

@@ -77,7 +77,9 @@ class LineMarginals:
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles from the distribution function; they rest on no draws."""
         parts = [
-            _quantiles(self.position[start : start + _BLOCK], self.mass[start : start + _BLOCK], np.asarray(q))
+            _quantiles(
+                self.position[start : start + _BLOCK], self.mass[start : start + _BLOCK], np.asarray(q)
+            )
             for start in range(0, self.n_cells, _BLOCK)
         ]
         return self.line.parameter(np.concatenate(parts))

@@ -163,9 +163,7 @@ def _between(position: Floats, value: Floats, grid: Floats) -> Floats:
     n = position.shape[1]
     first = np.stack([np.searchsorted(row, points) for row, points in zip(position, grid, strict=True)])
     first = np.clip(first - 2, 0, n - 4) + np.arange(len(position))[:, None] * n
-    x, y = (
-        [flat.take(first + tap) for tap in range(4)] for flat in (position.ravel(), value.ravel())
-    )
+    x, y = ([flat.take(first + tap) for tap in range(4)] for flat in (position.ravel(), value.ravel()))
     total = np.zeros_like(grid)
     for tap in range(4):
         weight = y[tap]

@@ -192,9 +192,7 @@ def plugged_in(answer: WalkDistribution) -> WalkDistribution:
     return _mixture(answer.walked, steps, answer.name, answer.line)[0]
 
 
-def _mixture(
-    walked: Walked, steps: StepPosterior, name: str, line: Line
-) -> tuple[WalkDistribution, float]:
+def _mixture(walked: Walked, steps: StepPosterior, name: str, line: Line) -> tuple[WalkDistribution, float]:
     """Return (1), and the largest mass of a cell at the ends of its points."""
     kept, points, cells = steps.kept(), walked.points, walked.cells
     kernels = [walked.kernel(step) for step in kept.step.tolist()]

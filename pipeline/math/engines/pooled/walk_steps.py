@@ -238,8 +238,9 @@ def weighed(
         if is_inside and is_fine:
             return result, (low, high)
         # At an end the standard deviation is larger than it seems.
-        ends = mean - 5.5 * sd - (0 if density[0] < 1e-3 else half), mean + 4.5 * sd + (
-            0 if density[n - 1] < 1e-3 else half
+        ends = (
+            mean - 5.5 * sd - (0 if density[0] < 1e-3 else half),
+            mean + 4.5 * sd + (0 if density[n - 1] < 1e-3 else half),
         )
     return StepPosterior(step=result.step, weight=result.weight, settled=False), ends
 
