@@ -74,8 +74,8 @@ class Series:
     releases : tuple of Release
         By window.
     left_out : tuple of (str, str)
-        Editions that are no part of it, and why: they were withdrawn, or are of another dataset or of windows of
-        another length than the last one.
+        Editions that are no part of it, and why: they were withdrawn, or are of another dataset or of windows
+        of another length than the last one.
     gaps : tuple of str
         Windows between the first and the last that have no release here.
     amended : dict of str to list of str
@@ -173,10 +173,8 @@ class Series:
         if self.gaps:
             said.append(f"without {counted(len(self.gaps), 'window')}: {_some(self.gaps)}")
         if self.amended:
-            n = len(self.amended)
-            said.append(
-                f"{counted(n, 'window')} amended, of which the newest edition counts: {_some([*self.amended])}"
-            )
+            n, labels = len(self.amended), _some([*self.amended])
+            said.append(f"{counted(n, 'window')} amended, of which the newest edition counts: {labels}")
         said += _reasons(self.left_out)
         return "\n".join([*said, f"statistics: {', '.join(self.statistics)}"])
 
@@ -215,7 +213,7 @@ class Series:
         chosen = rows_alone(last.chosen(statistic, where))
         refuse_shared(chosen)
         if WINDOW in chosen.groups:
-            message = f"{statistic} has a group column {WINDOW}, as windows of a series are called: open its releases"
+            message = f"{statistic} has a group column {WINDOW}, as a series calls its own: open its releases"
             raise UsageError(message)
         kept, left_out = [], list(self.left_out)
         for release in self.releases:
@@ -241,7 +239,7 @@ class Series:
             done += len(cells)
             for first, numbers in alike:
                 if first.plan == part.plan and first.public_n == part.public_n:
-                    numbers += cells
+                    numbers.extend(cells)
                     break
             else:
                 alike.append((part, cells))
@@ -267,16 +265,16 @@ class Series:
     ) -> Posterior:
         """Return the posterior of a statistic in all windows, which walks over them. Costs no privacy.
 
-        Cells of the other group columns are series of their own, which share the size of steps. Windows that are
-        not there are gaps, over which the walk takes more steps.
+        Cells of the other group columns are series of their own, which share the size of steps. Windows that
+        are not there are gaps, over which the walk takes more steps.
 
         Parameters
         ----------
         statistic : str
             Of the newest window. Windows whose statistic is another one are left out, and the answer says so.
         pooled : bool, str, sequence of str or Pooling
-            True: a random walk over windows. Group columns: series share the size of steps within each of their
-            keys. A :class:`Pooling`, as ``Pooling(over="window jumps=0")``. False: each cell alone.
+            True: a random walk over windows. Group columns: series share the size of steps within each of
+            their keys. A :class:`Pooling`, as ``Pooling(over="window jumps=0")``. False: each cell alone.
         **terms
             The prior of a private N, and the cells: see :class:`PosteriorTerms`.
 
