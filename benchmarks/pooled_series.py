@@ -2,12 +2,12 @@ r"""Coverage and width of series that walk over time, over simulated noisy count
 
 Run it as ``python benchmarks/pooled_series.py [--series 36] [--counties 3000]``.
 
-A series has counts with Poisson means whose logarithms follow one of three truths: a random walk, one with a jump
-of -0.7 in the middle, and no movement; each count has discrete Laplace noise of scale 1 / epsilon. Every
-series is worked out by itself: with the step plugged in at its mode and no jumps, with it integrated over
-and no jumps, and with it integrated over and 1 % jumps, which is the default. A line gives the share of 95 % intervals
-that hold the truth, of all times and of the six next to the middle, where the jump is, and widths; those
-alone are of each count under a flat prior of its mean.
+A series has counts with Poisson means whose logarithms follow one of three truths: a random walk, one with a
+jump of -0.7 in the middle, and no movement; each count has discrete Laplace noise of scale 1 / epsilon. Every
+series is worked out by itself: with the most probable step plugged in and no jumps, with it integrated over
+and no jumps, and with it integrated over and 1 % jumps, which is the default. A line gives the share of 95 %
+intervals that hold the truth, of all times and of the six next to the middle, where the jump is, and widths;
+those alone are of each count under a flat prior of its mean.
 
 The last lines are of a panel: counties of 12 months with a Bernoulli statistic, whose step is shared.
 """
@@ -151,7 +151,7 @@ def panel(n_counties: int, records: int, seed: int) -> str:
     seconds = time.process_time() - start
     covered = np.mean((low <= probability.ravel()) & (probability.ravel() <= high))
     return (
-        f"{n_counties} counties of 12 months, about {records} records a month, epsilon .5: {seconds:.0f} CPU s, "
+        f"{n_counties} counties of 12 months, about {records} records each, epsilon .5: {seconds:.0f} CPU s, "
         f"covered {covered:.3f}, width {np.mean(high - low):.3f}, step {answer.steps.mean:.3f} "
         f"(sd {answer.steps.sd:.3f}, truth 0.1), resolved: {answer.settled}"
     )

@@ -24,8 +24,8 @@ def open_series(
 ) -> Series:
     """Open all windows of a name: of each its newest edition.
 
-    A window that was withdrawn is left out, and the series says so; an older edition never stands in its place.
-    Every release is checked as :func:`open_release` does.
+    A window that was withdrawn is left out, and the series says so; an older edition never stands in its
+    place. Every release is checked as :func:`open_release` does.
 
     Parameters
     ----------

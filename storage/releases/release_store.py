@@ -247,7 +247,7 @@ class ReleaseStore:
     def missing(
         self, name: str, wanted: str | None = None, editions: Sequence[str] = ()
     ) -> ReleaseMissingError:
-        """Return the error of a name that has no release, or none in a window; it says what is spelt alike."""
+        """Return the error of a name, or a window, that has no release; it says what is spelt alike."""
         if wanted is not None and editions:
             return ReleaseMissingError(f"{name} has no release in window {wanted}{_alike(wanted, editions)}")
         names = [entry for entry in self.objects.names("") if _NAME.fullmatch(entry)]

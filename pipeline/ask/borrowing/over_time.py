@@ -1,8 +1,9 @@
 r"""Posteriors of cells that walk over time: each is near the one before it and the one after it.
 
 Each cell keeps its exact likelihood, noise and latent number of records included. Between times positions on
-the line take random steps, a share of which are jumps; the size of steps has a public hyperprior and is integrated
-over (``math.engines.pooled.walk_steps``), for all series of a pool together. A gap in time is a longer step.
+the line take random steps, a share of which are jumps; the size of steps has a public hyperprior and is
+integrated over (``math.engines.pooled.walk_steps``), for all series of a pool together. A gap in time is a
+longer step.
 
 A step is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it is
 under its hyperprior: then each cell alone is shown first.
@@ -212,15 +213,15 @@ def _of(keys: Mapping[str, object]) -> str:
 
 def _unsettled(steps: Steps) -> str:
     return (
-        f"the walk{_of(steps.keys)} is not resolved: its cells are too precise, or too far apart, for the points "
-        "it is worked out on; intervals may be off"
+        f"the walk{_of(steps.keys)} is not resolved: its cells are too precise, or too far apart, for the "
+        "points it is worked out on; intervals may be off"
     )
 
 
 def _unidentified(steps: Steps) -> str:
     return (
-        f"the step of the walk{_of(steps.keys)} is not identified by its {counted(steps.n_cells, 'cell')}: its "
-        "hyperprior decides how much they borrow; each cell alone is shown first"
+        f"the step of the walk{_of(steps.keys)} is not identified by its {counted(steps.n_cells, 'cell')}: "
+        "its hyperprior decides how much they borrow; each cell alone is shown first"
     )
 
 
@@ -271,8 +272,8 @@ def walked_posterior(
         raise UsageError(message)
     if not walk.is_plain:
         message = (
-            f"{name}: order=2, season and kind=ar1 are not worked out yet: walk over {walk.over} alone, which "
-            "follows slopes and seasons by its steps"
+            f"{name}: order=2, season and kind=ar1 are not worked out yet: walk over {walk.over} alone, "
+            "which follows slopes and seasons by its steps"
         )
         raise UsageError(message)
     if declared is None:
@@ -356,8 +357,8 @@ def _said(posterior: WalkedPosterior, order: str) -> WalkedPosterior:
     walk, steps = posterior.walk, posterior.steps
     n_series = sum(each.n_series for each in steps)
     said = (
-        f"{counted(n_series, 'series', 'series')} of {counted(posterior.n_groups, 'cell')} walk over {walk.over}, in the "
-        f"order of {order}"
+        f"{counted(n_series, 'series', 'series')} of {counted(posterior.n_groups, 'cell')} walk over "
+        f"{walk.over}, in the order of {order}"
     )
     if len(steps) == 1:
         (step, sd), n_missing = steps[0].step, steps[0].n_series * steps[0].n_times - steps[0].n_cells

@@ -57,7 +57,7 @@ class Walk:
         UsageError
         """
         for name, holds, rule in (
-            ("over", isinstance(self.over, str) and bool(self.over), "a group column, or window"),
+            ("over", _is_text(self.over), "a group column, or window"),
             ("kind", self.kind in KINDS, f"one of {', '.join(KINDS)}"),
             ("order", _is_number(self.order, whole=True) and self.order in {1, 2}, "1 or 2"),
             (
@@ -81,8 +81,8 @@ class Walk:
             raise UsageError(message)
         if self.jumps and not self.is_plain:
             message = (
-                "over: jumps are of a random walk of first order without a season: leave jumps out, or order, "
-                "season and kind"
+                "over: jumps are of a random walk of first order without a season: leave jumps out, or "
+                "order, season and kind"
             )
             raise UsageError(message)
 
@@ -107,7 +107,7 @@ class Walk:
         """
         if isinstance(over, Walk):
             return over
-        if not isinstance(over, str) or not over.split():
+        if not _is_text(over):
             message = f"over is a group column, window, or a suffice.Walk, not {over!r}"
             raise UsageError(message)
         column, *words = over.split()
@@ -134,6 +134,10 @@ class Walk:
 
 
 _READERS = {"order": int, "season": int, "jumps": float, "kind": str, "step": float}
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.split())
 
 
 def _is_number(value: object, *, whole: bool = False) -> bool:

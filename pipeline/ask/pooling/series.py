@@ -19,6 +19,7 @@ from suffice.pipeline.ask.inference.within_unit import Model, refuse_within_unit
 from suffice.pipeline.ask.pooling.pool import differences
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.choice_of_engine import inferred
+from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.math.distributions.composite import CellBlocks, RepeatedCells
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
 from suffice.pipeline.terms.declaration.domains import Every, period_labels
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
+    from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.pooling.release import Release
-    from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells
 
@@ -73,8 +74,8 @@ class Series:
     releases : tuple of Release
         By window.
     left_out : tuple of (str, str)
-        Editions that are no part of it, and why: they were withdrawn, or are of another dataset or of windows of
-        another length than the last one.
+        Editions that are no part of it, and why: they were withdrawn, or are of another dataset or of windows
+        of another length than the last one.
     gaps : tuple of str
         Windows between the first and the last that have no release here.
     amended : dict of str to list of str
@@ -172,10 +173,8 @@ class Series:
         if self.gaps:
             said.append(f"without {counted(len(self.gaps), 'window')}: {_some(self.gaps)}")
         if self.amended:
-            n = len(self.amended)
-            said.append(
-                f"{counted(n, 'window')} amended, of which the newest edition counts: {_some([*self.amended])}"
-            )
+            n, labels = len(self.amended), _some([*self.amended])
+            said.append(f"{counted(n, 'window')} amended, of which the newest edition counts: {labels}")
         said += _reasons(self.left_out)
         return "\n".join([*said, f"statistics: {', '.join(self.statistics)}"])
 
@@ -214,7 +213,7 @@ class Series:
         chosen = rows_alone(last.chosen(statistic, where))
         refuse_shared(chosen)
         if WINDOW in chosen.groups:
-            message = f"{statistic} has a group column {WINDOW}, as windows of a series are called: open its releases"
+            message = f"{statistic} has a group column {WINDOW}, as a series calls its own: open its releases"
             raise UsageError(message)
         kept, left_out = [], list(self.left_out)
         for release in self.releases:
@@ -240,7 +239,7 @@ class Series:
             done += len(cells)
             for first, numbers in alike:
                 if first.plan == part.plan and first.public_n == part.public_n:
-                    numbers += cells
+                    numbers.extend(cells)
                     break
             else:
                 alike.append((part, cells))
@@ -266,16 +265,16 @@ class Series:
     ) -> Posterior:
         """Return the posterior of a statistic in all windows, which walks over them. Costs no privacy.
 
-        Cells of the other group columns are series of their own, which share the size of steps. Windows that are
-        not there are gaps, over which the walk takes more steps.
+        Cells of the other group columns are series of their own, which share the size of steps. Windows that
+        are not there are gaps, over which the walk takes more steps.
 
         Parameters
         ----------
         statistic : str
             Of the newest window. Windows whose statistic is another one are left out, and the answer says so.
         pooled : bool, str, sequence of str or Pooling
-            True: a random walk over windows. Group columns: series share the size of steps within each of their
-            keys. A :class:`Pooling`, as ``Pooling(over="window jumps=0")``. False: each cell alone.
+            True: a random walk over windows. Group columns: series share the size of steps within each of
+            their keys. A :class:`Pooling`, as ``Pooling(over="window jumps=0")``. False: each cell alone.
         **terms
             The prior of a private N, and the cells: see :class:`PosteriorTerms`.
 
@@ -331,6 +330,29 @@ class Series:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PosteriorOfParts(Posterior):
+    """The posterior of cells that have different noise, each alone.
+
+    Attributes
+    ----------
+    parts : tuple of Posterior
+        Of cells whose noise is the same.
+    order : ndarray of shape (n_groups,), int64
+        Where each cell is among those of all parts.
+    """
+
+    parts: tuple[Posterior, ...]
+    order: Cells
+
+    @property
+    def conflict(self) -> Conflict:
+        """What the parts say of their cells."""
+        judged = [part.conflict for part in self.parts]
+        tails = np.concatenate([each.tails for each in judged])[self.order]
+        return dataclasses.replace(judged[-1], tails=tails)
+
+
 def windows_in_order(windows: Windows) -> list[str | int]:
     """Return the labels of windows, each once."""
     return [release.window for release in windows.releases]
@@ -345,15 +367,19 @@ def _each_alone(windows: Windows, terms: PosteriorTerms) -> Posterior:
     order = np.argsort(np.concatenate([cells for _, cells in windows.parts]), kind="stable")
     blocks = CellBlocks(blocks=tuple(posterior.distribution for posterior in posteriors))
     joined = RepeatedCells(distribution=blocks, of_cell=order, turn=np.zeros(len(order), dtype=np.int64))
-    models = [posterior.models_clipping for posterior in posteriors]
-    clipping = None if any(each is None for each in models) else np.concatenate(models)[order]  # type: ignore[arg-type]
-    return dataclasses.replace(
-        first,
-        groups=windows.statistic.groups,
-        distribution=joined,
-        models_clipping=clipping,
-        observed=(),
-        design_effect=None,
+    models = [each for each in (part.models_clipping for part in posteriors) if each is not None]
+    stated = {each.name: getattr(first, each.name) for each in dataclasses.fields(Posterior) if each.init}
+    return PosteriorOfParts(
+        **{
+            **stated,
+            "groups": windows.statistic.groups,
+            "distribution": joined,
+            "models_clipping": np.concatenate(models)[order] if models else None,
+            "observed": (),
+            "design_effect": None,
+        },
+        parts=tuple(posteriors),
+        order=order,
     )
 
 

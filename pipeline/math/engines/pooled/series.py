@@ -1,8 +1,8 @@
 r"""Cells in order of time, and their likelihoods as functions of the position on the line.
 
 Model. A series has at time t the position :math:`x_t`, of which a cell, where there is one, has the
-likelihood :math:`L_t(x_t)`: the latent size of the cell is integrated out under its own prior. It has no slope
-here: a size that moves with time is the size of one cell, and tells nothing of a population.
+likelihood :math:`L_t(x_t)`: the latent size of the cell is integrated out under its own prior. It has no
+slope here: a size that moves with time is that of one cell, and tells nothing of a population.
 
 Method. The nodes of ``cells`` give L times known weights at places that are dense where L is; log L between
 them is a cubic through the four nearest, and beyond the last that has a weight, some 25 nats below the top,
@@ -81,7 +81,7 @@ class CellsInOrder:
         return position, value
 
     def log_likelihood(self, series: Cells, grid: Floats, focus: Focus) -> Floats:
-        """Return log L of some series, (n_series, n_times, n_points), at most 0; zeros where there is no cell.
+        """Return log L of some series, (n_series, n_times, n_points), at most 0; zeros without a cell.
 
         Parameters
         ----------

@@ -17,16 +17,16 @@ Method. On points that are h apart, with the matrix K of steps (``StepKernel``),
 
 and the evidence is the product of what :math:`\alpha_t` are divided by (Rabiner 1989). All terms are
 positive, so that nothing cancels. A step that is wide on the points is a normal law on them; one narrower
-than ``_NARROW`` h stays, or goes to a neighbour, such that its variance is :math:`s^2`. Beyond the points there is
-nothing: the walk is one that stays among them.
+than ``_NARROW`` h stays, or goes to a neighbour, such that its variance is :math:`s^2`. Beyond the points
+there is nothing: the walk is one that stays among them.
 
 Symbols: L: ``likelihood``, (n_series, n_times, n_points); :math:`\alpha`: ``filtered``; h: ``spacing``;
 s: ``step``; :math:`\pi`: ``jumps``.
 
 References
 ----------
-Rabiner. A tutorial on hidden Markov models. Proc. IEEE 77, 1989. Kitagawa. Non-Gaussian state-space modeling of
-nonstationary time series. J. Amer. Statist. Assoc. 82, 1987.
+Rabiner. A tutorial on hidden Markov models. Proc. IEEE 77, 1989. Kitagawa. Non-Gaussian state-space modeling
+of nonstationary time series. J. Amer. Statist. Assoc. 82, 1987.
 """
 
 from __future__ import annotations
@@ -161,15 +161,15 @@ def smoothed(likelihood: Floats, first: Floats, kernel: StepKernel, is_seen: Mas
         staying = np.where(is_seen[:, time, None], forward[time], carried) @ kernel.normal
         expected = forward[time] @ whole
         was_seen |= is_seen[:, time]
-    for each in (mass, of_others):
-        each /= np.maximum(np.sum(each, axis=2, keepdims=True), _FLOOR)
+    mass /= np.maximum(np.sum(mass, axis=2, keepdims=True), _FLOOR)
+    of_others /= np.maximum(np.sum(of_others, axis=2, keepdims=True), _FLOOR)
     return Smoothed(mass=mass, of_others=of_others, jumped=jumped)
 
 
 def drawn(forward: Floats, kernel: StepKernel, draws: int, rng: np.random.Generator) -> Cells:
     """Draw paths backwards given alpha of (2): numbers of points, (n_series, draws, n_times)."""
     n_times, n_series, _ = forward.shape
-    result = np.empty((n_series, draws, n_times), dtype=np.int32)
+    result = np.empty((n_series, draws, n_times), dtype=np.int64)
     for series in range(n_series):
         ends = np.cumsum(forward[-1, series])
         result[series, :, -1] = np.searchsorted(ends, rng.random(draws) * ends[-1], side="right")
@@ -181,7 +181,7 @@ def drawn(forward: Floats, kernel: StepKernel, draws: int, rng: np.random.Genera
         is_jump = rng.random(after.shape) * in_all < by_jump
         result[:, :, time] = _stepped(alpha, after, kernel, rng)
         _jump_back(alpha, after, kernel, is_jump, result[:, :, time], rng)
-    return np.minimum(result, forward.shape[2] - 1)
+    return np.asarray(np.minimum(result, forward.shape[2] - 1))
 
 
 def _stepped(alpha: Floats, after: Cells, kernel: StepKernel, rng: np.random.Generator) -> Cells:

@@ -3,11 +3,11 @@ r"""Posteriors of cells whose parameters walk over time: the step is integrated 
 Model. With the weights of ``walk_steps`` and the recursions of ``walk``,
 
 .. math:: p(x_t \mid y) = \sum_s p(s \mid y) \, p(x_t \mid y, s), \qquad
-    \text{own}_t = 1 - \sum_s p(s \mid y) \frac{\mathrm{Var}(x_t \mid y, s)}{\mathrm{Var}(x_t \mid y_{-t}, s)}.
-    \qquad (1)
+    \text{own}_t = 1 - \sum_s p(s \mid y)
+    \frac{\mathrm{Var}(x_t \mid y, s)}{\mathrm{Var}(x_t \mid y_{-t}, s)}. \qquad (1)
 
-The first position of a series has the hyperprior of locations (``hyperparameters``). Joint draws take s first,
-then a path of each series: differences between times are those of the walk.
+The first position of a series has the hyperprior of locations (``hyperparameters``). Joint draws take s
+first, then a path of each series: differences between times are those of the walk.
 
 Method. A draw lies within half a spacing of its point: by as much as the other times of its path.
 """
