@@ -137,8 +137,8 @@ class PopulationPrior:
         slope = f", slope on log(1 + size) Normal(0, {SLOPE_SD:g})" if self.has_slope else ""
         if self.population == DICTIONARY:
             return (
-                f"one population, {self.population}, integrated over: a mixture of normal laws of {what}, their "
-                f"shares Dirichlet with total {TOTAL:g}{slope}"
+                f"one population, {self.population}, integrated over: a mixture of normal laws of {what}, "
+                f"their shares Dirichlet with total {TOTAL:g}{slope}"
             )
         return (
             f"one population, {self.population}, integrated over: location of {what} {location}, spread "

@@ -143,7 +143,9 @@ class PooledRollUp(Posterior):
         return
 
     def _refuse(self, what: str) -> Never:
-        message = f"{self.statistic}: averages of pooled cells have no {what}: ask the pooled posterior for it"
+        message = (
+            f"{self.statistic}: averages of pooled cells have no {what}: ask the pooled posterior for it"
+        )
         raise UsageError(message)
 
 
@@ -161,9 +163,9 @@ def roll_up(pooled: PooledPosterior, columns: Sequence[str]) -> PooledRollUp:
     )
     if records is None and not has_sizes:
         message = (
-            f"{pooled.statistic}: a roll-up of pooled cells weighs them by their numbers of records, which are "
-            "told for bernoulli and poisson cells that are pooled by a population; suffice.roll_up adds up "
-            "what was released, without a population"
+            f"{pooled.statistic}: a roll-up of pooled cells weighs them by their numbers of records, which "
+            "are told for bernoulli and poisson cells that are pooled by a population; suffice.roll_up adds "
+            "up what was released, without a population"
         )
         raise UsageError(message)
     left = [column for column in pooled.groups if column not in columns]

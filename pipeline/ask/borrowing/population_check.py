@@ -38,7 +38,6 @@ from suffice.pipeline.terms.declaration.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.typing import Cells, Floats, Mask
 
 FALSE_ALARM = 0.01
@@ -94,8 +93,10 @@ class PopulationCheck:
     uniformity: float | None
 
     @classmethod
-    def of(cls, distribution: PooledCells, groups: Mapping[str, list[str | int]]) -> Self:
-        """Hold every cell out.
+    def of(
+        cls, distribution: PooledCells, groups: Mapping[str, list[str | int]], *, most: int = MOST
+    ) -> Self:
+        """Hold every cell out; judge the tails of at most so many.
 
         Raises
         ------
@@ -113,9 +114,8 @@ class PopulationCheck:
         for pool, cells in zip(distribution.pools, distribution.cells, strict=True):
             known = left_out(pool)
             log_predictive[cells], is_rough[cells] = known.log_predictive, known.is_rough
-            most = max(MOST * len(cells) // n, 2)
             scores = standard_scores(pool)
-            even, chosen = _chosen(scores, most)
+            even, chosen = _chosen(scores, len(cells) if n <= most else max(most * len(cells) // n, 2))
             is_even[cells[even]] = True
             if isinstance(pool.blocks.source, Movable):
                 methods.add(EXACT)
@@ -164,7 +164,9 @@ class PopulationCheck:
                 f"{each['column']}={each['key']} {'above' if each['score'] > 0.0 else 'below'} it"
                 for each in keys[:_NAMED]
             )
-            said.append(f"left out: cells of a key lie apart from the population ({called}{_more(len(keys))})")
+            said.append(
+                f"left out: cells of a key lie apart from the population ({called}{_more(len(keys))})"
+            )
         if is_uneven:
             said.append(
                 "left out: cells do not lie as the population says: its shape or its slope is off; compare "
@@ -229,10 +231,16 @@ def _of_keys(groups: Mapping[str, list[str | int]], place: Floats) -> list[KeyTa
 
 
 def _uniformity(place: Floats) -> float | None:
-    """Return the chance of places as uneven under a uniform law."""
-    from scipy.stats import kstest
+    """Return the chance of places as uneven under a uniform law: a bound, as of both sides together."""
+    from scipy.special import smirnov
 
-    return float(kstest(place, "uniform").pvalue) if len(place) >= _FEWEST else None
+    n = len(place)
+    if n < _FEWEST:
+        return None
+    steps = np.arange(n + 1) / n
+    at = np.sort(place)
+    distance = max(float(np.max(steps[1:] - at)), float(np.max(at - steps[:-1])))
+    return min(2.0 * float(smirnov(n, distance)), 1.0)
 
 
 def holm(chances: Floats) -> Floats:

@@ -386,16 +386,16 @@ def _compare_pooled(
     comparison = compare_pooled(opened, statistic, ways, **terms)
     if as_json:
         source = held_out_source(opened, comparison)
-        output.print_json(
-            document(HeldOutAnswer(source=source, release=opened.label, comparison=comparison))
-        )
+        output.print_json(document(HeldOutAnswer(source=source, release=opened.label, comparison=comparison)))
         return
     output.print_rows(comparison.totals())
     say(f"\n{comparison.said}")
     say(f"\nrelease: {opened.label}")
     say(f"prior of N: {comparison.n_prior}")
     say("log_score: log probability of what each cell released, from all other cells, added up")
-    say("behind: how far below the best; its standard_error takes cells for independent, which is approximate")
+    say(
+        "behind: how far below the best; its standard_error takes cells for independent, which is approximate"
+    )
 
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ def pooling_of(asked: AskedPooling) -> list[str] | Pooling | None:
 
 
 def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
-    """Return ways to pool that are compared: one for each ``--pooled``, whose names have commas between them."""
+    """Return ways to pool: one for each ``--pooled``, whose names have commas between them."""
     ways: list[list[str] | Pooling] = [each.split(",") for each in asked["pooled"] or []]
     further = {name: asked[name] for name in _OPTIONS if name != "pooled"}
     if any(further.values()):
@@ -111,9 +111,7 @@ class Checked(TypedDict):
     false_alarm: float
     said: list[str]
     uniformity: float | None
-    keys: Annotated[
-        list[dict[str, Any]], Rows(column=str, key=str | int, cells=int, score=float, tail=float)
-    ]
+    keys: Annotated[list[dict[str, Any]], Rows(column=str, key=str | int, cells=int, score=float, tail=float)]
     cells: Annotated[
         list[dict[str, Any]],
         Rows(log_predictive=float, place=float | None, tail=float | None, misfit=bool),

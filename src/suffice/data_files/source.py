@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from suffice.pipeline.ask.borrowing.held_out import HeldOutComparison
     from suffice.pipeline.ask.calibration.calibrate import Calibration
     from suffice.pipeline.ask.models.hidden_markov import StateComparison
     from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
-    from suffice.pipeline.ask.borrowing.held_out import HeldOutComparison
     from suffice.pipeline.ask.pooling.comparison import PriorComparison
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior

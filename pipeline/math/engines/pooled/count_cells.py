@@ -169,7 +169,9 @@ class CountCells:
         """Draw numbers of records given logits and log mean sizes, (draws, n_cells): both latent counts."""
         mean = np.expm1(log_size)
         share = 1.0 / (1.0 + np.exp(-position))
-        return drawn_counts(self.true, share * mean, rng) + drawn_counts(self.false, (1.0 - share) * mean, rng)
+        return drawn_counts(self.true, share * mean, rng) + drawn_counts(
+            self.false, (1.0 - share) * mean, rng
+        )
 
     def nodes(self, cells: Cells, focus: Focus) -> Nodes:
         """Nodes of some cells: of the logit, and of log mean sizes."""

@@ -28,8 +28,8 @@ cell, is ``chain_gap``. The generator is fixed: who asks again gets the same.
 
 References
 ----------
-Ishwaran, James. Gibbs sampling methods for stick-breaking priors. J. Amer. Statist. Assoc. 96, 2001. Stephens.
-False discovery rates: a new deal. Biostatistics 18, 2017.
+Ishwaran, James. Gibbs sampling methods for stick-breaking priors. J. Amer. Statist. Assoc. 96, 2001.
+Stephens. False discovery rates: a new deal. Biostatistics 18, 2017.
 """
 
 from __future__ import annotations

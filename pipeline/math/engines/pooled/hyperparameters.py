@@ -153,9 +153,7 @@ class Hyperparameters:
 
     def components(self, population: Population, number: int, rows: Any) -> list[tuple[float, Floats]]:
         """Return shares and densities, on the grid, of the components at some nodes of a slope."""
-        return population.components(
-            self.grid.points, self.location[number][rows], self.spread[number][rows]
-        )
+        return population.components(self.grid.points, self.location[number][rows], self.spread[number][rows])
 
     def mean(self, values: Floats) -> float:
         """Return a posterior mean."""

@@ -1,4 +1,4 @@
-"""Held-out cells beside refits without them and every alternative; latent counts; the dictionary by enumeration."""
+"""Held-out cells beside refits without them; latent counts; the dictionary beside a sum over all labels."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ def under_others(source: Any, population: Any, line: Line, cell: int, asked: Any
     for number, slope in enumerate(hyper.slope):
         every = slice(None)
         density = sum(share * each for share, each in hyper.components(population, number, every))
-        total += hyper.grid.placed(nodes, float(slope)).measure() @ np.asarray(density).T @ hyper.weight[number]
+        total += (
+            hyper.grid.placed(nodes, float(slope)).measure() @ np.asarray(density).T @ hyper.weight[number]
+        )
     return np.asarray(nodes.log_scale + np.log(total))
 
 
