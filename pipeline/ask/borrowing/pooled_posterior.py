@@ -6,6 +6,8 @@ integrated over (``math.engines.pooled``). The posterior of a cell then rests on
 
 A spread is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it
 is under its hyperprior: what the cells have in common then rests on that, and each cell alone is shown first.
+It is identified all the same where it is at most ``ALIKE`` but for a chance of .025: next to 0 the logarithm
+of a spread has the same standard deviation however well it is known.
 
 References
 ----------
@@ -55,7 +57,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.table import Table
     from suffice.typing import Cells, Floats
 
-UNIDENTIFIED = 0.6
+UNIDENTIFIED, ALIKE = 0.6, 0.125
+"""What the standard deviation of a log spread may be of its hyperprior's; below what, at most, cells are alike."""
 OUTSIDE = 0.5
 """How probable it has to be that a cell is an outlier for it to be listed."""
 _NAMED = 6
@@ -109,7 +112,9 @@ class Pool:
             spread=spread,
             slope=slope if has_slope else (0.0, 0.0),
             typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
-            identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
+            # Next to 0 the logarithm tells nothing: cells that are alike have a spread that is known to be small.
+            identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd
+            or hyper.most(hyper.drawn_spread) <= ALIKE,
             settled=hyper.settled,
             chain_gap=hyper.chain_gap if isinstance(hyper, DrawnPopulations) else None,
         )
