@@ -137,7 +137,10 @@ class HeldOutComparison:
     def __str__(self) -> str:
         """Return the totals as a text table, and a sentence."""
         cells = [
-            [row["answer"], *(f"{row[name]:.4g}" for name in ("log_score", "behind", "standard_error"))]  # type: ignore[literal-required]
+            [
+                row["answer"],
+                *(f"{value:.4g}" for value in (row["log_score"], row["behind"], row["standard_error"])),
+            ]
             for row in self.totals()
         ]
         return f"{text_table(['answer', 'log_score', 'behind', 'standard_error'], cells)}\n{self.said}"
@@ -183,11 +186,9 @@ def alone_log_score(statistic: NoisyStatistic, n_prior: NPrior) -> Floats:
     """Return (1) of cells alone, (n_cells,)."""
     source = cells_source(statistic, n_prior)
     prior: Any = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
-    parts = (
-        list(zip(prior.weights, prior.components, strict=True))
-        if isinstance(prior, Mixture)
-        else [(1.0, prior)]
-    )
+    parts: list[tuple[float, Any]] = [(1.0, prior)]
+    if isinstance(prior, Mixture):
+        parts = list(zip(prior.weights, prior.components, strict=True))
     total_share = sum(share for share, _ in parts)
     coordinates = [(np.log(share / total_share), coordinate_of(each.distribution())) for share, each in parts]
     score = np.zeros(source.n_cells)

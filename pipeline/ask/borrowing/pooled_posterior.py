@@ -6,8 +6,8 @@ integrated over (``math.engines.pooled``). The posterior of a cell then rests on
 
 A spread is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it
 is under its hyperprior: what the cells have in common then rests on that, and each cell alone is shown first.
-It is identified all the same where it is at most ``ALIKE`` but for a chance of .025: next to 0 the logarithm
-of a spread has the same standard deviation however well it is known.
+That is so of cells that are alike, too: next to 0 the logarithm has that standard deviation however well the
+spread is known. What it is at most is then said.
 
 References
 ----------
@@ -17,12 +17,12 @@ Fay, Herriot. Estimates of income for small places. J. Amer. Statist. Assoc. 74,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.borrowing import pooled_roll_up
+from suffice.pipeline.ask.borrowing import doubtful_cells, pooled_roll_up
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.population_check import PopulationCheck
 from suffice.pipeline.ask.inference import chosen_priors
@@ -44,6 +44,7 @@ from suffice.pipeline.math.engines.pooled.populations import DICTIONARY, POPULAT
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
+from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,11 +55,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.released.table import Table
     from suffice.typing import Cells, Floats
 
-UNIDENTIFIED, ALIKE = 0.6, 0.125
-"""What the standard deviation of a log spread may be of its hyperprior's; below what, at most, cells are alike."""
+UNIDENTIFIED = 0.6
 OUTSIDE = 0.5
 """How probable it has to be that a cell is an outlier for it to be listed."""
 _NAMED = 6
@@ -82,6 +81,8 @@ class Pool:
         Whether the cells tell the spread.
     settled : bool
         Whether the integral over hyperparameters is resolved.
+    most_spread : float
+        What the spread is at most, but for a chance of .025.
     chain_gap : float, optional
         Of a population by draws: how far halves of these differ, in posterior standard deviations of a cell.
     """
@@ -94,6 +95,7 @@ class Pool:
     typical_size: float | None
     identified: bool
     settled: bool
+    most_spread: float
     chain_gap: float | None = None
 
     @classmethod
@@ -112,9 +114,8 @@ class Pool:
             spread=spread,
             slope=slope if has_slope else (0.0, 0.0),
             typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
-            # Next to 0 the logarithm tells nothing: cells that are alike have a spread that is known to be small.
-            identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd
-            or hyper.most(hyper.drawn_spread) <= ALIKE,
+            identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
+            most_spread=hyper.most(hyper.drawn_spread),
             settled=hyper.settled,
             chain_gap=hyper.chain_gap if isinstance(hyper, DrawnPopulations) else None,
         )
@@ -300,7 +301,8 @@ class PooledPosterior(Posterior):
                 )
                 + tuple(
                     f"the spread of the population{_of(pool.keys)} is not identified by its "
-                    f"{counted(pool.n_cells, 'cell')}: its hyperprior decides how much they borrow; each "
+                    f"{counted(pool.n_cells, 'cell')} (at most {pool.most_spread:.2g}, but for a chance of .025): its "
+                    "hyperprior decides how much they borrow; each "
                     "cell alone is shown first"
                     for pool in self.pools
                     if not pool.identified
@@ -344,7 +346,7 @@ class PooledPosterior(Posterior):
             Where cells are pooled by other means than populations.
         """
         check: PopulationCheck = self._once(
-            "check_population", lambda _: PopulationCheck.of(self.distribution, self.groups)
+            "check_population", lambda _: PopulationCheck.of(cast("Any", self.distribution), self.groups)
         )
         return check
 
@@ -353,11 +355,26 @@ class PooledPosterior(Posterior):
         """Whether cells are pooled by populations, so that ``check_population`` can be asked."""
         return isinstance(self.distribution, PooledCells)
 
+    def doubtful(self, mass: float = MASS) -> Table:
+        """Return cells of which the population is to be doubted, each alone beside the pooled answer.
+
+        Small cells, in which an outlier would not be told; outliers; and what ``check_population`` finds.
+
+        Parameters
+        ----------
+        mass : float
+            Of intervals, in 0..1.
+        """
+        why = doubtful_cells.reasons(self, OUTSIDE)
+        return Table(doubtful_cells.beside_alone(self, why, mass))
+
     def misfits(self) -> list[str]:
-        """Return sentences of ``check_population``, none where cells are pooled by other means."""
+        """Return sentences of ``check_population``, and one of small cells; none of cells pooled otherwise."""
         if not self.is_checked:
             return []
-        return self.check_population().lines(self.entry_names(self.parameters[0]))
+        said = self.check_population().lines(self.entry_names(self.parameters[0]))
+        small = doubtful_cells.small_cells_text(doubtful_cells.reasons(self, OUTSIDE))
+        return [*said, small] if small else said
 
     @property
     def decided_by_default(self) -> dict[str, Any]:

@@ -126,6 +126,10 @@ class Pooled(TypedDict):
     cells: Annotated[list[dict[str, Any]], Rows(own_share=float, outside=float)]
     alone: Summaries | None
     check: Checked | None
+    doubtful: Annotated[
+        list[dict[str, Any]],
+        Rows(why=str, lower=float, upper=float, alone_lower=float, alone_upper=float),
+    ]
 
 
 def check_pooled(refused: Mapping[str, object]) -> None:
@@ -175,6 +179,7 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
         cells=cells,
         alone=None if together.is_identified else summarise(together.alone, mass, interval=kind),
         check=_checked(together),
+        doubtful=list(together.doubtful(mass)),
     )
 
 

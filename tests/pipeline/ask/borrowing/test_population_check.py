@@ -162,3 +162,26 @@ def test_ways_without_a_score_are_refused() -> None:
 
     with pytest.raises(UsageError, match="have no score of held-out cells"):
         held_out.pooled_log_score("over month", NoScore())  # type: ignore[arg-type]
+
+
+def test_small_cells_outliers_and_misfits_are_shown_alone_beside_the_pooled_answer() -> None:
+    rng = np.random.default_rng(12)
+    logit, size = rng.normal(-2.2, 0.3, 24), np.full(24, 150)
+    logit[7], size[:3] = 2.5, 8
+    answer = pooled(released(logit, size, rng), "contaminated")
+    rows = answer.doubtful()
+    assert [(row["cell"], row["why"]) for row in rows] == [
+        (0, "small"), (1, "small"), (2, "small"), (7, "outlier")
+    ]  # fmt: skip
+    assert all(row["alone_lower"] < row["alone_upper"] and row["lower"] < row["upper"] for row in rows)
+    (line,) = answer.misfits()
+    assert line.startswith(
+        "3 of 24 cells have a size times epsilon below 30: an outlier among them is not told"
+    )
+    by_check = pooled(released(logit, np.full(24, 150), rng), "logit-normal")
+    assert [(row["cell"], row["why"]) for row in by_check.doubtful()] == [(7, "misfit")]
+    # A public number of records is what is compared.
+    public = pooled_posterior(
+        released(logit, np.full(24, 20), rng), PosteriorTerms(n_prior=20), "contaminated", lambda: answer
+    )
+    assert all(row["why"] for row in public.doubtful()) and len(public.doubtful()) == 24
