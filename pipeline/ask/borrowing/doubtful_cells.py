@@ -2,8 +2,8 @@ r"""Cells of which the population is to be doubted, with what each says alone be
 
 An outlier in a small cell is drawn to the others, and nothing tells that it is one. In simulated releases of
 which 2 % of cells lie three logits off (``benchmarks/pooled_populations.py``), intervals of 95 % under the
-default population held 60 of 61 of these where size times epsilon was at least ``TOLD``, and 37 of 60 below. So
-doubtful are
+default population held 60 of 61 of these where size times epsilon was at least ``TOLD``, and 37 of 60 below.
+So doubtful are
 
 - small cells, of which a released number of records times epsilon is below ``TOLD``;
 - outliers, which are more probably ones than not;

@@ -301,9 +301,8 @@ class PooledPosterior(Posterior):
                 )
                 + tuple(
                     f"the spread of the population{_of(pool.keys)} is not identified by its "
-                    f"{counted(pool.n_cells, 'cell')} (at most {pool.most_spread:.2g}, but for a chance of .025): its "
-                    "hyperprior decides how much they borrow; each "
-                    "cell alone is shown first"
+                    f"{counted(pool.n_cells, 'cell')} (at most {pool.most_spread:.2g}, but for a chance of "
+                    ".025): its hyperprior decides how much they borrow; each cell alone is shown first"
                     for pool in self.pools
                     if not pool.identified
                 ),

@@ -34,7 +34,10 @@ def pooled(
     true = rng.binomial(size, probability)
     counts = np.stack([size - true, true], axis=1)
     values = counts + discrete_laplace(plan.scale, counts.shape, rng)
-    groups = {"region": ["N", "S"] * (len(size) // 2), "county": [cell // 2 for cell in range(len(size))]}
+    groups: dict[str, list[str | int]] = {
+        "region": ["N", "S"] * (len(size) // 2),
+        "county": [cell // 2 for cell in range(len(size))],
+    }
     statistic = noisy_statistic(plan, values, groups=groups)
     return pooled_posterior(statistic, PosteriorTerms(**terms), asked, lambda: posterior_of(statistic))
 
