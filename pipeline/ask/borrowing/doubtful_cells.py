@@ -38,7 +38,7 @@ def size_times_epsilon(pooled: PooledPosterior) -> Floats:
     else:
         size = np.asarray(statistic.estimates(n_map), dtype=np.float64)
     epsilon = sum(float(each.plan.epsilon) for each in statistic.observations)
-    return np.maximum(size, 0.0) * epsilon
+    return np.asarray(np.maximum(size, 0.0) * epsilon, dtype=np.float64)
 
 
 def reasons(pooled: PooledPosterior, outside: float) -> list[str]:

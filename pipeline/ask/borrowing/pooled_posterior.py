@@ -199,7 +199,7 @@ class PooledPosterior(Posterior):
     Attributes
     ----------
     population : str
-        ``contaminated``, ``logit-normal``, ``beta``, ``lognormal`` or ``gamma``.
+        ``contaminated``, ``dictionary``, ``logit-normal``, ``beta``, ``lognormal`` or ``gamma``.
     pools : tuple of Pool
         What is known of each population.
     """
@@ -368,7 +368,7 @@ class PooledPosterior(Posterior):
         return Table(doubtful_cells.beside_alone(self, why, mass))
 
     def misfits(self) -> list[str]:
-        """Return sentences of ``check_population``, and one of small cells; none of cells pooled otherwise."""
+        """Return sentences of ``check_population``, and one of small cells; none of other ways to pool."""
         if not self.is_checked:
             return []
         said = self.check_population().lines(self.entry_names(self.parameters[0]))

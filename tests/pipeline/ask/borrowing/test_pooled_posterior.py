@@ -113,7 +113,12 @@ def test_families_with_one_probability_or_rate_are_pooled(
 @pytest.mark.parametrize(
     ("asked", "terms", "error", "says"),
     [
-        ("gamma", {}, UsageError, "takes True, a population \\(contaminated, logit-normal, beta\\)"),
+        (
+            "gamma",
+            {},
+            UsageError,
+            "takes True, a population \\(contaminated, dictionary, logit-normal, beta\\)",
+        ),
         ("nowhere", {}, UsageError, "group columns within whose keys cells are pooled \\(cell\\)"),
         (["beta", "logit-normal"], {}, UsageError, "one population, not beta and logit-normal"),
         ("cell", {}, UsageError, "leaves every cell alone"),
