@@ -20,14 +20,14 @@ from suffice.pipeline.ask.inference.bounded_records import n_quantity
 from suffice.pipeline.math.priors.record_count import Fixed
 
 if TYPE_CHECKING:
-    from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
-    from suffice.typing import Floats
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.typing import Floats, Mask
 
 TOLD = 30.0
 SMALL, OUTLIER, MISFIT = "small", "outlier", "misfit"
 
 
-def size_times_epsilon(pooled: PooledPosterior) -> Floats:
+def size_times_epsilon(pooled: Posterior) -> Floats:
     """Return released numbers of records times epsilon, (n_cells,); infinite where none was released."""
     (statistic,) = pooled.observed
     n_map = n_quantity(statistic)
@@ -41,35 +41,32 @@ def size_times_epsilon(pooled: PooledPosterior) -> Floats:
     return np.asarray(np.maximum(size, 0.0) * epsilon, dtype=np.float64)
 
 
-def reasons(pooled: PooledPosterior, outside: float) -> list[str]:
-    """Return why each cell is doubtful; empty where it is not. Outliers are more probable than `outside`."""
+def reasons(pooled: Posterior, is_outlier: Mask, is_misfit: Mask) -> list[str]:
+    """Return why each cell is doubtful; empty where it is not."""
     why = np.full(pooled.n_groups, "", dtype=object)
     why[size_times_epsilon(pooled) < TOLD] = SMALL
-    if pooled.is_checked:
-        why[pooled.check_population().is_misfit] = MISFIT
-    why[pooled.outside > outside] = OUTLIER
+    why[is_misfit] = MISFIT
+    why[is_outlier] = OUTLIER
     return [str(each) for each in why]
 
 
-def beside_alone(pooled: PooledPosterior, why: list[str], mass: float) -> list[dict[str, Any]]:
+def beside_alone(pooled: Posterior, alone: Posterior, why: list[str], mass: float) -> list[dict[str, Any]]:
     """Return one row a doubtful cell: keys, why, the pooled interval, and that of the cell alone."""
-    chosen = [cell for cell, reason in enumerate(why) if reason]
-    if not chosen:
-        return []
-    together, alone = (
+    together, apart = (
         posterior.credible_interval(mass=mass, interval=pooled.default_interval, rng=0)
-        for posterior in (pooled, pooled.alone)
+        for posterior in (pooled, alone)
     )
     return [
         {
             **{column: keys[cell] for column, keys in pooled.groups.items()},
-            "why": why[cell],
+            "why": reason,
             "lower": float(together[cell, 0]),
             "upper": float(together[cell, 1]),
-            "alone_lower": float(alone[cell, 0]),
-            "alone_upper": float(alone[cell, 1]),
+            "alone_lower": float(apart[cell, 0]),
+            "alone_upper": float(apart[cell, 1]),
         }
-        for cell in chosen
+        for cell, reason in enumerate(why)
+        if reason
     ]
 
 

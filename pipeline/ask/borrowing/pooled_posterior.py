@@ -23,13 +23,14 @@ import numpy as np
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.borrowing import doubtful_cells, pooled_roll_up
+from suffice.pipeline.ask.borrowing.pooled_conflict import NAMED, OUTSIDE, PooledConflict
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.population_check import PopulationCheck
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED, NOISE_AWARE
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
-from suffice.pipeline.ask.judging.conflict import Conflict, conflict_of_n
+from suffice.pipeline.ask.judging.conflict import conflict_of_n
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.ask.posterior.summaries import summarise
@@ -53,14 +54,12 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.borrowing.pooled_roll_up import PooledRollUp
     from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
+    from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells, Floats
 
 UNIDENTIFIED = 0.6
-OUTSIDE = 0.5
-"""How probable it has to be that a cell is an outlier for it to be listed."""
-_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,46 +149,6 @@ class PopulationPrior:
             f"one population, {self.population}, integrated over: location of {what} {location}, spread "
             f"HalfNormal(1){slope}"
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PooledConflict(Conflict):
-    """A ``Conflict``: which cells are outliers of their population.
-
-    Attributes
-    ----------
-    outside : ndarray of shape (n_cells,), float64
-        How probable that is.
-    called_cells : tuple of str
-        What the cells that are listed are called.
-    unidentified : tuple of str
-        A sentence for every pool whose spread is not identified, or that is not resolved.
-    sizes : Conflict
-        Released numbers of records by the prior of N.
-    """
-
-    outside: Floats
-    called_cells: tuple[str, ...]
-    unidentified: tuple[str, ...]
-    sizes: Conflict
-
-    @property
-    def is_said(self) -> Any:
-        """Which cells are outliers, or have a number of records that their prior does not expect."""
-        return np.column_stack([self.outside > OUTSIDE, self.sizes.is_said])
-
-    def lines(self) -> list[str]:
-        """Return a sentence for sizes, for outliers, and for every spread that is not identified."""
-        said = [*self.sizes.lines(), *self.unidentified]
-        n = int(np.sum(self.outside > OUTSIDE))
-        if n:
-            more = f" and {n - _NAMED} more" if n > _NAMED else ""
-            named = "; ".join(self.called_cells[:_NAMED])
-            said.append(
-                f"the population does not fit {n} of {len(self.outside)} cells ({named}{more}): each is more "
-                "probably an outlier than not, and its answer is nearly its own"
-            )
-        return said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -282,7 +241,7 @@ class PooledPosterior(Posterior):
         def judged(posterior: Posterior) -> Conflict:
             names = self.entry_names(self.parameters[0])
             order = np.argsort(-self.outside, kind="stable")[
-                : min(_NAMED, int(np.sum(self.outside > OUTSIDE)))
+                : min(NAMED, int(np.sum(self.outside > OUTSIDE)))
             ]
             return PooledConflict(
                 quantities=("population",),
@@ -364,15 +323,20 @@ class PooledPosterior(Posterior):
         mass : float
             Of intervals, in 0..1.
         """
-        why = doubtful_cells.reasons(self, OUTSIDE)
-        return Table(doubtful_cells.beside_alone(self, why, mass))
+        why = self._reasons()
+        return Table(doubtful_cells.beside_alone(self, self.alone, why, mass) if any(why) else [])
+
+    def _reasons(self) -> list[str]:
+        is_outlier = self.outside > OUTSIDE
+        is_misfit = self.check_population().is_misfit if self.is_checked else np.zeros_like(is_outlier)
+        return doubtful_cells.reasons(self, is_outlier, is_misfit)
 
     def misfits(self) -> list[str]:
         """Return sentences of ``check_population``, and one of small cells; none of other ways to pool."""
         if not self.is_checked:
             return []
         said = self.check_population().lines(self.entry_names(self.parameters[0]))
-        small = doubtful_cells.small_cells_text(doubtful_cells.reasons(self, OUTSIDE))
+        small = doubtful_cells.small_cells_text(self._reasons())
         return [*said, small] if small else said
 
     @property

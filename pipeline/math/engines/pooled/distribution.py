@@ -39,7 +39,8 @@ import numpy as np
 
 from suffice.pipeline.math.engines.pooled.cells import cubic
 from suffice.pipeline.math.engines.pooled.contaminated import OUTLYING
-from suffice.pipeline.math.engines.pooled.dictionary import DictionaryPopulation, drawn_populations
+from suffice.pipeline.math.engines.pooled.dictionary import drawn_populations
+from suffice.pipeline.math.engines.pooled.dictionary_population import DictionaryPopulation
 from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
 
 if TYPE_CHECKING:
