@@ -80,7 +80,7 @@ class Pool:
         Whether the cells tell the spread.
     settled : bool
         Whether the integral over hyperparameters is resolved.
-    most_spread : float
+    most_spread : float, optional
         What the spread is at most, but for a chance of .025.
     chain_gap : float, optional
         Of a population by draws: how far halves of these differ, in posterior standard deviations of a cell.
@@ -94,8 +94,14 @@ class Pool:
     typical_size: float | None
     identified: bool
     settled: bool
-    most_spread: float
+    most_spread: float | None = None
     chain_gap: float | None = None
+
+    @property
+    def at_most(self) -> str:
+        """What the spread is at most, in words; empty where that is not known."""
+        known = self.most_spread
+        return "" if known is None else f" (at most {known:.2g}, but for a chance of .025)"
 
     @classmethod
     def of(cls, keys: dict[str, str | int], pool: PooledDistribution) -> Pool:
@@ -260,8 +266,8 @@ class PooledPosterior(Posterior):
                 )
                 + tuple(
                     f"the spread of the population{_of(pool.keys)} is not identified by its "
-                    f"{counted(pool.n_cells, 'cell')} (at most {pool.most_spread:.2g}, but for a chance of "
-                    ".025): its hyperprior decides how much they borrow; each cell alone is shown first"
+                    f"{counted(pool.n_cells, 'cell')}{pool.at_most}: its hyperprior decides how much they "
+                    "borrow; each cell alone is shown first"
                     for pool in self.pools
                     if not pool.identified
                 ),

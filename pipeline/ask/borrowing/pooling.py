@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.engines.pooled.populations import DEFAULT, NAMES, POPULATIONS
+from suffice.pipeline.math.engines.pooled.populations import DEFAULT, DICTIONARY, NAMES, POPULATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +57,12 @@ class Pooling:
         """
         if isinstance(pooled, Pooling):
             named = cls.of(statistic, (pooled.population, *pooled.within), line)
+            further = (pooled.covariates, pooled.formula, pooled.over, pooled.adjacency)
+            if named.population == DICTIONARY and any(each is not None for each in further):
+                message = (
+                    f"{DICTIONARY} goes with no covariates, order or neighbours: name another population"
+                )
+                raise UsageError(message)
             return replace(pooled, population=named.population, within=named.within)
         population, within = _read(statistic, pooled, line)
         return cls(population=population, within=within)

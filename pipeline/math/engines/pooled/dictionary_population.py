@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
-from suffice.pipeline.math.engines.pooled.normal import normal_density
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 if TYPE_CHECKING:
     from suffice.typing import Floats
@@ -19,9 +17,10 @@ class DictionaryPopulation:
     slope: ClassVar[bool] = True
     is_contaminated: ClassVar[bool] = False
 
-    def components(self, z: Floats, location: Floats, spread: Floats) -> list[tuple[float, Floats]]:
-        """Return normal densities of the same moments."""
-        return [(1.0, normal_density(z, location, spread))]
+    def components(self, z: Floats, location: Floats, spread: Floats) -> NoReturn:
+        """Refuse: a location and a spread do not tell a shape."""
+        message = "densities of a dictionary are drawn given all cells: no location and spread tell them"
+        raise NotImplementedError(message)
 
     def spreads(self, spread: Floats) -> list[Floats]:
         """Return standard deviations of the mixtures."""
