@@ -89,7 +89,9 @@ def draw(axes: Axes, posterior: Posterior, truth: Floats, title: str, cells: int
     error = float(np.sqrt(np.mean((mean - truth) ** 2)))
     width = float(np.mean(ends[:, 1] - ends[:, 0]))
     headed(
-        axes, title, f"of {cells} cells: width {width:.2f}, error {error:.3f}, {100 * holds.mean():.0f} % hold"
+        axes,
+        title,
+        f"of {cells} cells: width {width:.2f}, error {error:.3f}, {100 * holds.mean():.0f} % hold",
     )
     axes.set_yticks([])
     axes.set_xlabel("probability", color=INK)

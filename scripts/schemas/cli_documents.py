@@ -19,7 +19,7 @@ from suffice.cli.adopt import (
     VerifiedAdopted,
 )
 from suffice.cli.calibration import CalibratedAnswer, PooledCalibratedAnswer
-from suffice.cli.compare import ComparedAnswer, PriorsAnswer
+from suffice.cli.compare import ComparedAnswer, HeldOutAnswer, PriorsAnswer
 from suffice.cli.config import ConfigDocument
 from suffice.cli.demo import DemoDocument
 from suffice.cli.field import FieldAnswer
@@ -148,7 +148,7 @@ PRINTED: dict[str, Schema] = {
     "posterior": reading(PosteriorAnswer, AdoptedAnswer),
     "compare": reading(ComparedAnswer),
     "pool": reading(PooledAnswer),
-    "compare-priors": reading(PriorsAnswer),
+    "compare-priors": reading(PriorsAnswer, HeldOutAnswer),
     "calibrate": reading(CalibratedAnswer, PooledCalibratedAnswer),
     "model classify": reading(ClassifiedAnswer),
     "model predict": reading(PredictedAnswer),

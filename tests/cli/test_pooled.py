@@ -76,3 +76,30 @@ def test_neighbours_are_read_from_a_file(store: str, suffice: Runner, tmp_path: 
     assert 0.0 < document["pooled"]["pools"][0]["of_map"] < 1.0
     pairs.write_text("state,neighbour\n1,2\n")
     assert "state is no group column of ill, which has county" in suffice.text(*words, str(pairs), status=2)
+
+
+def test_ways_to_pool_are_compared_by_held_out_cells(store: str, suffice: Runner) -> None:
+    words = ("compare-priors", "counties", "ill", "--pooled", "all", "--pooled", "beta", "--store", store)
+    said = suffice.text(*words)
+    assert [line.split("  ")[0] for line in said.splitlines()[2:5]] == [
+        "alone",
+        "pooled: all",
+        "pooled: beta",
+    ]
+    assert "predicts held-out cells best: better than alone by more than 2 standard errors" in said
+    document = suffice.json(*words)
+    assert document["answers"] == ["alone", "pooled: all", "pooled: beta"]
+    assert document["best"] != "alone"
+    assert len(document["rows"]) == 90
+    assert min(row["behind"] for row in document["totals"]) == 0.0
+    assert "does not go with --pooled" in suffice.text(*words, "--prior", "Beta(1, 1)", status=2)
+
+
+def test_cells_that_the_others_do_not_expect_are_said(store: str, suffice: Runner) -> None:
+    words = ("posterior", "counties", "ill", "--pooled", "logit-normal", "--store", store)
+    said = suffice.text(*words)
+    assert "left out: the population of all others does not expect what 1 cell of 30 released (5)" in said
+    check = suffice.json(*words)["pooled"]["check"]
+    assert check["method"] == "exact"
+    assert [row["misfit"] for row in check["cells"]].count(True) == 1
+    assert check["said"][0] in said

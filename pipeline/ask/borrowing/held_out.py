@@ -5,7 +5,7 @@ The score of a cell is the log probability of what it released, before that was 
 .. math:: \log p(y_c \mid y_{-c}) \quad \text{pooled}, \qquad
     \log \int L_c(\theta, N) \, \pi(\theta) \, g(N) \, d\theta \, dN \quad \text{alone}, \qquad (1)
 
-under the family's default prior; of the same likelihood, prior of N and noise, so that constants are the same.
+under the family's default prior. Likelihood, prior of N and noise are the same, and so are constants.
 Two ways differ by the sum of the cells' differences :math:`d_c`, with the standard error
 
 .. math:: \sqrt n \, \mathrm{sd}(d_c), \qquad (2)
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
+from suffice.pipeline.ask.inference.pooled_sources import cells_source
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.engines.pooled.cells import Focus
@@ -137,7 +137,10 @@ class HeldOutComparison:
     def __str__(self) -> str:
         """Return the totals as a text table, and a sentence."""
         cells = [
-            [row["answer"], *(f"{row[name]:.4g}" for name in ("log_score", "behind", "standard_error"))]  # type: ignore[literal-required]
+            [
+                row["answer"],
+                *(f"{value:.4g}" for value in (row["log_score"], row["behind"], row["standard_error"])),
+            ]
             for row in self.totals()
         ]
         return f"{text_table(['answer', 'log_score', 'behind', 'standard_error'], cells)}\n{self.said}"
@@ -181,13 +184,11 @@ def pooled_log_score(name: str, posterior: PooledPosterior) -> Floats:
 
 def alone_log_score(statistic: NoisyStatistic, n_prior: NPrior) -> Floats:
     """Return (1) of cells alone, (n_cells,)."""
-    source, line = cells_source(statistic, n_prior), line_of(statistic)
+    source = cells_source(statistic, n_prior)
     prior: Any = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
-    parts = (
-        list(zip(prior.weights, prior.components, strict=True))
-        if isinstance(prior, Mixture)
-        else [(1.0, prior)]
-    )
+    parts: list[tuple[float, Any]] = [(1.0, prior)]
+    if isinstance(prior, Mixture):
+        parts = list(zip(prior.weights, prior.components, strict=True))
     total_share = sum(share for share, _ in parts)
     coordinates = [(np.log(share / total_share), coordinate_of(each.distribution())) for share, each in parts]
     score = np.zeros(source.n_cells)

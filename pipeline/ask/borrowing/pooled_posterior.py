@@ -6,6 +6,8 @@ integrated over (``math.engines.pooled``). The posterior of a cell then rests on
 
 A spread is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it
 is under its hyperprior: what the cells have in common then rests on that, and each cell alone is shown first.
+That is so of cells that are alike, too: next to 0 the logarithm has that standard deviation however well the
+spread is known. What it is at most is then said.
 
 References
 ----------
@@ -15,13 +17,14 @@ Fay, Herriot. Estimates of income for small places. J. Amer. Statist. Assoc. 74,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.borrowing import pooled_roll_up
+from suffice.pipeline.ask.borrowing import doubtful_cells, pooled_roll_up
 from suffice.pipeline.ask.borrowing.covariates import Coefficient, coefficients_table, design_of
+from suffice.pipeline.ask.borrowing.pooled_conflict import NAMED, OUTSIDE, PooledConflict
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.population_check import PopulationCheck
 from suffice.pipeline.ask.borrowing.walk import Walk
@@ -29,7 +32,7 @@ from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED, NOISE_AWARE
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
-from suffice.pipeline.ask.judging.conflict import Conflict, conflict_of_n
+from suffice.pipeline.ask.judging.conflict import conflict_of_n
 from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.ask.posterior.summaries import summarise
@@ -45,6 +48,7 @@ from suffice.pipeline.math.engines.pooled.regression_distribution import regress
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
+from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,15 +57,12 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.borrowing.pooled_roll_up import PooledRollUp
     from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
+    from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.pipeline.terms.released.table import Table
     from suffice.typing import Cells, Floats
 
 UNIDENTIFIED = 0.6
-OUTSIDE = 0.5
-"""How probable it has to be that a cell is an outlier for it to be listed."""
-_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,8 @@ class Pool:
         Whether the cells tell the spread.
     settled : bool
         Whether the integral over hyperparameters is resolved.
+    most_spread : float, optional
+        What the spread is at most, but for a chance of .025.
     chain_gap : float, optional
         Of a population by draws: how far halves of these differ, in posterior standard deviations of a cell.
     coefficients : tuple of Coefficient
@@ -98,9 +101,16 @@ class Pool:
     typical_size: float | None
     identified: bool
     settled: bool
+    most_spread: float | None = None
     chain_gap: float | None = None
     coefficients: tuple[Coefficient, ...] = ()
     of_map: tuple[float, float] | None = None
+
+    @property
+    def at_most(self) -> str:
+        """What the spread is at most, in words; empty where that is not known."""
+        known = self.most_spread
+        return "" if known is None else f" (at most {known:.2g}, but for a chance of .025)"
 
     @classmethod
     def of(
@@ -124,6 +134,7 @@ class Pool:
             slope=slope if has_slope else (0.0, 0.0),
             typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
             identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
+            most_spread=hyper.most(hyper.drawn_spread),
             settled=hyper.settled,
             chain_gap=hyper.chain_gap if isinstance(hyper, DrawnPopulations) else None,
             coefficients=coefficients,
@@ -155,8 +166,8 @@ class PopulationPrior:
         slope = f", slope on log(1 + size) Normal(0, {SLOPE_SD:g})" if self.has_slope else ""
         if self.population == DICTIONARY:
             return (
-                f"one population, {self.population}, integrated over: a mixture of normal laws of {what}, their "
-                f"shares Dirichlet with total {TOTAL:g}{slope}"
+                f"one population, {self.population}, integrated over: a mixture of normal laws of {what}, "
+                f"their shares Dirichlet with total {TOTAL:g}{slope}"
             )
         return (
             f"one population, {self.population}, integrated over: location of {what} {location}, spread "
@@ -173,46 +184,6 @@ class PopulationPrior:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PooledConflict(Conflict):
-    """A ``Conflict``: which cells are outliers of their population.
-
-    Attributes
-    ----------
-    outside : ndarray of shape (n_cells,), float64
-        How probable that is.
-    called_cells : tuple of str
-        What the cells that are listed are called.
-    unidentified : tuple of str
-        A sentence for every pool whose spread is not identified, or that is not resolved.
-    sizes : Conflict
-        Released numbers of records by the prior of N.
-    """
-
-    outside: Floats
-    called_cells: tuple[str, ...]
-    unidentified: tuple[str, ...]
-    sizes: Conflict
-
-    @property
-    def is_said(self) -> Any:
-        """Which cells are outliers, or have a number of records that their prior does not expect."""
-        return np.column_stack([self.outside > OUTSIDE, self.sizes.is_said])
-
-    def lines(self) -> list[str]:
-        """Return a sentence for sizes, for outliers, and for every spread that is not identified."""
-        said = [*self.sizes.lines(), *self.unidentified]
-        n = int(np.sum(self.outside > OUTSIDE))
-        if n:
-            more = f" and {n - _NAMED} more" if n > _NAMED else ""
-            named = "; ".join(self.called_cells[:_NAMED])
-            said.append(
-                f"the population does not fit {n} of {len(self.outside)} cells ({named}{more}): each is more "
-                "probably an outlier than not, and its answer is nearly its own"
-            )
-        return said
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PooledPosterior(Posterior):
     """The posterior of cells whose parameters come from one population, and what it rests on.
@@ -220,7 +191,7 @@ class PooledPosterior(Posterior):
     Attributes
     ----------
     population : str
-        ``contaminated``, ``logit-normal``, ``beta``, ``lognormal`` or ``gamma``.
+        ``contaminated``, ``dictionary``, ``logit-normal``, ``beta``, ``lognormal`` or ``gamma``.
     pools : tuple of Pool
         What is known of each population.
     """
@@ -313,7 +284,7 @@ class PooledPosterior(Posterior):
         def judged(posterior: Posterior) -> Conflict:
             names = self.entry_names(self.parameters[0])
             order = np.argsort(-self.outside, kind="stable")[
-                : min(_NAMED, int(np.sum(self.outside > OUTSIDE)))
+                : min(NAMED, int(np.sum(self.outside > OUTSIDE)))
             ]
             return PooledConflict(
                 quantities=("population",),
@@ -332,8 +303,8 @@ class PooledPosterior(Posterior):
                 )
                 + tuple(
                     f"the spread of the population{_of(pool.keys)} is not identified by its "
-                    f"{counted(pool.n_cells, 'cell')}: its hyperprior decides how much they borrow; each "
-                    "cell alone is shown first"
+                    f"{counted(pool.n_cells, 'cell')}{pool.at_most}: its hyperprior decides how much they "
+                    "borrow; each cell alone is shown first"
                     for pool in self.pools
                     if not pool.identified
                 ),
@@ -376,7 +347,7 @@ class PooledPosterior(Posterior):
             Where cells are pooled by other means than populations.
         """
         check: PopulationCheck = self._once(
-            "check_population", lambda _: PopulationCheck.of(self.distribution, self.groups)
+            "check_population", lambda _: PopulationCheck.of(cast("Any", self.distribution), self.groups)
         )
         return check
 
@@ -385,11 +356,31 @@ class PooledPosterior(Posterior):
         """Whether cells are pooled by populations, so that ``check_population`` can be asked."""
         return isinstance(self.distribution, PooledCells)
 
+    def doubtful(self, mass: float = MASS) -> Table:
+        """Return cells of which the population is to be doubted, each alone beside the pooled answer.
+
+        Small cells, in which an outlier would not be told; outliers; and what ``check_population`` finds.
+
+        Parameters
+        ----------
+        mass : float
+            Of intervals, in 0..1.
+        """
+        why = self._reasons()
+        return Table(doubtful_cells.beside_alone(self, self.alone, why, mass) if any(why) else [])
+
+    def _reasons(self) -> list[str]:
+        is_outlier = self.outside > OUTSIDE
+        is_misfit = self.check_population().is_misfit if self.is_checked else np.zeros_like(is_outlier)
+        return doubtful_cells.reasons(self, is_outlier, is_misfit)
+
     def misfits(self) -> list[str]:
-        """Return sentences of ``check_population``, none where cells are pooled by other means."""
+        """Return sentences of ``check_population``, and one of small cells; none of other ways to pool."""
         if not self.is_checked:
             return []
-        return self.check_population().lines(self.entry_names(self.parameters[0]))
+        said = self.check_population().lines(self.entry_names(self.parameters[0]))
+        small = doubtful_cells.small_cells_text(self._reasons())
+        return [*said, small] if small else said
 
     @property
     def decided_by_default(self) -> dict[str, Any]:

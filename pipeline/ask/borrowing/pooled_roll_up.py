@@ -31,7 +31,6 @@ from suffice.pipeline.terms.declaration.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.typing import Cells, Floats
 
 _SEED = 0
@@ -149,7 +148,7 @@ class PooledRollUp(Posterior):
         raise UsageError(message)
 
 
-def roll_up(pooled: PooledPosterior, columns: Sequence[str]) -> PooledRollUp:
+def roll_up(pooled: Posterior, columns: Sequence[str]) -> PooledRollUp:
     """Return the averages; see ``PooledPosterior.roll_up``."""
     unknown = [column for column in columns if column not in pooled.groups]
     if unknown or not columns:
@@ -163,9 +162,9 @@ def roll_up(pooled: PooledPosterior, columns: Sequence[str]) -> PooledRollUp:
     )
     if records is None and not has_sizes:
         message = (
-            f"{pooled.statistic}: a roll-up of pooled cells weighs them by their numbers of records, which are "
-            "told for bernoulli and poisson cells that are pooled by a population; suffice.roll_up adds up "
-            "what was released, without a population"
+            f"{pooled.statistic}: a roll-up of pooled cells weighs them by their numbers of records, which "
+            "are told for bernoulli and poisson cells that are pooled by a population; suffice.roll_up adds "
+            "up what was released, without a population"
         )
         raise UsageError(message)
     left = [column for column in pooled.groups if column not in columns]
@@ -200,5 +199,5 @@ def roll_up(pooled: PooledPosterior, columns: Sequence[str]) -> PooledRollUp:
     )
 
 
-def _public_records(pooled: PooledPosterior) -> float | None:
+def _public_records(pooled: Posterior) -> float | None:
     return float(pooled.n_prior.support[0]) if isinstance(pooled.n_prior, Fixed) else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.walk import Walk
-from suffice.pipeline.math.engines.pooled.populations import DEFAULT, NAMES, POPULATIONS
+from suffice.pipeline.math.engines.pooled.populations import DEFAULT, DICTIONARY, NAMES, POPULATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,8 @@ class Pooling:
     Attributes
     ----------
     population : str, optional
-        How parameters differ between cells: ``contaminated``, ``logit-normal``, ``beta``, ``lognormal`` or
-        ``gamma``.
+        How parameters differ between cells: ``contaminated``, ``dictionary``, ``logit-normal``, ``beta``,
+        ``lognormal`` or ``gamma``.
     within : tuple of str, optional
         Group columns within whose keys cells are pooled: a population for each. All cells are one pool
         otherwise.
@@ -62,6 +62,12 @@ class Pooling:
         """
         if isinstance(pooled, Pooling):
             named = cls.of(statistic, (pooled.population, *pooled.within), line)
+            further = (pooled.covariates, pooled.formula, pooled.over, pooled.adjacency)
+            if named.population == DICTIONARY and any(each is not None for each in further):
+                message = (
+                    f"{DICTIONARY} goes with no covariates, order or neighbours: name another population"
+                )
+                raise UsageError(message)
             over = None if pooled.over is None else Walk.of(pooled.over)
             return replace(pooled, population=named.population, within=named.within, over=over)
         population, within = _read(statistic, pooled, line)

@@ -93,8 +93,10 @@ class PopulationCheck:
     uniformity: float | None
 
     @classmethod
-    def of(cls, distribution: PooledCells, groups: Mapping[str, list[str | int]]) -> Self:
-        """Hold every cell out.
+    def of(
+        cls, distribution: PooledCells, groups: Mapping[str, list[str | int]], *, most: int = MOST
+    ) -> Self:
+        """Hold every cell out; judge the tails of at most so many.
 
         Raises
         ------
@@ -112,9 +114,8 @@ class PopulationCheck:
         for pool, cells in zip(distribution.pools, distribution.cells, strict=True):
             known = left_out(pool)
             log_predictive[cells], is_rough[cells] = known.log_predictive, known.is_rough
-            most = max(MOST * len(cells) // n, 2)
             scores = standard_scores(pool)
-            even, chosen = _chosen(scores, most)
+            even, chosen = _chosen(scores, len(cells) if n <= most else max(most * len(cells) // n, 2))
             is_even[cells[even]] = True
             if isinstance(pool.blocks.source, Movable):
                 methods.add(EXACT)
@@ -230,10 +231,16 @@ def _of_keys(groups: Mapping[str, list[str | int]], place: Floats) -> list[KeyTa
 
 
 def _uniformity(place: Floats) -> float | None:
-    """Return the chance of places as uneven under a uniform law."""
-    from scipy.stats import kstest
+    """Return the chance of places as uneven under a uniform law: a bound, as of both sides together."""
+    from scipy.special import smirnov
 
-    return float(kstest(place, "uniform").pvalue) if len(place) >= _FEWEST else None
+    n = len(place)
+    if n < _FEWEST:
+        return None
+    steps = np.arange(n + 1) / n
+    at = np.sort(place)
+    distance = max(float(np.max(steps[1:] - at)), float(np.max(at - steps[:-1])))
+    return min(2.0 * float(smirnov(n, distance)), 1.0)
 
 
 def holm(chances: Floats) -> Floats:

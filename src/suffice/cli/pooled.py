@@ -70,7 +70,7 @@ def pooling_of(asked: AskedPooling) -> list[str] | Pooling | None:
 
 
 def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
-    """Return ways to pool that are compared: one for each ``--pooled``, whose names have commas between them."""
+    """Return ways to pool: one for each ``--pooled``, whose names have commas between them."""
     ways: list[list[str] | Pooling] = [each.split(",") for each in asked["pooled"] or []]
     further = {name: asked[name] for name in _OPTIONS if name != "pooled"}
     if any(further.values()):
@@ -171,6 +171,10 @@ class Pooled(TypedDict):
     cells: Annotated[list[dict[str, Any]], Rows(own_share=float, outside=float)]
     alone: Summaries | None
     check: Checked | None
+    doubtful: Annotated[
+        list[dict[str, Any]],
+        Rows(why=str, lower=float, upper=float, alone_lower=float, alone_upper=float),
+    ]
 
 
 def check_pooled(refused: Mapping[str, object]) -> None:
@@ -242,6 +246,7 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
         cells=cells,
         alone=None if together.is_identified else summarise(together.alone, mass, interval=kind),
         check=_checked(together),
+        doubtful=list(together.doubtful(mass)),
     )
 
 

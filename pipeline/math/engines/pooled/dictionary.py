@@ -28,14 +28,14 @@ cell, is ``chain_gap``. The generator is fixed: who asks again gets the same.
 
 References
 ----------
-Ishwaran, James. Gibbs sampling methods for stick-breaking priors. J. Amer. Statist. Assoc. 96, 2001. Stephens.
-False discovery rates: a new deal. Biostatistics 18, 2017.
+Ishwaran, James. Gibbs sampling methods for stick-breaking priors. J. Amer. Statist. Assoc. 96, 2001.
+Stephens. False discovery rates: a new deal. Biostatistics 18, 2017.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -136,23 +136,6 @@ class DrawnPopulations(Hyperparameters):
     def components(self, population: Population, number: int, rows: Any) -> list[tuple[float, Floats]]:  # noqa: ARG002
         """Return the densities of some draws: of one component."""
         return [(1.0, self.density[rows])]
-
-
-@dataclass(frozen=True, slots=True)
-class DictionaryPopulation:
-    """A ``Population`` by its name; its densities are those of ``DrawnPopulations``."""
-
-    name: str
-    slope: ClassVar[bool] = True
-    is_contaminated: ClassVar[bool] = False
-
-    def components(self, z: Floats, location: Floats, spread: Floats) -> list[tuple[float, Floats]]:
-        """Return normal densities of the same moments."""
-        return [(1.0, normal_density(z, location, spread))]
-
-    def spreads(self, spread: Floats) -> list[Floats]:
-        """Return standard deviations of the mixtures."""
-        return [spread]
 
 
 def drawn_populations(hyper: Hyperparameters, blocks: KeptNodes, *, has_slope: bool) -> DrawnPopulations:

@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.contaminated import OUTLYING
-from suffice.pipeline.math.engines.pooled.dictionary import DictionaryPopulation, drawn_populations
+from suffice.pipeline.math.engines.pooled.dictionary import drawn_populations
+from suffice.pipeline.math.engines.pooled.dictionary_population import DictionaryPopulation
 from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
 

@@ -170,6 +170,12 @@ class Hyperparameters:
         """Return a posterior standard deviation."""
         return float(np.sqrt(max(np.sum(self.weight * (values - self.mean(values)) ** 2), 0.0)))
 
+    def most(self, values: Floats, chance: float = 0.975) -> float:
+        """Return what a hyperparameter is at most, but for a chance."""
+        order = np.argsort(values, axis=None)
+        below = np.cumsum(self.weight.ravel()[order])
+        return float(values.ravel()[order][np.searchsorted(below, chance * below[-1])])
+
     @property
     def log_spread_sd(self) -> float:
         """The posterior standard deviation of log s."""

@@ -1,14 +1,15 @@
 r"""Draws of latent counts given their means and what was released of them.
 
 Model. A count is Poisson given its mean, and was released with discrete Laplace noise, once or several times,
-as in (1) of ``count_likelihoods``. Between its kinks the noise is :math:`e^{c k}`, so that there the count is a
-Poisson one of the mean :math:`\mu e^c`, truncated:
+as in (1) of ``count_likelihoods``. Between its kinks the noise is :math:`e^{c k}`, so that there the count is
+a Poisson one of the mean :math:`\mu e^c`, truncated:
 
 .. math:: P(k \mid \mu, y) \propto \frac{(\mu e^c)^k}{k!}, \qquad y_{(l)} < k \le y_{(l + 1)}. \qquad (1)
 
 Method. A piece is drawn by its probability, and a count in it by the inverse of the distribution function of
-the Poisson law. Where that is 0 or 1 but for ``_FAR``, the count lies next to the kink, and ratios of
-neighbouring probabilities hardly change: it is drawn from a geometric law.
+the Poisson law, from a normal approximation by steps of one. Where that function is 0 or 1 but for ``_FAR``,
+the count lies next to the kink, and ratios of neighbouring probabilities hardly change: it is drawn from a
+geometric law.
 """
 
 from __future__ import annotations
@@ -57,15 +58,13 @@ def drawn_counts(count: NoisyCount, mean: Floats, rng: np.random.Generator) -> F
 
 def _truncated(mean: Floats, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
     """Draw Poisson counts that lie above `low` and up to `high`."""
-    from scipy.special import pdtr, pdtrik
+    from scipy.special import pdtr
 
     mean = np.maximum(mean, _FLOOR)
     below = np.where(low < 0.0, 0.0, pdtr(np.maximum(low, 0.0), mean))
     upto = np.where(np.isinf(high), 1.0, pdtr(np.where(np.isinf(high), 0.0, high), mean))
     u = below + rng.random(mean.shape) * (upto - below)
-    drawn = np.ceil(np.maximum(pdtrik(np.clip(u, _FAR, 1.0 - _FAR), mean), 0.0) - 1e-9)
-    # A mean of next to nothing has no other count than 0.
-    drawn = np.where(np.isfinite(drawn), drawn, 0.0)
+    drawn = _inverse(np.clip(u, _FAR, 1.0 - _FAR), mean)
     steps = rng.random(mean.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         up = low + 1.0 + np.floor(np.log(steps) / np.log(np.minimum(mean / (low + 2.0), 1.0 - _FAR)))
@@ -74,3 +73,19 @@ def _truncated(mean: Floats, low: Floats, high: Floats, rng: np.random.Generator
     drawn = np.where(upto < _FAR, np.maximum(down, 0.0), drawn)
     counts: Floats = np.clip(drawn, low + 1.0, high)
     return counts
+
+
+def _inverse(u: Floats, mean: Floats) -> Floats:
+    """Return the least counts whose Poisson distribution function is u or more."""
+    from scipy.special import ndtri, pdtr
+
+    z, mean = ndtri(u.ravel()), mean.ravel()
+    count = np.maximum(np.floor(mean + np.sqrt(mean) * z + (z**2 - 1.0) / 6.0), 0.0)
+    for step in (1.0, -1.0):
+        moving = np.arange(len(count))
+        while moving.size:
+            at = count[moving] + min(step, 0.0)
+            is_above = (at >= 0.0) & (pdtr(np.maximum(at, 0.0), mean[moving]) >= u.ravel()[moving])
+            moving = moving[is_above == (step < 0.0)]
+            count[moving] += step
+    return count.reshape(u.shape)

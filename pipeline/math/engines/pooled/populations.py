@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.beta import BetaPopulation
 from suffice.pipeline.math.engines.pooled.contaminated import OUTLYING
-from suffice.pipeline.math.engines.pooled.dictionary import DictionaryPopulation
+from suffice.pipeline.math.engines.pooled.dictionary_population import DictionaryPopulation
 from suffice.pipeline.math.engines.pooled.gamma import GammaPopulation
 from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
 

@@ -9,6 +9,7 @@ import pytest
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior, pooled_posterior
+from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
@@ -113,7 +114,12 @@ def test_families_with_one_probability_or_rate_are_pooled(
 @pytest.mark.parametrize(
     ("asked", "terms", "error", "says"),
     [
-        ("gamma", {}, UsageError, "takes True, a population \\(contaminated, logit-normal, beta\\)"),
+        (
+            "gamma",
+            {},
+            UsageError,
+            "takes True, a population \\(contaminated, dictionary, logit-normal, beta\\)",
+        ),
         ("nowhere", {}, UsageError, "group columns within whose keys cells are pooled \\(cell\\)"),
         (["beta", "logit-normal"], {}, UsageError, "one population, not beta and logit-normal"),
         ("cell", {}, UsageError, "leaves every cell alone"),
@@ -126,6 +132,17 @@ def test_families_with_one_probability_or_rate_are_pooled(
 def test_what_pooled_cells_do_not_take(asked: Any, terms: dict[str, Any], error: Any, says: str) -> None:
     with pytest.raises(error, match=says):
         pooled(released(np.full(4, 0.2), np.full(4, 30)), asked, **terms)
+
+
+def test_a_population_without_a_shape_takes_nothing_further_and_says_its_error() -> None:
+    statistic = released(np.random.default_rng(3).beta(4, 16, 12), np.full(12, 60))
+    with pytest.raises(UsageError, match="dictionary goes with no covariates, order or neighbours"):
+        pooled(statistic, Pooling(population="dictionary", over="cell"))
+    answer = pooled(statistic, "dictionary")
+    assert "halves of them differ by at most" in str(answer.rows_of)
+    assert "shares Dirichlet with total 2" in str(answer.prior)
+    assert answer.pools[0].chain_gap is not None
+    assert answer.pools[0].chain_gap < 0.3
 
 
 def test_other_families_and_single_cells_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Held-out cells beside refits without them and every alternative; latent counts; the dictionary by enumeration."""
+"""Held-out cells beside refits without them; latent counts; the dictionary beside a sum over all labels."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_held_out_cells_are_those_of_a_fit_without_them(source: Any, name: str, 
 
 
 def test_a_cell_that_moves_the_others_is_taken_out_for_good() -> None:
-    true, false = np.full(30, 10.0) + np.arange(30) % 5, np.full(30, 90.0)
+    true, false = np.full(30, 10.0) + np.arange(30.0) % 5.0, np.full(30, 90.0)
     true[4], false[4] = 95.0, 5.0
     cells = CountCells(true=counts(true, 1.0), false=counts(false, 1.0), n_prior=N_PRIOR)
     population = POPULATIONS[Line.LOGIT]["logit-normal"]
