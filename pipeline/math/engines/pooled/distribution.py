@@ -20,8 +20,7 @@ cell's.
 Joint draws take h first, then every cell given it.
 
 Method. Sums (1) are products of matrices on the grid of residuals, which is then looked up at the nodes.
-Moments are sums over nodes. Distribution functions are sums over ``_FINER`` times as many places, by cubics
-through the masses of nodes, and chords between these.
+Moments are sums over nodes; ``marginals`` has distribution functions.
 
 References
 ----------
@@ -37,8 +36,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.engines.pooled.cells import cubic
 from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
+from suffice.pipeline.math.engines.pooled.marginals import NodeMarginal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Floats
 
-_FINER = 8
 _FLOOR = 1e-300
 
 
@@ -86,7 +84,7 @@ class PooledDistribution:
     hyperparameters: Hyperparameters
     population: Population
     blocks: KeptNodes = field(repr=False)
-    _fine: list[tuple[Floats, Floats]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _marginal: list[NodeMarginal] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -98,63 +96,30 @@ class PooledDistribution:
         """How many cells there are."""
         return len(self.position)
 
+    @property
+    def marginal(self) -> NodeMarginal:
+        """The parameter's distribution in every cell."""
+        if not self._marginal:
+            self._marginal.append(
+                NodeMarginal(line=self.line, position=self.position, mass=self.mass, spacing=self.spacing)
+            )
+        return self._marginal[0]
+
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        mean: Floats = np.sum(self.mass * self.line.parameter(self.position), axis=1)
-        return mean
+        return self.marginal.mean()
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
-        gap = self.line.parameter(self.position) - self.mean(parameter)[:, None]
-        return np.asarray(np.sqrt(np.sum(self.mass * gap**2, axis=1)))
-
-    def _finer(self) -> tuple[Floats, Floats]:
-        """Places on the line and distribution functions there, (n_cells, n_fine)."""
-        if not self._fine:
-            n = self.position.shape[1]
-            # The mass of a node is spread over half a step on either side.
-            place = (np.arange(n * _FINER) + 0.5) / _FINER - 0.5
-            first = np.clip(np.floor(place).astype(np.int64) - 1, 0, n - 4)
-            taps = cubic(place - first)
-            fine = [
-                np.sum([values[:, first + tap] * weight for tap, weight in enumerate(taps)], axis=0)
-                for values in (self.position, self.mass)
-            ]
-            mass = np.maximum(fine[1], 0.0)
-            below = np.cumsum(mass, axis=1)
-            # To the middle of each fine step.
-            below = (below - mass / 2.0) / below[:, -1:]
-            self._fine.append((np.maximum.accumulate(fine[0], axis=1), below))
-        return self._fine[0]
+        return self.marginal.sd()
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
         """Quantiles from the distribution function; they rest on no draws."""
-        place, below = self._finer()
-        n = below.shape[1]
-        flat = (below + np.arange(len(below))[:, None]).ravel()
-        wanted = np.asarray(q) + np.arange(len(below))[:, None]
-        after = np.searchsorted(flat, wanted)
-        # Before the first place of a cell is the last of the one before.
-        start = np.arange(len(below))[:, None] * n
-        after = np.clip(after, start + 1, start + n - 1)
-        low, high = flat[after - 1], flat[after]
-        share = np.divide(wanted - low, high - low, out=np.zeros_like(wanted), where=high > low)
-        left, right = place.ravel()[after - 1], place.ravel()[after]
-        return self.line.parameter(left + np.clip(share, 0.0, 1.0) * (right - left))
+        return self.marginal.quantiles(q)
 
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points)."""
-        height = self.mass / self.spacing
-        values = np.zeros(points.shape)
-        for cell, row in enumerate(points):
-            known = self.position[cell], height[cell]
-
-            def log_density(position: Floats, known: tuple[Floats, Floats] = known) -> Floats:
-                with np.errstate(divide="ignore"):
-                    return np.asarray(np.log(np.interp(position, *known, left=0.0, right=0.0)))
-
-            values[cell] = self.line.density(row, log_density)
-        return values
+        return self.marginal.density(points)
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: hyperparameters first, then every cell."""

@@ -27,7 +27,7 @@ given s and b, m is about
 and the rules are over (t, s, b): neither the width nor the place of the former depends much on the others.
 The approximation only says where to look: weights are those of (1), and the ends of the rules follow their
 means and standard deviations until these lie inside, first of some hundred cells, then of all. Spreads far
-below what any cell can tell are one spread, ``_LEAST`` of the standard deviation of m at s = 0.
+below what any cell can tell are one spread, ``LEAST`` of the standard deviation of m at s = 0.
 
 Symbols: t, s, b: nodes of the three rules; log p(h | y): ``log_weight``.
 
@@ -61,9 +61,10 @@ LOG_SPREAD_SD = float(np.pi / np.sqrt(8.0))
 BLOCK = 256
 _NODES = {100: (15, 17, 21), 2000: (11, 13, 11), None: (9, 9, 7)}
 """Nodes of the rules over t, s and b, up to so many cells: of more, less is left to integrate over."""
-_LEAST = 0.5
+LEAST = 0.5
+"""Of the standard deviation of m at s = 0: spreads below are one, as no cells can tell them."""
 _FIRST_CELLS, _MORE = 512, 5
-_ROUNDS = 8
+ROUNDS = 8
 _T_REACH = 4.3
 _NEGLIGIBLE = 1e-7
 _FLOOR = 1e-300
@@ -201,7 +202,7 @@ def fitted(source: CellsSource, population: Population, line: Line) -> tuple[Hyp
         blocks = KeptNodes(source, cells)
         moments = _moments(blocks, middle)
         if box is None:
-            box = _first_box(moments, prior, has_slope=has_slope)
+            box = first_box(moments, prior, has_slope=has_slope)
         result, box = _settled(blocks, population, moments, box, prior, has_slope=has_slope)
         if n == n_cells:
             return result, blocks
@@ -220,23 +221,39 @@ def _moments(blocks: KeptNodes, middle: float) -> Moments:
     focus = Focus(centre=middle, width=0.5)
     for _ in range(2):
         for block, nodes in blocks(focus):
-            # The posterior under Normal(middle, sd^2), less that law.
-            reference = np.exp(-0.5 * ((nodes.position - middle) / sd) ** 2)
-            weight = nodes.weight * reference[:, :, None]
-            weight /= np.sum(weight, axis=(1, 2), keepdims=True)
-            of_x, of_v = np.sum(weight, axis=2), np.sum(weight, axis=1)
-            first = np.sum(of_x * nodes.position, axis=1)
-            variance = np.sum(of_x * (nodes.position - first[:, None]) ** 2, axis=1)
-            precision[block] = np.maximum(1.0 / variance - sd**-2.0, 1e-4)
-            mean[block] = middle + (first - middle) / (variance * precision[block])
-            log_size[block] = np.sum(of_v * nodes.log_size, axis=1)
+            known = moments_about(nodes.position, np.sum(nodes.weight, axis=2), middle, sd)
+            mean[block], precision[block] = known.mean, known.precision
+            reference = _near(nodes.position, middle, sd)
+            of_v = np.sum(nodes.weight * reference[:, :, None], axis=1)
+            log_size[block] = np.sum(of_v * nodes.log_size, axis=1) / np.sum(of_v, axis=1)
         omega = precision / (1.0 + precision)
         middle = float(np.sum(omega * mean) / np.sum(omega))
         sd = 2.0
     return Moments(mean=mean, precision=precision, log_size=log_size)
 
 
-def _first_box(moments: Moments, of_location: LocationPrior, *, has_slope: bool) -> Box:
+def _near(position: Floats, middle: float, sd: float) -> Floats:
+    return np.asarray(np.exp(-0.5 * ((position - middle) / sd) ** 2))
+
+
+def moments_about(position: Floats, weight: Floats, middle: float, sd: float = 2.0) -> Moments:
+    """Return the normal approximation of likelihoods at nodes, sizes left out.
+
+    It is the posterior under Normal(middle, sd^2), less that law.
+    """
+    weight = weight * _near(position, middle, sd)
+    weight /= np.sum(weight, axis=1, keepdims=True)
+    first = np.sum(weight * position, axis=1)
+    variance = np.sum(weight * (position - first[:, None]) ** 2, axis=1)
+    precision = np.maximum(1.0 / variance - sd**-2.0, 1e-4)
+    return Moments(
+        mean=middle + (first - middle) / (variance * precision),
+        precision=precision,
+        log_size=np.zeros_like(first),
+    )
+
+
+def first_box(moments: Moments, of_location: LocationPrior, *, has_slope: bool = False) -> Box:
     """Return where the normal approximation has its posterior."""
     spreads = np.geomspace(1e-3, 5.0, 60)
     size = moments.log_size - np.mean(moments.log_size)
@@ -267,13 +284,27 @@ def _spread_ends(mean: float, sd: float) -> tuple[float, float]:
     return (low + high) / 2.0, (high - low) / 2.0
 
 
-def _sizes(n_cells: int) -> tuple[int, int, int]:
+def sizes(n_cells: int) -> tuple[int, int, int]:
     return next(sizes for most, sizes in _NODES.items() if most is None or n_cells <= most)
 
 
-def _rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
+def rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
     nodes, weights = np.polynomial.legendre.leggauss(n)
     return ends[0] + ends[1] * nodes, ends[1] * weights
+
+
+def moved_ends(
+    name: str, ends: tuple[float, float], mean: float, sd: float, n: int
+) -> tuple[tuple[float, float], bool]:
+    """Return the ends of a rule of n nodes about a posterior mean, and whether they are where they were."""
+    centre, half = ends
+    # Where nodes are too far apart to tell, the standard deviation is theirs; at an end it is larger.
+    gap = mean - centre
+    at_an_end = gap > 0.6 * half or (gap < -0.6 * half and not (name == "s" and centre <= half))
+    width = max(sd, (0.45 if at_an_end else 0.8 / n) * half)
+    near = _spread_ends(mean, width) if name == "s" else (mean, _T_REACH * width)
+    is_inside = abs(near[0] - centre) < 0.25 * half and 0.7 < near[1] / half < 1.35
+    return (ends if is_inside else near), is_inside
 
 
 def _settled(
@@ -286,9 +317,9 @@ def _settled(
     has_slope: bool,
 ) -> tuple[Hyperparameters, Box]:
     """Weigh a grid, and move its ends until the posterior lies inside."""
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         result, t = _weighed(blocks, population, moments, box, prior, has_slope=has_slope)
-        n_t, n_s, n_b = _sizes(len(blocks.cells))
+        n_t, n_s, n_b = sizes(len(blocks.cells))
         known = {
             "t": (result.mean(t), result.sd(t), n_t),
             "s": (result.mean(result.drawn_spread), result.sd(result.drawn_spread), n_s),
@@ -297,17 +328,10 @@ def _settled(
         moved: dict[str, tuple[float, float]] = {}
         is_settled = True
         for name, (mean, sd, n) in known.items():
-            centre, half = getattr(box, name)
             if name == "b" and not has_slope:
                 continue
-            # Where nodes are too far apart to tell, the standard deviation is theirs; at an end it is larger.
-            gap = mean - centre
-            at_an_end = gap > 0.6 * half or (gap < -0.6 * half and not (name == "s" and centre <= half))
-            width = max(sd, (0.45 if at_an_end else 0.8 / n) * half)
-            near = _spread_ends(mean, width) if name == "s" else (mean, _T_REACH * width)
-            is_inside = abs(near[0] - centre) < 0.25 * half and 0.7 < near[1] / half < 1.35
+            moved[name], is_inside = moved_ends(name, getattr(box, name), mean, sd, n)
             is_settled &= is_inside
-            moved[name] = (centre, half) if is_inside else near
         if is_settled:
             return result, box
         box = replace(box, **moved)
@@ -324,9 +348,9 @@ def _weighed(
     has_slope: bool,
 ) -> tuple[Hyperparameters, Floats]:
     """Return nodes and weights of the posterior within a box, and t at the nodes."""
-    n_t, n_s, n_b = _sizes(len(blocks.cells))
-    (t, of_t), (s, of_s) = _rule(box.t, n_t), _rule(box.s, n_s)
-    b, of_b = _rule(box.b, n_b) if has_slope else (np.zeros(1), np.ones(1))
+    n_t, n_s, n_b = sizes(len(blocks.cells))
+    (t, of_t), (s, of_s) = rule(box.t, n_t), rule(box.s, n_s)
+    b, of_b = rule(box.b, n_b) if has_slope else (np.zeros(1), np.ones(1))
     # (3). Sizes are taken from where they tell nothing of the location.
     omega = moments.omega(s)
     typical = omega[len(s) // 2]
@@ -334,7 +358,7 @@ def _weighed(
     x = moments.mean - b[:, None] * (moments.log_size - origin)
     centre = (x @ omega.T + prior.precision * prior.centre) / (np.sum(omega, axis=1) + prior.precision)
     sd = (np.sum(omega, axis=1) + prior.precision) ** -0.5
-    least = _LEAST * float((np.sum(moments.precision) + prior.precision) ** -0.5)
+    least = LEAST * float((np.sum(moments.precision) + prior.precision) ** -0.5)
     shape = (len(b), len(s) * len(t))
     location = (centre[:, :, None] + sd[:, None] * t).reshape(shape)
     drawn = np.broadcast_to(np.repeat(s, len(t)), shape)
