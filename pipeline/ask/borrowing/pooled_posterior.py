@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.borrowing.pooled_moments import MomentsPrior, moments_of_pool
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
@@ -34,6 +35,7 @@ from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.engines.pooled.hyperparameters import LOG_SPREAD_SD, SLOPE_SD
+from suffice.pipeline.math.engines.pooled.moment_cells import UNIT
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
+    from suffice.pipeline.math.engines.pooled.moment_pools import MomentPool
+    from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.table import Table
     from suffice.typing import Cells, Floats
@@ -75,6 +79,9 @@ class Pool:
         Whether the cells tell the spread.
     settled : bool
         Whether the integral over hyperparameters is resolved.
+    parameter : str
+        What it is the population of, where cells have several parameters; else empty. Means and their spread
+        are in the column's unit, and of variances the log standard deviation has a population.
     """
 
     keys: dict[str, str | int]
@@ -85,6 +92,12 @@ class Pool:
     typical_size: float | None
     identified: bool
     settled: bool
+    parameter: str = ""
+
+    @property
+    def called(self) -> str:
+        """What it is the population of, as sentences go on with it; empty where nothing tells."""
+        return (f" of {self.parameter}" if self.parameter else "") + _of(self.keys)
 
     @classmethod
     def of(cls, keys: dict[str, str | int], pool: PooledDistribution) -> Pool:
@@ -105,6 +118,35 @@ class Pool:
             identified=hyper.log_spread_sd <= UNIDENTIFIED * LOG_SPREAD_SD,
             settled=hyper.settled,
         )
+
+    @classmethod
+    def of_moments(cls, keys: dict[str, str | int], pool: MomentPool) -> list[Pool]:
+        """Sum up the populations of means, in the column's unit, and of log standard deviations."""
+        unit = UNIT * pool.half_range
+        (mean, mean_sd), (spread, spread_sd) = pool.sides[0].location, pool.sides[0].spread
+        level, level_sd = pool.sides[1].location
+        known = (
+            ("means", (pool.centre + unit * mean, unit * mean_sd), (unit * spread, unit * spread_sd)),
+            (
+                "log standard deviations",
+                (level + float(np.log(pool.half_range)), level_sd),
+                pool.sides[1].spread,
+            ),
+        )
+        return [
+            cls(
+                keys=keys,
+                n_cells=pool.n_cells,
+                location=location,
+                spread=spread_of,
+                slope=(0.0, 0.0),
+                typical_size=None,
+                identified=side.tells_spread <= UNIDENTIFIED,
+                settled=pool.settled,
+                parameter=parameter,
+            )
+            for (parameter, location, spread_of), side in zip(known, pool.sides, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +222,7 @@ class PooledPosterior(Posterior):
     Attributes
     ----------
     population : str
-        ``contaminated``, ``logit-normal``, ``beta``, ``lognormal`` or ``gamma``.
+        ``contaminated``, ``logit-normal``, ``beta``, ``lognormal``, ``gamma`` or ``normal``.
     pools : tuple of Pool
         What is known of each population.
     """
@@ -206,10 +248,16 @@ class PooledPosterior(Posterior):
         """How much of each answer is the cell's own, in 0..1, (n_groups,).
 
         One less the ratio of the posterior variance, on the line, to that of the population: s^2 / (s^2 + v)
-        with normal likelihoods of variance v; averaged over the components of a population.
+        with normal likelihoods of variance v; averaged over the components of a population. Of means and
+        variances it is that of the mean.
         """
+        return self._own_shares[:, 0]
+
+    @property
+    def _own_shares(self) -> Floats:
+        """Own shares of every parameter, (n_groups, n_parameters)."""
         own_share: Floats = self.distribution.own_share  # type: ignore[attr-defined]
-        return own_share
+        return own_share.reshape(len(own_share), -1)
 
     @property
     def outside(self) -> Floats:
@@ -230,10 +278,20 @@ class PooledPosterior(Posterior):
         return f"Each cell alone:\n{self.alone}\n\nPooled:\n{pooled}"
 
     def with_own(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return rows of all cells with how much of each answer is the cell's own."""
+        """Return rows of the first cells, all entries of each, with how much of each answer is its own."""
+        own_shares, places = self._own_shares, {name: n for n, name in enumerate(self.parameters)}
+        entries = sum(len(self.labels(name)[1]) or 1 for name in self.parameters)
         return [
-            {**row, "own_share": round(float(own_share), 3)}
-            for row, own_share in zip(rows, self.own_share, strict=True)
+            {
+                **row,
+                "own_share": round(
+                    float(
+                        own_shares[number // entries, min(places[row["parameter"]], own_shares.shape[1] - 1)]
+                    ),
+                    3,
+                ),
+            }
+            for number, row in enumerate(rows)
         ]
 
     def summary(
@@ -275,13 +333,13 @@ class PooledPosterior(Posterior):
                 sizes=conflict_of_n(posterior),
                 called_cells=tuple(names[cell] for cell in order.tolist()),
                 unidentified=tuple(
-                    f"the integral over the hyperparameters{_of(pool.keys)} is not resolved: "
+                    f"the integral over the hyperparameters{pool.called} is not resolved: "
                     "intervals may be off"
                     for pool in self.pools
                     if not pool.settled
                 )
                 + tuple(
-                    f"the spread of the population{_of(pool.keys)} is not identified by its "
+                    f"the spread of the population{pool.called} is not identified by its "
                     f"{counted(pool.n_cells, 'cell')}: its hyperprior decides how much they borrow; each "
                     "cell alone is shown first"
                     for pool in self.pools
@@ -366,9 +424,7 @@ def pooled_posterior(
     pooling = Pooling.of(statistic, pooled, line)
     name, within = pooling.population, pooling.within
     n_prior = chosen_priors.n_prior_for(statistic, terms.n_prior)
-    population = POPULATIONS[line][name]
     family = FAMILIES[statistic.plan.family]
-    (space,) = family.parameter_spaces(statistic.plan.parameters)
     n_cells = len(statistic.values)
     of_keys: dict[tuple[str | int, ...], list[int]] = {}
     for cell in range(n_cells):
@@ -379,26 +435,23 @@ def pooled_posterior(
         message = f"{statistic.plan.name}: a pool{where} has one cell, and borrows from none: pool more cells"
         raise UsageError(message)
     places: list[Cells] = [np.array(cells, dtype=np.int64) for cells in of_keys.values()]
-    sources = [
-        cells_source(statistic if len(places) == 1 else statistic.take(cells), n_prior) for cells in places
-    ]
-    parts = [pooled_distribution(source, population, space.name, line) for source in sources]
-    has_slope = sources[0].has_sizes and population.slope
-    known = [
-        Pool.of(dict(zip(within, keys, strict=True)), part) for keys, part in zip(of_keys, parts, strict=True)
-    ]
+    named = [dict(zip(within, keys, strict=True)) for keys in of_keys]
+    each = [statistic if len(places) == 1 else statistic.take(cells) for cells in places]
+    prior, parts, known = (_of_moments if family.mean_and_variance is not None else _of_one_parameter)(
+        each, named, n_prior, name, line
+    )
     return PooledPosterior(
         statistic=statistic.plan.name,
         family=statistic.plan.family,
         method=NOISE_AWARE,
-        prior=PopulationPrior(population=name, line=line, has_slope=has_slope),
+        prior=prior,
         n_prior=n_prior,
         groups=statistic.groups,
         label_columns={},
         distribution=PooledCells(pools=tuple(parts), cells=tuple(places)),
         constants=statistic.plan.parameters,
         models_clipping=np.zeros(n_cells, dtype=bool) if family.models_clipping else None,
-        rows_of=_in_words(known, within, n_cells, has_slope=has_slope),
+        rows_of=_in_words(known, within, n_cells, has_slope=prior.has_slope),
         observed=(statistic,),
         population=name,
         pools=tuple(known),
@@ -406,18 +459,52 @@ def pooled_posterior(
     )
 
 
+def _of_one_parameter(
+    each: Sequence[NoisyStatistic],
+    named: Sequence[dict[str, str | int]],
+    n_prior: NPrior,
+    name: str,
+    line: Line,
+) -> tuple[PopulationPrior, list[PooledDistribution], list[Pool]]:
+    """Return the prior, the posterior of every pool, and what is known of its population."""
+    population, plan = POPULATIONS[line][name], each[0].plan
+    (space,) = FAMILIES[plan.family].parameter_spaces(plan.parameters)
+    sources = [cells_source(cells, n_prior) for cells in each]
+    parts = [pooled_distribution(source, population, space.name, line) for source in sources]
+    prior = PopulationPrior(population=name, line=line, has_slope=sources[0].has_sizes and population.slope)
+    return prior, parts, [Pool.of(keys, part) for keys, part in zip(named, parts, strict=True)]
+
+
+def _of_moments(
+    each: Sequence[NoisyStatistic],
+    named: Sequence[dict[str, str | int]],
+    n_prior: NPrior,
+    name: str,
+    _line: Line,
+) -> tuple[MomentsPrior, list[MomentPool], list[Pool]]:
+    """Return the same of means and variances: two populations a pool."""
+    parts = [moments_of_pool(cells, n_prior, name) for cells in each]
+    prior = MomentsPrior(population=name, interval=(parts[0].centre, parts[0].half_range))
+    known = [Pool.of_moments(keys, part) for keys, part in zip(named, parts, strict=True)]
+    return prior, parts, [pool for of_pool in known for pool in of_pool]
+
+
 def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has_slope: bool) -> str:
     """Say what was pooled with what, and how far."""
     said = f"{counted(n_cells, 'cell')} pooled"
     if within:
-        said += f" within the {counted(len(pools), 'key')} of {', '.join(within)}"
-    if len(pools) == 1:
+        keys = {tuple(pool.keys.items()) for pool in pools}
+        said += f" within the {counted(len(keys), 'key')} of {', '.join(within)}"
+    if pools[0].parameter and not within:
+        spreads = [f"of {pool.parameter} {pool.spread[0]:.2g} (sd {pool.spread[1]:.2g})" for pool in pools]
+        said += f"; spread between cells {', '.join(spreads)}"
+    elif len(pools) == 1:
         (spread, sd), (slope, slope_sd) = pools[0].spread, pools[0].slope
         said += f"; spread between cells {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates"
         if has_slope:
             said += f", slope on log(1 + size) {slope:.2g} (sd {slope_sd:.2g})"
     if not has_slope:
-        said += "; without a slope on the size of cells: where rates move with it, small cells are off"
+        said += "; without a slope on the size of cells: where answers move with it, small cells are off"
     return f"{said}; own_share: how much of an answer is the cell's own"
 
 

@@ -24,8 +24,8 @@ class Pooling:
     Attributes
     ----------
     population : str, optional
-        How parameters differ between cells: ``contaminated``, ``logit-normal``, ``beta``, ``lognormal`` or
-        ``gamma``.
+        How parameters differ between cells: ``contaminated``, ``logit-normal``, ``beta``, ``lognormal``,
+        ``gamma`` or, of means, ``normal``.
     within : tuple of str, optional
         Group columns within whose keys cells are pooled: a population for each. All cells are one pool
         otherwise.

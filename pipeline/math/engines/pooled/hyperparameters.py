@@ -284,11 +284,13 @@ def _spread_ends(mean: float, sd: float) -> tuple[float, float]:
     return (low + high) / 2.0, (high - low) / 2.0
 
 
-def sizes(n_cells: int) -> tuple[int, int, int]:
+def rule_sizes(n_cells: int) -> tuple[int, int, int]:
+    """Return how many nodes the rules over t, s and b have."""
     return next(sizes for most, sizes in _NODES.items() if most is None or n_cells <= most)
 
 
 def rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
+    """Return nodes and weights between ends, of a middle and a half width."""
     nodes, weights = np.polynomial.legendre.leggauss(n)
     return ends[0] + ends[1] * nodes, ends[1] * weights
 
@@ -319,7 +321,7 @@ def _settled(
     """Weigh a grid, and move its ends until the posterior lies inside."""
     for _ in range(ROUNDS):
         result, t = _weighed(blocks, population, moments, box, prior, has_slope=has_slope)
-        n_t, n_s, n_b = sizes(len(blocks.cells))
+        n_t, n_s, n_b = rule_sizes(len(blocks.cells))
         known = {
             "t": (result.mean(t), result.sd(t), n_t),
             "s": (result.mean(result.drawn_spread), result.sd(result.drawn_spread), n_s),
@@ -348,7 +350,7 @@ def _weighed(
     has_slope: bool,
 ) -> tuple[Hyperparameters, Floats]:
     """Return nodes and weights of the posterior within a box, and t at the nodes."""
-    n_t, n_s, n_b = sizes(len(blocks.cells))
+    n_t, n_s, n_b = rule_sizes(len(blocks.cells))
     (t, of_t), (s, of_s) = rule(box.t, n_t), rule(box.s, n_s)
     b, of_b = rule(box.b, n_b) if has_slope else (np.zeros(1), np.ones(1))
     # (3). Sizes are taken from where they tell nothing of the location.

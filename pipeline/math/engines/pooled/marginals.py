@@ -1,7 +1,7 @@
 r"""One parameter's marginal distribution in every cell, as masses at nodes on its line.
 
-Distribution functions are sums over ``_FINER`` times as many places, by cubics through the masses of nodes, and
-chords between these. Quantiles rest on no draws.
+Distribution functions are sums over ``_FINER`` times as many places, by cubics through the masses of nodes,
+and chords between these. Quantiles rest on no draws.
 """
 
 from __future__ import annotations

@@ -112,7 +112,9 @@ class MomentCells:
         rows = LatentRows.of(noisy, _DEPTH, _ROOM, fineness=_fineness(noisy))
         (centre, width), (middle, of_middle) = _where(rows)
         x, log_dx = nodes_of_positions(np.array([centre]), np.array([width]), of_means, ENDS[0], _n(of_means))
-        y, log_dy = nodes_of_positions(np.array([middle]), np.array([of_middle]), of_levels, ENDS[1], _n(of_levels))
+        y, log_dy = nodes_of_positions(
+            np.array([middle]), np.array([of_middle]), of_levels, ENDS[1], _n(of_levels)
+        )
         log_weight = _log_likelihood(rows, UNIT * x[0], 2.0 * y[0]) + log_dx[:, :, None] + log_dy[:, None, :]
         weight = np.exp(log_weight - np.max(log_weight))
         weight[weight < _NEGLIGIBLE] = 0.0
@@ -145,7 +147,7 @@ def _fineness(noisy: NoisyMoments) -> Fineness:
 
 
 def _log_likelihood(rows: LatentRows, mean: Floats, log_variance: Floats) -> Floats:
-    """Return log likelihoods at pairs of nodes, (n_positions, n_levels); far below the highest minus infinity."""
+    """Return log likelihoods at pairs of nodes, (n_positions, n_levels); minus infinity far down."""
     value = np.full((len(mean), len(log_variance)), rows.log_empty)
     levels = []
     for each in rows.slices:

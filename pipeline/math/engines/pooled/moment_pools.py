@@ -11,13 +11,14 @@ with h = (m, s) the location and the spread of means and k those of log standard
 .. math:: m_h \sim \mathrm{Logistic}(0, 1), \quad m_k \sim \mathrm{Logistic}(-2, 1), \quad
     s_h, s_k \sim \mathrm{HalfNormal}(1) \qquad (2)
 
-in the units of ``moment_cells``: quarters of the bounds' width, and logarithms of halves of it. The posterior of a cell is the exact mixture over h and k, as in
-``distribution``, and so are own shares, of means and of variances.
+in the units of ``moment_cells``: quarters of the bounds' width, and logarithms of halves of it. The posterior
+of a cell is the exact mixture over h and k, as in ``distribution``, and so are own shares, of means and of
+variances.
 
-Method. The rules over h and over k are those of ``hyperparameters``, each about where the normal approximation
-of the cells' likelihoods has it; (1) weighs all pairs of their nodes by products of matrices, and moves both
-until the posterior lies inside. Nodes of cells are worked out once: they are dense down to spreads that no
-cells can tell from 0.
+Method. The rules over h and over k are those of ``hyperparameters``, each about where the normal
+approximation of the cells' likelihoods has it; (1) weighs all pairs of their nodes by products of matrices,
+and moves both until the posterior lies inside. Nodes of cells are worked out once: they are dense down to
+spreads that hardly any cell could tell from 0.
 
 Joint draws take h and k first, then the log standard deviation of every cell, then its mean.
 """
@@ -43,7 +44,7 @@ from suffice.pipeline.math.engines.pooled.hyperparameters import (
     moments_about,
     moved_ends,
     rule,
-    sizes,
+    rule_sizes,
 )
 from suffice.pipeline.math.engines.pooled.marginals import NodeMarginal
 from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentNodes
@@ -58,17 +59,17 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
 OF_MEANS, OF_LEVELS = LocationPrior(0.0, 1.0), LocationPrior(-2.0, 1.0)
-"""Hyperpriors of m: of means about the middle of the bounds, of standard deviations about 7 % of their width."""
+"""Hyperpriors of m: of means about the middle of the bounds, of log standard deviations about 7 % of them."""
 _FIRST_CELLS = 48
 _TOGETHER = 32
 _FLOOR = 1e-300
 _NEGLIGIBLE = 1e-7
 _ROOM, _FAR = 4.0, 10.0
-"""Standard deviations of a location within which narrow populations may be; that in the least of their spreads."""
+"""Standard deviations of a location within which narrow populations may be; that, in their least spread."""
 _TRIES = 3
 _FLAT = 4.0
 _APART, _COUNTS = 0.9, 0.01
-"""Nodes, in units of (2) of ``cells``, that a population is wide at least; what counts of the highest weight."""
+"""How wide populations are at least, in units of (2) of ``cells``; what counts of the highest weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,9 +180,7 @@ class MomentPool:
             nodes = self._nodes.take(part)
             f, g = (
                 _densities(*each)
-                for each in zip(
-                    self._populations, self._rules, (nodes.position, nodes.level), strict=True
-                )
+                for each in zip(self._populations, self._rules, (nodes.position, nodes.level), strict=True)
             )
             # Over levels first: the sums over positions are what is left of them.
             of_levels = (f @ nodes.weight)[:, rows] * g[:, columns]
@@ -238,7 +237,7 @@ def _densities(population: Population, nodes: SideNodes, places: Floats) -> Floa
 
 def _side_nodes(side: Side, moments: Moments, box: Box, n_cells: int) -> SideNodes:
     """Return nodes over t and s, by (3) of ``hyperparameters`` without a slope."""
-    n_t, n_s, _ = sizes(n_cells)
+    n_t, n_s, _ = rule_sizes(n_cells)
     (t, of_t), (s, of_s) = rule(box.t, n_t), rule(box.s, n_s)
     omega = moments.omega(s)
     precision = np.sum(omega, axis=1) + side.prior.precision
@@ -300,12 +299,14 @@ def _settled(
             for side, each, box in zip(sides, moments, boxes, strict=True)
         )
         weight = _weighed(nodes, sides, rules)
-        n_t, n_s, _ = sizes(n_cells)
+        n_t, n_s, _ = rule_sizes(n_cells)
         is_settled = True
         for number, axis in ((0, 1), (1, 0)):
             of_side = np.sum(weight, axis=axis)
             t, of_t = moved_ends("t", boxes[number].t, *_mean_and_sd(of_side, rules[number].t), n_t)
-            s, of_s = moved_ends("s", boxes[number].s, *_mean_and_sd(of_side, rules[number].drawn_spread), n_s)
+            s, of_s = moved_ends(
+                "s", boxes[number].s, *_mean_and_sd(of_side, rules[number].drawn_spread), n_s
+            )
             boxes[number] = replace(boxes[number], t=t, s=s)
             is_settled &= of_t and of_s
         if is_settled:
@@ -359,7 +360,9 @@ def pooled_moments(
     middles, n_cells = source.middle, source.n_cells
     priors = OF_MEANS, OF_LEVELS
     populations: tuple[Population, Population] = population, NormalPopulation("normal")
-    foci = tuple(Focus(centre=middle, width=width) for middle, width in zip(middles, (0.05, 0.2), strict=True))
+    foci = tuple(
+        Focus(centre=middle, width=width) for middle, width in zip(middles, (0.05, 0.2), strict=True)
+    )
     cells = np.unique(np.linspace(0, n_cells - 1, min(_FIRST_CELLS, n_cells)).astype(np.int64))
     moments = _moments(source.nodes(cells, *foci), middles)
     foci = tuple(

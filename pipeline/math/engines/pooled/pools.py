@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
+    from suffice.pipeline.math.engines.pooled.moment_pools import MomentPool
     from suffice.typing import Cells, Floats
 
 
@@ -20,12 +21,12 @@ class PooledCells:
 
     Attributes
     ----------
-    pools : tuple of PooledDistribution
+    pools : tuple of PooledDistribution, or of MomentPool
     cells : tuple of ndarray of int64
         Which cells each pool holds.
     """
 
-    pools: tuple[PooledDistribution, ...]
+    pools: tuple[PooledDistribution, ...] | tuple[MomentPool, ...]
     cells: tuple[Cells, ...]
 
     @property
@@ -71,5 +72,5 @@ class PooledCells:
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: independent between pools."""
-        (name,) = self.parameters
-        return {name: self._in_order([pool.sample(draws, rng)[name] for pool in self.pools], axis=1)}
+        drawn = [pool.sample(draws, rng) for pool in self.pools]
+        return {name: self._in_order([each[name] for each in drawn], axis=1) for name in self.parameters}

@@ -53,5 +53,8 @@ POPULATIONS: Mapping[Line, Mapping[str, Population]] = {
         each.name: each
         for each in (ContaminatedPopulation(DEFAULT), NormalPopulation("lognormal"), GammaPopulation("gamma"))
     },
+    Line.IDENTITY: {
+        each.name: each for each in (ContaminatedPopulation(DEFAULT), NormalPopulation("normal"))
+    },
 }
 NAMES = tuple(dict.fromkeys(name for of_line in POPULATIONS.values() for name in of_line))
