@@ -17,8 +17,8 @@ from support.noisy import noisy_statistic, statistic_plan
 if TYPE_CHECKING:
     from suffice.typing import Floats
 
-X = np.linspace(-5.0, 4.0, 361)
-LARGEST = 60
+X = np.linspace(-4.0, 3.0, 85)
+LARGEST = 40
 
 
 def noise(released: float, sums: Floats, scale: float) -> Floats:
@@ -32,7 +32,7 @@ def binomial(p: Floats, n: int, row: list[int], scale: float) -> Floats:
 
 
 def geometric(p: Floats, n: int, row: list[int], scale: float) -> Floats:
-    sums = np.arange(1200)
+    sums = np.arange(400)
     both = noise(row[0], sums, scale) * noise(row[1], 12 * n - sums, scale)
     return np.asarray(nbinom.pmf(sums, n, expit(p)[:, None]) @ both if n else np.full(len(p), both[0]))
 
@@ -42,10 +42,10 @@ def exponential(rate: Floats, n: int, row: list[int], scale: float) -> Floats:
     if n == 0:
         return np.full(len(rate), noise(row[0], 0.0, scale) * noise(row[1], 0.0, scale))
     # Sums from 0 to 10 bounds, by the midpoint rule.
-    amount = (np.arange(20_000) + 0.5) * (10.0 * steps / 20_000)
+    amount = (np.arange(2_000) + 0.5) * (10.0 * steps / 2_000)
     both = noise(row[0], amount, scale) * noise(row[1], steps * n - amount, scale)
     density = gamma.pdf(amount * 8.0 / steps, n, scale=np.exp(-rate)[:, None])
-    return np.asarray(density @ both) * (8.0 / steps) * (10.0 * steps / 20_000)
+    return np.asarray(density @ both) * (8.0 / steps) * (10.0 * steps / 2_000)
 
 
 CASES: dict[str, tuple[Any, Any, list[list[int]]]] = {
@@ -74,7 +74,7 @@ def test_nodes_have_the_integrals_of_sums_over_everything(family: str) -> None:
     cells = ReferencedCells.of(noisy_statistic(plan, np.array(values)), Reciprocal(10**12))
     assert cells.has_sizes
     nodes = cells.nodes(np.arange(len(values)), Focus(centre=-0.5, width=0.2))
-    slope = 0.4
+    slope, moved = 0.7, []
 
     def population(x: Floats, v: Floats) -> Floats:
         return np.exp(-0.5 * ((x - slope * (v - 2.0) + 0.5) / 0.6) ** 2)
@@ -92,8 +92,9 @@ def test_nodes_have_the_integrals_of_sums_over_everything(family: str) -> None:
         )
         assert answer == pytest.approx(mean, abs=0.02 * sd)
         assert width == pytest.approx(sd, rel=0.02)
-        # Control: sizes that are forgotten move the answer.
-        assert abs(control - mean) > 0.04 * sd
+        moved.append(abs(control - mean) / sd)
+    # Control: sizes that are forgotten move the answers.
+    assert max(moved) > 0.1
 
 
 def moments(weight: Floats, x: Floats) -> tuple[float, float]:

@@ -48,13 +48,13 @@ def cells(mean: np.ndarray, sd: np.ndarray, size: np.ndarray, seed: int = 3) -> 
 )
 def test_three_cells_are_as_even_grids_of_everything_have_them(population: Population) -> None:
     source = cells(MEAN, SD, SIZE)
-    x, y = np.linspace(-2.4, 2.4, 121), np.linspace(-4.5, 1.0, 67)
+    x, y = np.linspace(-1.5, 1.5, 121), np.linspace(-3.6, 0.4, 51)
     rows = [LatentRows.of(source.noisy.take(np.array([cell])), 28.0) for cell in range(3)]
     log_likelihood = [each.log_likelihood(UNIT * x[None], 2.0 * y[None])[0] for each in rows]
     likelihood = [np.exp(each - np.max(each)) for each in log_likelihood]
 
     def of_side(z: np.ndarray, centre: float, wide: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        m, s = (grid.ravel() for grid in np.meshgrid(centre + np.linspace(-4.0, 4.0, 81), SPREADS))
+        m, s = (grid.ravel() for grid in np.meshgrid(centre + np.linspace(-4.0, 4.0, 65), SPREADS))
         density = norm.pdf(z, m[:, None], s[:, None])
         if wide:
             density = 0.95 * density + 0.05 * norm.pdf(z, m[:, None], np.hypot(s, wide)[:, None])
