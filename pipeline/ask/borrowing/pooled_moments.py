@@ -42,8 +42,9 @@ class MomentsPrior:
         return (
             f"a population of means, {self.population}, and one of log standard deviations, normal, both "
             f"integrated over: location of means Logistic({centre:g}, {unit:g}), spread "
-            f"HalfNormal({unit:g}), a quarter of the bounds' width; location of standard deviations over {half_range:g}, on the "
-            f"log scale, Logistic({OF_LEVELS.centre:g}, {OF_LEVELS.scale:g}), spread HalfNormal(1)"
+            f"HalfNormal({unit:g}), a quarter of the bounds' width; location of standard deviations over "
+            f"{half_range:g}, on the log scale, Logistic({OF_LEVELS.centre:g}, {OF_LEVELS.scale:g}), spread "
+            "HalfNormal(1)"
         )
 
 

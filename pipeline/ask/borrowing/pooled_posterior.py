@@ -4,8 +4,8 @@ Each cell keeps its exact likelihood, noise and latent number of records include
 parameters differ between cells; its location, spread and slope on log size have public hyperpriors and are
 integrated over (``math.engines.pooled``). The posterior of a cell then rests on all cells of its pool.
 
-A spread is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it
-is under its hyperprior: what the cells have in common then rests on that, and each cell alone is shown first.
+Where the cells do not tell a spread (``pool``), what they have in common rests on its hyperprior, and each
+cell alone is shown first.
 
 References
 ----------
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
+from suffice.pipeline.ask.borrowing.pool import Pool
+from suffice.pipeline.ask.borrowing.pooled_categories import DirichletPrior, categories_of_pool
 from suffice.pipeline.ask.borrowing.pooled_moments import MomentsPrior, moments_of_pool
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference import chosen_priors
@@ -34,8 +36,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
-from suffice.pipeline.math.engines.pooled.hyperparameters import LOG_SPREAD_SD, SLOPE_SD
-from suffice.pipeline.math.engines.pooled.moment_cells import UNIT
+from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
@@ -43,11 +44,13 @@ from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
+    from suffice.pipeline.families.shared.contract import Family
+    from suffice.pipeline.math.engines.pooled.dirichlet import CategoryPool
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.math.engines.pooled.moment_pools import MomentPool
     from suffice.pipeline.math.priors.record_count import NPrior
@@ -55,98 +58,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.table import Table
     from suffice.typing import Cells, Floats
 
-UNIDENTIFIED = 0.6
 OUTSIDE = 0.5
 """How probable it has to be that a cell is an outlier for it to be listed."""
 _NAMED = 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """What is known of one population.
-
-    Attributes
-    ----------
-    keys : dict of str to str or int
-        What its cells have in common; empty where all cells are one pool.
-    n_cells : int
-    location, spread, slope : (float, float)
-        Posterior mean and standard deviation, on the line: the logit of a probability, the logarithm of a
-        rate or a scale. The location is that at a typical size; the slope is 0 where there is none.
-    typical_size : float or None
-        The number of records that the location is of; None where there is no slope.
-    identified : bool
-        Whether the cells tell the spread.
-    settled : bool
-        Whether the integral over hyperparameters is resolved.
-    parameter : str
-        What it is the population of, where cells have several parameters; else empty. Means and their spread
-        are in the column's unit, and of variances the log standard deviation has a population.
-    """
-
-    keys: dict[str, str | int]
-    n_cells: int
-    location: tuple[float, float]
-    spread: tuple[float, float]
-    slope: tuple[float, float]
-    typical_size: float | None
-    identified: bool
-    settled: bool
-    parameter: str = ""
-
-    @property
-    def called(self) -> str:
-        """What it is the population of, as sentences go on with it; empty where nothing tells."""
-        return (f" of {self.parameter}" if self.parameter else "") + _of(self.keys)
-
-    @classmethod
-    def of(cls, keys: dict[str, str | int], pool: PooledDistribution) -> Pool:
-        """Sum up the posterior of the hyperparameters."""
-        hyper = pool.hyperparameters
-        location, spread, slope = (
-            (hyper.mean(values), hyper.sd(values))
-            for values in (hyper.location, hyper.drawn_spread, hyper.slopes)
-        )
-        has_slope = len(hyper.slope) > 1
-        return cls(
-            keys=keys,
-            n_cells=pool.n_cells,
-            location=location,
-            spread=spread,
-            slope=slope if has_slope else (0.0, 0.0),
-            typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
-            identified=hyper.log_spread_sd <= UNIDENTIFIED * LOG_SPREAD_SD,
-            settled=hyper.settled,
-        )
-
-    @classmethod
-    def of_moments(cls, keys: dict[str, str | int], pool: MomentPool) -> list[Pool]:
-        """Sum up the populations of means, in the column's unit, and of log standard deviations."""
-        unit = UNIT * pool.half_range
-        (mean, mean_sd), (spread, spread_sd) = pool.sides[0].location, pool.sides[0].spread
-        level, level_sd = pool.sides[1].location
-        known = (
-            ("means", (pool.centre + unit * mean, unit * mean_sd), (unit * spread, unit * spread_sd)),
-            (
-                "log standard deviations",
-                (level + float(np.log(pool.half_range)), level_sd),
-                pool.sides[1].spread,
-            ),
-        )
-        return [
-            cls(
-                keys=keys,
-                n_cells=pool.n_cells,
-                location=location,
-                spread=spread_of,
-                slope=(0.0, 0.0),
-                typical_size=None,
-                identified=side.tells_spread <= UNIDENTIFIED,
-                settled=pool.settled,
-                parameter=parameter,
-            )
-            for (parameter, location, spread_of), side in zip(known, pool.sides, strict=True)
-        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +136,8 @@ class PooledPosterior(Posterior):
     Attributes
     ----------
     population : str
-        ``contaminated``, ``logit-normal``, ``beta``, ``lognormal``, ``gamma`` or ``normal``.
+        ``contaminated``, ``logit-normal``, ``beta``, ``lognormal``, ``gamma``, ``normal`` or
+        ``dirichlet``.
     pools : tuple of Pool
         What is known of each population.
     """
@@ -249,7 +164,7 @@ class PooledPosterior(Posterior):
 
         One less the ratio of the posterior variance, on the line, to that of the population: s^2 / (s^2 + v)
         with normal likelihoods of variance v; averaged over the components of a population. Of means and
-        variances it is that of the mean.
+        variances it is that of the mean; of categories variances of probabilities, all together.
         """
         return self._own_shares[:, 0]
 
@@ -332,13 +247,13 @@ class PooledPosterior(Posterior):
                 outside=self.outside,
                 sizes=conflict_of_n(posterior),
                 called_cells=tuple(names[cell] for cell in order.tolist()),
-                unidentified=tuple(
+                unidentified=_once(
                     f"the integral over the hyperparameters{pool.called} is not resolved: "
                     "intervals may be off"
                     for pool in self.pools
                     if not pool.settled
                 )
-                + tuple(
+                + _once(
                     f"the spread of the population{pool.called} is not identified by its "
                     f"{counted(pool.n_cells, 'cell')}: its hyperprior decides how much they borrow; each "
                     "cell alone is shown first"
@@ -388,8 +303,9 @@ class PooledPosterior(Posterior):
         return
 
 
-def _of(keys: Mapping[str, object]) -> str:
-    return f" of {', '.join(f'{column}={key}' for column, key in keys.items())}" if keys else ""
+def _once(sentences: Iterable[str]) -> tuple[str, ...]:
+    """Return each sentence once: populations of one pool may share it."""
+    return tuple(dict.fromkeys(sentences))
 
 
 def pooled_posterior(
@@ -431,15 +347,13 @@ def pooled_posterior(
         of_keys.setdefault(tuple(statistic.groups[column][cell] for column in within), []).append(cell)
     small = [keys for keys, cells in of_keys.items() if len(cells) < 2]
     if small:
-        where = _of(dict(zip(within, small[0], strict=True)))
+        where = of_keys(dict(zip(within, small[0], strict=True)))
         message = f"{statistic.plan.name}: a pool{where} has one cell, and borrows from none: pool more cells"
         raise UsageError(message)
     places: list[Cells] = [np.array(cells, dtype=np.int64) for cells in of_keys.values()]
     named = [dict(zip(within, keys, strict=True)) for keys in of_keys]
     each = [statistic if len(places) == 1 else statistic.take(cells) for cells in places]
-    prior, parts, known = (_of_moments if family.mean_and_variance is not None else _of_one_parameter)(
-        each, named, n_prior, name, line
-    )
+    prior, parts, known = _way_of(family)(each, named, n_prior, name, line)
     return PooledPosterior(
         statistic=statistic.plan.name,
         family=statistic.plan.family,
@@ -447,7 +361,7 @@ def pooled_posterior(
         prior=prior,
         n_prior=n_prior,
         groups=statistic.groups,
-        label_columns={},
+        label_columns=family.labels(statistic.plan.parameters) if family.labels is not None else {},
         distribution=PooledCells(pools=tuple(parts), cells=tuple(places)),
         constants=statistic.plan.parameters,
         models_clipping=np.zeros(n_cells, dtype=bool) if family.models_clipping else None,
@@ -489,13 +403,36 @@ def _of_moments(
     return prior, parts, [pool for of_pool in known for pool in of_pool]
 
 
+def _of_categories(
+    each: Sequence[NoisyStatistic],
+    named: Sequence[dict[str, str | int]],
+    n_prior: NPrior,
+    name: str,
+    _line: Line,
+) -> tuple[DirichletPrior, list[CategoryPool], list[Pool]]:
+    """Return the same of categories: one population a pool, seen from every category."""
+    parts = [categories_of_pool(cells, n_prior) for cells in each]
+    categories = each[0].plan.parameters.categories
+    known = [Pool.of_categories(keys, part, categories) for keys, part in zip(named, parts, strict=True)]
+    return DirichletPrior(name), parts, [pool for of_pool in known for pool in of_pool]
+
+
+def _way_of(family: Family) -> Callable[..., tuple[Any, list[Any], list[Pool]]]:
+    """Return how the cells of a family are pooled, by what parameters it has."""
+    if family.mean_and_variance is not None:
+        return _of_moments
+    return _of_one_parameter if family.latent is not None else _of_categories
+
+
 def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has_slope: bool) -> str:
     """Say what was pooled with what, and how far."""
     said = f"{counted(n_cells, 'cell')} pooled"
     if within:
         keys = {tuple(pool.keys.items()) for pool in pools}
         said += f" within the {counted(len(keys), 'key')} of {', '.join(within)}"
-    if pools[0].parameter and not within:
+    if pools[0].category:
+        said += "; spread: of the logits of each category's probability"
+    elif pools[0].parameter and not within:
         spreads = [f"of {pool.parameter} {pool.spread[0]:.2g} (sd {pool.spread[1]:.2g})" for pool in pools]
         said += f"; spread between cells {', '.join(spreads)}"
     elif len(pools) == 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.engines.pooled.populations import DEFAULT, NAMES, POPULATIONS
+from suffice.pipeline.math.engines.pooled.populations import DEFAULT, DIRICHLET, NAMES, POPULATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Pooling:
     ----------
     population : str, optional
         How parameters differ between cells: ``contaminated``, ``logit-normal``, ``beta``, ``lognormal``,
-        ``gamma`` or, of means, ``normal``.
+        ``gamma``, of means ``normal``, of categories ``dirichlet``, which the first stands for there.
     within : tuple of str, optional
         Group columns within whose keys cells are pooled: a population for each. All cells are one pool
         otherwise.
@@ -56,7 +56,8 @@ class Pooling:
             Where a name is neither, or there are two populations.
         """
         if isinstance(pooled, Pooling):
-            named = cls.of(statistic, (pooled.population, *pooled.within), line)
+            population = () if pooled.population == DEFAULT else (pooled.population,)
+            named = cls.of(statistic, (*population, *pooled.within) or True, line)
             return replace(pooled, population=named.population, within=named.within)
         population, within = _read(statistic, pooled, line)
         return cls(population=population, within=within)
@@ -80,7 +81,10 @@ def _read(
         asked = tuple(pooled)
     elif not isinstance(pooled, str):
         asked = (repr(pooled),)
-    populations, columns = POPULATIONS[line], list(statistic.groups)
+    populations: Sequence[str] = (
+        (DIRICHLET,) if statistic.plan.family == "categorical" else tuple(POPULATIONS[line])
+    )
+    columns = list(statistic.groups)
     names = [each for each in asked if each in NAMES and each not in columns]
     within = tuple(dict.fromkeys(each for each in asked if each in columns))
     unknown = [each for each in asked if each not in {*names, *within, ALL}]
@@ -97,4 +101,4 @@ def _read(
     if len(within) == len(columns) and within:
         message = f"pooled within {', '.join(within)} leaves every cell alone: name fewer columns"
         raise UsageError(message)
-    return (names or [DEFAULT])[0], within
+    return (names or populations)[0], within

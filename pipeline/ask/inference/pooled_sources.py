@@ -38,8 +38,8 @@ def line_of(statistic: NoisyStatistic) -> Line:
     if line is None:
         can = [name for name, each in FAMILIES.items() if _line(each) is not None]
         message = (
-            f"{plan.name} is {plan.family}: pooled cells have a probability, a rate, a scale, or a mean and "
-            f"a variance, in the families {', '.join(can)}"
+            f"{plan.name} is {plan.family}: pooled cells have probabilities, a rate, a scale, or a mean "
+            f"and a variance, in the families {', '.join(can)}"
         )
         raise UsageError(message)
     return line
@@ -48,6 +48,8 @@ def line_of(statistic: NoisyStatistic) -> Line:
 def _line(family: Family) -> Line | None:
     if family.mean_and_variance is not None:
         return Line.IDENTITY
+    if family.name == "categorical":
+        return Line.LOGIT
     line = LINES.get(family.prior) if family.latent is not None else None
     # A mean alone has no unit but that of its bounds, which its family may lack.
     return None if line is Line.IDENTITY else line

@@ -68,7 +68,9 @@ class ReferencedCells:
         first = references_of(latent(statistic, default, n_prior), _FINENESS, _NEGLIGIBLE)
         middle = float(np.median([reference.middle for reference in first]))
         others = [
-            references_of(latent(statistic, alike(family.prior, middle, width), n_prior), _FINENESS, _NEGLIGIBLE)
+            references_of(
+                latent(statistic, alike(family.prior, middle, width), n_prior), _FINENESS, _NEGLIGIBLE
+            )
             for width in _WIDTHS
         ]
         low, high = n_prior.support

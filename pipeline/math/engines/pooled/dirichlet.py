@@ -227,12 +227,12 @@ class CategoryPool(Draws):
 
     @property
     def shares(self) -> Floats:
-        """mu at every point, (n_points, K)."""
+        """The mean of the law, mu, at every point, (n_points, K)."""
         return np.asarray(self.alpha / np.sum(self.alpha, axis=1, keepdims=True))
 
     @property
     def spread(self) -> Floats:
-        """s of (2) at every point, (n_points,)."""
+        """The spread s of (2) at every point, (n_points,)."""
         return spread_of(np.sum(self.alpha, axis=1), self.alpha.shape[1])
 
     def moments_of(self, values: Floats) -> tuple[Floats, Floats]:

@@ -10,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.pipeline.math.engines.pooled.dirichlet import CategoryPool
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.math.engines.pooled.moment_pools import MomentPool
     from suffice.typing import Cells, Floats
@@ -21,12 +22,12 @@ class PooledCells:
 
     Attributes
     ----------
-    pools : tuple of PooledDistribution, or of MomentPool
+    pools : tuple of PooledDistribution, of MomentPool, or of CategoryPool
     cells : tuple of ndarray of int64
         Which cells each pool holds.
     """
 
-    pools: tuple[PooledDistribution, ...] | tuple[MomentPool, ...]
+    pools: tuple[PooledDistribution, ...] | tuple[MomentPool, ...] | tuple[CategoryPool, ...]
     cells: tuple[Cells, ...]
 
     @property

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from suffice.typing import Floats
 
-DEFAULT = "contaminated"
+DEFAULT, DIRICHLET = "contaminated", "dirichlet"
+"""By what name cells are pooled where none is given, and those of categories."""
 
 
 class Population(Protocol):
@@ -57,4 +58,4 @@ POPULATIONS: Mapping[Line, Mapping[str, Population]] = {
         each.name: each for each in (ContaminatedPopulation(DEFAULT), NormalPopulation("normal"))
     },
 }
-NAMES = tuple(dict.fromkeys(name for of_line in POPULATIONS.values() for name in of_line))
+NAMES = (*dict.fromkeys(name for of_line in POPULATIONS.values() for name in of_line), DIRICHLET)
