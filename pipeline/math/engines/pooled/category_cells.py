@@ -20,7 +20,7 @@ one dimension alone, with the likelihoods A of single noisy counts (``count_like
 
 Method. By :math:`\tau = \alpha_0 / \beta`, about the mean number of records, and :math:`\xi = \log (r /
 \tau)`, nodes of both are the same for all :math:`\alpha`: evenly spaced in (2) of ``cells``, about where
-counts and where the population are. Below the first :math:`\xi` A is that of no records, and the gamma law
+counts and where the population are. Below the lowest :math:`\xi` A is that of no records, and the gamma law
 has a closed form.
 
 Symbols: tau: ``log_scale``, (n_cells, J); xi: ``place``, (n_cells, K, J, I), with the logarithm of A and of
@@ -60,6 +60,8 @@ class CategoryNodes:
         log tau, and the logs of the weights of nodes in integrals over it.
     place, exponential, log_weight : ndarray of shape (n_cells, K, J, I), float64
         xi, e^xi, and log A with the logs of the nodes' weights.
+    lowest : ndarray of shape (n_cells, K, J), float64
+        xi from which on nodes stand for the integral.
     log_none : ndarray of shape (n_cells, K), float64
         log A of a mean of 0.
     """
@@ -69,10 +71,11 @@ class CategoryNodes:
     place: Floats
     exponential: Floats
     log_weight: Floats
+    lowest: Floats
     log_none: Floats
 
     def terms(self, alpha: Floats) -> tuple[Floats, Floats]:
-        """Return the terms of z_k, (n_cells, K, J, I), and what is below the first, (n_cells, K, J)."""
+        """Return the terms of z_k, (n_cells, K, J, I), and what is below them, (n_cells, K, J)."""
         from scipy.special import gammaln
 
         whole = float(np.sum(alpha))
@@ -80,7 +83,7 @@ class CategoryNodes:
         exponent = of_category * (self.place + np.log(whole))
         exponent -= whole * self.exponential
         exponent += self.log_weight - gammaln(of_category)
-        lowest = self.place[..., 0] + np.log(whole)
+        lowest = self.lowest + np.log(whole)
         below = alpha[:, None] * lowest - gammaln(alpha + 1.0)[:, None] + self.log_none[:, :, None]
         return np.exp(exponent), np.exp(below)
 
@@ -178,7 +181,7 @@ class CategoryCells:
             n=_SCALES,
         )
         shape = (len(cells), _SCALES)
-        places, weights = [], []
+        places, weights, lowest = [], [], []
         for category, (each, share) in enumerate(zip(alpha, alpha / whole, strict=True)):
             of_count = count[:, category]
             centre = (np.log(of_count)[:, None] - log_scale).ravel()
@@ -186,7 +189,9 @@ class CategoryCells:
             focus = Focus(centre=float(np.log(share)), width=min(float(each) ** -0.5, 2.0))
             low = np.minimum(np.log(_SMALL) - log_scale, np.log(_SMALL / whole)).ravel()
             high = np.full_like(low, np.log(share) + np.log1p(80.0 / each + 12.0 * each**-0.5))
-            x, log_dx = dense_nodes(np.minimum(low, high - 1.0), high, centre, width, n=_PLACES, focus=focus)
+            low = np.minimum(low, high - 1.0)
+            lowest.append(low.reshape(shape))
+            x, log_dx = dense_nodes(low, high, centre, width, n=_PLACES, focus=focus)
             mean = np.exp(x + log_scale.reshape(-1, 1)).reshape(len(cells), -1)
             places.append(x.reshape(*shape, _PLACES))
             log_a = self.table(self.row[cells, category], mean).reshape(*shape, _PLACES)
@@ -199,5 +204,6 @@ class CategoryCells:
             place=place,
             exponential=np.exp(place),
             log_weight=np.stack(weights, axis=1),
+            lowest=np.stack(lowest, axis=1),
             log_none=none.reshape(len(cells), self.n_categories),
         )

@@ -302,8 +302,8 @@ def _drawn(nodes: CategoryNodes, alpha: Floats, n: int, rng: np.random.Generator
         known = nodes.place[:, category]
         low, high = known[rows, chosen, left], known[rows, chosen, left + 1]
         xi = low + (at - left) * (high - low)
-        # Below the first place, a power law: log U / alpha below it.
-        tail = known[rows, chosen, 0] + np.log(rng.random(place.shape)) / each
+        # Below the lowest place, a power law.
+        tail = nodes.lowest[:, category][rows, chosen] + np.log(rng.random(place.shape)) / each
         result[..., category] = np.where(place < 0, tail, xi)
     result -= np.max(result, axis=-1, keepdims=True)
     np.exp(result, out=result)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from suffice.pipeline.math.distributions.composite import from_draws, worst_diagnostics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +42,16 @@ class PooledCells:
         """How many cells there are."""
         return sum(map(len, self.cells))
 
+    @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles are those of draws."""
+        return any(map(from_draws, self.pools))
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What the numbers rest on, of the worst pool; empty where draws are independent."""
+        return worst_diagnostics([getattr(pool, "diagnostics", {}) for pool in self.pools])
+
     def _in_order(self, parts: Sequence[Floats], axis: int = 0) -> Floats:
         order = np.argsort(np.concatenate(self.cells), kind="stable")
         return np.take(np.concatenate(parts, axis=axis), order, axis=axis)
@@ -63,7 +75,7 @@ class PooledCells:
         return self._in_order([pool.sd(parameter) for pool in self.pools])
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles; they rest on no draws."""
+        """Quantiles; those of categories are of draws."""
         return self._in_order([pool.quantiles(parameter, q, draws, rng) for pool in self.pools])
 
     def density(self, parameter: str, points: Floats) -> Floats:
