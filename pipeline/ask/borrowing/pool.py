@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNIDENTIFIED = 0.6
 
 
-def of_keys(keys: Mapping[str, object]) -> str:
+def in_sentence(keys: Mapping[str, object]) -> str:
     """Return keys as a sentence goes on with them; empty where there are none."""
     return f" of {', '.join(f'{column}={key}' for column, key in keys.items())}" if keys else ""
 
@@ -68,7 +68,7 @@ class Pool:
     @property
     def called(self) -> str:
         """What it is the population of, as sentences go on with it; empty where nothing tells."""
-        return (f" of {self.parameter}" if self.parameter else "") + of_keys(self.keys)
+        return (f" of {self.parameter}" if self.parameter else "") + in_sentence(self.keys)
 
     @classmethod
     def of(cls, keys: dict[str, str | int], pool: PooledDistribution) -> Pool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.borrowing.pool import Pool
+from suffice.pipeline.ask.borrowing.pool import Pool, in_sentence
 from suffice.pipeline.ask.borrowing.pooled_categories import DirichletPrior, categories_of_pool
 from suffice.pipeline.ask.borrowing.pooled_moments import MomentsPrior, moments_of_pool
 from suffice.pipeline.ask.borrowing.pooling import Pooling
@@ -347,7 +347,7 @@ def pooled_posterior(
         of_keys.setdefault(tuple(statistic.groups[column][cell] for column in within), []).append(cell)
     small = [keys for keys, cells in of_keys.items() if len(cells) < 2]
     if small:
-        where = of_keys(dict(zip(within, small[0], strict=True)))
+        where = in_sentence(dict(zip(within, small[0], strict=True)))
         message = f"{statistic.plan.name}: a pool{where} has one cell, and borrows from none: pool more cells"
         raise UsageError(message)
     places: list[Cells] = [np.array(cells, dtype=np.int64) for cells in of_keys.values()]

@@ -56,8 +56,8 @@ class Pooling:
             Where a name is neither, or there are two populations.
         """
         if isinstance(pooled, Pooling):
-            population = () if pooled.population == DEFAULT else (pooled.population,)
-            named = cls.of(statistic, (*population, *pooled.within) or True, line)
+            asked = () if pooled.population == DEFAULT else (pooled.population,)
+            named = cls.of(statistic, (*asked, *pooled.within) or True, line)
             return replace(pooled, population=named.population, within=named.within)
         population, within = _read(statistic, pooled, line)
         return cls(population=population, within=within)

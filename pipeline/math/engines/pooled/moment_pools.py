@@ -64,11 +64,12 @@ _FIRST_CELLS = 48
 _TOGETHER = 32
 _FLOOR = 1e-300
 _NEGLIGIBLE = 1e-7
-_ROOM, _FAR = 4.0, 10.0
-"""Standard deviations of a location within which narrow populations may be; that, in their least spread."""
+_ROOM, _FAR = 4.0, (10.0, 30.0)
+"""Standard deviations of a location within which narrow populations may be; that, in their least spread, of
+many cells and of few."""
 _TRIES = 3
 _FLAT = 4.0
-_APART, _COUNTS = 0.9, 0.01
+_APART, _COUNTS = 0.5, 0.01
 """How wide populations are at least, in units of (2) of ``cells``; what counts of the highest weight."""
 
 
@@ -323,7 +324,8 @@ def _focus(moments: Moments, prior: LocationPrior, of_all: float) -> Focus:
     middles = (omega @ moments.mean + prior.precision * prior.centre) / precision
     least = LEAST * (precision[0] * of_all) ** -0.5
     reach = _ROOM * float(precision[1]) ** -0.5 + float(abs(middles[1] - middles[0]))
-    return _about(float(middles[1]), max(float(box.s[0] - box.s[1]), least), reach)
+    far = float(np.clip(_FAR[0] * (_FIRST_CELLS / len(moments.mean)) ** 0.5, *_FAR))
+    return _about(float(middles[1]), max(float(box.s[0] - box.s[1]), least, reach / far), reach)
 
 
 def _resolved(focus: Focus, location: Floats) -> Floats:
@@ -333,7 +335,7 @@ def _resolved(focus: Focus, location: Floats) -> Floats:
 
 def _about(centre: float, lowest: float, reach: float) -> Focus:
     # Narrower ones than this are told apart once it is known better where they are.
-    lowest = max(lowest, reach / _FAR)
+    lowest = max(lowest, reach / _FAR[1])
     return Focus(centre=centre, width=lowest, reach=reach if reach > 2.0 * lowest else 0.0)
 
 

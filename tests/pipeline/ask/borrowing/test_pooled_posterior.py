@@ -171,13 +171,13 @@ CATEGORICAL: dict[str, Any] = {"family": "categorical", "column": "x", "categori
 def test_categories_have_one_population_and_probabilities_that_add_up_to_1() -> None:
     rng = np.random.default_rng(3)
     plan = statistic_plan(CATEGORICAL, epsilon="1", public_n=False)
-    truth = rng.dirichlet([4, 12, 2], 16)
+    truth = rng.dirichlet([4, 12, 2], 10)
     counts = np.array([rng.multinomial(60, p) for p in truth])
     statistic = noisy_statistic(plan, counts + discrete_laplace(plan.scale, counts.shape, rng))
     answer = pooled(statistic)
     assert answer.population == "dirichlet"
     assert [pool.category for pool in answer.pools] == ["a", "b", "c"]
-    drawn = answer.sample(400, rng)["probability"]
+    drawn = answer.sample(100, rng)["probability"]
     np.testing.assert_allclose(drawn.sum(axis=2), 1.0)
     assert np.mean((answer.mean() - truth) ** 2) < np.mean((answer.alone.mean() - truth) ** 2)
     rows = answer.summary()
