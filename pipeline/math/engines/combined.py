@@ -106,8 +106,7 @@ class MixtureRatio:
 
     def __call__(self, position: Floats) -> Floats:
         """Log ratio at positions (n,)."""
-        whole = np.ones((len(self.start), 1), dtype=np.float32)
-        return self.of_classes(position, whole)[:, 0]
+        return self.of_classes(position, np.ones((len(self.start), 1), dtype=np.float32))[:, 0]
 
     def of_classes(self, position: Floats, members: NDArray[np.float32]) -> Floats:
         """Log ratios at positions (n,) of components by class: (n_components, n_classes), 0 or 1 each."""

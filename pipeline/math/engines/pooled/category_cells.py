@@ -158,7 +158,7 @@ class CategoryCells:
     @property
     def n_categories(self) -> int:
         """K."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     @property
     def shares(self) -> Floats:

@@ -137,7 +137,7 @@ def _mode(cells: CategoryCells) -> tuple[_Evidence, Floats, Floats]:
             break
         log_alpha = new
     covariance = np.linalg.inv(information)
-    return _Evidence(cells, np.exp(log_alpha)), log_alpha, covariance
+    return _Evidence(cells, np.exp(log_alpha)), log_alpha, np.asarray(covariance, dtype=np.float64)
 
 
 def _points(n: int, middle: Floats, covariance: Floats) -> tuple[Floats, Floats]:

@@ -43,7 +43,10 @@ def cells(mean: np.ndarray, sd: np.ndarray, size: np.ndarray, seed: int = 3) -> 
 
 @pytest.mark.parametrize(
     "population",
-    [ContaminatedPopulation("contaminated"), NormalPopulation("normal")],
+    [
+        ContaminatedPopulation("contaminated"),
+        pytest.param(NormalPopulation("normal"), marks=pytest.mark.audit),
+    ],
     ids=["contaminated", "normal"],
 )
 def test_three_cells_are_as_even_grids_of_everything_have_them(population: Population) -> None:
