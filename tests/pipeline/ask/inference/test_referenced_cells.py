@@ -21,7 +21,7 @@ X = np.linspace(-4.0, 3.0, 85)
 LARGEST = 40
 
 
-def noise(released: float, sums: Floats, scale: float) -> Floats:
+def noise(released: float, sums: Any, scale: float) -> Any:
     return np.exp(-np.abs(released - sums) / scale)
 
 
