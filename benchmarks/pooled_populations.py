@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.ask.borrowing.pooled_posterior import Pool
+from suffice.pipeline.ask.borrowing.pool import Pool
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells

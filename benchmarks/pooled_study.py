@@ -27,7 +27,7 @@ import numpy as np
 from fay_herriot import intervals
 from pooled_worlds import BOUNDS, DEFAULTS, LINES, TRUTHS, Known, Simulated, Truth, real_truths, simulated
 
-from suffice.pipeline.ask.borrowing.pooled_posterior import UNIDENTIFIED
+from suffice.pipeline.ask.borrowing.pool import UNIDENTIFIED
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.borrowing.by_family import PopulationPrior
 from suffice.pipeline.ask.borrowing.neighbours import Neighbours
-from suffice.pipeline.ask.borrowing.pooled_posterior import Pool, PooledPosterior, PopulationPrior
+from suffice.pipeline.ask.borrowing.pool import Pool
+from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.inference.pooled_sources import cells_source
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES

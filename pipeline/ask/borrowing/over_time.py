@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.borrowing.pooled_posterior import OUTSIDE, UNIDENTIFIED, PooledPosterior
+from suffice.pipeline.ask.borrowing.pool import UNIDENTIFIED
+from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE
+from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.borrowing.walk import Walk, times_of
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source

@@ -4,10 +4,8 @@ Each cell keeps its exact likelihood, noise and latent number of records include
 parameters differ between cells; its location, spread and slope on log size have public hyperpriors and are
 integrated over (``math.engines.pooled``). The posterior of a cell then rests on all cells of its pool.
 
-A spread is not identified where the standard deviation of its logarithm is above ``UNIDENTIFIED`` of what it
-is under its hyperprior: what the cells have in common then rests on that, and each cell alone is shown first.
-That is so of cells that are alike, too: next to 0 the logarithm has that standard deviation however well the
-spread is known. What it is at most is then said.
+Where the cells do not tell a spread (``pool``), what they have in common rests on its hyperprior, and each
+cell alone is shown first.
 
 References
 ----------
@@ -23,13 +21,15 @@ import numpy as np
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.borrowing import doubtful_cells, pooled_roll_up
-from suffice.pipeline.ask.borrowing.covariates import Coefficient, coefficients_table, design_of
+from suffice.pipeline.ask.borrowing.by_family import of_covariates, way_of
+from suffice.pipeline.ask.borrowing.covariates import coefficients_table, design_of
+from suffice.pipeline.ask.borrowing.pool import Pool, in_sentence
 from suffice.pipeline.ask.borrowing.pooled_conflict import NAMED, OUTSIDE, PooledConflict
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.population_check import PopulationCheck
 from suffice.pipeline.ask.borrowing.walk import Walk
 from suffice.pipeline.ask.inference import chosen_priors
-from suffice.pipeline.ask.inference.pooled_sources import cells_source, line_of
+from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, MODELLED, NOISE_AWARE
 from suffice.pipeline.ask.inference.within_unit import refuse_within_unit
 from suffice.pipeline.ask.judging.conflict import conflict_of_n
@@ -37,151 +37,24 @@ from suffice.pipeline.ask.posterior.cells import refuse_shared
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.distributions.intervals import CENTRAL
-from suffice.pipeline.math.engines.pooled.dictionary import TOTAL, DrawnPopulations
-from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
-from suffice.pipeline.math.engines.pooled.hyperparameters import COEFFICIENT_SD, SLOPE_SD
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
-from suffice.pipeline.math.engines.pooled.populations import DEFAULT, DICTIONARY, POPULATIONS
-from suffice.pipeline.math.engines.pooled.regression_distribution import regression_distribution
+from suffice.pipeline.math.engines.pooled.populations import DEFAULT
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from suffice.pipeline.ask.borrowing.pooled_roll_up import PooledRollUp
     from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
     from suffice.pipeline.ask.judging.conflict import Conflict
-    from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells, Floats
-
-UNIDENTIFIED = 0.6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """What is known of one population.
-
-    Attributes
-    ----------
-    keys : dict of str to str or int
-        What its cells have in common; empty where all cells are one pool.
-    n_cells : int
-    location, spread, slope : (float, float)
-        Posterior mean and standard deviation, on the line: the logit of a probability, the logarithm of a
-        rate or a scale. The location is that at a typical size; the slope is 0 where there is none.
-    typical_size : float or None
-        The number of records that the location is of; None where there is no slope.
-    identified : bool
-        Whether the cells tell the spread.
-    settled : bool
-        Whether the integral over hyperparameters is resolved.
-    most_spread : float, optional
-        What the spread is at most, but for a chance of .025.
-    chain_gap : float, optional
-        Of a population by draws: how far halves of these differ, in posterior standard deviations of a cell.
-    coefficients : tuple of Coefficient
-        Of covariates, where there are any: the location is that at their means, the spread what they leave.
-    of_map : (float, float), optional
-        Posterior mean and standard deviation of rho: the share of the variance that is a map's.
-    """
-
-    keys: dict[str, str | int]
-    n_cells: int
-    location: tuple[float, float]
-    spread: tuple[float, float]
-    slope: tuple[float, float]
-    typical_size: float | None
-    identified: bool
-    settled: bool
-    most_spread: float | None = None
-    chain_gap: float | None = None
-    coefficients: tuple[Coefficient, ...] = ()
-    of_map: tuple[float, float] | None = None
-
-    @property
-    def at_most(self) -> str:
-        """What the spread is at most, in words; empty where that is not known."""
-        known = self.most_spread
-        return "" if known is None else f" (at most {known:.2g}, but for a chance of .025)"
-
-    @classmethod
-    def of(
-        cls,
-        keys: dict[str, str | int],
-        pool: PooledDistribution,
-        coefficients: tuple[Coefficient, ...] = (),
-    ) -> Pool:
-        """Sum up the posterior of the hyperparameters."""
-        hyper = pool.hyperparameters
-        location, spread, slope = (
-            (hyper.mean(values), hyper.sd(values))
-            for values in (hyper.location, hyper.drawn_spread, hyper.slopes)
-        )
-        has_slope = len(hyper.slope) > 1
-        return cls(
-            keys=keys,
-            n_cells=pool.n_cells,
-            location=location,
-            spread=spread,
-            slope=slope if has_slope else (0.0, 0.0),
-            typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
-            identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
-            most_spread=hyper.most(hyper.drawn_spread),
-            settled=hyper.settled,
-            chain_gap=hyper.chain_gap if isinstance(hyper, DrawnPopulations) else None,
-            coefficients=coefficients,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PopulationPrior:
-    """The prior of pooled cells, in words.
-
-    Attributes
-    ----------
-    population : str
-    line : Line
-    has_slope : bool
-    formula : str or None
-        Of covariates.
-    """
-
-    population: str
-    line: Line
-    has_slope: bool
-    formula: str | None = None
-
-    def __str__(self) -> str:
-        is_logit = self.line is Line.LOGIT
-        what = "logits" if is_logit else "logarithms"
-        location = "Logistic(0, 1)" if is_logit else "Logistic(centre of all cells, 2)"
-        slope = f", slope on log(1 + size) Normal(0, {SLOPE_SD:g})" if self.has_slope else ""
-        if self.population == DICTIONARY:
-            return (
-                f"one population, {self.population}, integrated over: a mixture of normal laws of {what}, "
-                f"their shares Dirichlet with total {TOTAL:g}{slope}"
-            )
-        return (
-            f"one population, {self.population}, integrated over: location of {what} {location}, spread "
-            f"HalfNormal(1){slope}{self._of_covariates}"
-        )
-
-    @property
-    def _of_covariates(self) -> str:
-        if self.formula is None:
-            return ""
-        return (
-            f"; location depends on public covariates, {self.formula}, coefficients Normal(0, "
-            f"{COEFFICIENT_SD:g}) for each standard deviation, of indicators from 0 to 1"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -191,7 +64,8 @@ class PooledPosterior(Posterior):
     Attributes
     ----------
     population : str
-        ``contaminated``, ``dictionary``, ``logit-normal``, ``beta``, ``lognormal`` or ``gamma``.
+        ``contaminated``, ``dictionary``, ``logit-normal``, ``beta``, ``lognormal``, ``gamma``, ``normal`` or
+        ``dirichlet``.
     pools : tuple of Pool
         What is known of each population.
     """
@@ -217,10 +91,16 @@ class PooledPosterior(Posterior):
         """How much of each answer is the cell's own, in 0..1, (n_groups,).
 
         One less the ratio of the posterior variance, on the line, to that of the population: s^2 / (s^2 + v)
-        with normal likelihoods of variance v; averaged over the components of a population.
+        with normal likelihoods of variance v; averaged over the components of a population. Of means and
+        variances it is that of the mean; of categories variances of probabilities, all together.
         """
+        return self._own_shares[:, 0]
+
+    @property
+    def _own_shares(self) -> Floats:
+        """Own shares of every parameter, (n_groups, n_parameters)."""
         own_share: Floats = self.distribution.own_share  # type: ignore[attr-defined]
-        return own_share
+        return own_share.reshape(len(own_share), -1)
 
     @property
     def outside(self) -> Floats:
@@ -251,10 +131,20 @@ class PooledPosterior(Posterior):
         return f"Each cell alone:\n{self.alone}\n\nPooled:\n{pooled}"
 
     def with_own(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return rows of all cells with how much of each answer is the cell's own."""
+        """Return rows of the first cells, all entries of each, with how much of each answer is its own."""
+        own_shares, places = self._own_shares, {name: n for n, name in enumerate(self.parameters)}
+        entries = sum(len(self.labels(name)[1]) or 1 for name in self.parameters)
         return [
-            {**row, "own_share": round(float(own_share), 3)}
-            for row, own_share in zip(rows, self.own_share, strict=True)
+            {
+                **row,
+                "own_share": round(
+                    float(
+                        own_shares[number // entries, min(places[row["parameter"]], own_shares.shape[1] - 1)]
+                    ),
+                    3,
+                ),
+            }
+            for number, row in enumerate(rows)
         ]
 
     def summary(
@@ -295,14 +185,14 @@ class PooledPosterior(Posterior):
                 outside=self.outside,
                 sizes=conflict_of_n(posterior),
                 called_cells=tuple(names[cell] for cell in order.tolist()),
-                unidentified=tuple(
-                    f"the integral over the hyperparameters{_of(pool.keys)} is not resolved: "
+                unidentified=_once(
+                    f"the integral over the hyperparameters{pool.called} is not resolved: "
                     "intervals may be off"
                     for pool in self.pools
                     if not pool.settled
                 )
-                + tuple(
-                    f"the spread of the population{_of(pool.keys)} is not identified by its "
+                + _once(
+                    f"the spread of the population{pool.called} is not identified by its "
                     f"{counted(pool.n_cells, 'cell')}{pool.at_most}: its hyperprior decides how much they "
                     "borrow; each cell alone is shown first"
                     for pool in self.pools
@@ -420,8 +310,9 @@ class PooledPosterior(Posterior):
         return
 
 
-def _of(keys: Mapping[str, object]) -> str:
-    return f" of {', '.join(f'{column}={key}' for column, key in keys.items())}" if keys else ""
+def _once(sentences: Iterable[str]) -> tuple[str, ...]:
+    """Return each sentence once: populations of one pool may share it."""
+    return tuple(dict.fromkeys(sentences))
 
 
 def pooled_posterior(
@@ -466,52 +357,35 @@ def pooled_posterior(
         from suffice.pipeline.ask.borrowing.adjacency import map_posterior  # it is a PooledPosterior
 
         return map_posterior(statistic, pooling, line, n_prior, alone)
-    population = POPULATIONS[line][name]
     family = FAMILIES[statistic.plan.family]
-    (space,) = family.parameter_spaces(statistic.plan.parameters)
     n_cells = len(statistic.values)
     of_keys: dict[tuple[str | int, ...], list[int]] = {}
     for cell in range(n_cells):
         of_keys.setdefault(tuple(statistic.groups[column][cell] for column in within), []).append(cell)
     small = [keys for keys, cells in of_keys.items() if len(cells) < 2]
     if small:
-        where = _of(dict(zip(within, small[0], strict=True)))
+        where = in_sentence(dict(zip(within, small[0], strict=True)))
         message = f"{statistic.plan.name}: a pool{where} has one cell, and borrows from none: pool more cells"
         raise UsageError(message)
     places: list[Cells] = [np.array(cells, dtype=np.int64) for cells in of_keys.values()]
-    sources = [
-        cells_source(statistic if len(places) == 1 else statistic.take(cells), n_prior) for cells in places
-    ]
-    called = [_of(dict(zip(within, keys, strict=True))) for keys in of_keys]
-    parts = [
-        pooled_distribution(source, population, space.name, line)
-        if design is None
-        else regression_distribution(source, population, space.name, line, design.of_pool(cells, where))
-        for source, cells, where in zip(sources, places, called, strict=True)
-    ]
-    has_slope = sources[0].has_sizes and population.slope
-    known = [
-        Pool.of(
-            dict(zip(within, keys, strict=True)),
-            part,
-            () if design is None else design.coefficients(part, space.name),
-        )
-        for keys, part in zip(of_keys, parts, strict=True)
-    ]
+    named = [dict(zip(within, keys, strict=True)) for keys in of_keys]
+    each = [statistic if len(places) == 1 else statistic.take(cells) for cells in places]
+    if design is None:
+        prior, parts, known = way_of(family)(each, named, n_prior, name, line)
+    else:
+        prior, parts, known = of_covariates(design, places, each, named, n_prior, name, line)
     return PooledPosterior(
         statistic=statistic.plan.name,
         family=statistic.plan.family,
         method=NOISE_AWARE,
-        prior=PopulationPrior(
-            population=name, line=line, has_slope=has_slope, formula=design.formula if design else None
-        ),
+        prior=prior,
         n_prior=n_prior,
         groups=statistic.groups,
-        label_columns={},
+        label_columns=family.labels(statistic.plan.parameters) if family.labels is not None else {},
         distribution=PooledCells(pools=tuple(parts), cells=tuple(places)),
         constants=statistic.plan.parameters,
         models_clipping=np.zeros(n_cells, dtype=bool) if family.models_clipping else None,
-        rows_of=_in_words(known, within, n_cells, has_slope=has_slope),
+        rows_of=_in_words(known, within, n_cells, has_slope=prior.has_slope),
         observed=(statistic,),
         population=name,
         pools=tuple(known),
@@ -537,19 +411,25 @@ def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has
     """Say what was pooled with what, and how far."""
     said = f"{counted(n_cells, 'cell')} pooled"
     if within:
-        said += f" within the {counted(len(pools), 'key')} of {', '.join(within)}"
-    if len(pools) == 1:
+        keys = {tuple(pool.keys.items()) for pool in pools}
+        said += f" within the {counted(len(keys), 'key')} of {', '.join(within)}"
+    if pools[0].category:
+        said += "; spread: of the logits of each category's probability"
+    elif pools[0].parameter and not within:
+        spreads = [f"of {pool.parameter} {pool.spread[0]:.2g} (sd {pool.spread[1]:.2g})" for pool in pools]
+        said += f"; spread between cells {', '.join(spreads)}"
+    elif len(pools) == 1:
         (spread, sd), (slope, slope_sd) = pools[0].spread, pools[0].slope
         left = " that covariates leave" if pools[0].coefficients else ""
         said += f"; spread between cells{left} {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates"
         if has_slope:
             said += f", slope on log(1 + size) {slope:.2g} (sd {slope_sd:.2g})"
     if not has_slope:
-        said += "; without a slope on the size of cells: where rates move with it, small cells are off"
+        said += "; without a slope on the size of cells: where answers move with it, small cells are off"
     gaps = [pool.chain_gap for pool in pools if pool.chain_gap is not None]
     if gaps:
         said += f"; by draws of the population: halves of them differ by at most {max(gaps):.2g} sd of a cell"
-    for coefficient in pools[0].coefficients[:_NAMED] if len(pools) == 1 else ():
+    for coefficient in pools[0].coefficients[:NAMED] if len(pools) == 1 else ():
         said += f"; {coefficient}"
     return f"{said}; own_share: how much of an answer is the cell's own"
 

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.walk import Walk
-from suffice.pipeline.math.engines.pooled.populations import DEFAULT, DICTIONARY, NAMES, POPULATIONS
+from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.engines.pooled.populations import (
+    DEFAULT,
+    DICTIONARY,
+    DIRICHLET,
+    NAMES,
+    POPULATIONS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 ALL = "all"
@@ -26,7 +32,8 @@ class Pooling:
     ----------
     population : str, optional
         How parameters differ between cells: ``contaminated``, ``dictionary``, ``logit-normal``, ``beta``,
-        ``lognormal`` or ``gamma``.
+        ``lognormal``, ``gamma``, of means ``normal``, of categories ``dirichlet``, which the first stands for
+        there.
     within : tuple of str, optional
         Group columns within whose keys cells are pooled: a population for each. All cells are one pool
         otherwise.
@@ -61,11 +68,19 @@ class Pooling:
             Where a name is neither, or there are two populations.
         """
         if isinstance(pooled, Pooling):
-            named = cls.of(statistic, (pooled.population, *pooled.within), line)
+            asked = () if pooled.population == DEFAULT else (pooled.population,)
+            named = cls.of(statistic, (*asked, *pooled.within) or True, line)
             further = (pooled.covariates, pooled.formula, pooled.over, pooled.adjacency)
-            if named.population == DICTIONARY and any(each is not None for each in further):
+            is_further = any(each is not None for each in further)
+            if is_further and named.population == DICTIONARY:
                 message = (
                     f"{DICTIONARY} goes with no covariates, order or neighbours: name another population"
+                )
+                raise UsageError(message)
+            if is_further and (line is Line.IDENTITY or named.population == DIRICHLET):
+                message = (
+                    f"{statistic.plan.name} is {statistic.plan.family}, which is pooled without covariates, "
+                    "order and neighbours: they are of cells with one parameter"
                 )
                 raise UsageError(message)
             over = None if pooled.over is None else Walk.of(pooled.over)
@@ -92,7 +107,10 @@ def _read(
         asked = tuple(pooled)
     elif not isinstance(pooled, str):
         asked = (repr(pooled),)
-    populations, columns = POPULATIONS[line], list(statistic.groups)
+    populations: Sequence[str] = (
+        (DIRICHLET,) if statistic.plan.family == "categorical" else tuple(POPULATIONS[line])
+    )
+    columns = list(statistic.groups)
     names = [each for each in asked if each in NAMES and each not in columns]
     within = tuple(dict.fromkeys(each for each in asked if each in columns))
     unknown = [each for each in asked if each not in {*names, *within, ALL}]
@@ -109,4 +127,4 @@ def _read(
     if len(within) == len(columns) and within:
         message = f"pooled within {', '.join(within)} leaves every cell alone: name fewer columns"
         raise UsageError(message)
-    return (names or [DEFAULT])[0], within
+    return (names or populations)[0], within

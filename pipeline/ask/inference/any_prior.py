@@ -113,6 +113,8 @@ class Reference:
         Of the mixture and the prior.
     log_weight : ndarray of shape (n_laws,), float64
     log_evidence : float
+    n : ndarray of shape (n_laws,), float64
+        Numbers of records that they are given; empty where sums are taken for exact.
     """
 
     prior: Coordinate
@@ -120,6 +122,7 @@ class Reference:
     ratio: MixtureRatio
     log_weight: Floats
     log_evidence: float
+    n: Floats
 
     @property
     def top(self) -> float:
@@ -334,9 +337,11 @@ def alike(kind: type[Prior], centre: float, width: float) -> Prior:
 
 
 def references_of(
-    latent: tuple[NoisySums, Callable[[Floats, Floats], Distribution]], fineness: float = _FINENESS
+    latent: tuple[NoisySums, Callable[[Floats, Floats], Distribution]],
+    fineness: float = _FINENESS,
+    negligible: float = 0.0,
 ) -> list[Reference]:
-    """Return the mixtures of every cell."""
+    """Return the mixtures of every cell, of pairs above a negligible weight."""
     sums, update = latent
     prior = update(np.zeros(1), np.zeros(1))
     panels = []
@@ -346,13 +351,17 @@ def references_of(
         # Pairs of few and of many records have tails of their own, by which far likelihoods go: together they
         # were off by up to .02 nats, and standard deviations by up to .0016 of themselves.
         merged = Components.of(
-            nodes, update, len(batch), fineness=fineness, negligible=0.0, within_widths=True
+            nodes, update, len(batch), fineness=fineness, negligible=negligible, within_widths=True
         )
         ends = np.searchsorted(merged.cell, np.arange(len(batch) + 1))
         for cell, (start, stop) in enumerate(itertools.pairwise(ends)):
             distributions = update(merged.n[start:stop], merged.total[start:stop])
             log_weight = np.log(merged.weight[start:stop])
-            panels.append(_reference(prior, distributions, log_weight, float(nodes.log_evidence[cell])))
+            panels.append(
+                _reference(
+                    prior, distributions, log_weight, float(nodes.log_evidence[cell]), merged.n[start:stop]
+                )
+            )
     return panels
 
 
@@ -396,7 +405,11 @@ def _exact_references(statistic: NoisyStatistic, references: Sequence[Prior]) ->
 
 
 def _reference(
-    prior: Distribution, distributions: Distribution, log_weight: Floats, log_evidence: float = 0.0
+    prior: Distribution,
+    distributions: Distribution,
+    log_weight: Floats,
+    log_evidence: float = 0.0,
+    n: Floats | None = None,
 ) -> Reference:
     return Reference(
         prior=coordinate_of(prior),
@@ -404,6 +417,7 @@ def _reference(
         ratio=MixtureRatio.of(prior, distributions, log_weight),
         log_weight=log_weight,
         log_evidence=log_evidence,
+        n=np.empty(0) if n is None else n,
     )
 
 

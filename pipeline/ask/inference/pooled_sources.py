@@ -10,16 +10,16 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.ask.inference.referenced_cells import ReferencedCells
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells
-from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
 from suffice.pipeline.math.engines.pooled.rate_cells import RateCells
 from suffice.pipeline.math.engines.several_counts import is_mixture_of_poisson
 from suffice.pipeline.math.priors.record_count import Fixed
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.distributions.distribution import Line
+    from suffice.pipeline.families.shared.contract import Family
     from suffice.pipeline.math.engines.pooled.cells import CellsSource
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -31,29 +31,45 @@ def line_of(statistic: NoisyStatistic) -> Line:
     Raises
     ------
     UsageError
-        Where the family has several parameters, or one that is no probability, rate or scale.
+        Where the family's parameters are none of those that populations are of.
     """
     plan = statistic.plan
-    family = FAMILIES[plan.family]
-    line = LINES.get(family.prior) if family.latent is not None else None
-    if line not in POPULATIONS:
-        can = [
-            name
-            for name, each in FAMILIES.items()
-            if each.latent is not None and LINES.get(each.prior) in POPULATIONS
-        ]
+    line = _line(FAMILIES[plan.family])
+    if line is None:
+        can = [name for name, each in FAMILIES.items() if _line(each) is not None]
         message = (
-            f"{plan.name} is {plan.family}: pooled cells have one parameter each, a probability, a rate or a "
-            f"scale, in the families {', '.join(can)}"
+            f"{plan.name} is {plan.family}: pooled cells have probabilities, a rate, a scale, or a mean "
+            f"and a variance, in the families {', '.join(can)}"
         )
         raise UsageError(message)
-    assert line is not None  # noqa: S101 - it is among the populations'
     return line
 
 
+def _line(family: Family) -> Line | None:
+    if family.mean_and_variance is not None:
+        return Line.IDENTITY
+    if family.name == "categorical":
+        return Line.LOGIT
+    line = LINES.get(family.prior) if family.latent is not None else None
+    # A mean alone has no unit but that of its bounds, which its family may lack.
+    return None if line is Line.IDENTITY else line
+
+
 def cells_source(statistic: NoisyStatistic, n_prior: NPrior) -> CellsSource:
-    """Return the likelihoods of cells: with the size of each where that is latent, else without."""
+    """Return the likelihoods of cells: with the size of each where that is latent, else without.
+
+    Raises
+    ------
+    UsageError
+        Where cells have several parameters.
+    """
     plan = statistic.plan
+    if FAMILIES[plan.family].latent is None:
+        message = (
+            f"{plan.name} is {plan.family}, of several parameters: pool its cells without covariates, "
+            "neighbours and time"
+        )
+        raise UsageError(message)
     counts = [observation.values.astype(np.float64) for observation in statistic.observations]
     scales = np.array([observation.plan.scale for observation in statistic.observations])
     first, second = (

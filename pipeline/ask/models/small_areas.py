@@ -22,7 +22,8 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.covariates import coefficients_table
-from suffice.pipeline.ask.borrowing.pooled_posterior import OUTSIDE, PooledPosterior
+from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE
+from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.pooling.release import Release
@@ -32,7 +33,7 @@ from suffice.pipeline.terms.released.table import Table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.ask.borrowing.pooled_posterior import Pool
+    from suffice.pipeline.ask.borrowing.pool import Pool
     from suffice.pipeline.math.priors.record_count import NPrior
 
 LEAST = 10

@@ -395,7 +395,8 @@ class Release(Mapping[str, Statistic]):
         pooled : bool, str, sequence of str or Pooling, optional
             Let cells borrow strength from one population, in the place of a prior: a ``PooledPosterior``.
             True, a population (``"contaminated"``, which True is, ``"dictionary"``, ``"logit-normal"``,
-            ``"beta"``, ``"lognormal"``, ``"gamma"``), group columns within whose keys cells are pooled, or a
+            ``"beta"``, ``"lognormal"``, ``"gamma"``, of means ``"normal"``, of categories ``"dirichlet"``,
+            which True is there), group columns within whose keys cells are pooled, or a
             :class:`Pooling`, which also takes covariates, neighbours and an order in time.
         **terms
             The prior of a private N, the cells, the method, the ways of clipping and of units, the prior of

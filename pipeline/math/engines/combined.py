@@ -106,7 +106,11 @@ class MixtureRatio:
 
     def __call__(self, position: Floats) -> Floats:
         """Log ratio at positions (n,)."""
-        log_ratio = np.empty(len(position))
+        return self.of_classes(position, np.ones((len(self.start), 1), dtype=np.float32))[:, 0]
+
+    def of_classes(self, position: Floats, members: NDArray[np.float32]) -> Floats:
+        """Log ratios at positions (n,) of components by class: (n_components, n_classes), 0 or 1 each."""
+        log_ratio = np.empty((len(position), members.shape[1]))
         step = max(1, SLICE // len(self.start))
         for first in range(0, len(position), step):
             part = slice(first, first + step)
@@ -117,7 +121,7 @@ class MixtureRatio:
                 terms -= top[:, None]
                 # Of what is between 0 and 1, seven digits are enough.
                 parts = np.exp(terms.astype(np.float32))
-                log_ratio[part] = top + np.log(np.sum(parts, axis=1, dtype=np.float64))
+                log_ratio[part] = top[:, None] + np.log(parts @ members)
         return np.where(np.isnan(log_ratio), -np.inf, log_ratio)
 
 

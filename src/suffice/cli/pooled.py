@@ -114,9 +114,14 @@ COEFFICIENT: dict[str, Any] = {
 
 
 class Population(TypedDict):
-    """What is known of one population; means and standard deviations, on the line of the parameter."""
+    """What is known of one population; means and standard deviations, on the line of the parameter.
+
+    Of means and of log standard deviations, `parameter` says which; of categories, `category` says of which.
+    """
 
     keys: dict[str, str | int]
+    parameter: str
+    category: str
     cells: Count
     location: float
     location_sd: float
@@ -212,6 +217,8 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
         pools=[
             Population(
                 keys=pool.keys,
+                parameter=pool.parameter,
+                category=pool.category,
                 cells=pool.n_cells,
                 location=pool.location[0],
                 location_sd=pool.location[1],

@@ -228,7 +228,7 @@ class Slice:
 
     def log_likelihood(self, mean: Floats, log_variance: Floats) -> Floats:
         """Log likelihoods at positions (n, p) and (n, q): (n, p, q)."""
-        along = self._of_deviations(log_variance)
+        along = self.of_deviations(log_variance)
         # A point of the grid is a normal of variance `blur`: both variances add up.
         width = self.blur + np.exp(log_variance)[:, :, None] / self.n
         along -= np.log(2.0 * math.pi * width) / 2.0
@@ -241,7 +241,7 @@ class Slice:
             log_likelihood: Floats = top + np.log(np.sum(np.exp(parts, out=parts), axis=-1))
         return log_likelihood
 
-    def _of_deviations(self, log_variance: Floats) -> Floats:
+    def of_deviations(self, log_variance: Floats) -> Floats:
         """Logs of the sums over deviations, at positions (n, q): (n, q, n_means)."""
         from scipy.special import gammainc
 
@@ -392,12 +392,12 @@ class ClippedSlice:
         if rows.n < 2.0:
             value += np.log(np.maximum(rows.weight[0], _LEAST))
         else:
-            value += self._of_deviations(*records.deviations(rows.n, rows.mean))
+            value += self.of_deviations(*records.deviations(rows.n, rows.mean))
         top = np.max(value, axis=1)
         log_likelihood: Floats = top + np.log(np.sum(np.exp(value - top[:, None]), axis=1))
         return log_likelihood
 
-    def _of_deviations(self, expected: Floats, shape: Floats) -> Floats:
+    def of_deviations(self, expected: Floats, shape: Floats) -> Floats:
         """Logs of the sums over deviations given means, (n, n_means)."""
         rows = self.rows
         shape = np.clip(

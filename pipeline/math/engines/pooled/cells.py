@@ -204,16 +204,19 @@ def dense_nodes(
 
 
 def nodes_of_positions(
-    centre: Floats, width: Floats, focus: Focus, ends: tuple[float, float]
+    centre: Floats, width: Floats, focus: Focus, ends: tuple[float, float], n: int | None = None
 ) -> tuple[Floats, Floats]:
-    """Return positions of cells (n_cells, n_positions) and the logs of their weights, as (2) says."""
+    """Return positions of cells (n_cells, n_positions) and the logs of their weights, as (2) says.
+
+    There are `n` of them, and else as many as the focus has.
+    """
     middle = np.ravel(focus.centre)
     return dense_nodes(
         np.maximum(np.minimum(centre, middle) - focus.reach - REACH, ends[0]),
         np.minimum(np.maximum(centre, middle) + focus.reach + REACH, ends[1]),
         centre,
         np.minimum(width, 2.0),
-        n=focus.n_positions,
+        n=n or focus.n_positions,
         focus=focus,
     )
 

@@ -64,6 +64,7 @@ BLOCK = 256
 _NODES = {100: (15, 17, 21), 2000: (11, 13, 11), None: (9, 9, 7)}
 """Nodes of the rules over t, s and b, up to so many cells: of more, less is left to integrate over."""
 LEAST = 0.5
+"""Of the standard deviation of m at s = 0: spreads below are one, as no cells can tell them."""
 FIRST_CELLS, MORE = 512, 5
 ROUNDS = 8
 _T_REACH = 4.3
@@ -241,24 +242,40 @@ def moments_of(blocks: KeptNodes, middle: float) -> Moments:
     focus = Focus(centre=middle, width=0.5)
     for _ in range(2):
         for block, nodes in blocks(focus):
-            # The posterior under Normal(middle, sd^2), less that law.
-            reference = np.exp(-0.5 * ((nodes.position - middle) / sd) ** 2)
-            weight = nodes.weight * reference[:, :, None]
-            weight /= np.sum(weight, axis=(1, 2), keepdims=True)
-            of_x, of_v = np.sum(weight, axis=2), np.sum(weight, axis=1)
-            first = np.sum(of_x * nodes.position, axis=1)
-            variance = np.sum(of_x * (nodes.position - first[:, None]) ** 2, axis=1)
-            precision[block] = np.maximum(1.0 / variance - sd**-2.0, 1e-4)
-            mean[block] = middle + (first - middle) / (variance * precision[block])
-            log_size[block] = np.sum(of_v * nodes.log_size, axis=1)
+            known = moments_about(nodes.position, np.sum(nodes.weight, axis=2), middle, sd)
+            mean[block], precision[block] = known.mean, known.precision
+            reference = _near(nodes.position, middle, sd)
+            of_v = np.sum(nodes.weight * reference[:, :, None], axis=1)
+            log_size[block] = np.sum(of_v * nodes.log_size, axis=1) / np.sum(of_v, axis=1)
         omega = precision / (1.0 + precision)
         middle = float(np.sum(omega * mean) / np.sum(omega))
         sd = 2.0
     return Moments(mean=mean, precision=precision, log_size=log_size)
 
 
+def _near(position: Floats, middle: float, sd: float) -> Floats:
+    return np.asarray(np.exp(-0.5 * ((position - middle) / sd) ** 2))
+
+
+def moments_about(position: Floats, weight: Floats, middle: float, sd: float = 2.0) -> Moments:
+    """Return the normal approximation of likelihoods at nodes, sizes left out.
+
+    It is the posterior under Normal(middle, sd^2), less that law.
+    """
+    weight = weight * _near(position, middle, sd)
+    weight /= np.sum(weight, axis=1, keepdims=True)
+    first = np.sum(weight * position, axis=1)
+    variance = np.sum(weight * (position - first[:, None]) ** 2, axis=1)
+    precision = np.maximum(1.0 / variance - sd**-2.0, 1e-4)
+    return Moments(
+        mean=middle + (first - middle) / (variance * precision),
+        precision=precision,
+        log_size=np.zeros_like(first),
+    )
+
+
 def first_box(
-    moments: Moments, of_location: LocationPrior, *, has_slope: bool, covariates: Floats | None = None
+    moments: Moments, of_location: LocationPrior, *, has_slope: bool = False, covariates: Floats | None = None
 ) -> Box:
     """Return where the normal approximation has its posterior; covariates are (n_cells, n_coefficients)."""
     spreads = np.geomspace(1e-3, 5.0, 60)

@@ -28,18 +28,69 @@ _BLOCK = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeMarginal:
+    """The distribution of one parameter in every cell, as masses at nodes.
+
+    Attributes
+    ----------
+    line : Line
+    position, mass : ndarray of shape (n_cells, n_positions), float64
+        Nodes on the line, and what of the posterior each stands for.
+    spacing : ndarray of shape (n_cells, n_positions), float64
+        Masses over it are densities.
+    """
+
+    line: Line
+    position: Floats
+    mass: Floats
+    spacing: Floats
+
+    def mean(self) -> Floats:
+        """Means."""
+        mean: Floats = np.sum(self.mass * self.line.parameter(self.position), axis=1)
+        return mean
+
+    def sd(self) -> Floats:
+        """Posterior standard deviations."""
+        gap = self.line.parameter(self.position) - self.mean()[:, None]
+        return np.asarray(np.sqrt(np.sum(self.mass * gap**2, axis=1)))
+
+    def quantiles(self, q: Sequence[float]) -> Floats:
+        """Quantiles (n_cells, n_levels), from the distribution function; they rest on no draws."""
+        parts = [
+            _quantiles(
+                self.position[start : start + _BLOCK], self.mass[start : start + _BLOCK], np.asarray(q)
+            )
+            for start in range(0, len(self.position), _BLOCK)
+        ]
+        return self.line.parameter(np.concatenate(parts))
+
+    def density(self, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points)."""
+        height = self.mass / self.spacing
+        values = np.zeros(points.shape)
+        for cell, row in enumerate(points):
+            known = self.position[cell], height[cell]
+
+            def log_density(position: Floats, known: tuple[Floats, Floats] = known) -> Floats:
+                with np.errstate(divide="ignore"):
+                    return np.asarray(np.log(np.interp(position, *known, left=0.0, right=0.0)))
+
+            values[cell] = self.line.density(row, log_density)
+        return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LineMarginals:
-    """What is known of every cell apart.
+    """What is known of every cell that has one parameter.
 
     Attributes
     ----------
     name : str
         The parameter's.
     line : Line
-    position, mass : ndarray of shape (n_cells, n_positions), float64
-        Nodes on the line, and what of the posterior each stands for.
-    spacing : ndarray of shape (n_cells, n_positions), float64
-        Masses over it are densities.
+    position, mass, spacing : ndarray of shape (n_cells, n_positions), float64
+        As of ``NodeMarginal``.
     own_share : ndarray of shape (n_cells,), float64
         How much of an answer is the cell's own, in 0..1.
     outside : ndarray of shape (n_cells,), float64
@@ -64,39 +115,25 @@ class LineMarginals:
         """How many cells there are."""
         return len(self.position)
 
+    @property
+    def _marginal(self) -> NodeMarginal:
+        return NodeMarginal(line=self.line, position=self.position, mass=self.mass, spacing=self.spacing)
+
     def mean(self, parameter: str) -> Floats:
         """Means."""
-        mean: Floats = np.sum(self.mass * self.line.parameter(self.position), axis=1)
-        return mean
+        return self._marginal.mean()
 
     def sd(self, parameter: str) -> Floats:
         """Posterior standard deviations."""
-        gap = self.line.parameter(self.position) - self.mean(parameter)[:, None]
-        return np.asarray(np.sqrt(np.sum(self.mass * gap**2, axis=1)))
+        return self._marginal.sd()
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles from the distribution function; they rest on no draws."""
-        parts = [
-            _quantiles(
-                self.position[start : start + _BLOCK], self.mass[start : start + _BLOCK], np.asarray(q)
-            )
-            for start in range(0, self.n_cells, _BLOCK)
-        ]
-        return self.line.parameter(np.concatenate(parts))
+        """Quantiles; they rest on no draws."""
+        return self._marginal.quantiles(q)
 
     def density(self, parameter: str, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points)."""
-        height = self.mass / self.spacing
-        values = np.zeros(points.shape)
-        for cell, row in enumerate(points):
-            known = self.position[cell], height[cell]
-
-            def log_density(position: Floats, known: tuple[Floats, Floats] = known) -> Floats:
-                with np.errstate(divide="ignore"):
-                    return np.asarray(np.log(np.interp(position, *known, left=0.0, right=0.0)))
-
-            values[cell] = self.line.density(row, log_density)
-        return values
+        return self._marginal.density(points)
 
 
 def _quantiles(position: Floats, mass: Floats, q: Floats) -> Floats:

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.math.distributions.composite import from_draws, worst_diagnostics
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from suffice.pipeline.math.engines.pooled.dirichlet import CategoryPool
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
+    from suffice.pipeline.math.engines.pooled.moment_pools import MomentPool
     from suffice.typing import Cells, Floats
 
 
@@ -20,12 +24,12 @@ class PooledCells:
 
     Attributes
     ----------
-    pools : tuple of PooledDistribution
+    pools : tuple of PooledDistribution, of MomentPool, or of CategoryPool
     cells : tuple of ndarray of int64
         Which cells each pool holds.
     """
 
-    pools: tuple[PooledDistribution, ...]
+    pools: tuple[PooledDistribution, ...] | tuple[MomentPool, ...] | tuple[CategoryPool, ...]
     cells: tuple[Cells, ...]
 
     @property
@@ -39,13 +43,14 @@ class PooledCells:
         return sum(map(len, self.cells))
 
     @property
+    def is_from_draws(self) -> bool:
+        """Whether quantiles are those of draws."""
+        return any(map(from_draws, self.pools))
+
+    @property
     def diagnostics(self) -> dict[str, Any]:
-        """What the numbers rest on: the worst of all pools; nothing where all is quadrature."""
-        known = [pool.hyperparameters.diagnostics for pool in self.pools]
-        if not all(known):
-            return {}
-        worst = {name: min(each[name] for each in known) for name in ("draws", "fewest_effective_draws")}
-        return {**known[0], **worst, "largest_pareto_k": max(each["largest_pareto_k"] for each in known)}
+        """What the numbers rest on, of the worst pool; empty where draws are independent."""
+        return worst_diagnostics([getattr(pool, "diagnostics", {}) for pool in self.pools])
 
     def _in_order(self, parts: Sequence[Floats], axis: int = 0) -> Floats:
         order = np.argsort(np.concatenate(self.cells), kind="stable")
@@ -70,7 +75,7 @@ class PooledCells:
         return self._in_order([pool.sd(parameter) for pool in self.pools])
 
     def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
-        """Quantiles; they rest on no draws."""
+        """Quantiles; those of categories are of draws."""
         return self._in_order([pool.quantiles(parameter, q, draws, rng) for pool in self.pools])
 
     def density(self, parameter: str, points: Floats) -> Floats:
@@ -80,11 +85,11 @@ class PooledCells:
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: independent between pools."""
-        (name,) = self.parameters
-        return {name: self._in_order([pool.sample(draws, rng)[name] for pool in self.pools], axis=1)}
+        drawn = [pool.sample(draws, rng) for pool in self.pools]
+        return {name: self._in_order([each[name] for each in drawn], axis=1) for name in self.parameters}
 
     def sample_with_records(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Joint draws of parameters and of numbers of records, (draws, n_cells) each."""
-        drawn = [pool.sample_with_records(draws, rng) for pool in self.pools]
+        drawn = [pool.sample_with_records(draws, rng) for pool in self.pools]  # type: ignore[union-attr]
         parameter, records = (self._in_order([each[place] for each in drawn], axis=1) for place in (0, 1))
         return parameter, records

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from suffice.typing import Floats
 
-DEFAULT, DICTIONARY = OUTLYING.name, "dictionary"
+DEFAULT, DICTIONARY, DIRICHLET = OUTLYING.name, "dictionary", "dirichlet"
+"""By what name cells are pooled where none is given, without a shape, and those of categories."""
 
 
 class Population(Protocol):
@@ -60,5 +61,6 @@ POPULATIONS: Mapping[Line, Mapping[str, Population]] = {
             GammaPopulation("gamma"),
         )
     },
+    Line.IDENTITY: {each.name: each for each in (OUTLYING, NormalPopulation("normal"))},
 }
-NAMES = tuple(dict.fromkeys(name for of_line in POPULATIONS.values() for name in of_line))
+NAMES = (*dict.fromkeys(name for of_line in POPULATIONS.values() for name in of_line), DIRICHLET)

@@ -147,10 +147,12 @@ def test_a_population_without_a_shape_takes_nothing_further_and_says_its_error()
 
 def test_other_families_and_single_cells_are_refused() -> None:
     plan = statistic_plan(
-        {"family": "normal", "column": "x", "lower": "0", "upper": "1"}, epsilon="1", public_n=False
+        {"family": "normal_known_variance", "column": "x", "lower": "0", "upper": "1", "variance": "1"},
+        epsilon="1",
+        public_n=False,
     )
     values = np.ones((3, len(plan.components)), dtype=np.int64)
-    with pytest.raises(UsageError, match="is normal: pooled cells have one parameter each"):
+    with pytest.raises(UsageError, match="is normal_known_variance: pooled cells have probabilities"):
         pooled(noisy_statistic(plan, values))
     with pytest.raises(UsageError, match="has one cell, and borrows from none"):
         pooled(released(np.array([0.3]), np.array([50])))
@@ -178,3 +180,54 @@ def test_the_prior_of_sizes_is_the_one_that_is_stated_and_is_judged() -> None:
 def test_what_names_no_pool_is_refused(asked: Any) -> None:
     with pytest.raises(UsageError, match=r"takes True, a population \(contaminated"):
         pooled(released(np.full(4, 0.2), np.full(4, 30)), asked)
+
+
+CATEGORICAL: dict[str, Any] = {"family": "categorical", "column": "x", "categories": ["a", "b", "c"]}
+
+
+def test_categories_have_one_population_and_probabilities_that_add_up_to_1() -> None:
+    rng = np.random.default_rng(3)
+    plan = statistic_plan(CATEGORICAL, epsilon="1", public_n=False)
+    truth = rng.dirichlet([4, 12, 2], 10)
+    counts = np.array([rng.multinomial(60, p) for p in truth])
+    statistic = noisy_statistic(plan, counts + discrete_laplace(plan.scale, counts.shape, rng))
+    answer = pooled(statistic)
+    assert answer.population == "dirichlet"
+    assert [pool.category for pool in answer.pools] == ["a", "b", "c"]
+    drawn = answer.sample(100, rng)["probability"]
+    np.testing.assert_allclose(drawn.sum(axis=2), 1.0)
+    assert np.mean((answer.mean() - truth) ** 2) < np.mean((answer.alone.mean() - truth) ** 2)
+    rows = answer.summary()
+    assert [row["category"] for row in rows[:3]] == ["a", "b", "c"]
+    assert [row["own_share"] for row in rows[::3]] == [round(float(each), 3) for each in answer.own_share]
+    assert "ends of intervals are from draws" in str(answer)
+    for asked, terms in (("beta", {}), (True, {"n_prior": "Uniform(0, 1000)"})):
+        with pytest.raises(UsageError, match=r"population \(dirichlet\)|not under Uniform"):
+            pooled(statistic, asked, **terms)
+
+
+def test_means_and_variances_have_a_population_each() -> None:
+    rng = np.random.default_rng(6)
+    entry = {"family": "normal", "column": "x", "lower": "-1", "upper": "1"}
+    plan = statistic_plan(entry, epsilon="1", public_n=False)
+    steps = 1 << int(plan.parameters.lattice_bits or 0)
+    mean = np.array([0.1, 0.2, 0.15, 0.3, 0.12, 0.22, 0.18, 0.25])
+    values = []
+    for each in mean:
+        x = np.rint(np.clip(rng.normal(each, 0.2, 60), -1.0, 1.0) * steps).astype(np.int64)
+        values.append([np.sum((steps - x) ** 2), np.sum(2 * (steps**2 - x**2)), np.sum((steps + x) ** 2)])
+    noisy = np.array(values) + discrete_laplace(plan.scale, (8, 3), rng)
+    statistic = noisy_statistic(plan, noisy, groups={"half": ["a", "b"] * 4, "cell": [*range(8)]})
+    answer = pooled(statistic, ["half", "normal"])
+    assert [(pool.parameter, pool.keys) for pool in answer.pools] == [
+        ("means", {"half": "a"}), ("log standard deviations", {"half": "a"}),
+        ("means", {"half": "b"}), ("log standard deviations", {"half": "b"}),
+    ]  # fmt: skip
+    assert answer.mean("mean") == pytest.approx(mean, abs=0.15)
+    assert np.sqrt(answer.mean("variance")) == pytest.approx(0.2, abs=0.12)
+    rows = answer.with_own(answer.summary())
+    # A mean is told by far more than a standard deviation is.
+    assert rows[0]["own_share"] > rows[1]["own_share"]
+    assert "of means Logistic(0, 0.5)" in str(answer.prior)
+    with pytest.raises(UsageError, match=r"a population \(contaminated, normal\)"):
+        pooled(statistic, "gamma")

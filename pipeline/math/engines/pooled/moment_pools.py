@@ -1,0 +1,483 @@
+r"""Posteriors of cells' means and variances, which come from two populations that are integrated over.
+
+Model. Of cells c with the nodes of ``moment_cells``, populations f of means and g of log standard deviations,
+
+.. math::
+    Z_c(h, k) = \sum_{ij} w_{cij} \, f(x_{ci} \mid h) \, g(y_{cj} \mid k), \qquad
+    p(h, k \mid y) \propto p(h) \, p(k) \prod_c Z_c(h, k) \qquad (1)
+
+with h = (m, s) the location and the spread of means and k those of log standard deviations,
+
+.. math:: m_h \sim \mathrm{Logistic}(0, 1), \quad m_k \sim \mathrm{Logistic}(-2, 1), \quad
+    s_h, s_k \sim \mathrm{HalfNormal}(1) \qquad (2)
+
+in the units of ``moment_cells``: quarters of the bounds' width, and logarithms of halves of it. The posterior
+of a cell is the exact mixture over h and k, as in ``distribution``, and so are own shares, of means and of
+variances.
+
+Method. The rules over h and over k are those of ``hyperparameters``, each about where the normal
+approximation of the cells' likelihoods has it; (1) weighs all pairs of their nodes by products of matrices,
+and moves both until the posterior lies inside. Nodes of cells are worked out once: they are dense down to
+spreads that hardly any cell could tell from 0.
+
+Joint draws take h and k first, then the log standard deviation of every cell, then its mean.
+"""
+
+# ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.engines.pooled.cells import Focus
+from suffice.pipeline.math.engines.pooled.hyperparameters import (
+    LEAST,
+    LOG_SPREAD_SD,
+    ROUNDS,
+    Box,
+    LocationPrior,
+    first_box,
+    followed,
+    legendre_rule,
+    moments_about,
+    rule_sizes,
+)
+from suffice.pipeline.math.engines.pooled.marginals import NodeMarginal
+from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentNodes
+from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from suffice.pipeline.math.engines.pooled.hyperparameters import Moments
+    from suffice.pipeline.math.engines.pooled.moment_cells import MomentCells
+    from suffice.pipeline.math.engines.pooled.populations import Population
+    from suffice.typing import Cells, Floats
+
+OF_MEANS, OF_LEVELS = LocationPrior(0.0, 1.0), LocationPrior(-2.0, 1.0)
+"""Hyperpriors of m: of means about the middle of the bounds, of log standard deviations about 7 % of them."""
+_FIRST_CELLS = 48
+_TOGETHER = 32
+_FLOOR = 1e-300
+_NEGLIGIBLE = 1e-7
+_ROOM, _FAR = 4.0, (10.0, 30.0)
+"""Standard deviations of a location within which narrow populations may be; that, in their least spread, of
+many cells and of few."""
+_TRIES = 3
+_FLAT = 4.0
+_APART, _COUNTS = 0.5, 0.01
+"""How wide populations are at least, in units of (2) of ``cells``; what counts of the highest weight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of the two parameters: its population, and the hyperprior of its location."""
+
+    population: Population
+    prior: LocationPrior
+    focus: Focus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideNodes:
+    """Nodes over t and s of one side, flat."""
+
+    t: Floats
+    location: Floats
+    spread: Floats
+    drawn_spread: Floats
+    log_weight: Floats
+    """Of the rule and the hyperprior."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SidePosterior:
+    """What is known of the population of one parameter, on its line."""
+
+    location: tuple[float, float]
+    spread: tuple[float, float]
+    log_spread_sd: float
+
+    @property
+    def tells_spread(self) -> float:
+        """The posterior standard deviation of the log spread over that of its hyperprior."""
+        return self.log_spread_sd / LOG_SPREAD_SD
+
+
+def _mean_and_sd(weight: Floats, values: Floats) -> tuple[float, float]:
+    mean = float(np.sum(weight * values))
+    return mean, float(np.sqrt(max(float(np.sum(weight * (values - mean) ** 2)), 0.0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentPool:
+    """The posterior of all cells of one pool; made by ``pooled_moments``.
+
+    Attributes
+    ----------
+    names : (str, str)
+        The mean's and the variance's.
+    marginals : (NodeMarginal, NodeMarginal)
+    own_share : ndarray of shape (n_cells, 2), float64
+    outside : ndarray of shape (n_cells,), float64
+    sides : (SidePosterior, SidePosterior)
+        In the units of (1) of ``moment_cells``.
+    settled : bool
+    """
+
+    names: tuple[str, str]
+    centre: float
+    half_range: float
+    marginals: tuple[NodeMarginal, NodeMarginal]
+    own_share: Floats
+    outside: Floats
+    sides: tuple[SidePosterior, SidePosterior]
+    settled: bool
+    _nodes: MomentNodes = field(repr=False)
+    _populations: tuple[Population, Population] = field(repr=False)
+    _rules: tuple[SideNodes, SideNodes] = field(repr=False)
+    _weight: Floats = field(repr=False)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.names
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are."""
+        return len(self.own_share)
+
+    def _marginal(self, parameter: str) -> NodeMarginal:
+        return self.marginals[self.names.index(parameter)]
+
+    def mean(self, parameter: str) -> Floats:
+        """Means."""
+        return self._marginal(parameter).mean()
+
+    def sd(self, parameter: str) -> Floats:
+        """Posterior standard deviations."""
+        return self._marginal(parameter).sd()
+
+    def quantiles(self, parameter: str, q: Sequence[float], draws: int, rng: np.random.Generator) -> Floats:
+        """Quantiles from distribution functions; they rest on no draws."""
+        return self._marginal(parameter).quantiles(q)
+
+    def density(self, parameter: str, points: Floats) -> Floats:
+        """Densities at points (n_cells, n_points)."""
+        return self._marginal(parameter).density(points)
+
+    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
+        """Joint draws: hyperparameters first, then every cell."""
+        flat = self._weight.ravel()
+        pair = rng.choice(len(flat), draws, p=flat / np.sum(flat))
+        rows, columns = np.divmod(pair, self._weight.shape[1])
+        position, level = np.empty((2, draws, self.n_cells))
+        for part in _parts(self.n_cells, _TOGETHER // 4):
+            nodes = self._nodes.take(part)
+            f, g = (
+                _densities(*each)
+                for each in zip(self._populations, self._rules, (nodes.position, nodes.level), strict=True)
+            )
+            # Over levels first: the sums over positions are what is left of them.
+            of_levels = (f @ nodes.weight)[:, rows] * g[:, columns]
+            j = _chosen(of_levels, rng)
+            of_positions = f[:, rows] * np.take_along_axis(
+                nodes.weight.transpose(0, 2, 1), j[:, :, None], axis=1
+            )
+            i = _chosen(of_positions, rng)
+            position[:, part] = _between(nodes.position, i, rng).T
+            level[:, part] = _between(nodes.level, j, rng).T
+        return dict(
+            zip(
+                self.names,
+                (
+                    self.centre + self.half_range * UNIT * position,
+                    self.half_range**2 * np.exp(2.0 * level),
+                ),
+                strict=True,
+            )
+        )
+
+
+def _chosen(weight: Floats, rng: np.random.Generator) -> Cells:
+    """Draw places along the last axis in proportion to weights, (n_cells, draws)."""
+    ends = np.cumsum(weight, axis=-1)
+    wanted = rng.random(ends.shape[:-1]) * ends[..., -1]
+    chosen: Cells = np.minimum(np.sum(ends <= wanted[..., None], axis=-1), weight.shape[-1] - 1)
+    return chosen
+
+
+def _between(nodes: Floats, chosen: Cells, rng: np.random.Generator) -> Floats:
+    """Return places within half a step of chosen nodes."""
+    place = np.clip(chosen + rng.random(chosen.shape) - 0.5, 0.0, nodes.shape[1] - 1.001)
+    left = place.astype(np.int64)
+    low, high = (np.take_along_axis(nodes, left + step, axis=1) for step in (0, 1))
+    return np.asarray(low + (place - left) * (high - low))
+
+
+def _parts(n: int, step: int) -> Iterator[slice]:
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+def _components(population: Population, nodes: SideNodes, places: Floats) -> list[Floats]:
+    """Densities of every component times its share at places of cells, (n_cells, n_nodes, n_places)."""
+    shape = (len(nodes.location), *places.shape)
+    parts = population.components(places.ravel(), nodes.location, nodes.spread)
+    return [(share * density).reshape(shape).swapaxes(0, 1) for share, density in parts]
+
+
+def _densities(population: Population, nodes: SideNodes, places: Floats) -> Floats:
+    return np.asarray(sum(_components(population, nodes, places)))
+
+
+def _side_nodes(side: Side, moments: Moments, box: Box, n_cells: int) -> SideNodes:
+    """Return nodes over t and s, by (3) of ``hyperparameters`` without a slope."""
+    n_t, n_s, _ = rule_sizes(n_cells)
+    (t, of_t), (s, of_s) = legendre_rule(box.t, n_t), legendre_rule(box.s, n_s)
+    omega = moments.omega(s)
+    precision = np.sum(omega, axis=1) + side.prior.precision
+    middle = (omega @ moments.mean + side.prior.precision * side.prior.centre) / precision
+    sd = precision**-0.5
+    location = (middle[:, None] + sd[:, None] * t).ravel()
+    drawn = np.repeat(s, len(t))
+    log_rule = np.log(np.outer(of_s * sd, of_t)).ravel()
+    return SideNodes(
+        t=np.tile(t, len(s)),
+        location=location,
+        spread=np.maximum(drawn, _resolved(side.focus, location)),
+        drawn_spread=drawn,
+        log_weight=log_rule + side.prior.log_density(location) - 0.5 * drawn**2,
+    )
+
+
+def _weighed(nodes: MomentNodes, sides: Sequence[Side], rules: Sequence[SideNodes]) -> Floats:
+    """Return (1) at all pairs of nodes; adds up to 1."""
+    log_weight = rules[0].log_weight[:, None] + rules[1].log_weight
+    for part in _parts(len(nodes.weight), _TOGETHER):
+        few = nodes.take(part)
+        f = _densities(sides[0].population, rules[0], few.position)
+        g = _densities(sides[1].population, rules[1], few.level)
+        z = (f @ few.weight) @ g.swapaxes(1, 2)
+        log_weight += np.sum(np.log(np.maximum(z, _FLOOR)), axis=0)
+    weight = np.exp(log_weight - np.max(log_weight))
+    weight[weight < _NEGLIGIBLE] = 0.0
+    return np.asarray(weight / np.sum(weight))
+
+
+def _moments(nodes: MomentNodes, middles: tuple[float, float]) -> tuple[Moments, Moments]:
+    """Return the normal approximation of each side, the other under a wide law about its middle."""
+    of_position, of_level = (
+        np.exp(-0.5 * ((place - middle) / 2.0) ** 2)
+        for place, middle in zip((nodes.position, nodes.level), middles, strict=True)
+    )
+    approximations = (
+        moments_about(nodes.position, np.einsum("cij,cj->ci", nodes.weight, of_level), middles[0]),
+        moments_about(nodes.level, np.einsum("cij,ci->cj", nodes.weight, of_position), middles[1]),
+    )
+    first, second = (
+        # Of likelihoods with one flat side, a normal law with their slope may be centred anywhere.
+        replace(each, mean=np.clip(each.mean, middle - _FLAT, middle + _FLAT))
+        for each, middle in zip(approximations, middles, strict=True)
+    )
+    return first, second
+
+
+def _settled(
+    nodes: MomentNodes, sides: Sequence[Side], moments: Sequence[Moments]
+) -> tuple[tuple[SideNodes, ...], Floats, bool]:
+    """Weigh pairs of nodes, and move the ends of both rules until the posterior lies inside."""
+    n_cells = len(nodes.weight)
+    boxes = [first_box(each, side.prior) for each, side in zip(moments, sides, strict=True)]
+    for _ in range(ROUNDS):
+        rules = tuple(
+            _side_nodes(side, each, box, n_cells)
+            for side, each, box in zip(sides, moments, boxes, strict=True)
+        )
+        weight = _weighed(nodes, sides, rules)
+        n_t, n_s, _ = rule_sizes(n_cells)
+        is_settled = True
+        for number, axis in ((0, 1), (1, 0)):
+            of_side = np.sum(weight, axis=axis)
+            t, of_t = followed("t", boxes[number].t, *_mean_and_sd(of_side, rules[number].t), n_t)
+            s, of_s = followed("s", boxes[number].s, *_mean_and_sd(of_side, rules[number].drawn_spread), n_s)
+            boxes[number] = replace(boxes[number], t=t, s=s)
+            is_settled &= of_t and of_s
+        if is_settled:
+            break
+    return rules, weight, is_settled
+
+
+def _focus(moments: Moments, prior: LocationPrior, of_all: float) -> Focus:
+    """Return where a narrow population of `of_all` times as many cells may be."""
+    box = first_box(moments, prior)
+    spread = max(box.s[0], 0.0)
+    omega = moments.omega(np.array([0.0, spread]))
+    precision = np.sum(omega, axis=1) + prior.precision
+    middles = (omega @ moments.mean + prior.precision * prior.centre) / precision
+    least = LEAST * (precision[0] * of_all) ** -0.5
+    reach = _ROOM * float(precision[1]) ** -0.5 + float(abs(middles[1] - middles[0]))
+    far = float(np.clip(_FAR[0] * (_FIRST_CELLS / len(moments.mean)) ** 0.5, *_FAR))
+    return _about(float(middles[1]), max(float(box.s[0] - box.s[1]), least, reach / far), reach)
+
+
+def _resolved(focus: Focus, location: Floats) -> Floats:
+    """Return how narrow a population has to be at most for nodes to be dense enough for it where it is."""
+    return np.asarray(_APART / focus.slope(location))
+
+
+def _about(centre: float, lowest: float, reach: float) -> Focus:
+    # Narrower ones than this are told apart once it is known better where they are.
+    lowest = max(lowest, reach / _FAR[1])
+    return Focus(centre=centre, width=lowest, reach=reach if reach > 2.0 * lowest else 0.0)
+
+
+def _focused(focus: Focus, rules: SideNodes, of_side: Floats) -> Focus:
+    """Return the same where nodes are dense wherever populations that count and are narrow may be."""
+    is_narrow = rules.drawn_spread < 1.01 * _resolved(focus, rules.location)
+    counts = is_narrow & (of_side > _COUNTS * np.max(of_side))
+    if not np.any(counts & (np.abs(rules.location - focus.centre) > focus.reach + focus.width)):
+        return focus
+    low, high = float(np.min(rules.location[counts])), float(np.max(rules.location[counts]))
+    return _about((low + high) / 2.0, focus.width, (high - low) / 2.0)
+
+
+def pooled_moments(
+    source: MomentCells, population: Population, names: tuple[str, str], interval: tuple[float, float]
+) -> MomentPool:
+    """Return the posterior of every cell's mean and variance, hyperparameters integrated over.
+
+    Raises
+    ------
+    TooManyError
+        Where the noise of a cell is so wide that there would be too many sums.
+    """
+    middles, n_cells = source.middle, source.n_cells
+    priors = OF_MEANS, OF_LEVELS
+    populations: tuple[Population, Population] = population, NormalPopulation("normal")
+    foci = tuple(
+        Focus(centre=middle, width=width) for middle, width in zip(middles, (0.05, 0.2), strict=True)
+    )
+    cells = np.unique(np.linspace(0, n_cells - 1, min(_FIRST_CELLS, n_cells)).astype(np.int64))
+    moments = _moments(source.nodes(cells, *foci), middles)
+    foci = tuple(
+        _focus(each, prior, n_cells / len(cells)) for each, prior in zip(moments, priors, strict=True)
+    )
+    for _ in range(_TRIES):
+        nodes = source.nodes(np.arange(n_cells), *foci)
+        moments = _moments(nodes, (foci[0].centre, foci[1].centre))
+        sides = [
+            Side(population=each, prior=prior, focus=focus)
+            for each, prior, focus in zip(populations, priors, foci, strict=True)
+        ]
+        rules, weight, is_settled = _settled(nodes, sides, moments)
+        of_sides = [np.sum(weight, axis=axis) for axis in (1, 0)]
+        wanted = tuple(map(_focused, foci, rules, of_sides))
+        if wanted == foci:
+            break
+        foci = wanted
+    else:
+        is_settled = False
+    return _mixture(nodes, populations, rules, weight, names, interval, is_settled=is_settled)
+
+
+def _mixture(
+    nodes: MomentNodes,
+    populations: tuple[Population, Population],
+    rules: tuple[SideNodes, ...],
+    weight: Floats,
+    names: tuple[str, str],
+    interval: tuple[float, float],
+    *,
+    is_settled: bool,
+) -> MomentPool:
+    """Return the mixture over the pairs of nodes that have a weight."""
+    of_sides = [np.sum(weight, axis=axis) for axis in (1, 0)]
+    sides = tuple(
+        SidePosterior(
+            location=_mean_and_sd(of_side, each.location),
+            spread=_mean_and_sd(of_side, each.drawn_spread),
+            log_spread_sd=_mean_and_sd(of_side, np.log(each.drawn_spread))[1],
+        )
+        for each, of_side in zip(rules, of_sides, strict=True)
+    )
+    kept = [np.flatnonzero(of_side) for of_side in of_sides]
+    first, second = (
+        SideNodes(**{name: getattr(each, name)[rows] for name in SideNodes.__slots__})
+        for each, rows in zip(rules, kept, strict=True)
+    )
+    weight = weight[np.ix_(*kept)]
+    variances = [
+        [
+            float(np.sum(of_side[rows] * spread**2)) + side.location[1] ** 2
+            for spread in population.spreads(each.spread)
+        ]
+        for population, each, side, of_side, rows in zip(
+            populations, (first, second), sides, of_sides, kept, strict=True
+        )
+    ]
+    masses: tuple[list[Floats], list[Floats]] = ([], [])
+    own_share, outside = [], []
+    for part in _parts(len(nodes.weight), _TOGETHER):
+        few = nodes.take(part)
+        of_first = _components(populations[0], first, few.position)
+        g = _densities(populations[1], second, few.level)
+        z = (np.asarray(sum(of_first)) @ few.weight) @ g.swapaxes(1, 2)
+        back = (weight / np.maximum(z, _FLOOR)) @ g
+        # Each component's part of the joint posterior, (n_cells, n_positions, n_levels).
+        parts = [few.weight * (each.swapaxes(1, 2) @ back) for each in of_first]
+        joint = np.sum(parts, axis=0)
+        total = np.maximum(np.sum(joint, axis=(1, 2)), _FLOOR)
+        masses[0].append(np.sum(joint, axis=2) / total[:, None])
+        masses[1].append(np.sum(joint, axis=1) / total[:, None])
+        share = [np.sum(each, axis=(1, 2)) / total for each in parts]
+        told = [
+            of_part * _told(np.sum(each, axis=2), few.position, variance)
+            for of_part, each, variance in zip(share, parts, variances[0], strict=True)
+        ]
+        own_share.append(
+            np.stack([np.sum(told, axis=0), _told(masses[1][-1], few.level, variances[1][0])], axis=1)
+        )
+        outside.append(share[1] if populations[0].is_contaminated else np.zeros(len(total)))
+    centre, half_range = interval
+    marginals = (
+        NodeMarginal(
+            line=Line.IDENTITY,
+            position=centre + half_range * UNIT * nodes.position,
+            mass=np.concatenate(masses[0]),
+            spacing=half_range * UNIT * nodes.spacing,
+        ),
+        NodeMarginal(
+            line=Line.LOGARITHM,
+            position=2.0 * (nodes.level + np.log(half_range)),
+            mass=np.concatenate(masses[1]),
+            spacing=2.0 * nodes.level_spacing,
+        ),
+    )
+    return MomentPool(
+        names=names,
+        centre=centre,
+        half_range=half_range,
+        marginals=marginals,
+        own_share=np.concatenate(own_share),
+        outside=np.concatenate(outside),
+        sides=(sides[0], sides[1]),
+        settled=is_settled,
+        _nodes=nodes,
+        _populations=populations,
+        _rules=(first, second),
+        _weight=weight,
+    )
+
+
+def _told(mass: Floats, place: Floats, variance: float) -> Floats:
+    """Return one less the ratio of a variance under masses to that of a population, in 0..1."""
+    total = np.maximum(np.sum(mass, axis=1), _FLOOR)
+    mean = np.sum(mass * place, axis=1) / total
+    within = np.sum(mass * (place - mean[:, None]) ** 2, axis=1) / total
+    return np.asarray(np.clip(1.0 - within / variance, 0.0, 1.0))
