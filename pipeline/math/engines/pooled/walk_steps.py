@@ -7,8 +7,8 @@ hyperprior of the scale :math:`\kappa`,
 
 Method. The integral is a Gauss-Legendre rule in log s. The normal approximation of each cell's likelihood
 says where to put it, and where to put the points, by Kalman's filter of ``_FIRST`` steps; exact evidence
-weighs the rule, and moves its ends until the posterior lies inside, first of some series, then of all. Steps that
-move a series by next to nothing over its length are one step, ``least``, with the prior mass below it.
+weighs the rule, and moves its ends until the posterior lies inside, first of some series, then of all. Steps
+that move a series by next to nothing over its length are one step, ``least``, with the prior mass below it.
 
 Symbols: s: ``step``; p(s | y) on the rule: ``weight``; :math:`\kappa`: ``scale``.
 
