@@ -147,13 +147,12 @@ class StepPosterior:
     @property
     def sd(self) -> float:
         """Of s."""
-        return float(np.sqrt(max(self.weight @ (self.step - self.mean) ** 2, 0.0)))
+        return float(np.sqrt(np.sum(self.weight * (self.step - self.mean) ** 2)))
 
     @property
     def log_sd(self) -> float:
         """The posterior standard deviation of log s."""
-        log_step = np.log(self.step)
-        return float(np.sqrt(max(self.weight @ (log_step - self.weight @ log_step) ** 2, 0.0)))
+        return float(np.sqrt(np.sum(self.weight * (np.log(self.step) - self.log_mean) ** 2)))
 
     @property
     def log_mean(self) -> float:
