@@ -55,7 +55,7 @@ class NoisyCounts:
     @property
     def middle(self) -> float:
         """The logarithm of their mean."""
-        return float(np.log(max(np.mean(self.values), 1.0)))
+        return float(np.log(max(float(np.mean(self.values)), 1.0)))
 
     def nodes(self, cells: Cells, focus: Focus) -> Nodes:
         """Nodes of log means."""

@@ -7,8 +7,8 @@ hyperprior of the scale :math:`\kappa`,
 
 Method. The integral is a Gauss-Legendre rule in log s. The normal approximation of each cell's likelihood
 says where to put it, and where to put the points, by Kalman's filter of ``_FIRST`` steps; exact evidence
-weighs the rule, and moves its ends until the posterior lies inside, first of some series, then of all. Steps that
-move a series by next to nothing over its length are one step, ``least``, with the prior mass below it.
+weighs the rule, and moves its ends until the posterior lies inside, first of some series, then of all. Steps
+that move a series by next to nothing over its length are one step, ``least``, with the prior mass below it.
 
 Symbols: s: ``step``; p(s | y) on the rule: ``weight``; :math:`\kappa`: ``scale``.
 
@@ -147,13 +147,12 @@ class StepPosterior:
     @property
     def sd(self) -> float:
         """Of s."""
-        return float(np.sqrt(max(self.weight @ (self.step - self.mean) ** 2, 0.0)))
+        return float(np.sqrt(np.sum(self.weight * (self.step - self.mean) ** 2)))
 
     @property
     def log_sd(self) -> float:
         """The posterior standard deviation of log s."""
-        log_step = np.log(self.step)
-        return float(np.sqrt(max(self.weight @ (log_step - self.weight @ log_step) ** 2, 0.0)))
+        return float(np.sqrt(np.sum(self.weight * (np.log(self.step) - self.log_mean) ** 2)))
 
     @property
     def log_mean(self) -> float:

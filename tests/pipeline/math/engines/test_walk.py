@@ -47,7 +47,7 @@ class NoisyCounts:
 
     @property
     def middle(self) -> float:
-        return float(np.log(max(np.mean(self.values), 1.0)))
+        return float(np.log(max(float(np.mean(self.values)), 1.0)))
 
     def nodes(self, cells: Cells, focus: Focus) -> Nodes:
         value = self.values[cells]
@@ -134,12 +134,12 @@ class Dense:
 
     @classmethod
     def of(cls, values: list[float], scale: float, jumps: float) -> Dense:
-        middle = float(np.log(max(np.mean(values), 1.0)))
+        middle = float(np.log(max(float(np.mean(values)), 1.0)))
         x = np.linspace(middle - 1.7, middle + 1.3, 600)
         h = x[1] - x[0]
         k = np.arange(int(max(values) + 60 * scale + 200))
         noise = [dlaplace.pmf(k - value, 1.0 / scale) for value in values]
-        each = np.array([poisson.pmf(k[:, None], np.exp(x)).T @ row for row in noise])
+        each = np.array([np.asarray(poisson.pmf(k[:, None], np.exp(x))).T @ row for row in noise])
         each /= each.max(axis=1, keepdims=True)
         gap = np.abs(x - middle) / 2.0
         first = np.exp(-gap - 2.0 * np.log1p(np.exp(-gap)))
