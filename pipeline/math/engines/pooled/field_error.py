@@ -111,7 +111,7 @@ def field_error(model: FieldModel, point: FieldPoint, pairs: Cells, rng: np.rand
         step = coo_array((np.ones(2 * len(pairs)), (np.r_[i, j], np.r_[j, i])), shape=(n, n)).tocsr()
         near = step + step @ step + eye_array(n)
         near.data[:] = 1.0
-        others = near @ r
+        others = np.asarray(near @ r)
     sd = np.sqrt(law.variance)[:, None]
     places = (eta - law.mean[:, None]) / sd
     alone, together = (_moments(places, each) for each in (r, others))

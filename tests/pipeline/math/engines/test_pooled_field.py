@@ -47,7 +47,7 @@ def scaled_covariance(field_map: FieldMap, pairs: Cells) -> Floats:
     for component in range(field_map.n_components):
         cells = field_map.mapped[field_map.component == component]
         covariance[np.ix_(cells, cells)] /= np.exp(np.mean(np.log(np.diag(covariance)[cells])))
-    return covariance
+    return np.asarray(covariance, dtype=np.float64)
 
 
 def test_a_normal_field_is_that_of_dense_matrices() -> None:
