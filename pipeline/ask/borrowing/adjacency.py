@@ -79,9 +79,9 @@ class MapPrior(PopulationPrior):
     column: str
 
     def __str__(self) -> str:
-        one = PopulationPrior.__str__(self).removeprefix("one population, ")
+        base = PopulationPrior.__str__(self).removeprefix("one population, ")
         return (
-            f"a smooth field over neighbours by {self.column} (BYM2) and parts of cells' own, {one}; the "
+            f"a smooth field over neighbours by {self.column} (BYM2) and parts of cells' own, {base}; the "
             "field's share of the variance Uniform(0, 1)"
         )
 

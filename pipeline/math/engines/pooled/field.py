@@ -164,7 +164,7 @@ def _hyperparameters(
 
 def _tilted(model: FieldModel, point: FieldPoint) -> Tilted:
     return Tilted.of(
-        model.measures(point.slope), point.cavity_mean, point.cavity_variance, model.own(point.theta)
+        model.measures(point.slope), point.cavity_mean, point.cavity_variance, model.residuals(point.theta)
     )
 
 
@@ -178,7 +178,7 @@ def _masses(model: FieldModel, points: list[FieldPoint], weight: Floats) -> list
             point = points[number]
             tilted = _tilted(model, point)
             gap = (model.grid.points.astype(np.float32) - point.cavity_mean.astype(np.float32)[:, None]) ** 2
-            for (share, _), part in zip(model.own(point.theta), tilted.parts, strict=True):
+            for (share, _), part in zip(model.residuals(point.theta), tilted.parts, strict=True):
                 log_scale = np.log(weight[number] * share) - 0.5 * np.log(2.0 * np.pi * part.total)
                 exponent = gap * (-0.5 / part.total).astype(np.float32)[:, None]
                 exponent += (log_scale - tilted.log_z).astype(np.float32)[:, None]

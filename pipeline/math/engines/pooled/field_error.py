@@ -111,7 +111,7 @@ def field_error(model: FieldModel, point: FieldPoint, pairs: Cells, rng: np.rand
         step = coo_array((np.ones(2 * len(pairs)), (np.r_[i, j], np.r_[j, i])), shape=(n, n)).tocsr()
         near = step + step @ step + eye_array(n)
         near.data[:] = 1.0
-        others = near @ r
+        others = np.asarray(near @ r)
     sd = np.sqrt(law.variance)[:, None]
     places = (eta - law.mean[:, None]) / sd
     alone, together = (_moments(places, each) for each in (r, others))
@@ -131,14 +131,16 @@ def _log_ratios(model: FieldModel, point: FieldPoint, law: GaussianField, eta: F
     """Return (1) at sums (n_cells, n_draws), but for a constant of each cell."""
     measures, sd = model.measures(point.slope), np.sqrt(law.variance)
     # Own parts narrower than nodes are apart cannot be told from none.
-    own = [(share, np.maximum(variance, measures.least)) for share, variance in model.own(point.theta)]
+    residuals = [
+        (share, np.maximum(variance, measures.least)) for share, variance in model.residuals(point.theta)
+    ]
     places = np.linspace(-_REACH, _REACH, _PLACES)
     table = np.empty((len(sd), _PLACES))
     for number, place in enumerate(places.tolist()):
         at = law.mean + place * sd
-        parts = measures.moments(at, [variance for _, variance in own])
+        parts = measures.moments(at, [variance for _, variance in residuals])
         log_t = np.logaddexp.reduce(
-            [np.log(share) + part[0] for (share, _), part in zip(own, parts, strict=True)], axis=0
+            [np.log(share) + part[0] for (share, _), part in zip(residuals, parts, strict=True)], axis=0
         )
         table[:, number] = log_t - point.sites.nu * at + 0.5 * point.sites.tau * at**2
     step = places[1] - places[0]

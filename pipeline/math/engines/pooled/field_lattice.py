@@ -135,7 +135,7 @@ class FieldModel:
         """Whether nodes reach for it."""
         return _is_possible(theta) and (not self.has_slope or abs(float(theta[2])) <= self.steepest)
 
-    def own(self, theta: Floats) -> list[tuple[float, Floats]]:
+    def residuals(self, theta: Floats) -> list[tuple[float, Floats]]:
         """Shares and variances of cells' own parts, (n_cells,)."""
         spread, share = np.exp(theta[0]), 1.0 / (1.0 + np.exp(theta[1]))
         is_mapped = self.field_map.variance > 0.0
@@ -153,7 +153,7 @@ class FieldModel:
         """Return log p(theta | y), the field, and its sites, with a normal likelihood of each cell."""
         slope = theta[2] if self.has_slope else 0.0
         value = self.moments.mean - slope * (self.moments.log_size - self.grid.origin)
-        tau = 1.0 / (1.0 / self.moments.precision + self.own(theta)[0][1])
+        tau = 1.0 / (1.0 / self.moments.precision + self.residuals(theta)[0][1])
         n_levels = self.field_map.n_levels
         sites = Sites(
             tau=tau,
@@ -184,7 +184,7 @@ class FieldModel:
                 self.field_map,
                 self.measures(float(theta[2]) if self.has_slope else 0.0),
                 scale=self.scale(theta),
-                own=self.own(theta),
+                residuals=self.residuals(theta),
                 level_prior=self.prior,
                 start=start,
             )
@@ -287,7 +287,7 @@ def _focused(model: FieldModel, theta: Floats, covariance: Floats) -> FieldModel
     least[0] -= 2.0 * min(covariance[0, 0] ** 0.5, 0.7)
     least[1] = np.clip(least[1], -3.0, 3.0)
     _, law, _ = model.approximate(theta)
-    narrow = model.approximate(least)[1].variance + model.own(least)[0][1]
+    narrow = model.approximate(least)[1].variance + model.residuals(least)[0][1]
     centre = float(np.mean(law.mean))
     reach, steepest = float(np.max(np.abs(law.mean - centre) + 4.0 * np.sqrt(law.variance))), 0.0
     if model.has_slope:

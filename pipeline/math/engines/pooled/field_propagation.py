@@ -161,10 +161,10 @@ class Tilted:
 
     @classmethod
     def of(
-        cls, measures: Measures, mean: Floats, variance: Floats, own: Sequence[tuple[float, Floats]]
+        cls, measures: Measures, mean: Floats, variance: Floats, residuals: Sequence[tuple[float, Floats]]
     ) -> Tilted:
         """Work out (2): of cavities, and shares and variances of cells' own parts."""
-        totals = [np.maximum(variance + of_part, measures.least) for _, of_part in own]
+        totals = [np.maximum(variance + of_part, measures.least) for _, of_part in residuals]
         parts = [
             OfComponent(
                 log_z=log_integral + np.log(share),
@@ -174,7 +174,7 @@ class Tilted:
                 total=total,
             )
             for (share, _), total, (log_integral, of_z, variance_of_z) in zip(
-                own, totals, measures.moments(mean, totals), strict=True
+                residuals, totals, measures.moments(mean, totals), strict=True
             )
         ]
         log_z = np.logaddexp.reduce([part.log_z for part in parts], axis=0)
@@ -219,7 +219,7 @@ def propagated(
     measures: Measures,
     *,
     scale: float,
-    own: Sequence[tuple[float, Floats]],
+    residuals: Sequence[tuple[float, Floats]],
     level_prior: LocationPrior,
     start: Sites,
 ) -> Propagated:
@@ -231,7 +231,7 @@ def propagated(
     measures : Measures
     scale : float
         The standard deviation a of the field.
-    own : sequence of (share, variances)
+    residuals : sequence of (share, variances)
         Components of cells' own parts, variances (n_cells,).
     level_prior : LocationPrior
     start : Sites
@@ -250,7 +250,7 @@ def propagated(
         level_mu, level_omega = _cavity(
             field.level_mean, field.level_variance, sites.level_tau, sites.level_nu
         )
-        tilted = Tilted.of(measures, mu, omega, own)
+        tilted = Tilted.of(measures, mu, omega, residuals)
         level_log_z, level_mean, level_variance = _of_levels(level_mu, level_omega, level_prior)
         gap = max(
             float(np.max(np.abs(tilted.mean - field.mean) / np.sqrt(tilted.variance))),

@@ -47,7 +47,7 @@ def scaled_covariance(field_map: FieldMap, pairs: Cells) -> Floats:
     for component in range(field_map.n_components):
         cells = field_map.mapped[field_map.component == component]
         covariance[np.ix_(cells, cells)] /= np.exp(np.mean(np.log(np.diag(covariance)[cells])))
-    return covariance
+    return np.asarray(covariance, dtype=np.float64)
 
 
 def test_a_normal_field_is_that_of_dense_matrices() -> None:
@@ -168,13 +168,13 @@ def test_propagation_of_noisy_counts_is_near_quadrature(name: str) -> None:
     point = model.at(theta, model.approximate(theta)[2])
     assert point is not None
     # Factors t on even places, then sums over m and the three directions of the field.
-    measures, own = model.measures(0.2), model.own(theta)
+    measures, residuals = model.measures(0.2), model.residuals(theta)
     places = np.linspace(-9.0, 4.0, 261)
     table = np.empty((4, len(places)))
     for number, place in enumerate(places):
         at = np.full(4, place)
-        parts = measures.moments(at, [variance for _, variance in own])
-        shares = [share for share, _ in own]
+        parts = measures.moments(at, [variance for _, variance in residuals])
+        shares = [share for share, _ in residuals]
         table[:, number] = np.array(shares) @ np.exp([part[0] for part in parts])
     values, axes = np.linalg.eigh(scaled_covariance(field_map, np.array(pairs)))
     directions = axes[:, 1:] * np.sqrt(values[1:]) * model.scale(theta)
