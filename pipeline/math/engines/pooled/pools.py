@@ -29,7 +29,7 @@ class PooledCells:
         Which cells each pool holds.
     """
 
-    pools: tuple[PooledDistribution, ...] | tuple[MomentPool, ...] | tuple[CategoryPool, ...]
+    pools: tuple[PooledDistribution | MomentPool | CategoryPool, ...]
     cells: tuple[Cells, ...]
 
     @property
@@ -78,10 +78,13 @@ class PooledCells:
         """Quantiles; those of categories are of draws."""
         return self._in_order([pool.quantiles(parameter, q, draws, rng) for pool in self.pools])
 
-    def density(self, parameter: str, points: Floats) -> Floats:
-        """Densities at points (n_cells, n_points)."""
-        parts = zip(self.pools, self.cells, strict=True)
-        return self._in_order([pool.density(parameter, points[cells]) for pool, cells in parts])
+    def density(self, parameter: str, points: Floats) -> Floats | None:
+        """Densities at points (n_cells, n_points); None of categories, which are known by draws."""
+        parts = [
+            pool.density(parameter, points[cells]) for pool, cells in zip(self.pools, self.cells, strict=True)
+        ]
+        known = [part for part in parts if part is not None]
+        return self._in_order(known) if len(known) == len(parts) else None
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: independent between pools."""
