@@ -80,11 +80,12 @@ def divided(needs: Sequence[Need], whole: float, criterion: Criterion) -> Floats
     def excess(level: float) -> float:
         return float(np.logaddexp.reduce(logs - exponent * level)) - math.log(whole)
 
-    # Each amount alone is the whole at one of these levels, and 1/n of it at another.
+    # Each amount alone is the whole at one of these levels, and an n-th of it at another; both are widened by
+    # what rounding may take.
     alone = (logs - math.log(whole)) / exponent
-    spread = alone + math.log(len(needs)) / exponent
-    low, high = float(alone.max()), float(spread.max())
-    level = low if high - low <= 0.0 else brentq(excess, low, high, xtol=1e-14, rtol=1e-15)
+    low, high = float(alone.max()), float((alone + math.log(len(needs)) / exponent).max())
+    room = 1e-9 * (1.0 + abs(low) + abs(high))
+    level = brentq(excess, low - room, high + room, xtol=1e-13)
     amounts: Floats = np.exp(logs - exponent * level)
     scaled: Floats = amounts * (whole / amounts.sum())
     return scaled
