@@ -81,7 +81,7 @@ ORIGINS = {"origin": ["EWR", "JFK", "LGA"], "month": {"range": [1, 12]}}
 FLIGHTS = {
     **terms(
         "flights",
-        "0.5",
+        "0.1",
         {
             "cancelled": {"family": "bernoulli", "column": "cancelled"},
             "carrier": {
@@ -125,7 +125,7 @@ CRASH_COLUMNS = ("A_REGION", "YEAR", "A_PED", "A_DROWSY", "FATALS", "A_MANCOL", 
 CRASHES = {
     **terms(
         "crashes",
-        "0.5",
+        "0.2",
         {
             "pedestrian": {"family": "bernoulli", "column": "pedestrian"},
             "drowsy": {"family": "bernoulli", "column": "drowsy"},
@@ -168,7 +168,7 @@ def crashes(path: Path) -> Iterator[Records]:
 EDUCATIONS = 16
 ADULT = terms(
     "adult",
-    "0.05",
+    "1",
     {
         "rich": {"family": "bernoulli", "column": "rich"},
         "gains": {"family": "bernoulli", "column": "gains"},
@@ -222,7 +222,7 @@ def adult(path: Path) -> Iterator[Records]:
 SIZE = 20_000
 GENERATED = terms(
     "generated",
-    "0.2",
+    "1",
     {
         "common": {"family": "bernoulli", "column": "common"},
         "rare": {"family": "bernoulli", "column": "rare"},
@@ -342,12 +342,8 @@ def compare(name: str, case: Case, path: Path, releases: int) -> None:
             statistic = plan.statistics[place]
             is_slow = FAMILIES[statistic.family].by_mcmc(statistic.parameters)
             repeats = min(releases, SLOW) if is_slow else releases if len(exact) == 1 else FEW
-            each = np.array(
-                [
-                    sds(statistic, noisy(statistic, exact, rng), of.parameter, "noise-aware")
-                    for _ in range(repeats)
-                ]
-            )
+            stacked = np.concatenate([noisy(statistic, exact, rng) for _ in range(repeats)])
+            each = sds(statistic, stacked, of.parameter, "noise-aware").reshape(repeats, len(exact))
             realised = float(np.median(np.sqrt(np.mean(each**2, axis=0))))
             squares[kind].append(np.median(each**2 / without**2, axis=1))
             predicted = of.sd_now if kind == "equal" else of.sd_divided
