@@ -219,7 +219,7 @@ def adult(path: Path) -> Iterator[Records]:
     }
 
 
-SIZE = 20_000
+SIZE = 100_000
 GENERATED = terms(
     "generated",
     "1",

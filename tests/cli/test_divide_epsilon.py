@@ -32,7 +32,9 @@ def test_the_page_on_dividing_runs(
     drawn = runpy.run_path(str(repository / "docs" / "figures" / "divided.py"))["SPEC"]
     stated = read_yaml(assumed, "page").content
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "people.yaml").write_text(yaml.safe_dump({**drawn, **stated}), encoding="utf-8")
+    (tmp_path / "people.yaml").write_text(
+        yaml.safe_dump({**drawn, **stated}, sort_keys=False), encoding="utf-8"
+    )
     assert package.load_spec("people.yaml").assume == package.load_spec(drawn).assume
     commands = [shlex.split(line) for line in re.findall(r"^    suffice (.*)$", page, re.MULTILINE)]
     printed = [suffice.text(*words) for words in commands if "--from" not in words]
