@@ -145,7 +145,7 @@ _VARIANCE = ParameterSpace(name="variance", support=Support.POSITIVE)
 
 def _in_order(name: str, given: Typical, names: tuple[str, ...]) -> list[float]:
     if isinstance(given, dict):
-        if set(given) != set(names):
+        if not names or set(given) != set(names):
             known = ", ".join(names) or "none: it is one number"
             raise ValueError(name, f"needs a number for each of its entries, by their names: {known}")
         return [float(given[entry]) for entry in names]

@@ -115,6 +115,7 @@ def test_parameters_and_entries_are_those_of_posteriors(name: str) -> None:
             "above 0 and below 1",
         ),
         ({"statistics": {"late": {"typical": {"probability": [0.5]}}}}, "typical.probability", "one number"),
+        ({"statistics": {"late": {"typical": {"probability": {}}}}}, "typical.probability", "one number"),
         ({"statistics": {"delay": {"typical": {"mean": 1}}}}, "delay.typical", "variance is missing"),
         (
             {"statistics": {"delay": {"typical": {"mean": 1, "variance": 0}}}},
