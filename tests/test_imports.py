@@ -47,6 +47,7 @@ CONSUMER_MODULES = (
     "suffice.pipeline.math.priors.by_name",
     "suffice.pipeline.ask.pooling.release",
     "suffice.pipeline.ask.planning.beside_sample",
+    "suffice.pipeline.ask.planning.divided_plan",
     "suffice.pipeline.ask.planning.smallest_epsilon",
     "suffice.storage.releases.manifest",
     "suffice.storage.releases.release_parquet",

@@ -55,6 +55,7 @@ def spec(
     expect: Keyed | None = None,
     max_total_rows: int | None = None,
     about: Keyed | None = None,
+    assume: Keyed | None = None,
     **more: Any,
 ) -> Spec:
     """Return the spec that these terms state: the same that a YAML file with them would be.
@@ -79,7 +80,7 @@ def spec(
         Words for the public, as ``{"title": "Flights", "statistics": {"cancelled": {"label": "Cancelled
         flights"}}, "keys": {"origin": {"label": "Airport", "values": {"JFK": "Kennedy"}}}}``. They are no
         term of what is charged, and :func:`suffice.describe` mends them later.
-    source, window, where, derived, per_unit, expect, max_total_rows
+    source, window, where, derived, per_unit, expect, max_total_rows, assume
         As in a spec. Without a source the rows are handed over: ``suffice.release(spec, data=frame)``.
 
     Returns
@@ -142,6 +143,7 @@ def spec(
         "expect": expect,
         "max_total_rows": max_total_rows,
         "about": about,
+        "assume": assume,
         **more,
     }
     return load_spec({key: _stated(value, key) for key, value in terms.items() if value is not None})

@@ -63,6 +63,7 @@ def expect_spec(spec: Spec) -> Spec:
             "statistics": {STATISTIC: statistic.under(1 if unit else None)},
             "expect": None,
             "about": NOTHING,
+            "assume": None,
         }
     )
 

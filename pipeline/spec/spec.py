@@ -17,6 +17,7 @@ from pydantic import Field, PlainValidator, PrivateAttr, ValidationError
 
 from suffice.errors import SpecError, UsageError
 from suffice.pipeline.families import FAMILIES, NO_SUMS
+from suffice.pipeline.spec import assumed
 from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit
 from suffice.pipeline.spec.checks import check_statistic, check_terms, n_sums, taking, with_prior
 from suffice.pipeline.spec.terms import Terms
@@ -225,6 +226,7 @@ class Spec(Terms):
     source: Annotated[SourceSpec, PlainValidator(parse_source)] = Field(default_factory=GivenSpec)
     expect: fields.Expectation | None = None
     about: About = NOTHING
+    assume: assumed.Assumed | None = None
     directory: Path = Path()
     _stated: _Stated = PrivateAttr(default=_Stated())
 
@@ -377,6 +379,7 @@ def _validate(document: Document, directory: Path) -> Spec:
         rule = f"the plan takes more than {LARGEST_PLAN} bytes, and stands in every release"
         raise SpecError(document.origin, rule, "list fewer keys, or state them as a range or by period")
     _check_about(document, spec)
+    _check_assumed(document, spec)
     return spec
 
 
@@ -394,6 +397,19 @@ def _check_about(document: Document, spec: Spec) -> None:
     if not is_small(spec.about):
         rule = f"words take more than {LARGEST_ABOUT // 2} bytes, and every reader reads them"
         raise SpecError(document.location(("about",)), rule, "shorten descriptions, or name fewer values")
+
+
+def _check_assumed(document: Document, spec: Spec) -> None:
+    """Check that what is assumed is of statistics and parameters that there are."""
+    if spec.assume is None or not spec.assume.statistics:
+        return
+    constants = {
+        name: (of.family, FAMILIES[of.family].parameters(of)) for name, of in spec.statistics.items()
+    }
+    other = assumed.misfit(spec.assume, constants)
+    if other is not None:
+        place, rule = other
+        raise SpecError(document.location(("assume", *place)), rule)
 
 
 def _check_expect(document: Document, spec: Spec) -> None:

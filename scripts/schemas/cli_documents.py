@@ -45,6 +45,7 @@ from suffice.cli.trust import LedgerVerification, VerifiedPublication, WrittenEx
 from suffice.cli.withdrawal import DescribedFile
 from suffice.doctor.examination import Diagnosis
 from suffice.monitoring.standing import Standing
+from suffice.pipeline.ask.planning.divided_plan import DividedPlan
 from suffice.pipeline.spec.expected import ExpectPlan
 from suffice.pipeline.spec.plan import Plan
 from suffice.pipeline.terms.declaration.documents import Sha256
@@ -100,6 +101,7 @@ _PLAN = {
     "unchecked_columns": listed(schema_of(str)),
     "target": schema_of(Target),
     "beside": schema_of(Compared),
+    "divide": schema_of(DividedPlan),
 }
 """What is printed of a plan beside its own keys; all but the statistics depends on what is asked."""
 

@@ -165,6 +165,14 @@ SCALARS: dict[str, Schema] = {
     "_edges": {"type": "array", "items": NUMBER, "minItems": 1, "maxItems": 100},
     "_labels": LIST,
     "_otherwise": SCALAR,
+    "_typical": {
+        "anyOf": [
+            NUMBER,
+            {"type": "array", "items": NUMBER, "minItems": 1},
+            {"type": "object", "additionalProperties": NUMBER, "minProperties": 1},
+        ]
+    },
+    "_predictors": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
 }
 """What a reader of a value takes, by its name."""
 

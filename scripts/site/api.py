@@ -88,6 +88,8 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "plan",
             "Plan",
             "smallest_epsilon",
+            "divided_plan",
+            "DividedPlan",
             "beside_sample",
             "rehearse",
             "audit",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.smoothness import smoothness
     from suffice.pipeline.ask.models.imputations import CombinedEstimate, combine_imputations
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
+    from suffice.pipeline.ask.planning.divided_plan import DividedPlan, divided_plan
     from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
     from suffice.pipeline.ask.pooling.adopted import AdoptedRelease, adopt
     from suffice.pipeline.ask.pooling.comparison import compare, compare_pooled, compare_priors
@@ -111,6 +112,7 @@ __all__ = [
     "CountsLikelihood",
     "Density",
     "Dirichlet",
+    "DividedPlan",
     "Gamma",
     "Horseshoe",
     "Independent",
@@ -168,6 +170,7 @@ __all__ = [
     "contingency",
     "data_digest",
     "describe",
+    "divided_plan",
     "exponential",
     "gamma",
     "geometric",
@@ -286,6 +289,8 @@ _HOMES = {
     "backfill": ("suffice.releasing.backfill", "backfill"),
     "status": ("suffice.releasing.gap_report", "status"),
     "grant": ("suffice.releasing.granting", "grant"),
+    "DividedPlan": ("suffice.pipeline.ask.planning.divided_plan", "DividedPlan"),
+    "divided_plan": ("suffice.pipeline.ask.planning.divided_plan", "divided_plan"),
     "beside_sample": ("suffice.pipeline.ask.planning.beside_sample", "beside_sample"),
     "smallest_epsilon": ("suffice.pipeline.ask.planning.smallest_epsilon", "smallest_epsilon"),
     "publish": ("suffice.publishing.publish", "publish"),

@@ -213,10 +213,15 @@ def spec_cases(place: Place) -> Iterator[Case]:
     entry = {"family": "bernoulli", "column": "cancelled", "sample": drawn}
     spec = mapping(workspace.data, name="mutant", statistics={"s": entry})
     documents += mutants(spec, [("statistics", "s", "sample", *path) for path in paths_of(drawn)])
+    stated = {"n": "50", "typical": {"probability": "0.1"}, "counts": "probability", "weight": "2"}
+    assumed = {"rows": "900", "units": "9", "statistics": {"s": stated}}
+    entry = {"family": "bernoulli", "column": "cancelled"}
+    spec = mapping(workspace.data, name="mutant", statistics={"s": entry}, assume=assumed)
+    documents += mutants(spec, [("assume", *path) for path in paths_of(assumed)])
     windowed = ("--window", "2013-01")
     for number, document in enumerate(documents):
         path = place.directory / f"mutant-{number % 2}.json"
-        words = ("plan", str(path))
+        words = ("plan", str(path), *(["--divide"] if "assume" in document else []))
         if number % 4 == 0:
             shop = ("--store", workspace.store, "--ledger", workspace.ledger)
             words = ("release", str(path), *(windowed if "window" in document else ()), *shop)
@@ -224,7 +229,7 @@ def spec_cases(place: Place) -> Iterator[Case]:
         named = tuple(str(document.get(key))[:20] for key in ("dataset", "name"))
         yield Case(
             words=words,
-            places=(path.name, "--window", "source.parquet", "statistics.", "account", *named),
+            places=(path.name, "--window", "source.parquet", "statistics.", "assume.", "account", *named),
             files=((path, content),),
             ledger=workspace.ledger,
         )

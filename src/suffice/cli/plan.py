@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
+from suffice.cli.division import AskedDivision, check_division, print_division, with_division
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
 from suffice.cli.output import say
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
@@ -31,11 +32,17 @@ _MOST_RECORDS = 10**12
 _MOST_SIZES = 20
 
 
+@with_division
 def plan(
     spec: SpecArgument,
+    division: AskedDivision,
     target: Annotated[
-        str | None,
-        typer.Option("--target", help='Find the smallest epsilon for it, as "arr_delay mean width 2".'),
+        list[str] | None,
+        typer.Option(
+            "--target",
+            help='Find the smallest epsilon for it, as "arr_delay mean width 2"; with --divide what a share '
+            'has to reach, as "arr_delay mean sd 0.5", which may repeat.',
+        ),
     ] = None,
     beside: Annotated[
         str | None,
@@ -114,8 +121,11 @@ def plan(
         _warn_of_units(read)
     expected = ExpectPlan.of(read)
     year = year_of(read, compiled, per_year, max_windows)
+    targets, divides = target or [], division["divide"]
+    check_division(division, targets)
+    wanted = targets[0] if targets and not divides else None
     _check_combination(
-        target,
+        wanted,
         beside,
         simulating={"n": n, "n-prior": n_prior, "simulations": simulations, "seed": seed},
         of_target={"prior": prior},
@@ -123,9 +133,14 @@ def plan(
     )
     check_simulation(simulations, seed)
     simulating: dict[str, Any] = {"n_prior": n_prior, "simulations": simulations, "rng": seed}
-    if target is not None:
+    if divides:
+        if beside is not None:
+            message = "--divide and --beside are two questions: ask one at a time"
+            raise UsageError(message)
+        print_division(read, compiled, division, targets, as_json=as_json)
+    elif wanted is not None:
         size = _sizes(n, "--target", 1)[0]
-        _find_epsilon(read, compiled, target, as_json=as_json, n=size, prior=prior, **simulating)
+        _find_epsilon(read, compiled, wanted, as_json=as_json, n=size, prior=prior, **simulating)
     elif beside is not None:
         sizes, method = _sizes(n, "--beside", _MOST_SIZES), method or "noise-aware"
         _compare(read, compiled, as_json=as_json, n=sizes, truth=_truths(truth), method=method, **simulating)
