@@ -17,7 +17,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "For consumers. Nothing here reads private data or costs privacy.",
         (
             *("open_release", "Release", "Statistic", "Posterior", "Pooling", "PooledPosterior"),
-            *("Likelihood", "LikelihoodTables", "CountsLikelihood", "MomentsLikelihood"),
+            *("Likelihood", "LikelihoodTables", "CountsLikelihood", "MomentsLikelihood", "read_likelihood"),
             *("calibrate", "Calibration"),
         ),
     ),

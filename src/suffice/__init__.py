@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.statistic import Statistic
     from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
+    from suffice.pipeline.ask.posterior.likelihood_reading import read_likelihood
     from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
     from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -182,6 +183,7 @@ __all__ = [
     "plan",
     "poisson",
     "pool",
+    "read_likelihood",
     "publish",
     "rehearse",
     "release",
@@ -232,6 +234,7 @@ _HOMES = {
     "MomentsLikelihood": ("suffice.pipeline.ask.posterior.moments_likelihood", "MomentsLikelihood"),
     "LikelihoodTables": ("suffice.pipeline.ask.posterior.likelihood_tables", "LikelihoodTables"),
     "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
+    "read_likelihood": ("suffice.pipeline.ask.posterior.likelihood_reading", "read_likelihood"),
     "Pooling": ("suffice.pipeline.ask.borrowing.pooling", "Pooling"),
     "PooledPosterior": ("suffice.pipeline.ask.borrowing.pooled_posterior", "PooledPosterior"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
