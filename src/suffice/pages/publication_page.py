@@ -171,7 +171,7 @@ def _pooled_table(
         else []
     )
     said = dict.fromkeys(row["in_words"] for row in of_pools if isinstance(row.get("in_words"), str))
-    words = tuple(f"{text[0].upper()}{text[1:]}." for text in said if text)
+    words = tuple(f"{text[0].upper()}{text[1:]}.".replace("own_share", "own share") for text in said if text)
     told = [] if all(row.get("identified") is True for row in of_pools) else [_UNIDENTIFIED]
     return replace(
         table, forests=(), paired=tuple(paired), words=words[:_MOST_NOTES], conflicts=(*told, *table.conflicts)
