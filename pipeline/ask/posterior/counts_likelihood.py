@@ -112,7 +112,7 @@ class CountsLikelihood:
         """How far values are from exact, in words."""
         worst = float(np.max(self.error))
         return (
-            f"error: at most {worst:.2g} nats of single counts, as far as {_DEPTH:.3g} nats below the highest; "
+            f"error: at most {worst:.2g} nats of single counts, to {_DEPTH:.3g} nats below the highest; "
             "log_prob_and_error adds what sums miss"
         )
 
@@ -187,7 +187,7 @@ class CountsLikelihood:
         return of_counts(self, probabilities)
 
     def to_xarray(self) -> Any:
-        """Return the likelihood as an ``xarray.Dataset``: tables of single counts, and nodes over the mean of N.
+        """Return the likelihood as an ``xarray.Dataset``: tables of counts, and nodes over the mean of N.
 
         ``count`` says which count a value is of, ``place`` where it stands, s of ``several_counts``, and
         ``powers`` are of the way to the next value; ``row`` is the count of each cell's entry; ``log_weight``
@@ -250,7 +250,7 @@ class CountsLikelihood:
         return with_metadata(columns, COUNTS, stated)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
-        """Write the likelihood to a new file, one row a distinct count, which ``suffice.read_likelihood`` reads.
+        """Write the likelihood to a new file, one row a distinct count; ``suffice.read_likelihood`` reads it.
 
         Columns: ``first``, the place of the first value; ``values`` and ``a0`` to ``a5``, lists of log
         likelihoods and of the polynomials between them; ``top``, ``error``. The metadata have the rest.
@@ -282,7 +282,9 @@ class CountsLikelihood:
             error=read.column("error").to_numpy(),
         )
         log_weight = np.array(stated["log_weight"], dtype=np.float64)
-        root = root_of(STEP * np.arange(stated["lowest"], stated["lowest"] + len(log_weight), dtype=np.float64))
+        root = root_of(
+            STEP * np.arange(stated["lowest"], stated["lowest"] + len(log_weight), dtype=np.float64)
+        )
         return cls(
             statistic=str(stated["statistic"]),
             family=str(stated["family"]),

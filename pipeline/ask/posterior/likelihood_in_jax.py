@@ -1,8 +1,8 @@
 r"""Likelihoods of a table's probabilities, and of a mean and a standard deviation, in JAX.
 
-Model. As in ``counts_likelihood`` and ``moments_likelihood``: the same sums over the same nodes and grids, all of
-them, for JAX closes in on none. Numbers of which a logarithm is taken are kept above the least that there are,
-so that gradients are finite.
+Model. As in ``counts_likelihood`` and ``moments_likelihood``: the same sums over the same nodes and grids, over
+all of them, for JAX closes in on none. Numbers of which a logarithm is taken are kept above the least that there
+are, so that gradients are finite.
 
 Symbols:
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.mean_variance.slices import Slice
 
 _TINY = float(np.finfo(np.float64).tiny)
+_LOWEST = -1e290
 
 
 def jax_numpy() -> tuple[Any, Any]:
@@ -107,37 +108,97 @@ def of_moments(likelihood: MomentsLikelihood, mean: Any, sd: Any) -> Any:
         )
         raise UsageError(message)
     place = jnp.broadcast_to((first - likelihood.centre) / likelihood.half_range, shape)
-    log_variance = jnp.broadcast_to(
-        2.0 * jnp.log(jnp.maximum(second, _TINY) / likelihood.half_range), shape
-    )
-    answers = []
-    for cell, rows in enumerate(likelihood.fine):
-        middle = likelihood.middle[cell]
-        at_middle = rows.log_likelihood(middle[None, :1], middle[None, 1:])[0, 0, 0]
-        parts = [jnp.full(shape[1:], rows.log_empty)]
-        parts += [_of_slice(jax, jnp, each, place[cell], log_variance[cell]) for each in rows.slices]
-        answers.append(jax.scipy.special.logsumexp(jnp.stack(parts), axis=0) - at_middle)
-    return jnp.stack(answers)
-
-
-def _of_slice(jax: Any, jnp: Any, of: Slice, mean: Any, log_variance: Any) -> Any:
-    """Return ``Slice.log_likelihood`` at pairs (n,)."""
-    if of.n < 2.0:
-        along = jnp.broadcast_to(np.log(np.maximum(of.weight[0], _TINY)), (*mean.shape, len(of.mean)))
-    else:
-        level = of.log_e[1:] + math.log(of.n / (of.n - 1.0))
-        distance = level - log_variance[:, None]
-        # (2).
-        height = float(log_height(np.array(of.alpha)))
-        distribution = height - of.alpha * (jnp.expm1(distance) - distance)
-        below = jax.scipy.special.gammainc(
-            (of.n - 1.0) / 2.0, of.n / 2.0 * jnp.exp(jnp.minimum(of.log_e[0] - log_variance, 600.0))
+    log_variance = jnp.broadcast_to(2.0 * jnp.log(jnp.maximum(second, _TINY) / likelihood.half_range), shape)
+    groups = _padded(likelihood)
+    parts, cells = [], [each["cell"] for each in groups]
+    # Of all slices at once: it is what takes JAX seconds to compile.
+    all_small = _log_small(jax, jnp, groups, log_variance[np.concatenate(cells)])
+    for padded, small in zip(
+        groups, jnp.split(all_small, np.cumsum([len(each) for each in cells])[:-1]), strict=True
+    ):
+        arrays = {name: jnp.asarray(values) for name, values in padded.items()}
+        parts.append(
+            jax.lax.map(
+                lambda of: _of_slice(
+                    jax, jnp, of[0], of[1], place[of[0]["cell"]], log_variance[of[0]["cell"]]
+                ),
+                (arrays, small),
+            )
         )
-        below = jnp.where(np.any(of.weight[0]), below, 0.0)
-        distribution = jnp.concatenate([jnp.log(jnp.maximum(below, _TINY))[:, None], distribution], axis=1)
-        top = jax.lax.stop_gradient(jnp.maximum(jnp.max(distribution, axis=1, keepdims=True), -1e300))
-        sums = jnp.exp(distribution - top) @ of.weight
-        along = top + jnp.log(jnp.maximum(sums, _TINY))
-    width = of.blur + jnp.exp(log_variance)[:, None] / of.n
-    parts = along - jnp.log(2.0 * math.pi * width) / 2.0 - (mean[:, None] - of.mean) ** 2 / (2.0 * width)
+    # No rows at all are a part of every cell.
+    parts.append(jnp.broadcast_to(np.array([[rows.log_empty] for rows in likelihood.fine]), shape))
+    cells.append(np.arange(shape[0]))
+    value, segment = jnp.concatenate(parts), np.concatenate(cells)
+    top = jax.lax.stop_gradient(jax.ops.segment_max(value, segment, num_segments=shape[0]))
+    share = jax.ops.segment_sum(jnp.exp(value - top[segment]), segment, num_segments=shape[0])
+    at_middle = [
+        rows.log_likelihood(middle[None, :1], middle[None, 1:])[0, 0, 0]
+        for rows, middle in zip(likelihood.fine, likelihood.middle, strict=True)
+    ]
+    return top + jnp.log(share) - np.array(at_middle)[:, None]
+
+
+def _padded(likelihood: MomentsLikelihood) -> list[dict[str, Any]]:
+    """Return slices of all cells as arrays of few shapes, each compiled once; padding weighs nothing."""
+    by_shape: dict[tuple[int, int], list[tuple[int, Slice]]] = {}
+    for cell, rows in enumerate(likelihood.fine):
+        for each in rows.slices:
+            shape = (_power(each.weight.shape[0]), _power(each.weight.shape[1]))
+            by_shape.setdefault(shape, []).append((cell, each))
+    padded = []
+    for (deviations, means), slices in by_shape.items():
+        arrays: dict[str, Any] = {
+            "cell": np.array([cell for cell, _ in slices]),
+            "n": np.array([each.n for _, each in slices]),
+            "alpha": np.array([max(each.alpha, 0.5) for _, each in slices]),
+            "log_e": np.zeros((len(slices), deviations)),
+            "mean": np.zeros((len(slices), means)),
+            "blur": np.ones((len(slices), means)),
+            "weight": np.zeros((len(slices), deviations, means)),
+        }
+        for place, (_, each) in enumerate(slices):
+            rows_of, columns = each.weight.shape
+            # A single row has E = 0, of which there is no density.
+            arrays["log_e"][place, :rows_of] = np.where(np.isfinite(each.log_e), each.log_e, 0.0)
+            arrays["mean"][place, :columns] = each.mean
+            arrays["blur"][place, :columns] = each.blur
+            arrays["weight"][place, :rows_of, :columns] = each.weight
+        arrays["height"] = log_height(arrays["alpha"])
+        arrays["least"] = arrays["log_e"][:, 0].copy()
+        arrays["has_small"] = np.any(arrays["weight"][:, 0], axis=1)
+        padded.append(arrays)
+    return padded
+
+
+def _power(count: int) -> int:
+    return 1 << (count - 1).bit_length()
+
+
+def _log_small(jax: Any, jnp: Any, groups: list[dict[str, Any]], log_variance: Any) -> Any:
+    """Return log P(E <= e | N) of the least deviations of slices, at log variances (n_slices, n)."""
+    n, log_e, has_small = (
+        np.concatenate([each[name] for each in groups])[:, None] for name in ("n", "least", "has_small")
+    )
+    several = np.maximum(n, 2.0)
+    below = jax.scipy.special.gammainc(
+        jnp.asarray((several - 1.0) / 2.0), several / 2.0 * jnp.exp(jnp.minimum(log_e - log_variance, 600.0))
+    )
+    # A single row has E = 0.
+    log_below = jnp.where(n < 2.0, 0.0, jnp.log(jnp.maximum(below, _TINY)))
+    return jnp.where(has_small, log_below, _LOWEST)
+
+
+def _of_slice(jax: Any, jnp: Any, of: dict[str, Any], small: Any, mean: Any, log_variance: Any) -> Any:
+    """Return ``Slice.log_likelihood`` at pairs (n,)."""
+    n = jnp.maximum(of["n"], 2.0)
+    distance = of["log_e"][1:] + jnp.log(n / (n - 1.0)) - log_variance[:, None]
+    # (2).
+    distribution = of["height"] - of["alpha"] * (jnp.expm1(jnp.minimum(distance, 600.0)) - distance)
+    distribution = jnp.concatenate([small[:, None], jnp.maximum(distribution, _LOWEST)], axis=1)
+    has_weight = jnp.any(of["weight"] > 0.0, axis=1)
+    top = jax.lax.stop_gradient(jnp.max(jnp.where(has_weight, distribution, _LOWEST), axis=1, keepdims=True))
+    sums = jnp.exp(jnp.minimum(distribution - top, 0.0)) @ of["weight"]
+    along = top + jnp.log(jnp.maximum(sums, _TINY))
+    width = of["blur"] + jnp.exp(log_variance)[:, None] / of["n"]
+    parts = along - jnp.log(2.0 * math.pi * width) / 2.0 - (mean[:, None] - of["mean"]) ** 2 / (2.0 * width)
     return jax.scipy.special.logsumexp(parts, axis=1)

@@ -105,7 +105,7 @@ class MomentsLikelihood:
     @property
     def error_text(self) -> str:
         """How far values are from exact, in words."""
-        return "error: by log_prob_and_error, of each value, from rougher grids; some .01 to .05 nats near the highest"
+        return "error: of each value by log_prob_and_error, some .01 to .05 nats near the highest"
 
     def log_prob(self, mean: Any, sd: Any) -> Floats:
         """Return log likelihoods, (n_cells, n), relative to that of the released moments.
@@ -216,8 +216,14 @@ class MomentsLikelihood:
             "is_fine": [is_fine for _, is_fine, _ in rows],
             "n": [each.n for _, _, each in rows],
             "alpha": [each.alpha for _, _, each in rows],
-            **{name: as_list(getattr(each, name) for _, _, each in rows) for name in ("mean", "blur", "log_e")},
-            **{name: as_list(getattr(each, name).ravel() for _, _, each in rows) for name in ("weight", "is_outer")},
+            **{
+                name: as_list(getattr(each, name) for _, _, each in rows)
+                for name in ("mean", "blur", "log_e")
+            },
+            **{
+                name: as_list(getattr(each, name).ravel() for _, _, each in rows)
+                for name in ("weight", "is_outer")
+            },
         }
         stated = {
             **self._stated(),
@@ -229,7 +235,7 @@ class MomentsLikelihood:
         return with_metadata(columns, MOMENTS, stated)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
-        """Write the likelihood to a new file, one row a number of rows, which ``suffice.read_likelihood`` reads.
+        """Write the likelihood to a new file, one row a number of rows; ``suffice.read_likelihood`` reads it.
 
         Columns: ``cell``; ``is_fine``, 0 of the rougher grids, which tell the error; ``n``, ``alpha``; and
         lists, ``mean``, ``blur``, ``log_e``, and of every pair of a deviation and a mean ``weight`` and
@@ -252,7 +258,9 @@ class MomentsLikelihood:
         cell, is_fine, n, alpha = (
             read.column(name).to_pylist() for name in ("cell", "is_fine", "n", "alpha")
         )
-        lists = {name: from_lists(read.column(name)) for name in ("mean", "blur", "log_e", "weight", "is_outer")}
+        lists = {
+            name: from_lists(read.column(name)) for name in ("mean", "blur", "log_e", "weight", "is_outer")
+        }
         slices: dict[tuple[int, int], list[Slice]] = {}
         for row in range(read.num_rows):
             shape = (len(lists["log_e"][row]), len(lists["mean"][row]))

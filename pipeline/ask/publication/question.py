@@ -65,7 +65,7 @@ MOST_POOLED_DRAWS = 10_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request, and the opened releases that it is asked of, in its order; tables of pooled cells as files."""
+    """A request, and the opened releases that it is asked of, in its order; of pooled cells their tables."""
 
     request: Request
     releases: tuple[Release, ...] = field(repr=False)
@@ -129,6 +129,7 @@ def ask(
     _check_choices(kind, terms)
     if kind == LIKELIHOOD:
         _check_likelihood(terms, mass, interval, draws, seed)
+        _check_columns(releases[0], names, formats)
         draws, terms = 0, dataclasses.replace(terms, clipping=IGNORED)
     is_union = _is_union(kind, assume, terms.clipping, prior, terms.n_prior, terms.predictor_prior)
     ends_of(mass)
@@ -352,6 +353,16 @@ def _check_likelihood(
     given = [name for name, value in stated.items() if value]
     if given:
         message = f"{given[0]}: a likelihood has none: leave it out, or publish a posterior"
+        raise UsageError(message)
+
+
+def _check_columns(release: Release, names: Sequence[str], formats: Sequence[str]) -> None:
+    """Refuse CSV of likelihoods that are more than one number a row."""
+    several = [name for name in names if FAMILIES[release.cells(name).plan.family].latent is None]
+    if several and "csv" in ((formats,) if isinstance(formats, str) else formats):
+        message = (
+            f"formats: csv holds the likelihood of one parameter, and {several[0]} has more: choose parquet"
+        )
         raise UsageError(message)
 
 

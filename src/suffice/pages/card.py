@@ -153,9 +153,9 @@ def says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterab
     if isinstance(posterior, PooledPosterior):
         yield f"What was pooled with what: {posterior.rows_of}."
         yield (
-            f"{100 * mass:g} of 100 such intervals hold their cell's parameter on average over the cells of a "
-            "population, not for every cell: one that differs from the others is drawn to them, and its own "
-            "share says how far it is not."
+            f"Of such intervals {100 * mass:g} in 100 hold their cell's parameter, on average over the cells "
+            "of a population and not for every cell: one that differs from the others is drawn to them, the "
+            "less so the larger its own share is."
         )
         if statistic.public_n is None:
             yield f"The number of records is private here, and unknown under the prior {posterior.n_prior}."

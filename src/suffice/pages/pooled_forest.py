@@ -1,6 +1,6 @@
 """Cells that borrow strength as a dot plot: each alone beside itself pooled, and where its population is.
 
-Rows may be of a file that others wrote: numbers are looked at, texts are cut before, and escaped by templates.
+Rows may be of a file that others wrote: numbers are looked at, texts are cut before; templates escape them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _MOST_POOLS = 40
 _LONGEST_KEYS = 200
 _HEIGHT, _UPPER, _LOWER = 26, 8, 18
 _NUMBERS = ("mean", "sd", "lower", "upper")
-_NO_KEYS = frozenset({"parameter", "own_share", "outside", *_NUMBERS, *(f"{ALONE}{name}" for name in _NUMBERS)})
+_NO_KEYS = frozenset(
+    {"parameter", "own_share", "outside", *_NUMBERS, *(f"{ALONE}{name}" for name in _NUMBERS)}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,9 +181,7 @@ def _texts(interval: DrawnInterval, digits: int | None) -> tuple[str, str]:
 
 
 def _pair(row: Mapping[str, Any]) -> tuple[DrawnInterval, DrawnInterval] | None:
-    alone, pooled = (
-        [row.get(f"{of}{name}") for name in ("lower", "mean", "upper")] for of in (ALONE, "")
-    )
+    alone, pooled = ([row.get(f"{of}{name}") for name in ("lower", "mean", "upper")] for of in (ALONE, ""))
     if not all(isinstance(mark, int | float) and math.isfinite(mark) for mark in (*alone, *pooled)):
         return None
     return _drawn(alone), _drawn(pooled)

@@ -35,8 +35,8 @@ MOST_PICTURE_ROWS = 60
 MOST_PAIRED = 20_000
 """Cells that a picture of pooled ones is made of."""
 _UNIDENTIFIED = (
-    "The cells do not tell the spread of their population: its hyperprior decides how much they borrow. Each cell "
-    "alone is shown first."
+    "The cells do not tell the spread of their population: its hyperprior decides how much they borrow. Each "
+    "cell alone is shown first."
 )
 _LONGEST_TEXT = 200
 _LONGEST_NOTE, _MOST_NOTES = 600, 4
@@ -136,7 +136,9 @@ def published_tables(publication: Publication, about: About = NOTHING) -> list[P
             shown.append(_table(publication, about, name, entries))
         if is_pooled and name.endswith("-pools"):
             # What it says in words stands over the picture.
-            rows = [{column: of for column, of in row.items() if column != "in_words"} for row in shown[-1].rows]
+            rows = [
+                {column: of for column, of in row.items() if column != "in_words"} for row in shown[-1].rows
+            ]
             title = f"{about.label(name.removesuffix('-pools'))}: the populations"
             shown[-1] = replace(shown[-1], rows=rows, title=title)
     return shown
@@ -174,7 +176,11 @@ def _pooled_table(
     words = tuple(f"{text[0].upper()}{text[1:]}.".replace("own_share", "own share") for text in said if text)
     told = [] if all(row.get("identified") is True for row in of_pools) else [_UNIDENTIFIED]
     return replace(
-        table, forests=(), paired=tuple(paired), words=words[:_MOST_NOTES], conflicts=(*told, *table.conflicts)
+        table,
+        forests=(),
+        paired=tuple(paired),
+        words=words[:_MOST_NOTES],
+        conflicts=(*told, *table.conflicts),
     )
 
 

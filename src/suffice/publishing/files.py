@@ -146,9 +146,7 @@ def source_of(question: Question, answer: Answer, what: str) -> Provenance:
     )
 
 
-def _likelihood_files(
-    question: Question, answer: Answer, likelihood: AnyLikelihood
-) -> Iterator[AnswerFile]:
+def _likelihood_files(question: Question, answer: Answer, likelihood: AnyLikelihood) -> Iterator[AnswerFile]:
     """Give a likelihood as tables, with all that reading it back takes in the metadata."""
     formats, name = set(question.request.formats), f"{answer.name}-likelihood"
     source = source_of(question, answer, LIKELIHOOD)
