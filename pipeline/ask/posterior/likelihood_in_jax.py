@@ -1,8 +1,8 @@
 r"""Likelihoods of a table's probabilities, and of a mean and a standard deviation, in JAX.
 
-Model. As in ``counts_likelihood`` and ``moments_likelihood``: the same sums over the same nodes and grids, over
-all of them, for JAX closes in on none. Numbers of which a logarithm is taken are kept above the least that there
-are, so that gradients are finite.
+Model. As in ``counts_likelihood`` and ``moments_likelihood``: sums over the same nodes and grids, over all of
+them, for JAX closes in on none. What a logarithm is taken of is kept above the least number that there is, so
+that gradients are finite.
 
 Symbols:
 

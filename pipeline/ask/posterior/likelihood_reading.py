@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
@@ -11,10 +11,13 @@ from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
 from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
+    import pyarrow as pa
+
 ReadLikelihood: TypeAlias = LikelihoodTables | CountsLikelihood | MomentsLikelihood
-_READERS = {
+_READERS: dict[str, Callable[[pa.Table, Mapping[str, Any]], ReadLikelihood]] = {
     TABLES: LikelihoodTables.of_table,
     COUNTS: CountsLikelihood.of_table,
     MOMENTS: MomentsLikelihood.of_table,
