@@ -36,7 +36,13 @@ from suffice.pipeline.ask.publication.answer import (
 )
 from suffice.pipeline.ask.publication.pooled_terms import require_unchanged
 from suffice.pipeline.ask.publication.question import further_terms, shared_terms
-from suffice.pipeline.ask.publication.request import HiddenMarkov, Query, Transitions, mass_of
+from suffice.pipeline.ask.publication.request import (
+    HiddenMarkov,
+    Query,
+    Transitions,
+    kind_of_intervals,
+    mass_of,
+)
 from suffice.pipeline.math.parameters.contrasts import finite
 
 if TYPE_CHECKING:
@@ -310,7 +316,7 @@ def _pooled(question: Question, asked: StatisticRequest, streams: Streams) -> An
     """Answer cells that borrow strength, each beside itself alone."""
     request, (release,) = question.request, question.releases
     pooling, terms = question.pooling, request.pooled
-    if pooling is None or terms is None or asked.interval is None:
+    if pooling is None or terms is None:
         message = "cells that are pooled are asked for with what they have in common"
         raise TypeError(message)
     stated = further_terms(request, shared_terms(request, asked, release.statistic(asked.statistic)))
@@ -321,7 +327,9 @@ def _pooled(question: Question, asked: StatisticRequest, streams: Streams) -> An
     return Answer(
         name=asked.statistic,
         statistics=(asked.statistic,),
-        rows=beside_alone(together, rows, mass, draws, streams.computation(), interval=asked.interval),
+        rows=beside_alone(
+            together, rows, mass, draws, streams.computation(), interval=kind_of_intervals(asked)
+        ),
         draws=lambda: draw_columns(together, request.draws, streams.draws()),
         further={"pools": populations(together)},
         to_arviz=lambda: together.to_arviz(request.draws, streams.draws()),

@@ -350,6 +350,14 @@ def mass_of(request: Request) -> float:
     return float(request.mass)
 
 
+def kind_of_intervals(asked: StatisticRequest) -> str:
+    """Return the kind of a statistic's intervals, which every request but that of a likelihood states."""
+    if asked.interval is None:
+        message = "a likelihood has no intervals"
+        raise TypeError(message)
+    return asked.interval
+
+
 def derived_seed(unseeded: Request) -> Request:
     """Return a request with the seed that follows from the rest of it, which states seed 0.
 

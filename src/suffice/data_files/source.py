@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,10 +57,9 @@ def write_dataset(dataset: Any, path: Path, source: Provenance) -> None:
     MissingExtraError
         Where what writes netCDF is not installed.
     """
-    try:
-        import h5netcdf  # noqa: F401 - xarray finds it by name
-    except ImportError:
-        raise MissingExtraError("netCDF", "arviz") from None
+    if importlib.util.find_spec("h5netcdf") is None:
+        name, extra = "netCDF", "arviz"
+        raise MissingExtraError(name, extra)
     dataset.assign_attrs(source.attributes()).to_netcdf(path, engine="h5netcdf")
 
 

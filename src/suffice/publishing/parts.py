@@ -26,7 +26,7 @@ from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.posterior.notes import described
 from suffice.pipeline.ask.publication.question import cells_asked, further_terms, shared_terms
-from suffice.pipeline.ask.publication.request import mass_of
+from suffice.pipeline.ask.publication.request import kind_of_intervals, mass_of
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.math.distributions.composite import worst_diagnostics
@@ -283,7 +283,7 @@ class StatisticParts:
             asked=PartTerms(
                 terms=dataclasses.replace(PosteriorTerms(prior=prior, **stated), where=None),
                 mass=mass_of(request),
-                interval=asked.interval,
+                interval=kind_of_intervals(asked),
                 draws=request.draws,
                 seed=request.seed,
                 place=position,
