@@ -190,7 +190,7 @@ def _plot_pooled(
             lambda posterior, parameter: intervals_of(posterior, parameter, mass, draws, rng, interval=kind),
         )
         subtitle = (
-            f"{(together.rows_of or '').partition(';')[0]}, prior {together.prior}\n"
+            f"{(together.rows_of or '').partition(';')[0]}, population {together.population}\n"
             f"Medians and {100 * mass:g} % {kind} intervals of each cell alone and together, {order}"
         )
         finish(figure, title, subtitle, footer, conflicts_of([together]))
