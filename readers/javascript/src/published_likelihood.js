@@ -27,7 +27,7 @@ const SEEN = 33;
 export class PublishedLikelihood {
   /** @param {{rows: number, columns: Object}} table One row a panel, the cells one after the other. */
   constructor({ rows, columns }) {
-    for (const name of ["cell", "left", "right", "is_fine", "line", "error", "depth", ...powers()]) {
+    for (const name of ["cell", "left", "right", "line", "top", "error", "depth", ...powers()]) {
       if (!Object.hasOwn(columns, name)) throw corrupt(`it has no column ${name}`);
     }
     this.columns = columns;
@@ -159,11 +159,9 @@ export class PublishedLikelihood {
   /** Refuse a posterior that lies where the table is no more than low. */
   requireKnown(cell, distribution) {
     const { columns, line } = this;
-    let unknown = 0;
-    for (let row = this.starts[cell]; row < this.starts[cell + 1]; row += 1) {
-      if (columns.is_fine[row]) continue;
-      unknown += distribution.below(line.value(columns.right[row])) - distribution.below(line.value(columns.left[row]));
-    }
+    const row = this.starts[cell];
+    const lowest = columns.top[row] - columns.depth[row];
+    const unknown = distribution.average((value) => (this.at(cell, line.position(value)) < lowest ? 1 : 0));
     if (unknown > LEAST_KNOWN) {
       throw new ReleaseError("resolution", "the prior puts the posterior where the table is not known: compute it in Python");
     }

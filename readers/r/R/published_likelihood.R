@@ -16,7 +16,7 @@
 published_likelihood <- function(directory, name = NULL) {
   manifest <- read_publication(directory)
   panels <- .published_table(directory, manifest, "likelihood", "-likelihood\\.csv$", name)
-  columns <- c("cell", "left", "right", "is_fine", paste0("a", 0:8), "error", "depth", "line")
+  columns <- c("cell", "left", "right", paste0("a", 0:8), "top", "error", "depth", "line")
   if (!all(columns %in% names(panels)) || !nrow(panels)) refuse("files", "it is no likelihood of one parameter")
   cells <- split(panels, factor(panels$cell, levels = unique(panels$cell)))
   groups <- grep("^group_", names(panels), value = TRUE)
@@ -51,8 +51,8 @@ likelihood_posterior <- function(likelihood, cell, prior, mass = 0.95, kind = c(
   starts <- t(vapply(parsed$components, .KINDS[[name]]$start, c(at = 0, width = 0)))
   starts <- rbind(starts, c(at = highest, width = 0.05))
   distribution <- .distribution(line, log_density, starts)
-  rough <- panels[panels$is_fine == 0, , drop = FALSE]
-  unknown <- sum(.below(distribution, line$value(rough$right)) - .below(distribution, line$value(rough$left)))
+  lowest <- panels$top[1] - panels$depth[1]
+  unknown <- distribution$average(function(values) as.vector(.tabled(panels, as.vector(line$position(values))) < lowest))
   if (unknown > 1e-5) .usage("the prior puts the posterior where the table is not known: compute it in Python")
   ends <- .interval(distribution, mass, kind)
   data.frame(mean = distribution$mean, sd = distribution$sd, lower = ends[1], upper = ends[2])
