@@ -42,4 +42,4 @@ def test_a_deployment_asks_what_a_command_asks(
 
 def test_a_flow_reads_no_tables() -> None:
     with pytest.raises(ValidationError):
-        PublicationParameters(**STATED, covariates="income.csv")
+        PublicationParameters.model_validate({**STATED, "covariates": "income.csv"})

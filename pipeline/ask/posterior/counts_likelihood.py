@@ -184,7 +184,7 @@ class CountsLikelihood:
         """
         from suffice.pipeline.ask.posterior.likelihood_in_jax import of_counts  # JAX is slow to import
 
-        return of_counts(self, probabilities)
+        return of_counts(self.counts, probabilities) + self.constant
 
     def to_xarray(self) -> Any:
         """Return the likelihood as an ``xarray.Dataset``: tables of counts, and nodes over the mean of N.

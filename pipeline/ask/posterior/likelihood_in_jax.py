@@ -22,9 +22,12 @@ from suffice.pipeline.math.engines.mean_variance.slices import log_height
 from suffice.pipeline.math.engines.several_counts import BEFORE, POINTS, SPACING
 
 if TYPE_CHECKING:
-    from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
-    from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
+    from collections.abc import Sequence
+
+    from suffice.pipeline.math.engines.mean_variance.likelihood import LatentRows
     from suffice.pipeline.math.engines.mean_variance.slices import Slice
+    from suffice.pipeline.math.engines.several_counts import SeveralCounts
+    from suffice.typing import Floats
 
 _TINY = float(np.finfo(np.float64).tiny)
 _LOWEST = -1e290
@@ -51,10 +54,10 @@ def jax_numpy() -> tuple[Any, Any]:
     return jax, jnp
 
 
-def of_counts(likelihood: CountsLikelihood, probabilities: Any) -> Any:
-    """Return log likelihoods of probabilities (n, K) or (n_cells, n, K): (n_cells, n)."""
+def of_counts(counts: SeveralCounts, probabilities: Any) -> Any:
+    """Return (1) of ``several_counts`` at probabilities (n, K) or (n_cells, n, K): (n_cells, n)."""
     jax, jnp = jax_numpy()
-    counts, tables = likelihood.counts, likelihood.counts.tables
+    tables = counts.tables
     cells, entries = counts.row.shape
     given = jnp.asarray(probabilities, dtype=jnp.float64)
     if given.ndim not in {2, 3} or given.shape[-1] != entries or (given.ndim == 3 and len(given) != cells):
@@ -89,32 +92,46 @@ def of_counts(likelihood: CountsLikelihood, probabilities: Any) -> Any:
             total = total + single(row[entry], root * jnp.exp(half) + log_root + half)
         return jax.scipy.special.logsumexp(total, axis=-1)
 
-    return jax.lax.map(of_cell, (jnp.asarray(counts.row), log_share)) + likelihood.constant
+    return jax.lax.map(of_cell, (jnp.asarray(counts.row), log_share))
 
 
-def of_moments(likelihood: MomentsLikelihood, mean: Any, sd: Any) -> Any:
-    """Return log likelihoods of pairs, (n,) or (n_cells, n) each: (n_cells, n)."""
+def of_moments(
+    cells: Sequence[LatentRows], middle: Floats, unit: tuple[float, float], mean: Any, sd: Any
+) -> Any:
+    """Return log likelihoods of pairs, (n,) or (n_cells, n) each, less those at the middles: (n_cells, n).
+
+    Parameters
+    ----------
+    cells : sequence of LatentRows
+        One a cell.
+    middle : ndarray of shape (n_cells, 2), float64
+        A mean and a log variance, in half ranges.
+    unit : (float, float)
+        The centre of the bounds, and half of their range.
+    mean, sd : array
+        In the column's unit.
+    """
+    (centre, half_range), n_cells = unit, len(cells)
     jax, jnp = jax_numpy()
     first, second = (jnp.atleast_1d(jnp.asarray(each, dtype=jnp.float64)) for each in (mean, sd))
     try:
         shape = np.broadcast_shapes(first.shape, second.shape)
-        shape = np.broadcast_shapes(shape, (len(likelihood), shape[-1]))
+        shape = np.broadcast_shapes(shape, (n_cells, shape[-1]))
     except ValueError:
         shape = ()
-    if len(shape) != 2 or shape[0] != len(likelihood):
+    if len(shape) != 2 or shape[0] != n_cells:
         message = (
-            f"mean and sd have to be of shape (n,) or ({len(likelihood)}, n), not {first.shape} and "
-            f"{second.shape}"
+            f"mean and sd have to be of shape (n,) or ({n_cells}, n), not {first.shape} and {second.shape}"
         )
         raise UsageError(message)
-    place = jnp.broadcast_to((first - likelihood.centre) / likelihood.half_range, shape)
-    log_variance = jnp.broadcast_to(2.0 * jnp.log(jnp.maximum(second, _TINY) / likelihood.half_range), shape)
-    groups = _padded(likelihood)
-    parts, cells = [], [each["cell"] for each in groups]
+    place = jnp.broadcast_to((first - centre) / half_range, shape)
+    log_variance = jnp.broadcast_to(2.0 * jnp.log(jnp.maximum(second, _TINY) / half_range), shape)
+    groups = _padded(cells)
+    parts, places = [], [each["cell"] for each in groups]
     # Of all slices at once: it is what takes JAX seconds to compile.
-    all_small = _log_small(jax, jnp, groups, log_variance[np.concatenate(cells)])
+    all_small = _log_small(jax, jnp, groups, log_variance[np.concatenate(places)])
     for padded, small in zip(
-        groups, jnp.split(all_small, np.cumsum([len(each) for each in cells])[:-1]), strict=True
+        groups, jnp.split(all_small, np.cumsum([len(each) for each in places])[:-1]), strict=True
     ):
         arrays = {name: jnp.asarray(values) for name, values in padded.items()}
         parts.append(
@@ -126,22 +143,22 @@ def of_moments(likelihood: MomentsLikelihood, mean: Any, sd: Any) -> Any:
             )
         )
     # No rows at all are a part of every cell.
-    parts.append(jnp.broadcast_to(np.array([[rows.log_empty] for rows in likelihood.fine]), shape))
-    cells.append(np.arange(shape[0]))
-    value, segment = jnp.concatenate(parts), np.concatenate(cells)
+    parts.append(jnp.broadcast_to(np.array([[rows.log_empty] for rows in cells]), shape))
+    places.append(np.arange(shape[0]))
+    value, segment = jnp.concatenate(parts), np.concatenate(places)
     top = jax.lax.stop_gradient(jax.ops.segment_max(value, segment, num_segments=shape[0]))
     share = jax.ops.segment_sum(jnp.exp(value - top[segment]), segment, num_segments=shape[0])
     at_middle = [
-        rows.log_likelihood(middle[None, :1], middle[None, 1:])[0, 0, 0]
-        for rows, middle in zip(likelihood.fine, likelihood.middle, strict=True)
+        rows.log_likelihood(at[None, :1], at[None, 1:])[0, 0, 0]
+        for rows, at in zip(cells, middle, strict=True)
     ]
     return top + jnp.log(share) - np.array(at_middle)[:, None]
 
 
-def _padded(likelihood: MomentsLikelihood) -> list[dict[str, Any]]:
+def _padded(cells: Sequence[LatentRows]) -> list[dict[str, Any]]:
     """Return slices of all cells as arrays of few shapes, each compiled once; padding weighs nothing."""
     by_shape: dict[tuple[int, int], list[tuple[int, Slice]]] = {}
-    for cell, rows in enumerate(likelihood.fine):
+    for cell, rows in enumerate(cells):
         for each in rows.slices:
             shape = (_power(each.weight.shape[0]), _power(each.weight.shape[1]))
             by_shape.setdefault(shape, []).append((cell, each))

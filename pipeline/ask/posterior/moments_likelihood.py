@@ -166,7 +166,7 @@ class MomentsLikelihood:
         """
         from suffice.pipeline.ask.posterior.likelihood_in_jax import of_moments  # JAX is slow to import
 
-        return of_moments(self, mean, sd)
+        return of_moments(self.fine, self.middle, (self.centre, self.half_range), mean, sd)
 
     def to_xarray(self) -> Any:
         """Return the likelihood as an ``xarray.Dataset``: what rows may have been, with its weights.
