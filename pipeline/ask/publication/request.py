@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS, Clipping, Method, WithinUnit, explained
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.documents import LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -263,7 +264,7 @@ class Request(RequestPart, TermFields):
     vouched: bool = False
     over: tuple[Short, ...] = ()
     model: ModelTerms | None = None
-    pooled: PooledTerms | None = None
+    pooled: PooledTerms | None = Field(default=None, json_schema_extra={LEFT_OUT: True})
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
