@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from suffice.flows.parameters import DAY_S, ClusterAddress, PublicUrl, Reference, refuse_passwords
+from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.publication.request import TermFields, term
 from suffice.publishing.publish import PUBLISH_TIMEOUT
@@ -62,6 +63,25 @@ class PublicationParameters(TermFields):
     )
     n_prior: Text | None = term("n_prior")
     predictor_prior: Text | None = term("predictor_prior")
+    kind: Literal["posterior", "likelihood"] = Field(
+        default="posterior",
+        title="Kind",
+        description="A likelihood takes any prior afterwards; it has no draws and no intervals.",
+    )
+    pooled: Annotated[list[Name], Field(max_length=_MOST)] = Field(
+        default_factory=list,
+        title="Cells borrow strength",
+        description=(
+            '"all", a population, or group columns within whose keys cells are pooled. Tables of covariates '
+            "and neighbours are files, which a flow does not read: publish these at the command line."
+        ),
+        examples=[["all"]],
+    )
+    over: Name | None = Field(
+        default=None,
+        title="Alike along",
+        description="Of pooled cells: a group column whose neighbouring keys are alike.",
+    )
     disjoint: Annotated[list[Reference], Field(max_length=_MOST)] = Field(
         default_factory=list,
         title="Pool as disjoint",
@@ -162,8 +182,13 @@ class PublicationParameters(TermFields):
 
     def terms(self) -> dict[str, Any]:
         """Return what a question takes as it stands here."""
-        names = (*TERMS, "vouched", "mass", "interval", "draws", "seed", "formats")
-        return {name: getattr(self, name) for name in names}
+        names = (*TERMS, "kind", "vouched", "mass", "interval", "draws", "seed", "formats")
+        return {**{name: getattr(self, name) for name in names}, "pooled": self._pooled()}
+
+    def _pooled(self) -> list[str] | Pooling | Literal[False]:
+        if self.over is not None:
+            return Pooling.of_names(self.pooled, over=self.over)
+        return self.pooled or False
 
     def require_no_password(self) -> None:
         """Refuse URLs with a password, where no deployment's schema has done so before.

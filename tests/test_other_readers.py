@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import suffice
+from support.in_r import program_of_r, run_in_r
 from support.making import mapping
 from support.manifest_mutants import changed, sealed
 from support.releases import flip_bit, make_plan, publish
@@ -22,28 +23,6 @@ from support.samples import drawn
 
 VECTORS = Path(__file__).parent / "vectors"
 VALID = sorted(path.name for path in (VECTORS / "valid").iterdir())
-
-
-def program_of_r(name: str) -> str:
-    """``Rscript`` or ``R``. Where there is none the test is skipped; under ``RSCRIPT=required`` it fails."""
-    program = shutil.which(name)
-    if program is None:
-        assert os.environ.get("RSCRIPT") != "required", f"{name} is not here"
-        pytest.skip(f"{name} is not installed (apt-get install r-base-core r-cran-openssl)")
-    return program
-
-
-def run_in_r(script: Path, *words: str, timeout: float = 300) -> str:
-    """What a script prints."""
-    done = subprocess.run(
-        [program_of_r("Rscript"), str(script), *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.mark.slow

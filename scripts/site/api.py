@@ -27,7 +27,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
                 "PooledPosterior",
                 "Walk",
             ),
-            *("Likelihood", "LikelihoodTables", "CountsLikelihood", "MomentsLikelihood"),
+            *("Likelihood", "LikelihoodTables", "CountsLikelihood", "MomentsLikelihood", "read_likelihood"),
             *("calibrate", "Calibration", "PooledCalibration"),
         ),
     ),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.statistic import Statistic
     from suffice.pipeline.ask.posterior.counts_likelihood import CountsLikelihood
     from suffice.pipeline.ask.posterior.likelihood import Likelihood
+    from suffice.pipeline.ask.posterior.likelihood_reading import read_likelihood
     from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
     from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
@@ -195,6 +196,7 @@ __all__ = [
     "poisson",
     "pool",
     "publish",
+    "read_likelihood",
     "rehearse",
     "release",
     "roll_up",
@@ -246,6 +248,7 @@ _HOMES = {
     "MomentsLikelihood": ("suffice.pipeline.ask.posterior.moments_likelihood", "MomentsLikelihood"),
     "LikelihoodTables": ("suffice.pipeline.ask.posterior.likelihood_tables", "LikelihoodTables"),
     "CountsLikelihood": ("suffice.pipeline.ask.posterior.counts_likelihood", "CountsLikelihood"),
+    "read_likelihood": ("suffice.pipeline.ask.posterior.likelihood_reading", "read_likelihood"),
     "Pooling": ("suffice.pipeline.ask.borrowing.pooling", "Pooling"),
     "PooledCalibration": ("suffice.pipeline.ask.calibration.pooled_calibration", "PooledCalibration"),
     "Walk": ("suffice.pipeline.ask.borrowing.walk", "Walk"),

@@ -202,7 +202,7 @@ class PublishedEntry(StrictModel):
 
     name: str
     path: str
-    role: Literal["summaries", "draws", "card", "part"]
+    role: Literal["summaries", "draws", "card", "part", "likelihood"]
     format: Annotated[str, Field(pattern=r"^[a-z0-9]{1,16}$")]
     size: Annotated[int, Field(gt=0, le=LARGEST_FILE)]
     sha256: Hex64
@@ -302,7 +302,7 @@ class PublishedFile:
     def entry(
         self,
         *,
-        role: Literal["summaries", "draws", "card", "part"],
+        role: Literal["summaries", "draws", "card", "part", "likelihood"],
         file_format: str,
         rows: int | None = None,
     ) -> PublishedEntry:

@@ -57,6 +57,24 @@ def test_each_cell_alone_comes_first_where_the_spread_is_not_told(store: str, su
     assert len(document["pooled"]["alone"]) == 2
 
 
+@pytest.mark.slow
+def test_a_card_and_a_picture_show_each_alone_beside_itself(
+    store: str, suffice: Runner, tmp_path: Path
+) -> None:
+    card, plot = tmp_path / "card.html", tmp_path / "picture.svg"
+    options = ["--store", store, "--card", str(card), "--plot", str(plot), "--draws", "50", "--seed", "1"]
+    suffice.text("posterior", "counties", "ill", "--pooled", "all", *options)
+    page = card.read_text(encoding="utf-8")
+    assert page.count('<g class="of-alone">') == 30 + 1, "a row a cell, and the legend"
+    assert "30 cells pooled; spread between cells" in page
+    assert "one population" in page
+    assert '<span class="tag">outlier</span>' in page
+    assert "suffice calibrate" not in page, "it simulates no populations"
+    picture = plot.read_text(encoding="utf-8")
+    for said in ("alone", "together", "dotted: the population"):
+        assert said in picture
+
+
 @pytest.mark.parametrize(
     "option",
     [["--robustness"], ["--versus", "county=2"], ["--prior", "Beta(1, 1)"]],

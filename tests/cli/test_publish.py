@@ -12,6 +12,7 @@ from suffice.errors import SufficeWarning
 from suffice.publishing.publish import publish
 from suffice.storage.signatures.signing import new_keys
 from support.model_releases import publish_models
+from support.pooled_cells import make_cells
 from support.published import make_release
 
 if TYPE_CHECKING:
@@ -63,6 +64,31 @@ def test_a_publication_is_made_found_listed_checked_and_fetched(
     named = suffice.json("publications", "verify", made["publication_id"], "--store", store)
     assert named == checked
     assert "its id, whole" in suffice.text("publications", "show", made["publication_id"][:8], status=2)
+
+
+def test_pooled_cells_and_likelihoods_are_published(suffice: Runner, tmp_path: Path) -> None:
+    make_cells(tmp_path / "store", 2)
+    words = ("publish", "flights", "ill", "--store", str(tmp_path / "store"))
+    made = suffice.json(*words, "--pooled", "region", "--pooled", "logit-normal", "--draws", "3")
+    assert made["request"]["pooled"] == {
+        "population": "logit-normal",
+        "within": ["region"],
+        **dict.fromkeys(("covariates", "formula", "over", "adjacency")),
+    }
+    assert {file["name"] for file in made["files"]} == {
+        *("ill-summaries.parquet", "ill-pools.parquet", "ill-draws.parquet", "ill-card.html")
+    }
+    text = suffice.text(*words, "--pooled", "region", "--pooled", "logit-normal", "--draws", "3")
+    assert "cells pooled     pooled logit-normal; within region" in text
+    likelihood = suffice.json(*words, "--kind", "likelihood", "--formats", "parquet,csv")
+    assert [file["role"] for file in likelihood["files"]] == ["likelihood"] * 3
+    text = suffice.text(*words, "--kind", "likelihood", "--formats", "parquet,csv")
+    assert "intervals" not in text
+    checked = suffice.json("publications", "verify", likelihood["uri"])
+    assert (checked["ok"], checked["files"]) == (True, 3)
+    refused = suffice.text(*words, "--kind", "likelihood", "--pooled", "all", status=2)
+    assert "each cell alone" in refused
+    assert "likelihood has none" in suffice.text(*words, "--kind", "likelihood", "--draws", "9", status=2)
 
 
 def test_nothing_is_written_into_publications(store: str, suffice: Runner, tmp_path: Path) -> None:

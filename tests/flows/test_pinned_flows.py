@@ -77,6 +77,9 @@ NO_PLACES = {
     ),
     *("statistics", "prior", "n_prior", "where", "method", "clipping", "within_unit", "predictor_prior"),
     *(
+        "kind",
+        "pooled",
+        "over",
         "roll_up",
         "assume",
         "interval",

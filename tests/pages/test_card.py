@@ -109,6 +109,21 @@ def test_the_page_states_what_the_posterior_rests_on(release: Release, page: str
     assert 'class="banner warning"' not in page
 
 
+def test_a_card_of_pooled_cells_is_as_harmless(release: Release) -> None:
+    """The cells are alike, so that what they borrow is decided by the hyperprior: each alone is shown."""
+    together = release.posterior("flag", pooled=True)
+    pooled = page_of(release, together)
+    elements = Elements()
+    elements.feed(pooled)
+    tags = {tag for tag, _ in elements.seen}
+    assert not tags & {"script", "img", "a", "link", "iframe", "object", "form", "base", "b", "i"}
+    checked = [given["value"] for tag, given in elements.seen if tag == "input" and "checked" in given]
+    identified = together.is_identified  # type: ignore[attr-defined]
+    assert checked == ["both" if identified else "alone"]
+    assert pooled.count('<g class="of-pooled">') == len(HOSTILE) + 1
+    assert pooled.count("&lt;script&gt;document.title") == 2, "in the picture and in the table"
+
+
 def test_a_plug_in_card_warns_and_clipping_is_named(release: Release) -> None:
     plug_in = page_of(release, release.posterior("delay", method="plug-in"))
     assert 'class="banner warning"' in plug_in

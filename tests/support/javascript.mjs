@@ -31,8 +31,27 @@ function filesOf(directory) {
 const listed = (values) =>
   Array.from(values, (value) => (typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value)) ? String(value) : value));
 
-async function published(directory, options) {
+/** What a published likelihood says of cells under priors. */
+function ofLikelihood(publication, { name, questions }) {
+  const likelihood = publication.likelihood(name);
+  const answers = questions.map(({ where, prior, values, mass }) => {
+    const cell = likelihood.cell(where);
+    const logs = values.map((value) => plain(likelihood.logProb(cell, value)));
+    try {
+      const posterior = likelihood.posterior(where, prior);
+      return { logs, mean: posterior.mean(), sd: posterior.sd(), interval: posterior.interval(mass, undefined, "central") };
+    } catch (error) {
+      if (!(error instanceof ReleaseError)) throw error;
+      return { logs, code: error.code, message: error.message };
+    }
+  });
+  return { cells: likelihood.cells, answers };
+}
+
+async function published(directory, { likelihood, pooled, ...options } = {}) {
   const found = await readPublication(...filesOf(directory), options);
+  if (likelihood) return ofLikelihood(found, likelihood);
+  if (pooled) return found.pooled();
   const summaries = found.names.map((name) => {
     const rows = found.summaries(name);
     return [name, Object.fromEntries(Object.keys(rows[0] ?? {}).map((column) => [column, listed(rows.map((row) => row[column]))]))];

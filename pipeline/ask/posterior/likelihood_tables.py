@@ -19,16 +19,21 @@ Method. A file in Parquet has one row a panel, all numbers as float64 or int64 a
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.errors import MissingExtraError, UsageError
+from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_prior import LINES
 from suffice.pipeline.ask.inference.tabled_likelihood import LikelihoodTable
+from suffice.pipeline.ask.posterior.likelihood_files import (
+    TABLES,
+    in_xarray,
+    read_table,
+    with_metadata,
+    write_table,
+)
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.tabulated import DEGREE, Table
@@ -38,11 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from os import PathLike
 
+    import pyarrow as pa
+
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.typing import Floats
 
-_KEY = b"suffice.likelihood"
-_FORMAT = 1
 _OF_CELLS = ("top", "error", "depth")
 _POWERS = tuple(f"a{power}" for power in range(DEGREE + 1))
 
@@ -141,14 +146,9 @@ class LikelihoodTables:
         UsageError
             Where the array has another shape, or JAX computes in 32 bits.
         """
-        try:
-            import jax
-            import jax.numpy as jnp
-        except ImportError:
-            raise MissingExtraError("log_prob_jax()", "numpyro") from None
-        if not jax.config.jax_enable_x64:
-            message = "32 bits are not enough for log likelihoods: call numpyro.enable_x64() first"
-            raise UsageError(message)
+        from suffice.pipeline.ask.posterior.likelihood_in_jax import jax_numpy  # JAX is slow to import
+
+        _, jnp = jax_numpy()
         value = jnp.atleast_1d(jnp.asarray(theta, dtype=jnp.float64))
         self._require_shape(value.shape)
         value = jnp.broadcast_to(value, (len(self), value.shape[-1]))
@@ -205,10 +205,7 @@ class LikelihoodTables:
         MissingExtraError
             Where xarray is not installed.
         """
-        try:
-            import xarray
-        except ImportError:
-            raise MissingExtraError("to_xarray()", "arviz") from None
+        xarray = in_xarray("to_xarray()")
         table = self.tables.table
         of_panels = {"cell": table.cell, "left": table.left, "right": table.right, "is_fine": table.is_fine}
         return xarray.Dataset(
@@ -220,6 +217,25 @@ class LikelihoodTables:
             coords={f"group_{column}": ("cells", keys) for column, keys in self.groups.items()},
             attrs=self._stated(),
         )
+
+    def to_table(self) -> pa.Table:
+        """Return the tables as one of Arrow, one row a panel; see :meth:`to_parquet`."""
+        import pyarrow as pa
+
+        table = self.tables.table
+        cell = table.cell
+        columns: dict[str, Any] = {
+            "cell": pa.array(cell, pa.int64()),
+            "left": table.left,
+            "right": table.right,
+            "is_fine": pa.array(table.is_fine.astype(np.int64)),
+            **{name: table.powers[:, power] for power, name in enumerate(_POWERS)},
+            **{name: column[cell] for name, column in self._of_cells().items()},
+            "line": [str(self.line)] * len(cell),
+        }
+        for column, keys in self.groups.items():
+            columns[f"group_{column}"] = [keys[number] for number in cell.tolist()]
+        return with_metadata(columns, TABLES, self._stated())
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write the tables to a new file, one row a panel, from which R, JavaScript and others read them.
@@ -236,32 +252,7 @@ class LikelihoodTables:
         UsageError
             Where there is such a file.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        table = self.tables.table
-        cell = table.cell
-        columns: dict[str, Any] = {
-            "cell": pa.array(cell, pa.int64()),
-            "left": table.left,
-            "right": table.right,
-            "is_fine": pa.array(table.is_fine.astype(np.int64)),
-            **{name: table.powers[:, power] for power, name in enumerate(_POWERS)},
-            **{name: column[cell] for name, column in self._of_cells().items()},
-            "line": [str(self.line)] * len(cell),
-        }
-        for column, keys in self.groups.items():
-            columns[f"group_{column}"] = [keys[number] for number in cell.tolist()]
-        stated = {"format_version": _FORMAT, **self._stated()}
-        written = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(stated).encode()})
-        try:
-            with Path(path).open("xb") as file:
-                pq.write_table(
-                    written, file, compression="none", use_dictionary=False, write_statistics=False
-                )
-        except FileExistsError:
-            message = f"there is a file {path} already: choose another name"
-            raise UsageError(message) from None
+        write_table(self.to_table(), path)
 
     @classmethod
     def read_parquet(cls, path: str | PathLike[str]) -> LikelihoodTables:
@@ -276,21 +267,28 @@ class LikelihoodTables:
         UsageError
             Where the file is none of these.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         try:
-            read = pq.read_table(path)
-            stated = json.loads((read.schema.metadata or {})[_KEY])
-            if stated["format_version"] != _FORMAT:
-                message = f"{path} is a likelihood of format {stated['format_version']}: this reads {_FORMAT}"
+            read, stated = read_table(path)
+            if stated.get("kind", TABLES) != TABLES:
+                message = f"{path} is a likelihood of several parameters: suffice.read_likelihood reads it"
                 raise UsageError(message)
-            return _of_columns(read, stated)
-        except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
+            return cls.of_table(read, stated)
+        except (OSError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, UsageError):
                 raise
             message = f"{path} is no likelihood that to_parquet wrote, or cannot be read"
             raise UsageError(message) from None
+
+    @classmethod
+    def of_table(cls, read: pa.Table, stated: Mapping[str, Any]) -> LikelihoodTables:
+        """Return the likelihood that :meth:`to_table` made a table of."""
+        return _of_columns(read, stated)
+
+    @property
+    def error_text(self) -> str:
+        """How far values are from exact, in words."""
+        worst, depth = float(np.max(self.error)), float(np.min(self.depth))
+        return f"error: at most {worst:.2g} nats, as far as {depth:.3g} nats below the highest"
 
     def _of_cells(self) -> dict[str, Floats]:
         return {"top": self.tables.table.top, "error": self.error, "depth": self.depth}

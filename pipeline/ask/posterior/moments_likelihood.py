@@ -25,6 +25,14 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.any_prior import conjugate_default
+from suffice.pipeline.ask.posterior.likelihood_files import (
+    MOMENTS,
+    as_list,
+    from_lists,
+    in_xarray,
+    with_metadata,
+    write_table,
+)
 from suffice.pipeline.ask.posterior.likelihood_tables import real_numbers
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.mean_variance.likelihood import (
@@ -32,9 +40,14 @@ from suffice.pipeline.math.engines.mean_variance.likelihood import (
     LatentRows,
     TooManyError,
 )
+from suffice.pipeline.math.engines.mean_variance.slices import Slice
+from suffice.pipeline.math.priors.record_count import parse_n_prior
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from os import PathLike
+
+    import pyarrow as pa
 
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -42,6 +55,7 @@ if TYPE_CHECKING:
 
 _ROUGH = Fineness(finest=0.3, growth=0.12, coarsest=1.6, of_rows=24.0, of_few=5.0, wider=3.0, beside=0.8)
 _DEPTH = 28.0
+_OF_POINTS = ("n", "alpha", "mean", "blur", "log_e", "weight")
 _ROOM = 5e7
 """Densities of one cell, beyond which its noise is too wide to be looked at point by point."""
 
@@ -88,6 +102,11 @@ class MomentsLikelihood:
             f"{len(self)} cells, errors by log_prob_and_error>"
         )
 
+    @property
+    def error_text(self) -> str:
+        """How far values are from exact, in words."""
+        return "error: of each value by log_prob_and_error, some .01 to .05 nats near the highest"
+
     def log_prob(self, mean: Any, sd: Any) -> Floats:
         """Return log likelihoods, (n_cells, n), relative to that of the released moments.
 
@@ -130,6 +149,168 @@ class MomentsLikelihood:
         answers = [self._of_cell(cell, mean[cell], log_variance[cell]) for cell in range(len(self))]
         return np.stack([value for value, _ in answers]), np.stack([miss for _, miss in answers])
 
+    def log_prob_jax(self, mean: Any, sd: Any) -> Any:
+        """Return what :meth:`log_prob` returns, of arrays of JAX that may be traced; differentiable.
+
+        Parameters
+        ----------
+        mean, sd : array
+            As for ``log_prob``.
+
+        Raises
+        ------
+        MissingExtraError
+            Where JAX is not installed.
+        UsageError
+            Where an array has another shape, or JAX computes in 32 bits.
+        """
+        from suffice.pipeline.ask.posterior.likelihood_in_jax import of_moments  # JAX is slow to import
+
+        return of_moments(self.fine, self.middle, (self.centre, self.half_range), mean, sd)
+
+    def to_xarray(self) -> Any:
+        """Return the likelihood as an ``xarray.Dataset``: what rows may have been, with its weights.
+
+        One ``point`` is a mean and a log mean square deviation of a number of rows of a cell, in half ranges
+        about ``centre``; ``is_fine`` is 0 of the rougher grids, which tell the error.
+
+        Raises
+        ------
+        MissingExtraError
+            Where xarray is not installed.
+        """
+        xarray = in_xarray("to_xarray()")
+        points: dict[str, list[Any]] = {name: [] for name in ("cell", "is_fine", *_OF_POINTS)}
+        for cell, is_fine, each in self._slices():
+            shape = each.weight.shape
+            flat = {
+                "n": np.full(shape, each.n),
+                "alpha": np.full(shape, each.alpha),
+                "mean": np.broadcast_to(each.mean, shape),
+                "blur": np.broadcast_to(each.blur, shape),
+                "log_e": np.broadcast_to(each.log_e[:, None], shape),
+                "weight": each.weight,
+            }
+            points["cell"].append(np.full(each.weight.size, cell))
+            points["is_fine"].append(np.full(each.weight.size, is_fine))
+            for name, values in flat.items():
+                points[name].append(values.ravel())
+        return xarray.Dataset(
+            {
+                **{name: ("points", np.concatenate(parts)) for name, parts in points.items()},
+                "log_empty": ("cells", [rows.log_empty for rows in self.fine]),
+                "middle": (("cells", "parameters"), self.middle),
+            },
+            coords={
+                "parameters": list(self.parameters),
+                **{f"group_{column}": ("cells", keys) for column, keys in self.groups.items()},
+            },
+            attrs=self._stated(),
+        )
+
+    def to_table(self) -> pa.Table:
+        """Return the likelihood as a table of Arrow; see :meth:`to_parquet`."""
+        rows = list(self._slices())
+        columns: dict[str, Any] = {
+            "cell": [cell for cell, _, _ in rows],
+            "is_fine": [is_fine for _, is_fine, _ in rows],
+            "n": [each.n for _, _, each in rows],
+            "alpha": [each.alpha for _, _, each in rows],
+            **{
+                name: as_list(getattr(each, name) for _, _, each in rows)
+                for name in ("mean", "blur", "log_e")
+            },
+            **{
+                name: as_list(getattr(each, name).ravel() for _, _, each in rows)
+                for name in ("weight", "is_outer")
+            },
+        }
+        stated = {
+            **self._stated(),
+            "parameters": list(self.parameters),
+            "groups": dict(self.groups),
+            "middle": self.middle.tolist(),
+            **{name: [_empty(each) for each in getattr(self, name)] for name in ("fine", "rough")},
+        }
+        return with_metadata(columns, MOMENTS, stated)
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """Write the likelihood to a new file, one row a number of rows; ``suffice.read_likelihood`` reads it.
+
+        Columns: ``cell``; ``is_fine``, 0 of the rougher grids, which tell the error; ``n``, ``alpha``; and
+        lists, ``mean``, ``blur``, ``log_e``, and of every pair of a deviation and a mean ``weight`` and
+        ``is_outer``. Parameters are in half ranges about the centre; the metadata have the rest.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Raises
+        ------
+        UsageError
+            Where there is such a file.
+        """
+        write_table(self.to_table(), path)
+
+    @classmethod
+    def of_table(cls, read: pa.Table, stated: Mapping[str, Any]) -> MomentsLikelihood:
+        """Return the likelihood that :meth:`to_table` made a table of."""
+        cell, is_fine, n, alpha = (
+            read.column(name).to_pylist() for name in ("cell", "is_fine", "n", "alpha")
+        )
+        lists = {
+            name: from_lists(read.column(name)) for name in ("mean", "blur", "log_e", "weight", "is_outer")
+        }
+        slices: dict[tuple[int, int], list[Slice]] = {}
+        for row in range(read.num_rows):
+            shape = (len(lists["log_e"][row]), len(lists["mean"][row]))
+            slices.setdefault((cell[row], is_fine[row]), []).append(
+                Slice(
+                    n=n[row],
+                    mean=lists["mean"][row],
+                    blur=lists["blur"][row],
+                    alpha=alpha[row],
+                    log_e=lists["log_e"][row],
+                    weight=lists["weight"][row].reshape(shape),
+                    is_outer=lists["is_outer"][row].reshape(shape).astype(bool),
+                )
+            )
+
+        def rows(name: str, is_fine: int) -> tuple[LatentRows, ...]:
+            return tuple(
+                LatentRows(slices=slices.get((number, is_fine), []), log_empty=float(empty), depth=depth)
+                for number, (empty, depth) in enumerate(stated[name])
+            )
+
+        first, second = stated["parameters"]
+        return cls(
+            statistic=str(stated["statistic"]),
+            family=str(stated["family"]),
+            parameters=(str(first), str(second)),
+            groups={str(column): list(keys) for column, keys in stated["groups"].items()},
+            n_prior=parse_n_prior(stated["n_prior"]),
+            centre=float(stated["centre"]),
+            half_range=float(stated["half_range"]),
+            fine=rows("fine", 1),
+            rough=rows("rough", 0),
+            middle=np.array(stated["middle"], dtype=np.float64),
+        )
+
+    def _slices(self) -> Iterator[tuple[int, int, Slice]]:
+        for is_fine, cells in ((1, self.fine), (0, self.rough)):
+            for cell, of_cell in enumerate(cells):
+                for each in of_cell.slices:
+                    yield cell, is_fine, each
+
+    def _stated(self) -> dict[str, Any]:
+        return {
+            "statistic": self.statistic,
+            "family": self.family,
+            "n_prior": str(self.n_prior),
+            "centre": self.centre,
+            "half_range": self.half_range,
+        }
+
     def _of_cell(self, cell: int, mean: Floats, log_variance: Floats) -> tuple[Floats, Floats]:
         # The first point is that at which both grids are 0.
         places = np.column_stack([mean, log_variance])
@@ -143,6 +324,11 @@ class MomentsLikelihood:
             left_out = np.exp(outer - fine)
             miss = np.abs(rough[1:] - rough[0] - value) + left_out[1:] + left_out[0]
         return value, np.where(np.isnan(miss), np.inf, miss)
+
+
+def _empty(rows: LatentRows) -> tuple[str, float]:
+    """Return the log likelihood of no rows as text, which JSON has no number for, and the depth."""
+    return repr(float(rows.log_empty)), rows.depth
 
 
 def moments_likelihood(statistic: NoisyStatistic, n_prior: NPrior) -> MomentsLikelihood:

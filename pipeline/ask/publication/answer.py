@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.ask.pooling.comparison import ReleaseComparison
+    from suffice.pipeline.ask.posterior.likelihood import AnyLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.typing import Floats
 
@@ -139,6 +140,8 @@ class Answer:
         posterior.
     posterior : Posterior or None
         That a card can show.
+    likelihood : likelihood or None
+        That is answered in the place of a posterior; there are no rows then.
     rng : callable
         Returns the generator of a card's draws: a fresh one of the same seed at every call.
     diagnostics : dict of str to str
@@ -154,6 +157,7 @@ class Answer:
     further: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
     to_arviz: Callable[[], Any] | None = field(default=None, repr=False)
     posterior: Posterior | None = field(default=None, repr=False)
+    likelihood: AnyLikelihood | None = field(default=None, repr=False)
     rng: Callable[[], np.random.Generator] = field(repr=False)
     diagnostics: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -9,11 +9,12 @@ posterior under several named priors, side by side.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.borrowing.side_by_side import beside_alone, populations
 from suffice.pipeline.ask.models.chain import chain
 from suffice.pipeline.ask.models.hidden_markov import hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
@@ -33,14 +34,22 @@ from suffice.pipeline.ask.publication.answer import (
     notes_of,
     quantile_draws,
 )
+from suffice.pipeline.ask.publication.pooled_terms import require_unchanged
 from suffice.pipeline.ask.publication.question import further_terms, shared_terms
-from suffice.pipeline.ask.publication.request import HiddenMarkov, Query, Transitions
+from suffice.pipeline.ask.publication.request import (
+    HiddenMarkov,
+    Query,
+    Transitions,
+    kind_of_intervals,
+    mass_of,
+)
 from suffice.pipeline.math.parameters.contrasts import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Unpack
 
+    from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.models.hidden_markov import StateComparison
     from suffice.pipeline.ask.pooling.release import Release
@@ -95,7 +104,7 @@ def _transitions(question: Question, terms: Transitions, streams: Streams) -> An
     return Answer(
         name=f"{statistic}-transitions",
         statistics=(statistic,),
-        rows=chain_answer.rows(float(question.request.mass), **wanted),  # type: ignore[arg-type]
+        rows=chain_answer.rows(mass_of(question.request), **wanted),  # type: ignore[arg-type]
         draws=lambda: chain_answer.draw_columns(**wanted),  # type: ignore[arg-type]
         rng=streams.summaries,
         diagnostics=diagnostics_text(chain_answer.posterior),
@@ -106,7 +115,7 @@ def _transitions(question: Question, terms: Transitions, streams: Streams) -> An
 def _query(question: Question, terms: Query, streams: Streams) -> Answer:
     release, statistic, drawn_as = _modelled(question, streams)
     network_answer = network(release, statistic, **drawn_as)
-    answer = network_answer.query(terms.target, terms.given, terms.do, float(question.request.mass))
+    answer = network_answer.query(terms.target, terms.given, terms.do, mass_of(question.request))
     undefined = float(answer.probability.undefined_share.max())
     notes = ["do: holds in the world only where the declared graph does"] if terms.do else []
     if undefined > 0.0:
@@ -158,7 +167,7 @@ def _hidden_markov(question: Question, terms: HiddenMarkov, streams: Streams) ->
     return Answer(
         name="hidden_markov",
         statistics=names,
-        rows=fit.rows(float(request.mass)),
+        rows=fit.rows(mass_of(request)),
         draws=fit.draw_columns,
         further={"cells": fit.cells()},
         to_arviz=fit.to_arviz,
@@ -269,6 +278,10 @@ def answers(question: Question, progress: CellProgress | None = None) -> Iterato
             yield _comparison(question, asked, streams)
         elif request.kind == "prior_sensitivity":
             yield _sensitivity(question, asked, streams)
+        elif request.kind == "likelihood":
+            yield _likelihood(question, asked, streams)
+        elif request.pooled is not None:
+            yield _pooled(question, asked, streams)
         else:
             yield _of_posterior(question, asked, streams, progress)
 
@@ -284,7 +297,7 @@ def _of_posterior(
         statistics=(asked.statistic,),
         rows=summarise(
             posterior,
-            float(request.mass),
+            mass_of(request),
             quantile_draws(draws),
             streams.summaries(),
             progress,
@@ -296,6 +309,48 @@ def _of_posterior(
         rng=streams.summaries,
         diagnostics=diagnostics_text(posterior),
         notes=notes_of(posterior),
+    )
+
+
+def _pooled(question: Question, asked: StatisticRequest, streams: Streams) -> Answer:
+    """Answer cells that borrow strength, each beside itself alone."""
+    request, (release,) = question.request, question.releases
+    pooling, terms = question.pooling, request.pooled
+    if pooling is None or terms is None:
+        message = "cells that are pooled are asked for with what they have in common"
+        raise TypeError(message)
+    stated = further_terms(request, shared_terms(request, asked, release.statistic(asked.statistic)))
+    together = cast("PooledPosterior", release.posterior(asked.statistic, pooled=pooling, **stated))
+    require_unchanged(pooling, terms)
+    mass, draws = mass_of(request), quantile_draws(request.draws)
+    rows = summarise(together, mass, draws, streams.summaries(), interval=asked.interval)
+    return Answer(
+        name=asked.statistic,
+        statistics=(asked.statistic,),
+        rows=beside_alone(
+            together, rows, mass, draws, streams.computation(), interval=kind_of_intervals(asked)
+        ),
+        draws=lambda: draw_columns(together, request.draws, streams.draws()),
+        further={"pools": populations(together)},
+        to_arviz=lambda: together.to_arviz(request.draws, streams.draws()),
+        posterior=together,
+        rng=streams.summaries,
+        diagnostics=diagnostics_text(together),
+        notes=notes_of(together),
+    )
+
+
+def _likelihood(question: Question, asked: StatisticRequest, streams: Streams) -> Answer:
+    request, (release,) = question.request, question.releases
+    stated = shared_terms(request, asked, release.statistic(asked.statistic))
+    likelihood = release.likelihood(asked.statistic, n_prior=stated["n_prior"], where=stated["where"])
+    return Answer(
+        name=asked.statistic,
+        statistics=(asked.statistic,),
+        rows=[],
+        likelihood=likelihood,
+        rng=streams.summaries,
+        notes=("parameters: of records as the bounds leave them", likelihood.error_text),
     )
 
 
@@ -337,7 +392,7 @@ def _comparison(question: Question, asked: StatisticRequest, streams: Streams) -
     return Answer(
         name=asked.statistic,
         statistics=(asked.statistic,),
-        rows=comparison.rows(float(request.mass), interval=asked.interval),
+        rows=comparison.rows(mass_of(request), interval=asked.interval),
         draws=lambda: comparison_columns(comparison),
         rng=streams.summaries,
         diagnostics={
@@ -362,7 +417,7 @@ def _sensitivity(question: Question, asked: StatisticRequest, streams: Streams) 
         name=asked.statistic,
         statistics=(asked.statistic,),
         rows=table.rows(
-            float(request.mass), quantile_draws(request.draws), streams.summaries(), interval=asked.interval
+            mass_of(request), quantile_draws(request.draws), streams.summaries(), interval=asked.interval
         ),
         draws=lambda: table.draw_columns(request.draws, streams.draws()),
         rng=streams.summaries,

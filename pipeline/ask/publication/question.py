@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,11 +11,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.ask.inference import chosen_priors
-from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE, PLUG_IN, PosteriorTerms
+from suffice.pipeline.ask.inference.posterior_terms import (
+    IGNORED,
+    MODELLED,
+    NOISE_AWARE,
+    PLUG_IN,
+    PosteriorTerms,
+)
 from suffice.pipeline.ask.models.state_sampling import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.ask.pooling.roll_up import quantities_of, require_assumption, require_totals, roll_up
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import plug_in
+from suffice.pipeline.ask.publication.pooled_terms import read_pooling
 from suffice.pipeline.ask.publication.request import (
     FORMATS,
     LARGEST_SEED,
@@ -39,6 +47,7 @@ from suffice.pipeline.terms.released.noisy_statistic import HeldCells, rows_alon
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, SharedTerms
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.request import Kind, Relation
@@ -48,14 +57,19 @@ _Part = TypeVar("_Part", bound=RequestPart)
 _MODEL_TERMS: TypeAdapter[Any] = TypeAdapter(ModelTerms)
 NETCDF_KINDS = ("posterior", "pool", "roll_up")
 """Kinds whose draws are those of one posterior, as ArviZ has them; hidden Markov fits too."""
+LIKELIHOOD = "likelihood"
+LIKELIHOOD_FORMATS = ("csv", "netcdf", "parquet")
+MOST_POOLED_DRAWS = 10_000_000
+"""Rows of draws of pooled cells, which rest on each other and are published whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request, and the opened releases that it is asked of, in its order."""
+    """A request, and the opened releases that it is asked of, in its order; of pooled cells their tables."""
 
     request: Request
     releases: tuple[Release, ...] = field(repr=False)
+    pooling: Pooling | None = field(default=None, repr=False)
 
 
 def ask(
@@ -76,6 +90,7 @@ def ask(
     seed: int | None = None,
     formats: Sequence[str],
     cells_per_part: int | None = None,
+    pooled: bool | str | Sequence[str] | Pooling = False,
     **further: Unpack[FurtherTerms],
 ) -> Question:
     """Read and check all that is asked, and write it out as a request.
@@ -97,7 +112,9 @@ def ask(
     assume : {"one parameter"}, optional
         Of cells that are rolled up, as in ``RolledUp.posterior``.
     relation, over, model, vouched, mass, draws, seed, formats, cells_per_part
-        As in ``Request``.
+        As in ``Request``. Of a likelihood there are no draws and no intervals.
+    pooled : bool, str, sequence of str or Pooling, optional
+        Let cells borrow strength, as in ``Release.posterior``; tables have to be files.
     **further
         See :class:`PosteriorTerms`.
 
@@ -110,6 +127,10 @@ def ask(
     further = {**further, "where": releases[0].in_names(further.get("where"))}
     terms = PosteriorTerms(prior=None if isinstance(prior, Mapping) else prior, **further)
     _check_choices(kind, terms)
+    if kind == LIKELIHOOD:
+        _check_likelihood(terms, mass, interval, draws, seed)
+        _check_columns(releases[0], names, formats)
+        draws, terms = 0, dataclasses.replace(terms, clipping=IGNORED)
     is_union = _is_union(kind, assume, terms.clipping, prior, terms.n_prior, terms.predictor_prior)
     ends_of(mass)
     asked_model = None if model is None else read_model_terms(model)
@@ -121,9 +142,12 @@ def ask(
     if unknown:
         message = f"prior: {unknown[0]!r} is none of the statistics that are asked for: {', '.join(names)}"
         raise UsageError(message)
-    asked = []
+    asked, firsts, most_cells = [], [], 0
     for name in names:
-        parts = [cells_asked(release, name, terms.where).slice(0, 1) for release in releases]
+        cells = [cells_asked(release, name, terms.where) for release in releases]
+        parts = [each.slice(0, 1) for each in cells]
+        firsts.append(parts[0])
+        most_cells = max(most_cells, len(cells[0]))
         stated = prior.get(name) if isinstance(prior, Mapping) else prior
         given: dict[str | None, chosen_priors.AnyPrior] = {None: stated}
         if priors is not None:
@@ -131,9 +155,15 @@ def ask(
         if is_union:
             require_totals(parts[0].plan)
         has_priors = not isinstance(asked_model, HiddenMarkov) and not is_union
-        chosen = _interval_of(parts[0], kind, interval)
+        has_priors = has_priors and pooled is False and kind != LIKELIHOOD
+        chosen = _interval_of(parts[0], kind, interval, is_pooled=pooled is not False)
         given = given if has_priors else {}
-        asked.append(_statistic_request(parts, given, terms, chosen))
+        counts_have_prior = bool(given) or kind == LIKELIHOOD or pooled is not False
+        asked.append(_statistic_request(parts, given, terms, chosen, has_n_prior=counts_have_prior))
+    pooling, pooled_terms = None, None
+    if pooled is not False:
+        _check_pooled(prior, priors, draws, most_cells)
+        pooling, pooled_terms = read_pooling(firsts, pooled)
     unseeded = _read(
         Request,
         "",
@@ -144,7 +174,7 @@ def ask(
         method=terms.method,
         clipping=terms.clipping,
         within_unit=terms.within_unit,
-        mass=repr(float(mass)),
+        mass=None if kind == LIKELIHOOD else repr(float(mass)),
         draws=draws,
         seed=0 if seed is None else _checked("seed", seed, 0, LARGEST_SEED),
         formats=_checked_formats(formats, kind, asked_model, draws),
@@ -153,9 +183,12 @@ def ask(
         vouched=vouched,
         over=_in_order(releases[0], names[0], over),
         model=asked_model,
+        pooled=pooled_terms,
     )
     return Question(
-        request=unseeded if seed is not None else derived_seed(unseeded), releases=tuple(releases)
+        request=unseeded if seed is not None else derived_seed(unseeded),
+        releases=tuple(releases),
+        pooling=pooling,
     )
 
 
@@ -302,11 +335,57 @@ def _check_choices(kind: str, terms: PosteriorTerms) -> None:
         raise UsageError(message)
 
 
+def _check_likelihood(
+    terms: PosteriorTerms, mass: float, interval: str | None, draws: int | None, seed: int | None
+) -> None:
+    """Refuse what a likelihood does not have."""
+    stated = {
+        "prior": terms.prior,
+        "predictor_prior": terms.predictor_prior,
+        "method": terms.method != NOISE_AWARE,
+        "clipping": terms.clipping == MODELLED,
+        "within_unit": terms.within_unit != MODELLED,
+        "mass": mass != MASS,
+        "interval": interval,
+        "draws": draws,
+        "seed": seed is not None,
+    }
+    given = [name for name, value in stated.items() if value]
+    if given:
+        message = f"{given[0]}: a likelihood has none: leave it out, or publish a posterior"
+        raise UsageError(message)
+
+
+def _check_columns(release: Release, names: Sequence[str], formats: Sequence[str]) -> None:
+    """Refuse CSV of likelihoods that are more than one number a row."""
+    several = [name for name in names if FAMILIES[release.cells(name).plan.family].latent is None]
+    if several and "csv" in ((formats,) if isinstance(formats, str) else formats):
+        message = (
+            f"formats: csv holds the likelihood of one parameter, and {several[0]} has more: choose parquet"
+        )
+        raise UsageError(message)
+
+
+def _check_pooled(prior: object, priors: object, draws: int, cells: int) -> None:
+    """Refuse priors of pooled cells, and more draws than one file holds."""
+    if prior is not None or priors is not None:
+        message = "the prior of pooled cells is their population: leave prior and priors out"
+        raise PriorError(message)
+    if draws * cells > MOST_POOLED_DRAWS:
+        message = (
+            f"draws: pooled cells are published whole, and {draws} draws of {cells} cells are more than "
+            f"{MOST_POOLED_DRAWS} rows: ask for {MOST_POOLED_DRAWS // cells} draws, or for none"
+        )
+        raise UsageError(message)
+
+
 def _statistic_request(
     parts: Sequence[NoisyStatistic],
     priors: Mapping[str | None, chosen_priors.AnyPrior],
     terms: PosteriorTerms,
-    interval: str,
+    interval: str | None,
+    *,
+    has_n_prior: bool,
 ) -> StatisticRequest:
     """Write out the priors of one statistic, of which every release has a part."""
     rows = [rows_alone(part) for part in parts]
@@ -318,7 +397,7 @@ def _statistic_request(
         for name, prior in priors.items()
     )
     counts = predictors = None
-    if priors and terms.method != PLUG_IN:
+    if has_n_prior and terms.method != PLUG_IN:
         predictors = chosen_priors.predictor_prior_for(rows[0], terms.predictor_prior)
         counts = "; ".join(
             dict.fromkeys(str(chosen_priors.n_prior_for(part, terms.n_prior)) for part in rows)
@@ -334,10 +413,14 @@ def _statistic_request(
     )
 
 
-def _interval_of(part: NoisyStatistic, kind: str, interval: str | None) -> str:
-    """Return the kind of a statistic's intervals: what is asked for, or its family's default."""
+def _interval_of(part: NoisyStatistic, kind: str, interval: str | None, *, is_pooled: bool) -> str | None:
+    """Return the kind of a statistic's intervals: what is asked for, or the default; None of likelihoods."""
     if interval is not None:
         require_interval(interval)
+    if kind == LIKELIHOOD:
+        return None
+    if is_pooled:
+        return interval or CENTRAL
     if kind != "model":
         return interval or FAMILIES[part.plan.family].interval
     if interval == HIGHEST_DENSITY:
@@ -383,6 +466,12 @@ def _checked_formats(formats: Sequence[str], kind: str, terms: object, draws: in
     if unknown or not wanted_formats:
         message = f"formats are {', '.join(FORMATS)}" + (f", not {unknown[0]!r}" if unknown else "")
         raise UsageError(message)
+    if kind == LIKELIHOOD:
+        others = [name for name in wanted_formats if name not in LIKELIHOOD_FORMATS]
+        if others:
+            message = f"formats of a likelihood are {', '.join(LIKELIHOOD_FORMATS)}, not {others[0]}"
+            raise UsageError(message)
+        return wanted_formats
     of_one = kind in NETCDF_KINDS
     if "netcdf" in wanted_formats and not (of_one or isinstance(terms, HiddenMarkov)):
         message = "netcdf holds draws of one posterior: choose parquet or csv for what compares several"

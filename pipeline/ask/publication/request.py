@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from suffice.errors import UsageError
 from suffice.pipeline.ask.inference.posterior_terms import TERMS, Clipping, Method, WithinUnit, explained
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.documents import LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +29,7 @@ Short = Annotated[str, Field(min_length=1, max_length=1000)]
 Number = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$", max_length=40)]
 """A number of at least 0 as Python writes it."""
 Whole = Annotated[int, Field(ge=1, le=_MOST)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class RequestPart(BaseModel):
@@ -79,6 +81,37 @@ ModelTerms: TypeAlias = Annotated[Transitions | Query | HiddenMarkov, Field(disc
 """One model and all that is chosen of it."""
 
 
+class PooledTerms(RequestPart):
+    """What cells are said to have in common, as ``Pooling`` has it; tables by the SHA-256 of their files.
+
+    Attributes
+    ----------
+    population : str
+    within : tuple of str
+        Group columns within whose keys cells are pooled.
+    covariates, adjacency : str or None
+        SHA-256 of the bytes of a file.
+    formula, over : str or None
+    """
+
+    population: Short
+    within: tuple[Short, ...] = ()
+    covariates: Sha256 | None = None
+    formula: Short | None = None
+    over: Short | None = None
+    adjacency: Sha256 | None = None
+
+
+def pooled_text(terms: PooledTerms) -> str:
+    """Return in one line what cells have in common."""
+    files = {name: digest[:12] for name in ("covariates", "adjacency") if (digest := getattr(terms, name))}
+    further = {"within": ", ".join(terms.within), "formula": terms.formula, "over": terms.over}
+    said = [f"{name} {text}" for name, text in further.items() if text]
+    return "; ".join(
+        [f"pooled {terms.population}", *said, *(f"{name} sha256 {at}" for name, at in files.items())]
+    )
+
+
 def model_text(terms: ModelTerms) -> str:
     """Return in one line what is asked of a model: all that was chosen beside its defaults."""
     chosen = terms.model_dump(exclude_defaults=True, exclude={"name"})
@@ -111,7 +144,9 @@ ID_DIGITS = 32
 MOST_DRAWS = 10_000_000
 LARGEST_SEED = 2**53 - 1
 
-Kind: TypeAlias = Literal["posterior", "comparison", "pool", "roll_up", "prior_sensitivity", "model"]
+Kind: TypeAlias = Literal[
+    "posterior", "comparison", "pool", "roll_up", "prior_sensitivity", "model", "likelihood"
+]
 Format: TypeAlias = Literal["card", "csv", "json", "netcdf", "parquet"]
 FORMATS: tuple[Format, ...] = ("card", "csv", "json", "netcdf", "parquet")
 Relation: TypeAlias = Literal["disjoint", "same_data"]
@@ -122,7 +157,7 @@ class ReleaseReference(RequestPart):
     """A release that an answer rests on: its id and the SHA-256 of its manifest's bytes."""
 
     release_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    manifest_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    manifest_sha256: Sha256
     label: Short
 
 
@@ -141,22 +176,22 @@ class StatisticRequest(RequestPart):
     statistic : str
         Its name in every release.
     priors : tuple of NamedPrior
-        One; several in a sensitivity table; none for models with priors of their own, and for cells that
-        are rolled up without the assumption of one parameter.
+        One; several in a sensitivity table; none for models with priors of their own, for cells that are
+        rolled up without the assumption of one parameter or are pooled, and for likelihoods.
     n_prior : str or None
         The prior of N: a fixed number where N is public, None under ``plug-in``. Where releases have
         different ones, they are separated by ``; ``, in the order of the releases.
     predictor_prior : str or None
         Of a regression's predictors.
-    interval : {"central", "highest-density"}
-        The kind of the intervals; of models always central.
+    interval : {"central", "highest-density"} or None
+        The kind of the intervals; of models always central; None of likelihoods.
     """
 
     statistic: Short
     priors: tuple[NamedPrior, ...]
     n_prior: PriorText | None
     predictor_prior: PriorText | None
-    interval: Literal["central", "highest-density"]
+    interval: Literal["central", "highest-density"] | None
 
 
 def term(name: str, **changed: Any) -> Any:
@@ -186,7 +221,7 @@ class Request(RequestPart, TermFields):
         Which answers this code gives: ``ALGORITHM``.
     kind : str
         ``posterior``; ``comparison`` of two releases; ``pool`` of several, ``roll_up`` of cells;
-        ``prior_sensitivity``; ``model``.
+        ``prior_sensitivity``; ``model``; ``likelihood``.
     releases : tuple of ReleaseReference
         In the order given, which matters in a comparison and a series.
     statistics : tuple of StatisticRequest
@@ -194,8 +229,8 @@ class Request(RequestPart, TermFields):
         The cells that are kept.
     method, clipping, within_unit : str
         As ``Release.posterior`` takes them.
-    mass : str
-        Of the credible intervals, as Python writes the number.
+    mass : str or None
+        Of the credible intervals, as Python writes the number; None of likelihoods.
     draws : int
         Posterior draws a cell, published and for quantiles that rest on draws; 0 publishes summaries alone.
     seed : int
@@ -212,13 +247,15 @@ class Request(RequestPart, TermFields):
         Group columns that are rolled up, in the release's order.
     model : ModelTerms or None
         What is asked of a model.
+    pooled : PooledTerms or None
+        What cells have in common; written where there is something, so that other requests keep their ids.
     """
 
     algorithm: Literal[1] = ALGORITHM
     kind: Kind
     releases: Annotated[tuple[ReleaseReference, ...], Field(min_length=1, max_length=1000)]
     statistics: Annotated[tuple[StatisticRequest, ...], Field(min_length=1, max_length=1000)]
-    mass: Number
+    mass: Number | None
     draws: Annotated[int, Field(ge=0, le=MOST_DRAWS)]
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)]
     formats: Annotated[tuple[Format, ...], Field(min_length=1)]
@@ -227,12 +264,14 @@ class Request(RequestPart, TermFields):
     vouched: bool = False
     over: tuple[Short, ...] = ()
     model: ModelTerms | None = None
+    pooled: PooledTerms | None = Field(default=None, json_schema_extra={LEFT_OUT: True})
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         """Refuse what no request of its kind has, and every second way of writing the same one."""
         several = self.kind == "prior_sensitivity"
         names = [statistic.statistic for statistic in self.statistics]
+        is_likelihood = self.kind == "likelihood"
         rules = {
             "several releases": (len(self.releases) > 1) == (self.kind in {"comparison", "pool"})
             or self.kind == "model",
@@ -252,6 +291,15 @@ class Request(RequestPart, TermFields):
             ),
             "two priors or more": not several
             or all(len(statistic.priors) >= 2 for statistic in self.statistics),
+            "intervals and their mass": all(
+                (stated is None) == is_likelihood
+                for stated in (self.mass, *(statistic.interval for statistic in self.statistics))
+            ),
+            "no draws": not is_likelihood or self.draws == self.seed == 0,
+            "no priors": not (is_likelihood or self.pooled)
+            or not any(statistic.priors for statistic in self.statistics),
+            "cells that are pooled": self.pooled is None or self.kind == "posterior",
+            "a whole": self.cells_per_part is None or (self.kind == "posterior" and self.pooled is None),
             "one prior": several or all(len(statistic.priors) <= 1 for statistic in self.statistics),
             "a statistic once": len(set(names)) == len(names),
             "formats in order": list(self.formats) == sorted(set(self.formats)),
@@ -264,7 +312,7 @@ class Request(RequestPart, TermFields):
 
     def content(self) -> dict[str, Any]:
         """Return the request as canonical JSON has it."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", exclude={"pooled"} if self.pooled is None else None)
 
     def canonical(self) -> bytes:
         """Return the bytes that name it: canonical JSON."""
@@ -295,10 +343,29 @@ class Request(RequestPart, TermFields):
         return request
 
 
+def mass_of(request: Request) -> float:
+    """Return the mass of intervals, which every request but that of a likelihood states."""
+    if request.mass is None:
+        message = "a likelihood has no intervals"
+        raise TypeError(message)
+    return float(request.mass)
+
+
+def kind_of_intervals(asked: StatisticRequest) -> str:
+    """Return the kind of a statistic's intervals, which every request but that of a likelihood states."""
+    if asked.interval is None:
+        message = "a likelihood has no intervals"
+        raise TypeError(message)
+    return asked.interval
+
+
 def derived_seed(unseeded: Request) -> Request:
     """Return a request with the seed that follows from the rest of it, which states seed 0.
 
-    The seed is 13 hex digits of a SHA-256: the same question draws the same numbers.
+    The seed is 13 hex digits of a SHA-256: the same question draws the same numbers. Of a likelihood nothing
+    is drawn.
     """
+    if unseeded.kind == "likelihood":
+        return unseeded
     digest = hashlib.sha256(b"seed of " + unseeded.model_copy(update={"seed": 0}).canonical())
     return unseeded.model_copy(update={"seed": int(digest.hexdigest()[:13], 16)})

@@ -21,7 +21,7 @@ Symbols:
 - Lambda: the mean of N; p: probabilities, by their logarithms ``log_probability``
 - s, t: as in (2); of a count, that of its mean, :math:`s_j = t \sqrt{p_j} + \log t + \log \sqrt{p_j}`
 - h, k: ``STEP`` and whole numbers
-- alpha: log A, of every distinct number in a table by s, with the step ``_SPACING``
+- alpha: log A, of every distinct number in a table by s, with the step ``SPACING``
 
 Method. Tables are polynomials through six neighbours, whose error is looked at between them. The integrand
 has one mode, for A is log-concave in its mean; the nodes that count are those within 37 nats of it, which are
@@ -54,16 +54,16 @@ LONGEST = 1 << 17
 """Values of one number's table beyond which noise is too wide for this engine."""
 MOST_RECORDS = 1e9
 """Beyond it other engines are exact enough, and nodes would be many."""
-_SPACING = 1.0 / 12.0
-_POINTS = 6
+SPACING = 1.0 / 12.0
+POINTS = 6
 _NATS = 37.0
 _SCANNED = 12
 _NUMBERS = 1 << 17
 """Values that are worked out together: 1 MB an array, so that they stay near the processor."""
 _LOWEST = -60.0
 """log t below which nothing is: a mean of e^-120."""
-_BEFORE = _POINTS // 2 - 1
-_TO_POWERS = np.linalg.inv(np.vander(np.arange(_POINTS) - float(_BEFORE), increasing=True))
+BEFORE = POINTS // 2 - 1
+_TO_POWERS = np.linalg.inv(np.vander(np.arange(POINTS) - float(BEFORE), increasing=True))
 
 
 def root_of(position: Floats) -> Floats:
@@ -104,7 +104,7 @@ class CountTables:
     start, length : ndarray of shape (n_counts,), int64
         Where a row's values are, and how many.
     values : ndarray of shape (n_values,), float64
-        Nats, with steps of ``_SPACING`` in s.
+        Nats, with steps of ``SPACING`` in s.
     powers : ndarray of shape (6, n_values), float64
         Polynomials of the way from each value to the next.
     top, error : ndarray of shape (n_counts,), float64
@@ -126,24 +126,24 @@ class CountTables:
         if np.max(length, initial=0) > LONGEST:
             return None
         start = np.concatenate([[0], np.cumsum(length)[:-1]])
-        values, powers = np.empty(int(np.sum(length))), np.zeros((_POINTS, int(np.sum(length))))
+        values, powers = np.empty(int(np.sum(length))), np.zeros((POINTS, int(np.sum(length))))
         top, error = np.empty(len(first)), np.zeros(len(first))
         order = np.argsort(length, kind="stable")
         for rows in _blocks(order, length[order]):
             longest = int(length[rows[-1]])
-            position = first[rows][:, None] + _SPACING * np.arange(longest)
+            position = first[rows][:, None] + SPACING * np.arange(longest)
             value = _log_likelihood(counts.take(rows), position)
-            between = _log_likelihood(counts.take(rows), position + _SPACING / 2.0)
-            windows = np.lib.stride_tricks.sliding_window_view(value, _POINTS, axis=1)
+            between = _log_likelihood(counts.take(rows), position + SPACING / 2.0)
+            windows = np.lib.stride_tricks.sliding_window_view(value, POINTS, axis=1)
             fitted = windows @ _TO_POWERS.T
             kept = np.arange(longest) < length[rows][:, None]
             at = start[rows][:, None] + np.arange(longest)
             values[at[kept]] = value[kept]
-            inner = kept[:, _BEFORE : _BEFORE + fitted.shape[1]].copy()
-            inner &= np.arange(fitted.shape[1]) + _POINTS <= length[rows][:, None]
-            powers[:, at[:, _BEFORE : _BEFORE + fitted.shape[1]][inner]] = fitted[inner].T
+            inner = kept[:, BEFORE : BEFORE + fitted.shape[1]].copy()
+            inner &= np.arange(fitted.shape[1]) + POINTS <= length[rows][:, None]
+            powers[:, at[:, BEFORE : BEFORE + fitted.shape[1]][inner]] = fitted[inner].T
             top[rows] = np.max(np.where(kept, value, -np.inf), axis=1)
-            miss = fitted @ 0.5 ** np.arange(_POINTS) - between[:, _BEFORE : _BEFORE + fitted.shape[1]]
+            miss = fitted @ 0.5 ** np.arange(POINTS) - between[:, BEFORE : BEFORE + fitted.shape[1]]
             near = inner & (windows.min(axis=2) > top[rows][:, None] - DEPTH)
             error[rows] = np.max(np.where(near, np.abs(miss), 0.0), axis=1)
         return cls(
@@ -152,14 +152,14 @@ class CountTables:
 
     def __call__(self, count: Rows, position: Floats) -> Floats:
         """Return log A of rows of counts at s; both broadcast."""
-        place = (position - self.first[count]) * (1.0 / _SPACING)
-        last = self.length[count] - (_POINTS - _BEFORE)
-        before = np.minimum(np.maximum(place, _BEFORE), last).astype(np.int64)
+        place = (position - self.first[count]) * (1.0 / SPACING)
+        last = self.length[count] - (POINTS - BEFORE)
+        before = np.minimum(np.maximum(place, BEFORE), last).astype(np.int64)
         share = place - before
         inside = np.minimum(np.maximum(share, 0.0), 1.0)
         index = before + self.start[count]
-        value = self.powers[_POINTS - 1].take(index)
-        for power in range(_POINTS - 2, -1, -1):
+        value = self.powers[POINTS - 1].take(index)
+        for power in range(POINTS - 2, -1, -1):
             value *= inside
             value += self.powers[power].take(index)
         share -= inside
@@ -189,8 +189,8 @@ def _extents(counts: NoisyCount) -> tuple[Floats, Rows]:
     near = np.maximum(below, 0.0)
     with np.errstate(divide="ignore"):
         first = np.where(near > 1.0, near + np.log(near), flat)
-    length = np.ceil((last + np.log(last) - first) / _SPACING).astype(np.int64) + _POINTS
-    return first - _BEFORE * _SPACING, length
+    length = np.ceil((last + np.log(last) - first) / SPACING).astype(np.int64) + POINTS
+    return first - BEFORE * SPACING, length
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -169,7 +169,7 @@ export interface PublishedFile {
   name: string;
   /** In the publication's folder. */
   path: string;
-  role: "summaries" | "draws" | "card" | "part";
+  role: "summaries" | "draws" | "card" | "part" | "likelihood";
   format: string;
   size: number;
   sha256: string;
@@ -198,6 +198,40 @@ export interface Publication {
   summaries(name?: string): Record<string, Value>[];
   /** Columns, of one row for each draw, cell, parameter and entry of it. */
   draws(name?: string): Columns;
+  /** Cells that borrow strength, each beside itself alone, and their populations. */
+  pooled(name?: string): { cells: PooledCell[]; populations: Record<string, Value>[] };
+  /** The likelihood of one parameter. */
+  likelihood(name?: string): PublishedLikelihood;
+}
+
+export interface PooledNumbers {
+  mean: number;
+  sd: number;
+  lower: number;
+  upper: number;
+}
+
+export interface PooledCell extends PooledNumbers {
+  keys: Record<string, Value>;
+  parameter: string;
+  /** The same cell, answered alone. */
+  alone: PooledNumbers;
+  /** How much of the answer is the cell's own, 0 to 1. */
+  ownShare: number;
+  /** How probable it is that the population does not fit the cell. */
+  outside: number;
+}
+
+export interface PublishedLikelihood {
+  readonly length: number;
+  /** `error` is what values miss by, in nats, as far below the highest as `depth`. */
+  readonly cells: { keys: Record<string, Value>; error: number; depth: number }[];
+  /** The number of the cell with some keys. */
+  cell(where?: Keys): number;
+  /** But for a constant of the release. */
+  logProb(cell: number, value: number): number;
+  /** Under a conjugate prior, or a `Mixture` of such; of records as the bounds leave them. */
+  posterior(cell: number | Keys, prior: string): Posterior;
 }
 
 export declare function readPublication(

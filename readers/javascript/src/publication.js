@@ -3,6 +3,7 @@
 import { decodeBase64, encodeText, sha256 } from "./bytes.js";
 import { decode, encode } from "./canonical_json.js";
 import { ReleaseError, shown } from "./errors.js";
+import { PublishedLikelihood } from "./published_likelihood.js";
 import { readTable } from "./published_table.js";
 import { PUBLICATION, checkSignature } from "./signature.js";
 
@@ -35,7 +36,7 @@ const SIGNATURE = {
 const FILE = {
   name: isName,
   path: (value) => typeof value === "string",
-  role: isText(/^(summaries|draws|card|part)$/),
+  role: isText(/^(summaries|draws|card|part|likelihood)$/),
   format: isText(/^[a-z0-9]{1,16}$/),
   size: (value) => isCount(value) && value > 0 && value <= LARGEST_FILE,
   sha256: isHex64,
@@ -190,6 +191,42 @@ export class Publication {
    */
   draws(name) {
     return this.table("draws", name).columns;
+  }
+
+  /**
+   * Pooled cells: what each is together and alone, and the populations that they come from.
+   *
+   * @param {string} [name] The statistic; may be left out where there is one.
+   * @returns {{cells: object[], populations: object[]}}
+   */
+  pooled(name) {
+    const pools = this.names.filter((of) => of.endsWith("-pools")).map((of) => of.slice(0, -"-pools".length));
+    const wanted = name ?? pools[0];
+    if (!pools.includes(wanted)) throw new ReleaseError("statistic", `${shown(String(name ?? "this"))}: no pooled cells were published of it`);
+    if (name === undefined && pools.length > 1) throw new ReleaseError("statistic", `say of which statistic: ${pools.map(shown).join(", ")}`);
+    const numbers = (row, before) => {
+      const of = ["mean", "sd", "lower", "upper"].map((number) => [number, row[`${before}${number}`]]);
+      return Object.fromEntries(of);
+    };
+    const isKey = (column) => !/^(parameter|own_share|outside|(alone_)?(mean|sd|lower|upper))$/.test(column);
+    const cells = this.summaries(wanted).map((row) => ({
+      keys: Object.fromEntries(Object.entries(row).filter(([column]) => isKey(column))),
+      parameter: row.parameter,
+      ...numbers(row, ""),
+      alone: numbers(row, "alone_"),
+      ownShare: row.own_share,
+      outside: row.outside,
+    }));
+    return { cells, populations: this.summaries(`${wanted}-pools`) };
+  }
+
+  /**
+   * The likelihood of one parameter, to which any prior is put.
+   *
+   * @param {string} [name] The statistic; may be left out where there is one.
+   */
+  likelihood(name) {
+    return new PublishedLikelihood(this.table("likelihood", name));
   }
 
   /** Parquet files that hold summaries or draws, in order, and what they are of. */

@@ -28,12 +28,26 @@ read_publication <- function(directory) {
 #' Where the publication has several, `name` says which: the statistic's.
 published_draws <- function(directory, name = NULL) {
   manifest <- read_publication(directory)
-  wanted <- Filter(function(file) file$role == "draws" && file$format == "csv", manifest$files)
-  if (!length(wanted)) stop("the publication has no draws as CSV: publish it with --formats csv", call. = FALSE)
-  names <- sub("-draws\\.csv$", "", vapply(wanted, function(file) file$name, ""))
+  .published_table(directory, manifest, "draws", "-draws\\.csv$", name)
+}
+
+#' Cells that borrow strength, as they were published: `cells`, each beside itself alone, and `populations`.
+published_pooled <- function(directory, name = NULL) {
+  manifest <- read_publication(directory)
+  list(
+    cells = .published_table(directory, manifest, "summaries", "-summaries\\.csv$", name),
+    populations = .published_table(directory, manifest, "summaries", "-pools\\.csv$", name)
+  )
+}
+
+# A table of a publication, of its CSV file.
+.published_table <- function(directory, manifest, role, ending, name) {
+  wanted <- Filter(function(file) file$role == role && file$format == "csv" && grepl(ending, file$name), manifest$files)
+  if (!length(wanted)) stop("the publication has no such table as CSV: publish it with --formats csv", call. = FALSE)
+  names <- sub(ending, "", vapply(wanted, function(file) file$name, ""))
   if (is.null(name) && length(names) == 1) name <- names
   if (is.null(name) || !name %in% names) {
-    stop("name the draws that are wanted, one of: ", paste(names, collapse = ", "), call. = FALSE)
+    stop("name the table that is wanted, one of: ", paste(names, collapse = ", "), call. = FALSE)
   }
   file <- wanted[[match(name, names)]]
   data <- .file(directory, file$path, file$size)

@@ -11,7 +11,7 @@ from suffice.errors import SufficeError
 from suffice.pages.drawing import fitted
 from suffice.pages.publication_page import is_inert, publication_page, published_tables
 from suffice.pages.release_page import Link
-from suffice.pipeline.ask.publication.request import Request, model_text
+from suffice.pipeline.ask.publication.request import Request, model_text, pooled_text
 from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.released.withdrawal import Withdrawal
 from suffice.storage.publications.publication import MANIFEST
@@ -196,5 +196,6 @@ def _words(request: Request) -> str:
         words += filter(None, [asked.statistic, *priors, asked.n_prior, asked.predictor_prior])
     words += [text for cell in request.where.items() for text in cell]
     words += [*request.over, "" if request.model is None else model_text(request.model)]
+    words += ["" if request.pooled is None else pooled_text(request.pooled)]
     joined = " ".join(dict.fromkeys(fitted(word, _LONGEST_WORD) for word in words))
     return fitted(joined, LONGEST_WORDS)

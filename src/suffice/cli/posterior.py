@@ -204,7 +204,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
         raise UsageError(message)
     pooled = pooling_of(pooling)
     if pooled:
-        check_pooled({"--versus": versus, "--robustness": robustness, "--beside": beside, "--card": card})
+        check_pooled({"--versus": versus, "--robustness": robustness, "--beside": beside})
     import numpy as np
 
     from suffice.pipeline.ask.posterior.summaries import summarise

@@ -120,10 +120,11 @@ def print_publication(document: dict[str, Any]) -> None:
     for name, choice in _told_besides(request).items():
         say(f"{name:<16} {in_line(choice)}")
     say(f"{'method':<16} {request['method']}")
-    kinds = " or ".join(dict.fromkeys(asked["interval"] for asked in request["statistics"]))
-    say(f"{'intervals':<16} {kinds}, {100 * float(request['mass']):g} % posterior probability each")
-    draws = f"{request['draws']} a cell, seed {request['seed']}" if request["draws"] else "none"
-    say(f"{'draws':<16} {draws}")
+    if request["mass"] is not None:
+        kinds = " or ".join(dict.fromkeys(asked["interval"] for asked in request["statistics"]))
+        say(f"{'intervals':<16} {kinds}, {100 * float(request['mass']):g} % posterior probability each")
+        draws = f"{request['draws']} a cell, seed {request['seed']}" if request["draws"] else "none"
+        say(f"{'draws':<16} {draws}")
     say(f"{'signed by':<16} {document['signed_by'] or 'nobody'}")
     for of, numbers in document["diagnostics"].items():
         texts = ", ".join(f"{name} {value}" for name, value in numbers.items())
@@ -138,12 +139,15 @@ def _told_besides(request: dict[str, Any]) -> dict[str, str]:
     from suffice.pipeline.ask.publication.request import (
         Request,
         model_text,  # pydantic is slow to import
+        pooled_text,
     )
 
-    model = Request.read(request).model
+    asked = Request.read(request)
+    model = asked.model
     pooled = {None: "", "disjoint": "as of separate data", "same_data": "as of the same data"}
     choices = {
         "model": "" if model is None else model_text(model),
+        "cells pooled": "" if asked.pooled is None else pooled_text(asked.pooled),
         "cells": ", ".join(f"{column}={key}" for column, key in request["where"].items()),
         "rolled up over": ", ".join(request["over"]),
         "releases pooled": pooled[request["relation"]],

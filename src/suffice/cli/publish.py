@@ -9,6 +9,7 @@ import typer
 
 from suffice.cli import messages, options, publication_output
 from suffice.cli.files import read_priors
+from suffice.cli.pooled import AskedPooling, pooling_of, with_pooling
 from suffice.errors import UsageError
 from suffice.profile.settings import pinned_profile, setting
 
@@ -17,12 +18,22 @@ if TYPE_CHECKING:
 
 
 @options.with_terms(without=("prior",))
+@with_pooling
 def publish(
     release: options.ReleaseArgument,
     statistics: Annotated[
         list[str], typer.Argument(metavar="STATISTIC...", help="Statistics of the release.")
     ],
     terms: options.Terms,
+    pooling: AskedPooling,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind",
+            metavar="posterior|likelihood",
+            help="A likelihood takes any prior afterwards; it has no draws and no intervals.",
+        ),
+    ] = "posterior",
     prior: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,8 +77,11 @@ def publish(
     mass: options.MassOption = 0.95,
     interval: options.IntervalOption = None,
     draws: Annotated[
-        int, typer.Option("--draws", help="Posterior draws per cell; 0 publishes summaries alone.")
-    ] = 4000,
+        int | None,
+        typer.Option(
+            "--draws", help="Posterior draws per cell, 4000 if not said; 0 publishes summaries alone."
+        ),
+    ] = None,
     seed: options.SeedOption = None,
     formats: Annotated[
         str | None,
@@ -91,7 +105,7 @@ def publish(
     as_json: options.JsonOption = False,
 ) -> None:
     """Publish posteriors once, where anyone can read them; asking again finds them. Costs no privacy."""
-    publication_output.check_publication_draws(draws, seed)
+    publication_output.check_publication_draws(draws or 0, seed)
     if prior and priors is not None:
         message = (
             "--prior and --priors: a posterior has one prior, a sensitivity table several; leave one out"
@@ -119,6 +133,8 @@ def publish(
         disjoint=opened(*(disjoint or ())),
         same_data=opened(*(same_data or ())),
         compare=None if compare is None else opened(compare)[0],
+        pooled=pooling_of(pooling) or False,
+        kind=kind,
         roll_up=roll_up or (),
         assume=assume,
         prior=_prior(prior, statistics),

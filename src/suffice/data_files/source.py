@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from suffice.errors import MissingExtraError
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.publication.request import manifest_sha256
 from suffice.pipeline.math.distributions.intervals import CENTRAL
@@ -49,9 +51,24 @@ def write_netcdf(drawn: Any, path: Path, source: Provenance) -> None:
     write_container(drawn, path)
 
 
+def write_dataset(dataset: Any, path: Path, source: Provenance) -> None:
+    """Write an ``xarray.Dataset`` as netCDF, its source in the attributes.
+
+    Raises
+    ------
+    MissingExtraError
+        Where what writes netCDF is not installed.
+    """
+    if importlib.util.find_spec("h5netcdf") is None:
+        name, extra = "netCDF", "arviz"
+        raise MissingExtraError(name, extra)
+    dataset.assign_attrs(source.attributes()).to_netcdf(path, engine="h5netcdf")
+
+
 ESTIMATES = "unbiased estimates, and the standard deviation of their noise"
 SUMMARIES = "posterior summaries"
 DRAWS = "posterior draws"
+LIKELIHOOD = "log likelihood, as tables"
 SAMPLE = "draws of a released posterior sample"
 
 

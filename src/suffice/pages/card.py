@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.tables import MARK
 from suffice.errors import UsageError
-from suffice.pages.posterior_figures import parameter_figure
+from suffice.pages.pooled_forest import PairedForest, paired_forests
+from suffice.pages.posterior_figures import ParameterFigure, parameter_figure
 from suffice.pages.rendering import markup, render
+from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
+from suffice.pipeline.ask.borrowing.side_by_side import beside_alone, populations
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.pooling.roll_up import UnionPosterior
 from suffice.pipeline.ask.posterior import notes
+from suffice.pipeline.ask.posterior.curves import in_words as parameter_in_words
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.arguments import interval_in_words
@@ -145,6 +149,16 @@ def says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterab
     if is_of_records:
         yield "No model of the records is used, and merged cells may differ as they like."
         return
+    if isinstance(posterior, PooledPosterior):
+        yield f"What was pooled with what: {posterior.rows_of}."
+        yield (
+            f"Of such intervals {100 * mass:g} in 100 hold their cell's parameter, on average over the cells "
+            "of a population and not for every cell: one that differs from the others is drawn to them, the "
+            "less so the larger its own share is."
+        )
+        if statistic.public_n is None:
+            yield f"The number of records is private here, and unknown under the prior {posterior.n_prior}."
+        return
     yield (
         "Such intervals are calibrated on average over the priors, the number of records included: simulated "
         f"with suffice calibrate, {100 * mass:g} of 100 hold the truth where records follow the model."
@@ -229,12 +243,17 @@ def card(
     kind = posterior.interval_kind(interval)
     rows = summarise(posterior, mass, draws, rng, interval=kind)
     named = release.about.rows(posterior.statistic, rows, posterior.groups)
-    figures = [
-        parameter_figure(
-            posterior, name, mass=mass, interval=kind, draws=draws, rng=rng, most_intervals=MOST_ROWS
-        )
-        for name in posterior.parameters
-    ]
+    paired: list[PairedForest] = []
+    figures: list[ParameterFigure] = []
+    if isinstance(posterior, PooledPosterior):
+        paired = _paired(release, posterior, rows, mass=mass, interval=kind, draws=draws, rng=rng)
+    else:
+        figures = [
+            parameter_figure(
+                posterior, name, mass=mass, interval=kind, draws=draws, rng=rng, most_intervals=MOST_ROWS
+            )
+            for name in posterior.parameters
+        ]
     return render(
         "card.html",
         styles=("style.css", "figures.css", "card.css"),
@@ -246,10 +265,14 @@ def card(
         release=release,
         posterior=posterior,
         epsilon=format_epsilon(statistic.plan.epsilon),
+        prior=_prior_in_short(posterior),
         interval=f"{100 * mass:g} % {kind}",
         intervals=count,
         warnings=warnings_of(posterior, statistic),
         figures=[(figure, markup(figure.svg)) for figure in figures],
+        paired=paired,
+        paired_interval=kind,
+        paired_mass=f"{100 * mass:g} %",
         columns=[*_columns(named)],
         rows=[
             _cells(row, release.about.digits(posterior.statistic, of["parameter"]))
@@ -259,6 +282,43 @@ def card(
         release_facts=release_facts(release, statistic),
         says=list(says(posterior, statistic, mass)),
         does_not_say=list(does_not_say(posterior)),
+    )
+
+
+def _prior_in_short(posterior: Posterior) -> tuple[str, str]:
+    """Return what stands as the prior above all, and what it is called."""
+    if isinstance(posterior, PooledPosterior):
+        within = "one population" if len(posterior.pools) == 1 else f"{len(posterior.pools)} populations"
+        return within, posterior.population
+    return "prior", str(posterior.prior)
+
+
+def _paired(
+    release: Release,
+    together: PooledPosterior,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    mass: float,
+    interval: str,
+    draws: int,
+    rng: np.random.Generator,
+) -> list[PairedForest]:
+    """Return pictures of every cell alone beside itself pooled."""
+    (parameter,) = together.parameters
+    beside = beside_alone(together, rows, mass, draws, rng, interval=interval)
+    named, pools = (
+        release.about.rows(together.statistic, each, together.groups)
+        for each in (beside, populations(together))
+    )
+    axis = parameter_in_words(together, parameter)
+    return paired_forests(
+        named,
+        pools,
+        axis=f"{axis[0].upper()}{axis[1:]}",
+        heading=", ".join(together.about.groups(together.groups)),
+        names=together.entry_names(parameter),
+        digits=release.about.digits(together.statistic, parameter),
+        most=MOST_ROWS,
     )
 
 

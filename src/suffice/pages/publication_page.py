@@ -6,13 +6,14 @@ import html
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.first_rows import MOST_COLUMNS, first_rows, stated_source
 from suffice.data_files.tables import METADATA_SUFFIX
 from suffice.errors import PublicationCorruptError
 from suffice.pages.drawing import DrawnInterval, common_scale, fitted, interval_text, row, row_axis
+from suffice.pages.pooled_forest import PairedForest, cell_names, paired_forests
 from suffice.pages.release_page import MOST_TABLE_ROWS, Link, Site, size_text, table_rows
 from suffice.pages.rendering import asset, is_inert_policy, render
 from suffice.pages.statistic_picture import ForestRow
@@ -31,6 +32,12 @@ LARGEST_JSON = 8 * 2**20
 """In bytes; parsed, JSON takes many times that."""
 MOST_TABLES = 16
 MOST_PICTURE_ROWS = 60
+MOST_PAIRED = 20_000
+"""Cells that a picture of pooled ones is made of."""
+_UNIDENTIFIED = (
+    "The cells do not tell the spread of their population: its hyperprior decides how much they borrow. Each "
+    "cell alone is shown first."
+)
 _LONGEST_TEXT = 200
 _LONGEST_NOTE, _MOST_NOTES = 600, 4
 _MIDDLES, _ENDS, _SD = ("mean", "median"), ("lower", "upper"), "sd"
@@ -79,6 +86,10 @@ class PublishedTable:
         Why no rows are shown; else empty.
     conflicts : tuple of str
         What contradicts its intervals, as the file states it.
+    words : tuple of str
+        Of pooled cells, what was pooled with what.
+    paired : tuple of PairedForest
+        Of pooled cells, each beside itself alone.
     """
 
     name: str
@@ -88,6 +99,13 @@ class PublishedTable:
     note: str = ""
     title: str = ""
     conflicts: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    paired: tuple[PairedForest, ...] = ()
+
+    @property
+    def has_picture(self) -> bool:
+        """Whether its rows are drawn."""
+        return bool(self.forests or self.paired)
 
 
 def published_tables(publication: Publication, about: About = NOTHING) -> list[PublishedTable]:
@@ -108,7 +126,70 @@ def published_tables(publication: Publication, about: About = NOTHING) -> list[P
         name = _table_of(entry)
         if name is not None:
             tables.setdefault(name, []).append(entry)
-    return [_table(publication, about, name, entries) for name, entries in [*tables.items()][:MOST_TABLES]]
+    is_pooled = bool(publication.request.get("pooled"))
+    shown = []
+    for name, entries in [*tables.items()][:MOST_TABLES]:
+        pools = tables.get(f"{name.removesuffix('-summaries')}-pools") if is_pooled else None
+        if pools is not None and name.endswith("-summaries"):
+            shown.append(_pooled_table(publication, about, name, entries, pools))
+        else:
+            shown.append(_table(publication, about, name, entries))
+        if is_pooled and name.endswith("-pools"):
+            # What it says in words stands over the picture.
+            rows = [
+                {column: of for column, of in row.items() if column != "in_words"} for row in shown[-1].rows
+            ]
+            title = f"{about.label(name.removesuffix('-pools'))}: the populations"
+            shown[-1] = replace(shown[-1], rows=rows, title=title)
+    return shown
+
+
+def _pooled_table(
+    publication: Publication,
+    about: About,
+    name: str,
+    entries: Sequence[PublishedEntry],
+    pools: Sequence[PublishedEntry],
+) -> PublishedTable:
+    """Return a table of pooled cells with their pictures, of more rows than it shows."""
+    table = _table(publication, about, name, entries)
+    statistic = name.removesuffix("-summaries")
+    if table.note:
+        return table
+    rows, of_pools = (
+        [
+            {_cut(column): _cut(value) for column, value in row.items()}
+            for row in _rows_of(publication, each, MOST_PAIRED)
+        ]
+        for each in (entries, pools)
+    )
+    keys = [column for column in about.keys if column in rows[0]]
+    named, of_pools = (about.rows(statistic, each, keys) for each in (rows, of_pools))
+    heading, names = cell_names(named)
+    axis = str(rows[0].get("parameter", ""))
+    paired = (
+        paired_forests(named, of_pools, axis=axis, heading=heading, names=names)
+        if len(rows) == table.n_rows
+        else []
+    )
+    said = dict.fromkeys(row["in_words"] for row in of_pools if isinstance(row.get("in_words"), str))
+    words = tuple(f"{text[0].upper()}{text[1:]}.".replace("own_share", "own share") for text in said if text)
+    told = [] if all(row.get("identified") is True for row in of_pools) else [_UNIDENTIFIED]
+    return replace(
+        table,
+        forests=(),
+        paired=tuple(paired),
+        words=words[:_MOST_NOTES],
+        conflicts=(*told, *table.conflicts),
+    )
+
+
+def _rows_of(publication: Publication, entries: Sequence[PublishedEntry], most: int) -> list[dict[str, Any]]:
+    first = min(entries, key=lambda entry: _RANK[entry.format])
+    data = publication.read(first.name)
+    if first.format == "json":
+        return _json_rows(data)[:most]
+    return first_rows(data, most, rows=first.rows)[0]
 
 
 def _table_of(entry: PublishedEntry) -> str | None:
@@ -275,6 +356,7 @@ _ROLES = {
     "draws": "posterior draws",
     "card": "a card: one page to look at",
     "part": "one part of the cells",
+    "likelihood": "the log likelihood, as tables",
 }
 _DIRECTIVE = re.compile(r"http-equiv|<form|<base", re.IGNORECASE)
 """What sends a reader elsewhere without any script; a policy stands in one ``http-equiv``."""
@@ -358,9 +440,10 @@ def publication_page(
             for of, diagnostics in manifest["diagnostics"].items()
         ],
         releases=releases,
-        mass=f"{100 * float(manifest['request']['mass']):g} %",
+        kind="likelihood" if manifest["request"]["kind"] == "likelihood" else "posterior",
+        mass=_mass(manifest["request"]["mass"]),
         interval=" or ".join(
-            dict.fromkeys(statistic["interval"] for statistic in manifest["request"]["statistics"])
+            filter(None, dict.fromkeys(asked["interval"] for asked in manifest["request"]["statistics"]))
         ),
         cards=[(card, _card_of(card)) for card in cards],
         where=where,
@@ -375,6 +458,10 @@ def publication_page(
             for file in manifest["files"]
         ],
     )
+
+
+def _mass(stated: str | None) -> str:
+    return "" if stated is None else f"{100 * float(stated):g} %"
 
 
 def _heading(manifest: Mapping[str, Any]) -> str:
@@ -425,5 +512,5 @@ def _statistic(asked: Mapping[str, Any]) -> str:
     predictors = (
         [] if asked["predictor_prior"] is None else [f"prior of predictors {asked['predictor_prior']}"]
     )
-    intervals = f"{asked['interval']} intervals"
-    return "; ".join([asked["statistic"], *priors, *counts, *predictors, intervals])
+    intervals = [] if asked["interval"] is None else [f"{asked['interval']} intervals"]
+    return "; ".join([asked["statistic"], *priors, *counts, *predictors, *intervals])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE, PLUG_IN
 from suffice.pipeline.ask.posterior.curves import (
     curve_points,
@@ -20,6 +21,7 @@ from suffice.pipeline.ask.posterior.curves import (
 from suffice.pipeline.ask.posterior.notes import conflict_lines
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.moved import plot_moved
+from suffice.plots.pooled import draw_pooled
 from suffice.plots.rows import (
     HEIGHT,
     TALL,
@@ -117,6 +119,9 @@ def plot_posterior(
             raise UsageError(message)
         plot_moved(posterior, path, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
         return
+    if isinstance(posterior, PooledPosterior) and kind in {None, FOREST} and beside is None:
+        _plot_pooled(posterior, path, title, footer, draws=draws, rng=rng, mass=mass, interval=interval)
+        return
     labels = [posterior.entry_names(parameter) for parameter in posterior.parameters]
     most = max(map(len, labels))
     chosen = kind or (DENSITY if most <= MOST_DENSITIES else FOREST)
@@ -163,6 +168,32 @@ def plot_posterior(
         subtitle = _subtitle(posterior, chosen, about, is_ranked, from_draws)
         shown_beside = [] if beside is None else [beside]
         finish(figure, title, subtitle, footer, conflicts_of([posterior, *shown_beside]))
+        save(figure, path)
+
+
+def _plot_pooled(
+    together: PooledPosterior,
+    path: Path,
+    title: str,
+    footer: str,
+    *,
+    draws: int,
+    rng: np.random.Generator,
+    mass: float,
+    interval: str | None,
+) -> None:
+    """Draw every cell alone beside itself pooled."""
+    kind = together.interval_kind(interval)
+    with styled():
+        figure, order = draw_pooled(
+            together,
+            lambda posterior, parameter: intervals_of(posterior, parameter, mass, draws, rng, interval=kind),
+        )
+        subtitle = (
+            f"{(together.rows_of or '').partition(';')[0]}, population {together.population}\n"
+            f"Medians and {100 * mass:g} % {kind} intervals of each cell alone and together, {order}"
+        )
+        finish(figure, title, subtitle, footer, conflicts_of([together]))
         save(figure, path)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError, shortened
-from suffice.pipeline.ask.publication.question import ask, intervals_of
-from suffice.pipeline.ask.publication.request import model_text
+from suffice.pipeline.ask.publication.question import LIKELIHOOD, ask, intervals_of
+from suffice.pipeline.ask.publication.request import model_text, pooled_text
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS
 from suffice.publishing.parts import FORMATS as PART_FORMATS
 from suffice.publishing.parts import cells_of_parts
@@ -14,6 +14,7 @@ from suffice.publishing.parts import cells_of_parts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.publication.question import Question
@@ -33,6 +34,8 @@ def question_of(
     priors: Mapping[str, AnyPrior] | None = None,
     model: Mapping[str, Any] | None = None,
     formats: str | Sequence[str] | None = None,
+    kind: str = "posterior",
+    pooled: bool | str | Sequence[str] | Pooling = False,
     **terms: Any,
 ) -> Question:
     """Read and check what is asked, as :func:`publish` takes it, and write it out as a request.
@@ -49,7 +52,17 @@ def question_of(
         "prior_sensitivity": priors,
         "model": model,
     }
-    chosen = [kind for kind, asked in kinds.items() if asked]
+    chosen = [each for each, asked in kinds.items() if asked]
+    if kind not in {"posterior", LIKELIHOOD}:
+        message = f"kind (--kind) is posterior or {LIKELIHOOD}, not {shortened(repr(kind))}"
+        raise UsageError(message)
+    if chosen and (kind == LIKELIHOOD or pooled is not False):
+        what = "a likelihood" if kind == LIKELIHOOD else "pooled cells"
+        message = f"{what}: of one release, without {chosen[0].replace('_', ' ')}: leave one of them out"
+        raise UsageError(message)
+    if kind == LIKELIHOOD and pooled is not False:
+        message = "a likelihood is of each cell alone: leave pooled out"
+        raise UsageError(message)
     if len(chosen) > 1 or (disjoint and same_data):
         message = (
             "a publication is one of these: releases pooled as disjoint or as same_data, a comparison, cells "
@@ -69,22 +82,23 @@ def question_of(
     if not names:
         message = f"name one or more statistics to publish: {release.label} has {', '.join(release)}"
         raise UsageError(message)
-    kind: Kind = chosen[0] if chosen else "posterior"
+    asked_kind: Kind = chosen[0] if chosen else ("likelihood" if kind == LIKELIHOOD else "posterior")
     releases = (release, *further)
     chosen_formats, cells_per_part = _formats(
-        kind, release, names, {**terms, "assume": assume}, over, formats
+        asked_kind, release, names, {**terms, "assume": assume}, over, formats, in_parts=pooled is False
     )
     return ask(
         releases,
         names,
-        kind=kind,
+        kind=asked_kind,
         priors=priors,
-        relation=("disjoint" if disjoint else "same_data") if kind == "pool" else None,
+        relation=("disjoint" if disjoint else "same_data") if asked_kind == "pool" else None,
         over=over,
         assume=assume,
         model=model,
         formats=chosen_formats,
         cells_per_part=cells_per_part,
+        pooled=pooled,
         **terms,
     )
 
@@ -96,16 +110,18 @@ def _formats(
     terms: Mapping[str, Any],
     over: Sequence[str],
     asked: str | Sequence[str] | None,
+    *,
+    in_parts: bool,
 ) -> tuple[Sequence[str], int | None]:
     """Return the formats, and how many cells a part has where very many cells are published in parts."""
     formats = (asked,) if isinstance(asked, str) else asked
     where, draws, assume = (terms.get(name) for name in ("where", "draws", "assume"))
-    if kind == "posterior":
+    if kind == "posterior" and in_parts:
         most = cells_of_parts(release, names, where, DRAWS if draws is None else draws)
         if most is not None:
-            in_parts = PART_FORMATS if formats is None else formats
-            _check_formats_of_parts(in_parts, most)
-            return in_parts, most
+            chosen = PART_FORMATS if formats is None else formats
+            _check_formats_of_parts(chosen, most)
+            return chosen, most
     shows_one = kind in {"posterior", "pool", "roll_up"}
     if formats is None:
         fits = shows_one and _fits_a_card(release, names, where, over, assume)
@@ -147,6 +163,10 @@ def title_of(question: Question) -> str:
     """Return one line that says what a publication is of, and tells it from another of the same release."""
     request = question.request
     names = ", ".join(_under_its_prior(asked) for asked in request.statistics)
+    if request.kind == LIKELIHOOD:
+        names = f"likelihood of {names}"
+    if request.pooled is not None:
+        names = f"{names}, {pooled_text(request.pooled)}"
     labels = [release.label for release in question.releases]
     of = {
         "posterior": labels[0],
@@ -155,6 +175,7 @@ def title_of(question: Question) -> str:
         "roll_up": f"{labels[0]}, rolled up over {', '.join(request.over)}",
         "prior_sensitivity": labels[0],
         "model": f"{labels[0]}, {'' if request.model is None else model_text(request.model)}",
+        "likelihood": labels[0],
     }[request.kind]
     keys = [f"{column}={key}" for column, key in request.where.items()]
     if request.method == "plug-in":

@@ -7,15 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from suffice.data_files.source import DRAWS, SUMMARIES, Provenance, ReleaseSource, write_netcdf
+from suffice.data_files.source import (
+    DRAWS,
+    LIKELIHOOD,
+    SUMMARIES,
+    Provenance,
+    ReleaseSource,
+    write_dataset,
+    write_netcdf,
+)
 from suffice.data_files.tables import columns_of, csv_bytes, csv_metadata, json_bytes, parquet_bytes, table_of
 from suffice.pipeline.ask.posterior.arviz import method_text
-from suffice.pipeline.ask.publication.request import model_text
+from suffice.pipeline.ask.publication.request import mass_of, model_text, pooled_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
+    from suffice.pipeline.ask.posterior.likelihood import AnyLikelihood
     from suffice.pipeline.ask.publication.answer import Answer
     from suffice.pipeline.ask.publication.question import Question
 
@@ -28,7 +37,7 @@ class AnswerFile:
     ----------
     name : str
         As ``cancelled-summaries.parquet``.
-    role : {"summaries", "draws", "card"}
+    role : {"summaries", "draws", "card", "likelihood"}
     format : str
     rows : int or None
         Where it is a table.
@@ -38,7 +47,7 @@ class AnswerFile:
     """
 
     name: str
-    role: Literal["summaries", "draws", "card"]
+    role: Literal["summaries", "draws", "card", "likelihood"]
     format: str
     rows: int | None
     content: bytes
@@ -56,6 +65,9 @@ def answer_files(question: Question, answer: Answer) -> Iterator[AnswerFile]:
         Where a card would have too many rows.
     """
     request = question.request
+    if answer.likelihood is not None:
+        yield from _likelihood_files(question, answer, answer.likelihood)
+        return
     tables: dict[tuple[str, Literal["summaries", "draws"]], Any] = {
         ("summaries", "summaries"): columns_of(answer.rows),
         **{(name, "summaries"): columns_of(rows) for name, rows in answer.further.items()},
@@ -100,29 +112,69 @@ def source_of(question: Question, answer: Answer, what: str) -> Provenance:
     """Return what the numbers of an answer's file rest on."""
     request = question.request
     asked = [statistic for statistic in request.statistics if statistic.statistic in answer.statistics]
+    model = None if request.model is None else model_text(request.model)
+    populations: list[str] = []
+    if request.pooled is not None and answer.posterior is not None:
+        model, populations = pooled_text(request.pooled), [str(answer.posterior.prior)]
     return Provenance(
         what=what,
         releases=tuple(map(ReleaseSource.of, question.releases)),
         statistic=", ".join(answer.statistics),
         method=method_text(request.method),
         prior=_joined(
-            prior.prior if prior.name is None else f"{prior.name}: {prior.prior}"
-            for statistic in asked
-            for prior in statistic.priors
+            [
+                *populations,
+                *(
+                    prior.prior if prior.name is None else f"{prior.name}: {prior.prior}"
+                    for statistic in asked
+                    for prior in statistic.priors
+                ),
+            ]
         ),
         n_prior=_joined(statistic.n_prior for statistic in asked),
         predictor_prior=_joined(statistic.predictor_prior for statistic in asked),
         where=", ".join(f"{column}={key}" for column, key in request.where.items()) or None,
         rolled_up_over=", ".join(request.over) or None,
         pooled_as=request.relation,
-        model=None if request.model is None else model_text(request.model),
-        mass=float(request.mass),
+        model=model,
+        mass=None if request.mass is None else float(request.mass),
         interval=_joined(statistic.interval for statistic in asked),
-        draws=request.draws,
-        seed=request.seed,
+        draws=None if request.kind == "likelihood" else request.draws,
+        seed=None if request.kind == "likelihood" else request.seed,
         publication_id=request.publication_id,
         notes=answer.notes,
     )
+
+
+def _likelihood_files(question: Question, answer: Answer, likelihood: AnyLikelihood) -> Iterator[AnswerFile]:
+    """Give a likelihood as tables, with all that reading it back takes in the metadata."""
+    formats, name = set(question.request.formats), f"{answer.name}-likelihood"
+    source = source_of(question, answer, LIKELIHOOD)
+    table = likelihood.to_table()
+    if "parquet" in formats:
+        stated = {key.decode(): text.decode() for key, text in table.schema.metadata.items()}
+        yield AnswerFile(
+            name=f"{name}.parquet",
+            role="likelihood",
+            format="parquet",
+            rows=table.num_rows,
+            content=parquet_bytes(table.replace_schema_metadata(None), source, further=stated),
+        )
+    if "csv" in formats:
+        yield AnswerFile(
+            name=f"{name}.csv",
+            role="likelihood",
+            format="csv",
+            rows=table.num_rows,
+            content=csv_bytes(table),
+            beside=lambda path: csv_metadata(table, source, path),
+        )
+    if "netcdf" in formats:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "likelihood.nc"
+            write_dataset(likelihood.to_xarray(), path, source)
+            content = path.read_bytes()
+        yield AnswerFile(name=f"{name}.nc", role="likelihood", format="netcdf", rows=None, content=content)
 
 
 def _joined(texts: Any) -> str | None:
@@ -177,7 +229,7 @@ def _card(question: Question, answer: Answer) -> str:
     return card(
         question.releases[0],
         answer.posterior,
-        mass=float(request.mass),
+        mass=mass_of(request),
         interval=_interval_of(question, answer),
         draws=quantile_draws(request.draws),
         seed=request.seed,
@@ -185,7 +237,7 @@ def _card(question: Question, answer: Answer) -> str:
     )
 
 
-def _interval_of(question: Question, answer: Answer) -> str:
+def _interval_of(question: Question, answer: Answer) -> str | None:
     (asked,) = [
         statistic for statistic in question.request.statistics if statistic.statistic in answer.statistics
     ]

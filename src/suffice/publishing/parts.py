@@ -26,6 +26,7 @@ from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.arviz import method_text
 from suffice.pipeline.ask.posterior.notes import described
 from suffice.pipeline.ask.publication.question import cells_asked, further_terms, shared_terms
+from suffice.pipeline.ask.publication.request import kind_of_intervals, mass_of
 from suffice.pipeline.cluster.connection import open_cluster
 from suffice.pipeline.cluster.stream import stream
 from suffice.pipeline.math.distributions.composite import worst_diagnostics
@@ -281,8 +282,8 @@ class StatisticParts:
         return cls(
             asked=PartTerms(
                 terms=dataclasses.replace(PosteriorTerms(prior=prior, **stated), where=None),
-                mass=float(request.mass),
-                interval=asked.interval,
+                mass=mass_of(request),
+                interval=kind_of_intervals(asked),
                 draws=request.draws,
                 seed=request.seed,
                 place=position,
@@ -298,7 +299,7 @@ class StatisticParts:
                 n_prior=asked.n_prior,
                 predictor_prior=asked.predictor_prior,
                 where=", ".join(f"{column}={key}" for column, key in request.where.items()) or None,
-                mass=float(request.mass),
+                mass=mass_of(request),
                 interval=asked.interval,
                 draws=request.draws,
                 seed=request.seed,

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Unpack
 
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms
     from suffice.pipeline.ask.publication.question import Question
@@ -81,6 +82,8 @@ def publish(
     disjoint: Sequence[Reference] = (),
     same_data: Sequence[Reference] = (),
     compare: Reference | None = None,
+    pooled: bool | str | Sequence[str] | Pooling = False,
+    kind: str = "posterior",
     roll_up: str | Sequence[str] = (),
     assume: str | None = None,
     series: Sequence[Reference] = (),
@@ -119,6 +122,12 @@ def publish(
         Pool these with `release`, as ``suffice.pool`` does.
     compare : release, optional
         Say how statistics changed from `release` to this one, as ``suffice.compare`` does.
+    pooled : bool, str, sequence of str or Pooling, optional
+        Let cells borrow strength, as in ``Release.posterior``: each stands beside itself alone. Tables of
+        covariates and neighbours are files, which the request states by their SHA-256.
+    kind : {"posterior", "likelihood"}
+        The likelihood in the place of a posterior, as ``Release.likelihood`` returns it: tables that anyone
+        puts a prior to.
     roll_up : str or sequence of str, optional
         Merge cells over these group columns, as ``suffice.roll_up`` does.
     assume : {"one parameter"}, optional
@@ -191,6 +200,8 @@ def publish(
         same_data=[opened(release) for release in same_data],
         compare=None if compare is None else opened(compare),
         series=[opened(release) for release in series],
+        pooled=pooled,
+        kind=kind,
         roll_up=roll_up,
         assume=assume,
         prior=prior,

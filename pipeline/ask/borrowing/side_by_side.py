@@ -1,0 +1,89 @@
+"""Pooled cells beside each of them alone, as rows; and the populations that they come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.ask.inference.pooled_sources import line_of
+from suffice.pipeline.ask.posterior.summaries import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
+
+ALONE = "alone_"
+"""Before the names of a cell's numbers where it is answered alone."""
+_NUMBERS = ("mean", "sd", "lower", "upper")
+
+
+def beside_alone(
+    together: PooledPosterior,
+    rows: Sequence[Mapping[str, Any]],
+    mass: float,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    interval: str,
+) -> list[dict[str, Any]]:
+    """Return rows of pooled cells with what each is alone, its own share, and how probably it is an outlier.
+
+    Parameters
+    ----------
+    together : PooledPosterior
+    rows : sequence of dict
+        Of all its cells, as ``summarise`` returns them.
+    mass, draws, rng, interval
+        Of the intervals alone, as there.
+
+    Returns
+    -------
+    list of dict
+        Each row, with ``own_share``, ``outside``, and ``alone_mean``, ``alone_sd``, ``alone_lower`` and
+        ``alone_upper``.
+    """
+    alone = summarise(together.alone, mass, draws, rng, interval=interval)
+    shares = zip(together.own_share.tolist(), together.outside.tolist(), strict=True)
+    return [
+        {
+            **row,
+            "own_share": own_share,
+            "outside": outside,
+            **{f"{ALONE}{name}": of_cell[name] for name in _NUMBERS},
+        }
+        for row, of_cell, (own_share, outside) in zip(rows, alone, shares, strict=True)
+    ]
+
+
+def populations(together: PooledPosterior) -> list[dict[str, Any]]:
+    """Return one row a population: its keys, its cells, what is known of it, and where it is.
+
+    Returns
+    -------
+    list of dict
+        The keys; ``population``, ``cells``; ``centre``, the parameter at the posterior mean of the location;
+        ``location``, ``spread`` and ``slope`` with their standard deviations, on the line; ``typical_size``,
+        ``identified``, ``settled``; and ``in_words`` what was pooled with what.
+    """
+    line = line_of(together.observed[0])
+    return [
+        {
+            **pool.keys,
+            "population": together.population,
+            "cells": pool.n_cells,
+            "centre": float(line.parameter(np.array(pool.location[0]))),
+            "location": pool.location[0],
+            "location_sd": pool.location[1],
+            "spread": pool.spread[0],
+            "spread_sd": pool.spread[1],
+            "slope": pool.slope[0],
+            "slope_sd": pool.slope[1],
+            "typical_size": pool.typical_size,
+            "identified": pool.identified,
+            "settled": pool.settled,
+            "in_words": together.rows_of,
+        }
+        for pool in together.pools
+    ]
