@@ -64,6 +64,7 @@ class MapPool(Pool):
     n_pairs: int
     islands: tuple[int, ...]
     error: FieldError
+    of_map: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,7 @@ class MapPosterior(PooledPosterior):
         The group column whose keys are neighbours.
     """
 
+    pools: tuple[MapPool, ...]
     column: str
 
     @property

@@ -171,9 +171,9 @@ def held_out(posteriors: Mapping[str, PooledPosterior]) -> HeldOutComparison:
 def pooled_log_score(name: str, posterior: PooledPosterior) -> Floats:
     """Return log p(y_c | y_-c) of pooled cells, (n_cells,)."""
     distribution: Any = posterior.distribution
-    if isinstance(distribution, PooledCells):
+    if isinstance(distribution, PooledCells) and distribution.by_one_population:
         score = np.zeros(distribution.n_cells)
-        for pool, cells in zip(distribution.pools, distribution.cells, strict=True):
+        for pool, cells in zip(distribution.by_one_population, distribution.cells, strict=True):
             score[cells] = left_out(pool).log_predictive
         return score
     if hasattr(distribution, "log_predictive"):

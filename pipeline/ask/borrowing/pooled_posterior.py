@@ -244,7 +244,8 @@ class PooledPosterior(Posterior):
     @property
     def is_checked(self) -> bool:
         """Whether cells are pooled by populations, so that ``check_population`` can be asked."""
-        return isinstance(self.distribution, PooledCells)
+        known = self.distribution
+        return isinstance(known, PooledCells) and bool(known.by_one_population)
 
     def doubtful(self, mass: float = MASS) -> Table:
         """Return cells of which the population is to be doubted, each alone beside the pooled answer.
@@ -381,7 +382,7 @@ def pooled_posterior(
         prior=prior,
         n_prior=n_prior,
         groups=statistic.groups,
-        label_columns=family.labels(statistic.plan.parameters) if family.labels is not None else {},
+        label_columns=family.labels(statistic.plan.parameters),
         distribution=PooledCells(pools=tuple(parts), cells=tuple(places)),
         constants=statistic.plan.parameters,
         models_clipping=np.zeros(n_cells, dtype=bool) if family.models_clipping else None,

@@ -23,6 +23,7 @@ from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.ask.posterior.posterior import Posterior
 from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.distributions.intervals import CENTRAL
+from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS
 from suffice.pipeline.math.priors.record_count import Fixed
@@ -158,7 +159,7 @@ def roll_up(pooled: Posterior, columns: Sequence[str]) -> PooledRollUp:
     distribution: Any = pooled.distribution
     records = _public_records(pooled)
     has_sizes = isinstance(distribution, PooledCells) and all(
-        pool.blocks.source.has_sizes for pool in distribution.pools
+        isinstance(pool, PooledDistribution) and pool.blocks.source.has_sizes for pool in distribution.pools
     )
     if records is None and not has_sizes:
         message = (

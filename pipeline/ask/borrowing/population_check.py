@@ -103,7 +103,8 @@ class PopulationCheck:
         UsageError
             Where cells are not pooled by populations.
         """
-        if not isinstance(distribution, PooledCells):
+        pools = distribution.by_one_population if isinstance(distribution, PooledCells) else ()
+        if not pools:
             message = "a check of the population is of cells that are pooled by one: leave the others out"
             raise UsageError(message)
         n = distribution.n_cells
@@ -111,7 +112,7 @@ class PopulationCheck:
         is_rough, is_even = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
         rng = np.random.default_rng(_SEED)
         methods = set()
-        for pool, cells in zip(distribution.pools, distribution.cells, strict=True):
+        for pool, cells in zip(pools, distribution.cells, strict=True):
             known = left_out(pool)
             log_predictive[cells], is_rough[cells] = known.log_predictive, known.is_rough
             scores = standard_scores(pool)

@@ -44,7 +44,7 @@ def read_pooling(statistics: Sequence[NoisyStatistic], pooled: Any) -> tuple[Poo
         population=pooling.population,
         within=pooling.within,
         formula=pooling.formula,
-        over=pooling.over,
+        over=None if pooling.over is None else str(pooling.over),
         **{name: _sha256(name, table) for name in _FILES if (table := getattr(pooling, name)) is not None},
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pages.drawing import DrawnInterval, Scale, common_scale, interval_text, row_axis
 from suffice.pages.rendering import markup
-from suffice.pipeline.ask.borrowing.pooled_posterior import OUTSIDE
+from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE
 from suffice.pipeline.ask.borrowing.side_by_side import ALONE
 
 if TYPE_CHECKING:

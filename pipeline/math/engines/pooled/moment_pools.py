@@ -370,7 +370,7 @@ def pooled_moments(
     )
     for _ in range(_TRIES):
         nodes = source.nodes(np.arange(n_cells), *foci)
-        moments = _moments(nodes, (foci[0].centre, foci[1].centre))
+        moments = _moments(nodes, (float(foci[0].centre), float(foci[1].centre)))
         sides = [
             Side(population=each, prior=prior, focus=focus)
             for each, prior, focus in zip(populations, priors, foci, strict=True)

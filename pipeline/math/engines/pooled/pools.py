@@ -52,6 +52,15 @@ class PooledCells:
         """What the numbers rest on, of the worst pool; empty where draws are independent."""
         return worst_diagnostics([getattr(pool, "diagnostics", {}) for pool in self.pools])
 
+    @property
+    def by_one_population(self) -> tuple[PooledDistribution, ...]:
+        """The pools whose cells have one parameter and one population each; empty of any others."""
+        from suffice.pipeline.math.engines.pooled.distribution import (
+            PooledDistribution,  # it is slow to import
+        )
+
+        return tuple(pool for pool in self.pools if type(pool) is PooledDistribution)
+
     def _in_order(self, parts: Sequence[Floats], axis: int = 0) -> Floats:
         order = np.argsort(np.concatenate(self.cells), kind="stable")
         return np.take(np.concatenate(parts, axis=axis), order, axis=axis)
