@@ -47,7 +47,7 @@ def open_series(
     ReleaseCorruptError, SignatureError
         As :func:`open_release`.
     """
-    if not isinstance(name, str) or "@" in name or "/" in name:
+    if "@" in name or "/" in name:
         message = f"{name!r} is no name of a series: name it without @WINDOW, as flights"
         raise UsageError(message)
     opened = open_store(os.fspath(store or os.environ.get("SUFFICE_STORE") or DEFAULT_STORE))
