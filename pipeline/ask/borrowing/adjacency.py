@@ -58,6 +58,7 @@ class MapPool(Pool):
         What the approximation is off by, at the most probable hyperparameters.
     """
 
+    of_map: tuple[float, float]
     n_maps: int
     n_pairs: int
     islands: tuple[int, ...]
@@ -94,6 +95,7 @@ class MapPosterior(PooledPosterior):
         The group column whose keys are neighbours.
     """
 
+    pools: tuple[MapPool, ...]
     column: str
 
     @property
