@@ -101,9 +101,7 @@ class MapPosterior(PooledPosterior):
     @property
     def islands(self) -> tuple[int, ...]:
         """Cells without a neighbour: they borrow from all others alike."""
-        return tuple(
-            sorted(cell for pool in self.pools if isinstance(pool, MapPool) for cell in pool.islands)
-        )
+        return tuple(sorted(cell for pool in self.pools for cell in pool.islands))
 
 
 def map_posterior(
