@@ -60,6 +60,7 @@ class MapPool(Pool):
         What the approximation is off by, at the most probable hyperparameters.
     """
 
+    of_map: tuple[float, float]
     n_maps: int
     n_pairs: int
     islands: tuple[int, ...]
@@ -103,9 +104,7 @@ class MapPosterior(PooledPosterior):
     @property
     def islands(self) -> tuple[int, ...]:
         """Cells without a neighbour: they borrow from all others alike."""
-        return tuple(
-            sorted(cell for pool in self.pools if isinstance(pool, MapPool) for cell in pool.islands)
-        )
+        return tuple(sorted(cell for pool in self.pools for cell in pool.islands))
 
 
 def map_posterior(

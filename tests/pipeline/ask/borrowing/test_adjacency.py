@@ -81,16 +81,16 @@ def test_an_outlying_cell_stays_itself_and_is_listed(answer: MapPosterior) -> No
 def test_neighbours_take_part_and_draws_go_together(answer: MapPosterior) -> None:
     truth = 1.0 / (1.0 + np.exp(-SMOOTH))
     others = np.arange(N) != 24
-    together, alone = answer.mean() - truth, answer.alone.mean() - truth
+    together, alone = (each.mean() - truth for each in (answer, answer.alone))
     assert np.mean(together[others] ** 2) < 0.5 * np.mean(alone[others] ** 2)
     low, high = answer.interval(0.95)
     assert np.mean(((low <= truth) & (truth <= high))[others]) > 0.85
     drawn = answer.sample(4000, np.random.default_rng(1))["probability"]
     np.testing.assert_allclose(drawn.mean(axis=0), answer.mean(), atol=6.0 * np.max(answer.sd()) / 4000**0.5)
     np.testing.assert_allclose(drawn.std(axis=0), answer.sd(), rtol=0.12)
-    together = np.corrcoef(drawn.T)
-    near = np.mean([together[pair] for pair in LINKED])
-    far = np.mean([together[cell, N - 1 - cell] for cell in range(SIDE)])
+    correlation = np.corrcoef(drawn.T)
+    near = np.mean([correlation[pair] for pair in LINKED])
+    far = np.mean([correlation[cell, N - 1 - cell] for cell in range(SIDE)])
     assert near > far + 0.1
 
 
