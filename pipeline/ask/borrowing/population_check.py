@@ -103,7 +103,7 @@ class PopulationCheck:
         UsageError
             Where cells are not pooled by populations.
         """
-        pools = distribution.by_one_population if isinstance(distribution, PooledCells) else ()
+        pools = getattr(distribution, "by_one_population", ())
         if not pools:
             message = "a check of the population is of cells that are pooled by one: leave the others out"
             raise UsageError(message)
