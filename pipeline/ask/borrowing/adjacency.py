@@ -65,7 +65,6 @@ class MapPool(Pool):
     n_pairs: int
     islands: tuple[int, ...]
     error: FieldError
-    of_map: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

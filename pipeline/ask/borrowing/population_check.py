@@ -32,7 +32,6 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.math.engines.pooled.left_out import Movable, left_out, places, standard_scores
-from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:

@@ -88,7 +88,7 @@ def test_neighbours_take_part_and_draws_go_together(answer: MapPosterior) -> Non
     drawn = answer.sample(4000, np.random.default_rng(1))["probability"]
     np.testing.assert_allclose(drawn.mean(axis=0), answer.mean(), atol=6.0 * np.max(answer.sd()) / 4000**0.5)
     np.testing.assert_allclose(drawn.std(axis=0), answer.sd(), rtol=0.12)
-    correlation = np.corrcoef(drawn.T)
+    correlation = np.asarray(np.corrcoef(drawn.T))
     near = np.mean([correlation[pair] for pair in LINKED])
     far = np.mean([correlation[cell, N - 1 - cell] for cell in range(SIDE)])
     assert near > far + 0.1
