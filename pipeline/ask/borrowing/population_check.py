@@ -37,6 +37,7 @@ from suffice.pipeline.terms.declaration.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.pipeline.math.engines.pooled.pools import PooledCells
     from suffice.typing import Cells, Floats, Mask
 
 FALSE_ALARM = 0.01
