@@ -96,8 +96,19 @@ def test_pymc_pools_as_quadrature_does(likelihood: Likelihood) -> None:
     require_pooled(np.asarray(space["probabilities"]), likelihood)
 
 
+@pytest.mark.audit
+@pytest.mark.filterwarnings("ignore")
+def test_stan_pools_as_quadrature_does(likelihood: Likelihood) -> None:
+    """It is compiled, which takes a minute."""
+    pytest.importorskip("stan", reason="PyStan is not installed")
+    space: dict[str, Any] = {"likelihood": likelihood, "stan_model": block("stan")}
+    exec(compile(block("python", "# PyStan"), "the page", "exec"), space)  # noqa: S102 - our own text
+    require_pooled(np.asarray(space["probabilities"]), likelihood)
+
+
 def as_python(stan: str) -> str:
-    """The function for Stan, line by line, in Python with numbers from 1."""
+    """The function of the model in Stan, line by line, in Python with numbers from 1."""
+    stan = stan.partition("functions {\n")[2].partition("\n}")[0]
     text = re.sub(r"\b(real|int|vector|matrix) (?=\w)", "", stan).replace("&&", "and")
     lines = ["def tabled_lpdf(x, left, right, powers):"]
     for line in text.splitlines()[1:-1]:
