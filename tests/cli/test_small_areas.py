@@ -101,6 +101,30 @@ def test_every_pooling_has_a_report(suffice: Runner) -> None:
 
 
 @pytest.mark.usefixtures("here")
+def test_cells_in_order_have_steps_and_no_population(suffice: Runner, tmp_path: Path) -> None:
+    walk = ("counties", "ill", "--over", "county")
+    said = suffice.text("model", "small-areas", *walk, "--least", "1")
+    assert said.startswith("Walks: steps")
+    assert "explain" not in said
+    assert "opulation" not in said
+    (row,) = suffice.json("model", "small-areas", *walk)["population"]
+    assert (row["series"], row["cells"], row["times"]) == (1, CELLS, CELLS)
+    assert 0.0 < row["step_sd"] < row["step"]
+    report = models.small_areas(package.open_release("counties"), "ill", package.Pooling(over="county"))
+    assert report.before is None
+    assert report.lines == ()
+    picture = tmp_path / "walk.svg"
+    suffice.text("posterior", *walk, "--plot", str(picture))
+    drawn = picture.read_text(encoding="utf-8")
+    assert "in their order" in drawn
+    assert "population" not in drawn
+    suffice.text("publish", *walk, "--draws", "0", "--to", str(tmp_path / "published"))
+    (pools,) = (tmp_path / "published").rglob("*-ill-pools.parquet")
+    (published,) = pq.read_table(pools).to_pylist()
+    assert (published["population"], published["step"]) == ("walk", row["step"])
+
+
+@pytest.mark.usefixtures("here")
 def test_a_posterior_has_coefficients_in_its_document(suffice: Runner) -> None:
     document = suffice.json("posterior", "counties", "ill", *FORMULA, "--pooled", "logit-normal")
     (pool,) = document["pooled"]["pools"]

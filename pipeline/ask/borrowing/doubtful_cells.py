@@ -12,10 +12,12 @@ So doubtful are
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.errors import ConflictWarning
 from suffice.pipeline.ask.inference.bounded_records import n_quantity
 from suffice.pipeline.math.priors.record_count import Fixed
 
@@ -52,10 +54,12 @@ def reasons(pooled: Posterior, is_outlier: Mask, is_misfit: Mask) -> list[str]:
 
 def beside_alone(pooled: Posterior, alone: Posterior, why: list[str], mass: float) -> list[dict[str, Any]]:
     """Return one row a doubtful cell: keys, why, the pooled interval, and that of the cell alone."""
-    together, apart = (
-        posterior.credible_interval(mass=mass, interval=pooled.default_interval, rng=0)
-        for posterior in (pooled, alone)
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConflictWarning)  # the table says why cells are doubted
+        together, apart = (
+            posterior.credible_interval(mass=mass, interval=pooled.default_interval, rng=0)
+            for posterior in (pooled, alone)
+        )
     return [
         {
             **{column: keys[cell] for column, keys in pooled.groups.items()},

@@ -163,7 +163,7 @@ def _of_file(path: Path) -> tuple[str, list[tuple[str, str]]]:
     wrong = [number for number, line in enumerate(lines, start=1) if len(line) != 2]
     if not lines or wrong:
         where = f", line {wrong[0]}: it has {counted(len(lines[wrong[0] - 1]), 'field')}" if wrong else ""
-        message = f"adjacency: {path.name}{where}: it has a header and two columns of keys"
+        message = f"adjacency: {path.name}{where}: a table of neighbours has a header and two columns of keys"
         raise UsageError(message)
     return lines[0][0], [(first, second) for first, second in lines[1:]]
 

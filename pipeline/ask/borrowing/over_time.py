@@ -266,7 +266,7 @@ def walked_posterior(
         known = ", ".join(statistic.groups) or "none"
         message = (
             f"over={walk.over!r}: {name} has no such group column (its columns: {known}); window is of a "
-            "series, which suffice.open_series opens, and NAME without @WINDOW names"
+            "series: suffice.open_series opens it, and `suffice posterior` does by NAME without @WINDOW"
         )
         raise UsageError(message)
     if walk.over in within:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.posterior.summaries import summarise
 
@@ -65,8 +66,25 @@ def populations(together: PooledPosterior) -> list[dict[str, Any]]:
     list of dict
         The keys; ``population``, ``cells``; ``centre``, the parameter at the posterior mean of the location;
         ``location``, ``spread`` and ``slope`` with their standard deviations, on the line; ``typical_size``,
-        ``identified``, ``settled``; and ``in_words`` what was pooled with what.
+        ``identified``, ``settled``; and ``in_words`` what was pooled with what. A walk has ``series``,
+        ``times`` and its ``step`` instead of a place, a spread and a slope.
     """
+    if isinstance(together, WalkedPosterior):
+        return [
+            {
+                **steps.keys,
+                "population": together.population,
+                "series": steps.n_series,
+                "cells": steps.n_cells,
+                "times": steps.n_times,
+                "step": steps.step[0],
+                "step_sd": steps.step[1],
+                "identified": steps.identified,
+                "settled": steps.settled,
+                "in_words": together.rows_of,
+            }
+            for steps in together.steps
+        ]
     line = line_of(together.observed[0])
     return [
         {

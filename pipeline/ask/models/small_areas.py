@@ -1,7 +1,7 @@
 r"""A report of small areas: what cells have in common, what covariates explain, and what each cell adds.
 
-The population of cells is integrated over (``borrowing``). Beside it stands the same one without covariates,
-neighbours and order: of the variance between cells, on the line of the parameter,
+The population of cells is integrated over (``borrowing``). Beside it stands the same one without covariates
+and neighbours: of the variance between cells, on the line of the parameter,
 
 .. math:: 1 - \frac{\mathrm{E}(s^2 \mid y)}{\mathrm{E}(s_0^2 \mid y)} \qquad (1)
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.covariates import coefficients_table
+from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
 from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling
@@ -51,7 +52,7 @@ class SmallAreas:
     pooling : Pooling
         What cells have in common.
     before : PooledPosterior or None
-        The same without covariates, neighbours and order; None where there are none.
+        The same without covariates and neighbours; None where there are none.
     """
 
     posterior: PooledPosterior
@@ -61,10 +62,25 @@ class SmallAreas:
     def population(self) -> Table:
         """One row a pool: its keys, cells, location, spread and slope; and what is explained.
 
-        With covariates, neighbours or an order, ``spread_before`` is the spread without them, and
+        With covariates or neighbours, ``spread_before`` is the spread without them, and
         ``explained`` the share (1) of the variance between cells that they explain, not below 0.
-        ``identified`` says whether the cells tell the spread.
+        ``identified`` says whether the cells tell the spread. Cells that walk have a row of ``series``,
+        ``cells``, ``times``, ``step`` and ``step_sd``: a walk has no population.
         """
+        if isinstance(self.posterior, WalkedPosterior):
+            steps = [
+                {
+                    **each.keys,
+                    "series": each.n_series,
+                    "cells": each.n_cells,
+                    "times": each.n_times,
+                    "step": each.step[0],
+                    "step_sd": each.step[1],
+                    "identified": each.identified,
+                }
+                for each in self.posterior.steps
+            ]
+            return Table(steps, title="Walks: steps, on the logit or log scale")
         before = (None,) * len(self.posterior.pools) if self.before is None else self.before.pools
         rows = [
             {
@@ -110,12 +126,14 @@ class SmallAreas:
         return Table(rows, title="Cells", in_words=summary.in_words, digits=summary.digits)
 
     def misfits(self, cells: Table) -> Table:
-        """Of such rows, those of cells that are more probably outliers of their population than not."""
+        """Of such rows, those more probably outliers of their population, or after a jump, than not."""
         order = np.argsort(-self.posterior.outside, kind="stable")
         chosen = [cells[cell] for cell in order.tolist() if self.posterior.outside[cell] > OUTSIDE]
         return Table(
             chosen,
-            title="Cells that the population does not fit",
+            title="Cells to which a jump leads"
+            if isinstance(self.posterior, WalkedPosterior)
+            else "Cells that the population does not fit",
             in_words=cells.in_words,
             digits=cells.digits,
         )
@@ -132,16 +150,17 @@ class SmallAreas:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What is explained, in a sentence a pool; empty without covariates, neighbours and order."""
-        said = []
+        """What is explained, in a sentence a pool; empty without covariates and neighbours."""
+        said: list[str] = []
+        if self.before is None:
+            return ()
         for row, pool in zip(self.population(), self.posterior.pools, strict=True):
-            if "explained" in row:
-                of = ", ".join(f"{column}={key}" for column, key in pool.keys.items())
-                said.append(
-                    f"{of + ': ' if of else ''}{self.explained_by} explain {100 * row['explained']:.0f} % of "
-                    f"the variance between cells: the spread is {row['spread']:.2g}, and "
-                    f"{row['spread_before']:.2g} without"
-                )
+            of = ", ".join(f"{column}={key}" for column, key in pool.keys.items())
+            said.append(
+                f"{of + ': ' if of else ''}{self.explained_by} explain {100 * row['explained']:.0f} % of "
+                f"the variance between cells: the spread is {row['spread']:.2g}, and "
+                f"{row['spread_before']:.2g} without"
+            )
         return tuple(said)
 
     @property
@@ -149,7 +168,6 @@ class SmallAreas:
         """What is asked for besides a population, in words."""
         asked = {
             "covariates": self.pooling.formula is not None,
-            "order": self.pooling.over is not None,
             "neighbours": self.pooling.adjacency is not None,
         }
         return " and ".join(name for name, is_asked in asked.items() if is_asked)
@@ -206,7 +224,7 @@ def small_areas(
         raise UsageError(message)
     chosen = release.statistic(statistic)
     pooling = Pooling.of(chosen, pooled, line_of(chosen))
-    plain = replace(pooling, covariates=None, formula=None, over=None, adjacency=None)
+    plain = replace(pooling, covariates=None, formula=None, adjacency=None)
 
     def posterior(asked: Pooling) -> PooledPosterior:
         terms: dict[str, Any] = {"where": where, "n_prior": n_prior, "pooled": asked}

@@ -30,14 +30,7 @@ class SmallAreasAnswer(ModelAnswer):
 
     population: Annotated[
         list[dict[str, Any]],
-        Rows(
-            cells=Count,
-            **dict.fromkeys(
-                ("location", "location_sd", "spread", "spread_sd", "slope", "slope_sd"),
-                float,
-            ),
-            identified=bool,
-        ),
+        Rows(cells=Count, identified=bool),  # the others are a population's or, of cells in order, a walk's
     ]
     explained: list[str]
     coefficients: Annotated[list[dict[str, Any]], Rows(**COEFFICIENT)]

@@ -47,8 +47,11 @@ def draw_pooled(together: PooledPosterior, intervals: Callable[..., Intervals]) 
     if is_ranked:
         draw_ranked(axis, [pooled, alone], label)
         return figure, "in the order of the medians together"
-    order = _draw_rows(axis, together, names, pooled, alone)
     axis.set_xlabel(label)
+    if not together.pools:  # a walk has no population: its cells stay in their order
+        draw_intervals(axis, names, [alone, pooled])
+        return figure, "in their order"
+    order = _draw_rows(axis, together, names, pooled, alone)
     within = "" if len(order) == 1 else ", within each population"
     return figure, f"by their medians together{within}; dotted: the population"
 

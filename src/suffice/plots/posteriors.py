@@ -189,8 +189,9 @@ def _plot_pooled(
             together,
             lambda posterior, parameter: intervals_of(posterior, parameter, mass, draws, rng, interval=kind),
         )
+        population = f", population {together.population}" if together.pools else ""
         subtitle = (
-            f"{(together.rows_of or '').partition(';')[0]}, population {together.population}\n"
+            f"{(together.rows_of or '').partition(';')[0]}{population}\n"
             f"Medians and {100 * mass:g} % {kind} intervals of each cell alone and together, {order}"
         )
         finish(figure, title, subtitle, footer, conflicts_of([together]))

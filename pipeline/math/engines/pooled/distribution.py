@@ -67,6 +67,11 @@ class PooledDistribution(LineMarginals):
     population: Population
     blocks: KeptNodes = field(repr=False)
 
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """What the numbers rest on; empty where all is quadrature."""
+        return self.hyperparameters.diagnostics
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: hyperparameters first, then every cell."""
         return {self.name: self.line.parameter(self._joint(draws, rng, with_sizes=False)[0])}
