@@ -253,8 +253,9 @@ def _in_words(statistic: NoisyStatistic, column: str, pools: list[MapPool], *, h
         )
     )
     said.append(
-        "by expectation propagation with the exact likelihood of each cell: what others say is off by "
-        f"{typical:.2f} sd, of 99 in 100 cells by at most {largest:.2f}, and its sd by {100.0 * of_sd:.0f} %"
+        "by expectation propagation with the exact likelihood of each cell: what others say is off by an "
+        f"estimated {typical:.2f} sd, of 99 in 100 cells by up to {largest:.2f}, and its sd by "
+        f"{100.0 * of_sd:.0f} %; it may be off by more, as long tails are not seen: where noise hides cells"
     )
     said.append("own_share: how much of an answer is the cell's own")
     return "; ".join(said)

@@ -62,8 +62,10 @@ def test_an_answer_says_what_borrowed_from_what_and_its_error(answer: MapPosteri
     assert f"{N} cells pooled with their neighbours by county, {len(LINKED)} pairs" in said
     assert "is the map's, slope on log(1 + size)" in said
     assert (
-        "by expectation propagation with the exact likelihood of each cell: what others say is off by" in said
+        "by expectation propagation with the exact likelihood of each cell: what others say is off by an "
+        "estimated" in said
     )
+    assert "it may be off by more, as long tails are not seen" in said
     assert "the field's share of the variance Uniform(0, 1)" in said
     (pool,) = answer.pools
     assert pool.of_map[0] > 0.6
