@@ -145,7 +145,7 @@ def test_files_tables_and_lists_are_read_alike(tmp_path: Path) -> None:
         ("nowhere.csv", {}, "nowhere.csv cannot be read"),
         (7, {}, "is no table"),
         (PAIRS, {"population": "beta"}, "population beta has no neighbours: take contaminated, logit-normal"),
-        (PAIRS, {"covariates": {"a": [1]}}, "does not go with covariates"),
+        (PAIRS, {"covariates": {"a": [1]}}, "covariates and adjacency do not go together"),
         (PAIRS, {"over": "county"}, "does not go with over"),
     ],
     ids=[
