@@ -24,7 +24,7 @@ from suffice.pipeline.math.engines.pooled.field import field_distribution
 from suffice.pipeline.math.engines.pooled.field_error import field_error
 from suffice.pipeline.math.engines.pooled.field_map import FieldMap
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
-from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
+from suffice.pipeline.math.engines.pooled.populations import DICTIONARY, POPULATIONS
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def map_posterior(
         message = f"{name}: adjacency does not go with {refused[0]}: leave one of them out"
         raise UsageError(message)
     if not population.slope:
-        can = ", ".join(each for each, law in POPULATIONS[line].items() if law.slope)
+        can = ", ".join(each for each, law in POPULATIONS[line].items() if law.slope and each != DICTIONARY)
         message = f"{name}: population {pooling.population} has no neighbours: take {can}"
         raise UsageError(message)
     neighbours = Neighbours.of(statistic, pooling.adjacency)
@@ -253,8 +253,9 @@ def _in_words(statistic: NoisyStatistic, column: str, pools: list[MapPool], *, h
         )
     )
     said.append(
-        "by expectation propagation with the exact likelihood of each cell: what others say is off by "
-        f"{typical:.2f} sd, of 99 in 100 cells by at most {largest:.2f}, and its sd by {100.0 * of_sd:.0f} %"
+        "by expectation propagation with the exact likelihood of each cell: what others say is off by an "
+        f"estimated {typical:.2f} sd, of 99 in 100 cells by up to {largest:.2f}, and its sd by "
+        f"{100.0 * of_sd:.0f} %; it may be off by more, as long tails are not seen: where noise hides cells"
     )
     said.append("own_share: how much of an answer is the cell's own")
     return "; ".join(said)

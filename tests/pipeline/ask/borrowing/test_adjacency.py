@@ -62,8 +62,10 @@ def test_an_answer_says_what_borrowed_from_what_and_its_error(answer: MapPosteri
     assert f"{N} cells pooled with their neighbours by county, {len(LINKED)} pairs" in said
     assert "is the map's, slope on log(1 + size)" in said
     assert (
-        "by expectation propagation with the exact likelihood of each cell: what others say is off by" in said
+        "by expectation propagation with the exact likelihood of each cell: what others say is off by an "
+        "estimated" in said
     )
+    assert "it may be off by more, as long tails are not seen" in said
     assert "the field's share of the variance Uniform(0, 1)" in said
     (pool,) = answer.pools
     assert pool.of_map[0] > 0.6
@@ -143,7 +145,7 @@ def test_files_tables_and_lists_are_read_alike(tmp_path: Path) -> None:
         ("nowhere.csv", {}, "nowhere.csv cannot be read"),
         (7, {}, "is no table"),
         (PAIRS, {"population": "beta"}, "population beta has no neighbours: take contaminated, logit-normal"),
-        (PAIRS, {"covariates": {"a": [1]}}, "does not go with covariates"),
+        (PAIRS, {"covariates": {"a": [1]}}, "covariates and adjacency do not go together"),
         (PAIRS, {"over": "county"}, "does not go with over"),
     ],
     ids=[
