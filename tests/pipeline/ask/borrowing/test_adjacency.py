@@ -102,6 +102,7 @@ def test_where_there_is_no_map_little_is_borrowed_from_neighbours() -> None:
     assert answer.pools[0].of_map[0] < 0.5
 
 
+@pytest.mark.audit
 def test_maps_share_hyperparameters_or_have_their_own_within_keys() -> None:
     n, pairs = 3 * SIDE, [pair for pair in PAIRS if max(pair) < 3 * SIDE]
     logit = np.concatenate([SMOOTH[:n], SMOOTH[:n] + 2.0])

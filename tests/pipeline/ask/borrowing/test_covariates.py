@@ -90,6 +90,7 @@ def test_rows_are_joined_by_keys_whatever_the_table_is(table: Any) -> None:
     assert standardised[:, 0].std() == pytest.approx(1.0)
 
 
+@pytest.mark.audit
 def test_units_of_a_covariate_do_not_change_an_answer() -> None:
     statistic = released()
     dollars = pooled(statistic, "logit-normal", covariates=TABLE, formula="~ income")
@@ -109,6 +110,7 @@ def test_units_of_a_covariate_do_not_change_an_answer() -> None:
     assert dollars.pools[0].spread[0] < 0.7 * pooled(statistic, "logit-normal").pools[0].spread[0]
 
 
+@pytest.mark.audit
 def test_group_columns_are_covariates_too_and_pools_have_coefficients_of_their_own() -> None:
     groups = {"region": ["N", "S"] * (N // 2), "county": list(COUNTIES)}
     statistic = released(groups)

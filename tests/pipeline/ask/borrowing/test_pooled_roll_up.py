@@ -59,6 +59,7 @@ def regional(n_cells: int, rng: np.random.Generator) -> Iterator[tuple[float, np
         yield truth, together[:, region], apart / np.sum(records[:, cells], axis=1)
 
 
+@pytest.mark.audit
 def test_what_cells_share_widens_regional_rates() -> None:
     """Draws of each cell by itself forget it: their averages are less than half as wide."""
     for truth, together, apart in regional(50, np.random.default_rng(11)):

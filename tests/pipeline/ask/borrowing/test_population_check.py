@@ -60,6 +60,7 @@ def places_of(releases: int, asked: str, draw: Any, rng: np.random.Generator) ->
     return places, blamed
 
 
+@pytest.mark.audit
 def test_places_are_uniform_where_the_population_is_right_and_are_not_where_it_is_wrong() -> None:
     """Two releases of 30 cells, at 1e-7; the control has two kinds of cells far apart."""
     rng = np.random.default_rng()
@@ -102,6 +103,7 @@ def test_cells_and_keys_that_do_not_fit_are_listed() -> None:
     assert set(rows[0]) == {"region", "county", "log_predictive", "place", "tail", "misfit"}
 
 
+@pytest.mark.audit
 def test_of_many_cells_the_farthest_out_and_evenly_spaced_ones_are_judged() -> None:
     rng = np.random.default_rng(4)
     logit = rng.normal(-2.2, 0.3, 60)
@@ -168,6 +170,7 @@ def test_ways_without_a_score_are_refused() -> None:
         held_out.pooled_log_score("over month", NoScore())  # type: ignore[arg-type]
 
 
+@pytest.mark.audit
 def test_small_cells_outliers_and_misfits_are_shown_alone_beside_the_pooled_answer() -> None:
     rng = np.random.default_rng(12)
     logit, size = np.linspace(-2.6, -1.8, 14), np.full(14, 150)

@@ -114,6 +114,7 @@ def test_hyperparameters_that_are_fixed_make_intervals_narrower() -> None:
     assert widths[0] < 0.97 * widths[1]
 
 
+@pytest.mark.audit
 def test_a_calibration_says_what_was_simulated() -> None:
     statistic = released(8)
     answer = calibrated(statistic)

@@ -84,7 +84,7 @@ def under_others(source: Any, population: Any, line: Line, cell: int, asked: Any
     [
         (six_cells(), "contaminated", Line.LOGIT),
         (six_cells(), "beta", Line.LOGIT),
-        (six_rates(), "lognormal", Line.LOGARITHM),
+        pytest.param(six_rates(), "lognormal", Line.LOGARITHM, marks=pytest.mark.audit),
     ],
     ids=["contaminated", "beta", "rates"],
 )
@@ -108,6 +108,7 @@ def test_held_out_cells_are_those_of_a_fit_without_them(source: Any, name: str, 
         np.testing.assert_allclose([below[cell], here[cell], above[cell]], expected, atol=0.02)
 
 
+@pytest.mark.audit
 def test_a_cell_that_moves_the_others_is_taken_out_for_good() -> None:
     true, false = np.full(30, 10.0) + np.arange(30.0) % 5.0, np.full(30, 90.0)
     true[4], false[4] = 95.0, 5.0
