@@ -230,11 +230,11 @@ def _in_words(statistic: NoisyStatistic, column: str, pools: list[MapPool], *, h
         said[0] += f" with hyperparameters of {len(pools)} pools" if len(pools) > 1 else " of one spread"
     islands = [cell for pool in pools for cell in pool.islands]
     if islands:
-        keys = [str(statistic.groups[column][cell]) for cell in islands[:_NAMED]]
-        more = f" and {len(islands) - _NAMED} more" if len(islands) > _NAMED else ""
+        keys = list(dict.fromkeys(str(statistic.groups[column][cell]) for cell in islands))
+        more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
         has = "it borrows" if len(islands) == 1 else "they borrow"
         said.append(
-            f"{counted(len(islands), 'island')} ({', '.join(keys)}{more}): {has} from all cells alike"
+            f"{counted(len(islands), 'island')} ({', '.join(keys[:_NAMED])}{more}): {has} from all cells alike"
         )
     if len(pools) == 1:
         (spread, sd), (slope, slope_sd), (share, share_sd) = pools[0].spread, pools[0].slope, pools[0].of_map

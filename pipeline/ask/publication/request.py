@@ -108,7 +108,11 @@ def pooled_text(terms: PooledTerms) -> str:
     further = {"within": ", ".join(terms.within), "formula": terms.formula, "over": terms.over}
     said = [f"{name} {text}" for name, text in further.items() if text]
     return "; ".join(
-        [f"pooled {terms.population}", *said, *(f"{name} sha256 {at}" for name, at in files.items())]
+        [
+            "pooled" if terms.over else f"pooled {terms.population}",
+            *said,
+            *(f"{name} sha256 {at}" for name, at in files.items()),
+        ]
     )
 
 

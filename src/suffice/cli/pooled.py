@@ -45,7 +45,8 @@ _OPTIONS: dict[str, Any] = {
         typer.Option(
             "--over",
             metavar="COLUMN|window",
-            help='Walk over a column in order, or over the windows of NAME; with terms as "month jumps=0".',
+            help="Walk over a column in order; of posterior NAME, window: over its windows. With terms as "
+            '"month jumps=0".',
         ),
     ],
     "adjacency": Annotated[

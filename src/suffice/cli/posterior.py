@@ -322,7 +322,6 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     _print_judgements(shown)
     if together is not None:
         print_misfits(together)
-    say(f"\nrelease: {opened.label}")
     say(f"\nrelease: {label}")
     _print_terms(drawn_from)
     say(f"intervals: {interval_in_words(kind, mass)}")
