@@ -234,7 +234,8 @@ def _in_words(statistic: NoisyStatistic, column: str, pools: list[MapPool], *, h
         more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
         has = "it borrows" if len(islands) == 1 else "they borrow"
         said.append(
-            f"{counted(len(islands), 'island')} ({', '.join(keys[:_NAMED])}{more}): {has} from all cells alike"
+            f"{counted(len(islands), 'island')} ({', '.join(keys[:_NAMED])}{more}): {has} from all cells "
+            "alike"
         )
     if len(pools) == 1:
         (spread, sd), (slope, slope_sd), (share, share_sd) = pools[0].spread, pools[0].slope, pools[0].of_map

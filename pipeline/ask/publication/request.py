@@ -106,14 +106,9 @@ def pooled_text(terms: PooledTerms) -> str:
     """Return in one line what cells have in common."""
     files = {name: digest[:12] for name in ("covariates", "adjacency") if (digest := getattr(terms, name))}
     further = {"within": ", ".join(terms.within), "formula": terms.formula, "over": terms.over}
-    said = [f"{name} {text}" for name, text in further.items() if text]
-    return "; ".join(
-        [
-            "pooled" if terms.over else f"pooled {terms.population}",
-            *said,
-            *(f"{name} sha256 {at}" for name, at in files.items()),
-        ]
-    )
+    said = ["pooled" if terms.over else f"pooled {terms.population}"]
+    said += [f"{name} {text}" for name, text in further.items() if text]
+    return "; ".join([*said, *(f"{name} sha256 {at}" for name, at in files.items())])
 
 
 def model_text(terms: ModelTerms) -> str:
