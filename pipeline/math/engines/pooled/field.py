@@ -34,6 +34,7 @@ from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField
 from suffice.pipeline.math.engines.pooled.field_lattice import field_model, lattice
 from suffice.pipeline.math.engines.pooled.field_propagation import Tilted
+from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
 from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
@@ -93,6 +94,16 @@ class FieldDistribution(PooledDistribution):
                 position[done : done + each, cells] = _at_ranks(nodes, mass, rank[:, cells])
             done += each
         return {self.name: self.line.parameter(position[rng.permutation(draws)])}
+
+    def left_out(self) -> HeldOutScores:
+        """Return how probable what each cell released is, given all others.
+
+        At each point of hyperparameters it is the integral of the exact likelihood under what propagation
+        has all others say of the cell: Z of (2) of ``field_propagation``.
+        """
+        log_scale = np.concatenate([nodes.log_scale for _, nodes in self.blocks(self.model.grid.focus)])
+        log_z = np.array([_tilted(self.model, point).log_z for point in self.points])
+        return HeldOutScores.of_nodes(log_z + log_scale, self.point_weight, "expectation propagation")
 
 
 def field_distribution(
