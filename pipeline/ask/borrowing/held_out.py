@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.borrowing.walk import Walk
+from suffice.pipeline.ask.borrowing.walk import WINDOW, Walk
 from suffice.pipeline.ask.inference.pooled_sources import cells_source
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import coordinate_of
@@ -37,6 +37,7 @@ from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
 from suffice.pipeline.math.engines.pooled.held_out_scores import HoldsOut
 from suffice.pipeline.math.engines.pooled.hyperparameters import BLOCK
 from suffice.pipeline.math.engines.pooled.left_out import left_out
+from suffice.pipeline.math.engines.pooled.populations import DEFAULT
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.terms.declaration.documents import Rows, printed
 from suffice.pipeline.terms.declaration.wording import counted, text_table
@@ -192,7 +193,7 @@ def pooled_scores(name: str, posterior: PooledPosterior) -> list[tuple[Cells, He
         Where cells are pooled by a way that has no score.
     """
     distribution: Any = posterior.distribution
-    scores = []
+    scores: list[tuple[Cells, HeldOutScores]] = []
     for pool, cells in zip(
         getattr(distribution, "pools", ()), getattr(distribution, "cells", ()), strict=True
     ):
@@ -243,6 +244,23 @@ def alone_log_score(statistic: NoisyStatistic, n_prior: NPrior) -> Floats:
     return score
 
 
+def check_of_one_release(asked: object) -> None:
+    """Refuse a walk over the windows of a series.
+
+    Raises
+    ------
+    UsageError
+    """
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
+
+    if isinstance(asked, Pooling) and asked.over is not None and Walk.of(asked.over).over == WINDOW:
+        message = (
+            f"over={asked.over} is of a series, and held-out cells are compared within a statistic, "
+            "which is of one release: walk over a group column of it"
+        )
+        raise UsageError(message)
+
+
 def names_of(asked: Sequence[Any]) -> list[str]:
     """Return what ways to pool are called, each by another name."""
     from suffice.pipeline.ask.borrowing.pooling import Pooling
@@ -250,7 +268,9 @@ def names_of(asked: Sequence[Any]) -> list[str]:
     names: list[str] = []
     for each in asked:
         if isinstance(each, Pooling):
-            name = ", ".join([each.population, *each.within, *_further(each)])
+            further = _further(each)
+            population = [] if further and each.population == DEFAULT else [each.population]
+            name = ", ".join([*population, *each.within, *further])
         else:
             name = "all" if each is True else each if isinstance(each, str) else ", ".join(map(str, each))
         name = f"pooled: {name}"

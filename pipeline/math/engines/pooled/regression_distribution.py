@@ -23,6 +23,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.reweighted import LARGEST_SHAPE, effective, resampled, smoothed
+from suffice.pipeline.math.engines.pooled.cells import TellsRecords
 from suffice.pipeline.math.engines.pooled.distribution import (
     PooledDistribution,
     drawn_positions,
@@ -51,6 +52,13 @@ class RegressionDistribution(PooledDistribution):
     """Made by ``regression_distribution``."""
 
     hyperparameters: Regression
+
+    @property
+    def tells_records(self) -> bool:
+        """Whether numbers of records can be drawn with parameters."""
+        source = self.blocks.source
+        source = source.source if isinstance(source, Residuals) else source
+        return isinstance(source, TellsRecords) and source.has_sizes
 
     def _joint(self, draws: int, rng: np.random.Generator, *, with_sizes: bool) -> tuple[Floats, Floats]:
         """Draw hyperparameters and coefficients first, then the position and log size of every cell."""
@@ -94,7 +102,7 @@ class RegressionDistribution(PooledDistribution):
                 square[cells] += z**-2.0 @ weight
         log_predictive = log_scale - np.log(inverse)
         share = np.exp(2.0 * np.log(inverse) - np.log(square))
-        again = []
+        again: list[int] = []
         few = np.flatnonzero(share < LEAST_EFFECTIVE)
         for cell in few[np.argsort(share[few])].tolist():
             # A node far out is no more than one draw of a tail: that tail is smoothed.

@@ -145,7 +145,7 @@ def test_what_others_say_beyond_the_points_of_a_walk_counts() -> None:
     # Control: on the points of the posterior alone it would be far more probable.
     log_z, beyond = np.zeros((len(answer.steps.step), 5)), np.zeros(5)
     _hold_out(answer.walked, answer.steps, np.arange(2), log_z, beyond)
-    assert log_z[0, 4] > expected + 0.5
+    assert log_z[0, 4] > expected + 0.2
     assert beyond[4] > 0.1
 
 
