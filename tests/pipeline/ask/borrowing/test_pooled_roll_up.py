@@ -132,24 +132,27 @@ def test_what_merged_cells_do_not_have_is_refused() -> None:
 
 
 def test_cells_with_covariates_and_on_maps_are_rolled_up_with_what_they_have_in_common() -> None:
-    """1,500 draws: means within 6 standard errors of the answer's, and of noisy sizes within 6 of theirs."""
+    """3,000 draws: means within 6 standard errors of the answer's, and of noisy sizes within 6 of theirs."""
     rng = np.random.default_rng(5)
-    size, probability = np.array([30, 400] * 5), expit(-1.0 + 1.5 * np.sin(np.arange(10) / 2.0))
+    # Of one cell next to nothing is known: neighbours say that it is high, and all others nothing.
+    size, probability = np.full(10, 400), expit(np.array([-3.0] * 4 + [1.0] * 6))
+    size[6] = 3
     pairs = {"county": [*range(4)], "next": [*range(1, 5)]}
     for asked in (Pooling(formula="~ C(region)"), Pooling(adjacency=pairs)):
         answer = pooled(size, probability, rng, "1", asked)
-        drawn, records = answer.distribution.sample_with_records(1500, rng)  # type: ignore[attr-defined]
-        error = 6.0 * answer.sd() / 1500**0.5
-        assert np.all(np.abs(np.mean(drawn, axis=0) - answer.mean()) < error + 0.05 * answer.sd())
+        drawn, records = answer.distribution.sample_with_records(3000, rng)  # type: ignore[attr-defined]
+        # Regressions take 256 of their hyperparameters.
+        error = (6.0 / 3000**0.5 + 0.05) * answer.sd()
+        assert np.all(np.abs(np.mean(drawn, axis=0) - answer.mean()) < error)
         assert np.all(np.abs(np.mean(records, axis=0) - size) < 6.0 * 2.0 * 2.0**0.5)
         rolled = answer.roll_up("county")
         expected = np.sum((size * probability).reshape(5, 2), axis=0) / np.sum(size.reshape(5, 2), axis=0)
         assert np.all(np.abs(rolled.mean("probability") - expected) < 5.0 * rolled.sd("probability"))
-        assert rolled.sd("probability")[1] < 0.05
+        assert np.all(rolled.sd("probability") < 0.05)
     # Control: draws of a population without the map are of other cells.
     (pool,) = answer.distribution.pools  # type: ignore[attr-defined]
-    other = expit(PooledDistribution._joint(pool, 1500, rng, with_sizes=False)[0])
-    assert np.max(np.abs(np.mean(other, axis=0) - answer.mean()) / answer.sd()) > 0.25
+    other = expit(PooledDistribution._joint(pool, 3000, rng, with_sizes=False)[0])
+    assert np.any(np.abs(np.mean(other, axis=0) - answer.mean()) > error)
 
 
 @pytest.mark.parametrize("family", ["poisson", "exponential"])

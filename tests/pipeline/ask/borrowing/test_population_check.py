@@ -107,7 +107,7 @@ def test_of_many_cells_the_farthest_out_and_evenly_spaced_ones_are_judged() -> N
     logit = rng.normal(-2.2, 0.3, 60)
     logit[20] = 3.0
     answer = pooled(released(logit, np.full(60, 200), rng), "logit-normal")
-    check = PopulationCheck.of(answer.distribution, answer.groups, most=24)
+    check = PopulationCheck.of(answer.distribution, answer.groups, most=24)  # type: ignore[arg-type]
     judged = ~np.isnan(check.tails)
     assert 12 <= np.sum(judged) <= 24
     assert check.is_misfit[20]
