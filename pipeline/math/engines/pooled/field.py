@@ -201,7 +201,7 @@ def _masses(model: FieldModel, points: list[FieldPoint], weight: Floats) -> list
         for number, (cells, nodes) in enumerate(model.blocks(model.grid.focus)):
             at_nodes = model.grid.placed(nodes, slope).at_nodes(density[cells].astype(np.float64))
             of_nodes = nodes.of_kept * at_nodes
-            whole: Floats = np.bincount(nodes.kept, of_nodes, nodes.weight.size)
+            whole = np.bincount(nodes.kept, of_nodes, nodes.weight.size).astype(np.float64)
             mass = whole.reshape(nodes.weight.shape)
             if number < len(masses):
                 masses[number] += mass
