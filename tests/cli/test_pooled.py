@@ -113,6 +113,36 @@ def test_ways_to_pool_are_compared_by_held_out_cells(store: str, suffice: Runner
     assert "does not go with --pooled" in suffice.text(*words, "--prior", "Beta(1, 1)", status=2)
 
 
+@pytest.mark.slow
+def test_covariates_an_order_and_neighbours_are_one_more_way_each(
+    store: str, suffice: Runner, tmp_path: Path
+) -> None:
+    pairs, table = tmp_path / "next.csv", tmp_path / "counties.csv"
+    pairs.write_text("\n".join(["county,neighbour", *(f"{key},{key + 1}" for key in range(1, 30))]))
+    table.write_text("\n".join(["county,income", *(f"{key},{key % 7}" for key in range(1, 31))]))
+    words = ["compare-priors", "counties", "ill", "--store", store, "--over", "county"]
+    words += ["--adjacency", str(pairs), "--covariates", str(table), "--formula", "~ income"]
+    document = suffice.json(*words, "--pooled", "all")
+    assert document["answers"] == [
+        "alone",
+        "pooled: all",
+        f"pooled: formula ~ income, covariates {table}",
+        "pooled: over county",
+        f"pooled: adjacency {pairs}",
+    ]
+    assert document["said"].endswith(f"scores of pooled: adjacency {pairs} are by expectation propagation")
+    # Rates that have nothing to do with the order of counties, of which one is an outlier.
+    behind = {row["answer"]: row["behind"] for row in document["totals"]}
+    assert behind["pooled: over county"] > behind["pooled: all"]
+
+
+def test_a_walk_is_compared_with_cells_alone(store: str, suffice: Runner) -> None:
+    words = ("compare-priors", "counties", "ill", "--store", store, "--over")
+    said = suffice.text(*words, "county")
+    assert [line.split("  ")[0] for line in said.splitlines()[2:4]] == ["alone", "pooled: over county"]
+    assert "which is of one release: walk over a group column" in suffice.text(*words, "window", status=2)
+
+
 def test_cells_that_the_others_do_not_expect_are_said(store: str, suffice: Runner) -> None:
     words = ("posterior", "counties", "ill", "--pooled", "logit-normal", "--store", store)
     said = suffice.text(*words)

@@ -6,7 +6,7 @@ default population held 60 of 61 of these where size times epsilon was at least 
 So doubtful are
 
 - small cells, of which a released number of records times epsilon is below ``TOLD``;
-- outliers, which are more probably ones than not;
+- outliers, which are more probably ones than not; of a walk, cells to which a jump leads;
 - misfits, which the population of all others does not expect (``population_check``).
 """
 
@@ -23,32 +23,32 @@ from suffice.pipeline.math.priors.record_count import Fixed
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Floats, Mask
 
 TOLD = 30.0
-SMALL, OUTLIER, MISFIT = "small", "outlier", "misfit"
+SMALL, OUTLIER, MISFIT, JUMP = "small", "outlier", "misfit", "jump"
 
 
-def size_times_epsilon(pooled: Posterior) -> Floats:
+def size_times_epsilon(statistic: NoisyStatistic, n_prior: Any) -> Floats:
     """Return released numbers of records times epsilon, (n_cells,); infinite where none was released."""
-    (statistic,) = pooled.observed
-    n_map = n_quantity(statistic)
-    if isinstance(pooled.n_prior, Fixed):
-        size = np.full(pooled.n_groups, float(pooled.n_prior.support[0]))
+    n_map, n_cells = n_quantity(statistic), len(statistic.values)
+    if isinstance(n_prior, Fixed):
+        size = np.full(n_cells, float(n_prior.support[0]))
     elif n_map is None:
-        return np.full(pooled.n_groups, np.inf)
+        return np.full(n_cells, np.inf)
     else:
         size = np.asarray(statistic.estimates(n_map), dtype=np.float64)
     epsilon = sum(float(each.plan.epsilon) for each in statistic.observations)
     return np.asarray(np.maximum(size, 0.0) * epsilon, dtype=np.float64)
 
 
-def reasons(pooled: Posterior, is_outlier: Mask, is_misfit: Mask) -> list[str]:
-    """Return why each cell is doubtful; empty where it is not."""
-    why = np.full(pooled.n_groups, "", dtype=object)
-    why[size_times_epsilon(pooled) < TOLD] = SMALL
+def reasons(told: Floats, is_outside: Mask, is_misfit: Mask, outside: str = OUTLIER) -> list[str]:
+    """Return why each cell is doubtful, of sizes times epsilon and masks; empty where it is not."""
+    why = np.full(len(told), "", dtype=object)
+    why[told < TOLD] = SMALL
     why[is_misfit] = MISFIT
-    why[is_outlier] = OUTLIER
+    why[is_outside] = outside
     return [str(each) for each in why]
 
 

@@ -22,29 +22,35 @@ Stat. Comput. 27, 2017.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.borrowing.walk import WINDOW, Walk
 from suffice.pipeline.ask.inference.pooled_sources import cells_source
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.engines.pooled.cells import Focus
+from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
+from suffice.pipeline.math.engines.pooled.held_out_scores import HoldsOut
 from suffice.pipeline.math.engines.pooled.hyperparameters import BLOCK
 from suffice.pipeline.math.engines.pooled.left_out import left_out
-from suffice.pipeline.math.engines.pooled.pools import PooledCells
+from suffice.pipeline.math.engines.pooled.populations import DEFAULT
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.terms.declaration.documents import Rows, printed
-from suffice.pipeline.terms.declaration.wording import text_table
+from suffice.pipeline.terms.declaration.wording import counted, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
+    from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 ALONE = "alone"
 TOLD = 2.0
@@ -77,6 +83,8 @@ class HeldOutComparison:
         The key of every cell, by group column.
     log_score : ndarray of shape (n_cells, n_answers), float64
         (1), in nats.
+    notes : tuple of str
+        What scores rest on, where that is an approximation.
     """
 
     statistic: str
@@ -84,6 +92,7 @@ class HeldOutComparison:
     n_prior: str
     groups: Mapping[str, list[str | int]] = field(repr=False)
     log_score: Floats = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def best(self) -> str:
@@ -132,7 +141,7 @@ class HeldOutComparison:
         )
         parts = [f"better than {', '.join(told)} by more than {TOLD:g} standard errors"] if told else []
         parts += [f"not told apart from {', '.join(alike)}"] if alike else []
-        return f"{self.best} predicts held-out cells best: {'; '.join(parts)}"
+        return f"{self.best} predicts held-out cells best: {'; '.join([*parts, *self.notes])}"
 
     def __str__(self) -> str:
         """Return the totals as a text table, and a sentence."""
@@ -157,29 +166,60 @@ def held_out(posteriors: Mapping[str, PooledPosterior]) -> HeldOutComparison:
     first = next(iter(posteriors.values()))
     (statistic,) = first.observed
     n_prior: Any = first.n_prior
-    scores = {ALONE: alone_log_score(statistic, n_prior)}
-    scores |= {name: pooled_log_score(name, posterior) for name, posterior in posteriors.items()}
+    notes, of_ways = [], {}
+    for name, posterior in posteriors.items():
+        pools = pooled_scores(name, posterior)
+        of_ways[name] = np.empty(posterior.n_groups)
+        for cells, score in pools:
+            of_ways[name][cells] = score.log_predictive
+        notes += _notes(name, [score for _, score in pools])
+    scores = {ALONE: alone_log_score(statistic, n_prior), **of_ways}
     return HeldOutComparison(
         statistic=first.statistic,
         answers=tuple(scores),
         n_prior=str(n_prior),
         groups=first.groups,
         log_score=np.stack(list(scores.values()), axis=1),
+        notes=tuple(notes),
     )
 
 
-def pooled_log_score(name: str, posterior: PooledPosterior) -> Floats:
-    """Return log p(y_c | y_-c) of pooled cells, (n_cells,)."""
+def pooled_scores(name: str, posterior: PooledPosterior) -> list[tuple[Cells, HeldOutScores]]:
+    """Return log p(y_c | y_-c) of pooled cells: of each pool, with the numbers of its cells.
+
+    Raises
+    ------
+    UsageError
+        Where cells are pooled by a way that has no score.
+    """
     distribution: Any = posterior.distribution
-    if isinstance(distribution, PooledCells) and distribution.by_one_population:
-        score = np.zeros(distribution.n_cells)
-        for pool, cells in zip(distribution.by_one_population, distribution.cells, strict=True):
-            score[cells] = left_out(pool).log_predictive
-        return score
-    if hasattr(distribution, "log_predictive"):
-        return np.asarray(distribution.log_predictive, dtype=np.float64)
-    message = f"{name}: cells that are pooled in this way have no score of held-out cells: leave it out"
+    scores: list[tuple[Cells, HeldOutScores]] = []
+    for pool, cells in zip(
+        getattr(distribution, "pools", ()), getattr(distribution, "cells", ()), strict=True
+    ):
+        if type(pool) is PooledDistribution:
+            scores.append((cells, left_out(pool)))
+        elif isinstance(pool, HoldsOut):
+            scores.append((cells, pool.left_out()))
+    if scores:
+        return scores
+    message = (
+        f"{name}: cells that are pooled in this way have no score of held-out cells, which are of cells with "
+        "one parameter: leave it out"
+    )
     raise UsageError(message)
+
+
+def _notes(name: str, scores: Sequence[HeldOutScores]) -> list[str]:
+    """Say what scores rest on, where they are not exact."""
+    notes = [f"scores of {name} are by {each}" for each in {score.approximation for score in scores} if each]
+    n_rough = sum(int(np.sum(score.is_rough)) for score in scores)
+    if n_rough:
+        notes.append(
+            f"scores of {name} are rough in {counted(n_rough, 'cell')}: without one of these, few of the "
+            "hyperparameters that were tried count"
+        )
+    return notes
 
 
 def alone_log_score(statistic: NoisyStatistic, n_prior: NPrior) -> Floats:
@@ -204,20 +244,47 @@ def alone_log_score(statistic: NoisyStatistic, n_prior: NPrior) -> Floats:
     return score
 
 
-def names_of(asked: Sequence[Any]) -> list[str]:
-    """Return what ways to pool are called."""
+def check_of_one_release(asked: object) -> None:
+    """Refuse a walk over the windows of a series.
+
+    Raises
+    ------
+    UsageError
+    """
     from suffice.pipeline.ask.borrowing.pooling import Pooling
 
-    names = []
+    if isinstance(asked, Pooling) and asked.over is not None and Walk.of(asked.over).over == WINDOW:
+        message = (
+            f"over={asked.over} is of a series, and held-out cells are compared within a statistic, "
+            "which is of one release: walk over a group column of it"
+        )
+        raise UsageError(message)
+
+
+def names_of(asked: Sequence[Any]) -> list[str]:
+    """Return what ways to pool are called, each by another name."""
+    from suffice.pipeline.ask.borrowing.pooling import Pooling
+
+    names: list[str] = []
     for each in asked:
         if isinstance(each, Pooling):
-            further = [
-                f"{name} {getattr(each, name) if isinstance(getattr(each, name), str) else ''}".strip()
-                for name in ("formula", "covariates", "over", "adjacency")
-                if getattr(each, name) is not None
-            ]
-            name = ", ".join([each.population, *each.within, *further])
+            further = _further(each)
+            population = [] if further and each.population == DEFAULT else [each.population]
+            name = ", ".join([*population, *each.within, *further])
         else:
             name = "all" if each is True else each if isinstance(each, str) else ", ".join(map(str, each))
-        names.append(f"pooled: {name}")
+        name = f"pooled: {name}"
+        n_alike = sum(known == name or known.startswith(f"{name} (") for known in names)
+        names.append(f"{name} ({n_alike + 1})" if n_alike else name)
     return names
+
+
+def _further(pooling: Pooling) -> list[str]:
+    """Return in words what is asked for beside a population; a table by its place, if it has one."""
+    said = []
+    for name in ("formula", "covariates", "over", "adjacency"):
+        value = getattr(pooling, name)
+        if value is not None:
+            is_said = isinstance(value, str | PurePath | Walk)
+            said.append(f"{name} {value}" if is_said else name)
+    return said

@@ -11,12 +11,13 @@ under its hyperprior: then each cell alone is shown first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.borrowing import doubtful_cells
 from suffice.pipeline.ask.borrowing.pool import UNIDENTIFIED
 from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
@@ -144,10 +145,13 @@ class WalkedPosterior(PooledPosterior):
     walk : Walk
     steps : tuple of Steps
         Of each pool.
+    told : ndarray of shape (n_groups,), float64
+        Released numbers of records times epsilon; infinite where none was released.
     """
 
     walk: Walk
     steps: tuple[Steps, ...]
+    told: Floats = field(repr=False)
 
     @property
     def is_identified(self) -> bool:
@@ -168,6 +172,10 @@ class WalkedPosterior(PooledPosterior):
         """
         own_share: Floats = self.distribution.own_share  # type: ignore[attr-defined]
         return own_share
+
+    def _reasons(self) -> list[str]:
+        is_outside = self.outside > OUTSIDE
+        return doubtful_cells.reasons(self.told, is_outside, np.zeros_like(is_outside), doubtful_cells.JUMP)
 
     def jumps(self, above: float = OUTSIDE) -> Table:
         """Return the cells to which a jump leads, the most probable first: keys and ``probability``.
@@ -306,6 +314,9 @@ def walked_posterior(
         Steps.of(dict(zip(within, keys, strict=True)), part)
         for keys, part in zip(of_keys, distributions, strict=True)
     )
+    told = np.empty(len(statistic.values))
+    for (part, of_part), n_prior in zip(parts, n_priors, strict=True):
+        told[of_part] = doubtful_cells.size_times_epsilon(part, n_prior)
     posterior = WalkedPosterior(
         statistic=name,
         family=statistic.plan.family,
@@ -323,6 +334,7 @@ def walked_posterior(
         pools=(),
         walk=walk,
         steps=steps,
+        told=told,
         _alone=alone,
     )
     return _said(posterior, order)

@@ -250,7 +250,8 @@ class PooledPosterior(Posterior):
     def doubtful(self, mass: float = MASS) -> Table:
         """Return cells of which the population is to be doubted, each alone beside the pooled answer.
 
-        Small cells, in which an outlier would not be told; outliers; and what ``check_population`` finds.
+        Small cells, in which an outlier would not be told; outliers, or cells to which a jump leads; and what
+        ``check_population`` finds.
 
         Parameters
         ----------
@@ -263,7 +264,9 @@ class PooledPosterior(Posterior):
     def _reasons(self) -> list[str]:
         is_outlier = self.outside > OUTSIDE
         is_misfit = self.check_population().is_misfit if self.is_checked else np.zeros_like(is_outlier)
-        return doubtful_cells.reasons(self, is_outlier, is_misfit)
+        (statistic,) = self.observed
+        told = doubtful_cells.size_times_epsilon(statistic, self.n_prior)
+        return doubtful_cells.reasons(told, is_outlier, is_misfit)
 
     def misfits(self) -> list[str]:
         """Return sentences of ``check_population``, and one of small cells; none of other ways to pool."""

@@ -130,6 +130,15 @@ class PooledRollUp(Posterior):
         """Refused: merged cells have no prior of their own."""
         self._refuse("evidence")
 
+    @property
+    def clipping(self) -> None:
+        """None: cells describe records as the bounds leave them, and so do their averages."""
+        return
+
+    def predictive(self, *_: object, **__: object) -> Never:
+        """Refuse: new rows are of a cell, not of an average."""
+        self._refuse("new rows")
+
     def robustness(self, *_: object, **__: object) -> Never:
         """Refuse, as above."""
         self._refuse("robustness")
@@ -159,13 +168,13 @@ def roll_up(pooled: Posterior, columns: Sequence[str]) -> PooledRollUp:
     distribution: Any = pooled.distribution
     records = _public_records(pooled)
     has_sizes = isinstance(distribution, PooledCells) and all(
-        isinstance(pool, PooledDistribution) and pool.blocks.source.has_sizes for pool in distribution.pools
+        isinstance(pool, PooledDistribution) and pool.tells_records for pool in distribution.pools
     )
     if records is None and not has_sizes:
         message = (
             f"{pooled.statistic}: a roll-up of pooled cells weighs them by their numbers of records, which "
-            "are told for bernoulli and poisson cells that are pooled by a population; suffice.roll_up adds "
-            "up what was released, without a population"
+            "are told for bernoulli and poisson cells that do not walk: state them as n_prior where they "
+            "are public; suffice.roll_up adds up what was released, without a population"
         )
         raise UsageError(message)
     left = [column for column in pooled.groups if column not in columns]

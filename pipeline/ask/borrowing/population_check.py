@@ -105,7 +105,10 @@ class PopulationCheck:
         """
         pools = getattr(distribution, "by_one_population", ())
         if not pools:
-            message = "a check of the population is of cells that are pooled by one: leave the others out"
+            message = (
+                "a check of the population is of cells with one parameter that are pooled by one population, "
+                "without covariates, an order or neighbours: compare ways to pool by suffice.compare_pooled"
+            )
             raise UsageError(message)
         n = distribution.n_cells
         log_predictive, tails, place = np.zeros(n), np.full(n, np.nan), np.full(n, np.nan)

@@ -210,6 +210,8 @@ def compare_pooled(
         raise UsageError(message)
     from suffice.pipeline.ask.borrowing import held_out  # few ask
 
+    for each in pooled:
+        held_out.check_of_one_release(each)
     posteriors: dict[str, Any] = {
         name: release.posterior(statistic, pooled=each, **terms)
         for name, each in zip(held_out.names_of(pooled), pooled, strict=True)

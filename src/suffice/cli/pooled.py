@@ -71,13 +71,17 @@ def pooling_of(asked: AskedPooling) -> list[str] | Pooling | None:
 
 
 def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
-    """Return ways to pool: one for each ``--pooled``, whose names have commas between them."""
-    ways: list[list[str] | Pooling] = [each.split(",") for each in asked["pooled"] or []]
-    further = {name: asked[name] for name in _OPTIONS if name != "pooled"}
-    if any(further.values()):
-        from suffice.pipeline.ask.borrowing.pooling import Pooling  # numpy is slow to import
+    """Return ways to pool: one for each ``--pooled``, whose names have commas between them.
 
-        ways.append(Pooling.of_names([], **further))
+    Covariates with their formula, an order and neighbours are one more way each.
+    """
+    ways: list[list[str] | Pooling] = [each.split(",") for each in asked["pooled"] or []]
+    for names in (("covariates", "formula"), ("over",), ("adjacency",)):
+        further = {name: asked[name] for name in names}
+        if any(further.values()):
+            from suffice.pipeline.ask.borrowing.pooling import Pooling  # numpy is slow to import
+
+            ways.append(Pooling.of_names([], **further))
     return ways
 
 

@@ -32,7 +32,7 @@ Trefethen, Weideman. The exponentially convergent trapezoidal rule. SIAM Review 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -161,6 +161,14 @@ class CellsSource(Protocol):
 
     def nodes(self, cells: Cells, focus: Focus) -> Nodes:
         """Nodes of some cells."""
+
+
+@runtime_checkable
+class TellsRecords(CellsSource, Protocol):
+    """Cells whose numbers of records can be drawn."""
+
+    def records(self, position: Floats, log_size: Floats, rng: np.random.Generator) -> Floats:
+        """Draw numbers of records at positions and log sizes, (n_draws, n_cells)."""
 
 
 def dense_nodes(

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.math.engines.pooled.cells import TellsRecords
 from suffice.pipeline.math.engines.pooled.contaminated import OUTLYING
 from suffice.pipeline.math.engines.pooled.dictionary import drawn_populations
 from suffice.pipeline.math.engines.pooled.dictionary_population import DictionaryPopulation
@@ -75,6 +76,11 @@ class PooledDistribution(LineMarginals):
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: hyperparameters first, then every cell."""
         return {self.name: self.line.parameter(self._joint(draws, rng, with_sizes=False)[0])}
+
+    @property
+    def tells_records(self) -> bool:
+        """Whether numbers of records can be drawn with parameters."""
+        return isinstance(self.blocks.source, TellsRecords) and self.blocks.source.has_sizes
 
     def sample_with_records(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Joint draws of parameters and of numbers of records, (draws, n_cells) each."""

@@ -30,10 +30,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
+from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution, drawn_sizes
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField
 from suffice.pipeline.math.engines.pooled.field_lattice import field_model, lattice
 from suffice.pipeline.math.engines.pooled.field_propagation import Tilted
+from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
 from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.field_lattice import FieldModel, FieldPoint
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
     from suffice.pipeline.math.engines.pooled.populations import Population
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 _NEGLIGIBLE = 1e-4
 _OF_LEVEL, _WEIGHT_OF_LEVEL = np.polynomial.hermite_e.hermegauss(3)
@@ -72,12 +73,12 @@ class FieldDistribution(PooledDistribution):
         mean = float(self.point_weight @ values)
         return mean, float(np.sqrt(self.point_weight @ (values - mean) ** 2))
 
-    def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
-        """Joint draws: hyperparameters, then a field, then every cell."""
+    def _joint(self, draws: int, rng: np.random.Generator, *, with_sizes: bool) -> tuple[Floats, Floats]:
+        """Draw hyperparameters, then a field, then every cell; its size given its position."""
         from scipy.special import ndtr
 
-        position, done = np.empty((draws, self.n_cells)), 0
-        counts = rng.multinomial(draws, self.point_weight / np.sum(self.point_weight))
+        position, log_size = np.empty((draws, self.n_cells)), np.zeros((draws, self.n_cells))
+        counts, done = rng.multinomial(draws, self.point_weight / np.sum(self.point_weight)), 0
         for point, each in zip(self.points, counts.tolist(), strict=True):
             if not each:
                 continue
@@ -87,12 +88,26 @@ class FieldDistribution(PooledDistribution):
             normal = (field.drawn(each, rng)[0] - field.mean) / np.sqrt(field.variance) * together
             normal += np.sqrt(1.0 - together**2) * rng.standard_normal(normal.shape)
             rank = ndtr(normal)
-            for (cells, nodes), mass in zip(
+            for (cells, nodes), whole in zip(
                 self.blocks(self.model.grid.focus), _masses(self.model, [point], np.ones(1)), strict=True
             ):
-                position[done : done + each, cells] = _at_ranks(nodes, mass, rank[:, cells])
+                rows = slice(done, done + each)
+                position[rows, cells], chosen = _at_ranks(nodes, np.sum(whole, axis=2), rank[:, cells])
+                if with_sizes:
+                    log_size[rows, cells] = _sizes_at(nodes, whole, chosen, rng)
             done += each
-        return {self.name: self.line.parameter(position[rng.permutation(draws)])}
+        order = rng.permutation(draws)
+        return position[order], log_size[order]
+
+    def left_out(self) -> HeldOutScores:
+        """Return how probable what each cell released is, given all others.
+
+        At each point of hyperparameters it is the integral of the exact likelihood under what propagation
+        has all others say of the cell: Z of (2) of ``field_propagation``.
+        """
+        log_scale = np.concatenate([nodes.log_scale for _, nodes in self.blocks(self.model.grid.focus)])
+        log_z = np.array([_tilted(self.model, point).log_z for point in self.points])
+        return HeldOutScores.of_nodes(log_z + log_scale, self.point_weight, "expectation propagation")
 
 
 def field_distribution(
@@ -124,7 +139,7 @@ def field_distribution(
             outside += each * tilted.share[1]
     total = _masses(model, points, weight)
     nodes = [nodes for _, nodes in model.blocks(model.grid.focus)]
-    mass = np.concatenate(total)
+    mass = np.concatenate([np.sum(whole, axis=2) for whole in total])
     return FieldDistribution(
         name=name,
         line=line,
@@ -169,7 +184,7 @@ def _tilted(model: FieldModel, point: FieldPoint) -> Tilted:
 
 
 def _masses(model: FieldModel, points: list[FieldPoint], weight: Floats) -> list[Floats]:
-    """Return (1) over some points, (n_cells, n_positions) of every block of cells."""
+    """Return (1) over some points and sizes, (n_cells, n_positions, n_sizes) of every block of cells."""
     masses: list[Floats] = []
     for slope in sorted({point.slope for point in points}):
         rows = [number for number, point in enumerate(points) if point.slope == slope]
@@ -186,8 +201,8 @@ def _masses(model: FieldModel, points: list[FieldPoint], weight: Floats) -> list
         for number, (cells, nodes) in enumerate(model.blocks(model.grid.focus)):
             at_nodes = model.grid.placed(nodes, slope).at_nodes(density[cells].astype(np.float64))
             of_nodes = nodes.of_kept * at_nodes
-            whole = np.bincount(nodes.kept, of_nodes, nodes.weight.size)
-            mass = whole.reshape(nodes.weight.shape).sum(axis=2)
+            whole = np.bincount(nodes.kept, of_nodes, nodes.weight.size).astype(np.float64)
+            mass = whole.reshape(nodes.weight.shape)
             if number < len(masses):
                 masses[number] += mass
             else:
@@ -208,8 +223,11 @@ def _correlation(tilted: Tilted, cavity_mean: Floats) -> Floats:
     return result
 
 
-def _at_ranks(nodes: Nodes, mass: Floats, rank: Floats) -> Floats:
-    """Return positions (n_draws, n_cells) at ranks: each node's mass is spread over half a step about it."""
+def _at_ranks(nodes: Nodes, mass: Floats, rank: Floats) -> tuple[Floats, Cells]:
+    """Return positions (n_draws, n_cells) at ranks, and which nodes they are of, of all in C order.
+
+    Each node's mass is spread over half a step about it.
+    """
     n_cells, n = mass.shape
     before = np.arange(n_cells)
     ends = np.cumsum(mass, axis=1)
@@ -224,4 +242,13 @@ def _at_ranks(nodes: Nodes, mass: Floats, rank: Floats) -> Floats:
     at = nodes.position.ravel()
     first = at[left + before * n]
     drawn: Floats = first + (place - left) * (at[left + before * n + 1] - first)
-    return drawn
+    return drawn, chosen
+
+
+def _sizes_at(nodes: Nodes, whole: Floats, chosen: Cells, rng: np.random.Generator) -> Floats:
+    """Draw log sizes (n_draws, n_cells) given the nodes of positions, in proportion to (1)."""
+    n_sizes = whole.shape[2]
+    ends = np.cumsum(whole.reshape(-1, n_sizes), axis=1)[chosen]
+    wanted = rng.random(chosen.shape)[:, :, None] * ends[:, :, -1:]
+    size = np.minimum(np.sum(ends <= wanted, axis=2), n_sizes - 1)
+    return drawn_sizes(nodes, np.searchsorted(nodes.kept, chosen * n_sizes + size), rng)

@@ -41,6 +41,7 @@ import numpy as np
 
 from suffice.pipeline.math.engines.pooled.cells import CellsSource, Focus, dense_nodes
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
+from suffice.pipeline.math.engines.pooled.held_out_scores import LEAST_EFFECTIVE, MOST_AGAIN, HeldOutScores
 from suffice.pipeline.math.engines.pooled.hyperparameters import BLOCK, KeptNodes, moments_of
 
 if TYPE_CHECKING:
@@ -50,9 +51,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
     from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
-    from suffice.typing import Cells, Floats, Mask
+    from suffice.typing import Cells, Floats
 
-LEAST_EFFECTIVE, MOST_AGAIN = 0.05, 24
 _SHIFTS, _SLOPES, _BETWEEN = 40, 7, 64
 _FAR, _UNLIKELY = 25.0, 1e-4
 _FLOOR = 1e-300
@@ -70,29 +70,16 @@ class Movable(CellsSource, Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(HeldOutScores):
     """How probable what each cell released is under the population of all others; made by ``left_out``.
 
     Attributes
     ----------
-    log_predictive : ndarray of shape (n_cells,), float64
-        log p(y_c | y_-c) of (1).
-    effective : ndarray of shape (n_cells,), float64
-        On what share of the hyperparameters (1) rests, in 0..1.
     again : dict of int to PooledDistribution
         The others of cells without which hyperparameters were fitted again.
     """
 
-    log_predictive: Floats
-    effective: Floats
     again: dict[int, PooledDistribution]
-
-    @property
-    def is_rough(self) -> Mask:
-        """Of which cells (1) rests on too few hyperparameters."""
-        rough = self.effective < LEAST_EFFECTIVE
-        rough[list(self.again)] = False
-        return rough
 
 
 @dataclass(frozen=True, slots=True)

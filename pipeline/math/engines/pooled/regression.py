@@ -191,6 +191,12 @@ class Residuals:
         nodes = self.source.nodes(cells, replace(focus, centre=focus.centre + offset))
         return replace(nodes, position=nodes.position - offset)
 
+    def records(self, position: Floats, log_size: Floats, rng: np.random.Generator) -> Floats:
+        """Numbers of records at whole positions, as of the cells."""
+        source: Any = self.source
+        drawn: Floats = source.records(position, log_size, rng)
+        return drawn
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cells:

@@ -16,26 +16,32 @@ matrices.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.math.distributions.reweighted import resampled
+from suffice.errors import UsageError
+from suffice.pipeline.math.distributions.reweighted import LARGEST_SHAPE, effective, resampled, smoothed
+from suffice.pipeline.math.engines.pooled.cells import TellsRecords
 from suffice.pipeline.math.engines.pooled.distribution import (
     PooledDistribution,
     drawn_positions,
     drawn_sizes,
 )
-from suffice.pipeline.math.engines.pooled.regression import Regression, regressed
+from suffice.pipeline.math.engines.pooled.held_out_scores import LEAST_EFFECTIVE, MOST_AGAIN, HeldOutScores
+from suffice.pipeline.math.engines.pooled.left_out import Without
+from suffice.pipeline.math.engines.pooled.regression import Regression, Residuals, regressed
 from suffice.pipeline.math.engines.pooled.regression_target import Places
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from suffice.pipeline.math.distributions.distribution import Line
-    from suffice.pipeline.math.engines.pooled.cells import CellsSource
+    from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
     from suffice.pipeline.math.engines.pooled.hyperparameters import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 _FLOOR = 1e-300
 _HYPERPARAMETERS = 256
@@ -46,6 +52,13 @@ class RegressionDistribution(PooledDistribution):
     """Made by ``regression_distribution``."""
 
     hyperparameters: Regression
+
+    @property
+    def tells_records(self) -> bool:
+        """Whether numbers of records can be drawn with parameters."""
+        source = self.blocks.source
+        source = source.source if isinstance(source, Residuals) else source
+        return isinstance(source, TellsRecords) and source.has_sizes
 
     def _joint(self, draws: int, rng: np.random.Generator, *, with_sizes: bool) -> tuple[Floats, Floats]:
         """Draw hyperparameters and coefficients first, then the position and log size of every cell."""
@@ -72,6 +85,79 @@ class RegressionDistribution(PooledDistribution):
                 done += count
         order = rng.permutation(draws)
         return position[order] + hyper.offset, log_size[order]
+
+    def left_out(self) -> HeldOutScores:
+        """Return how probable what each cell released is, given all others.
+
+        Where few nodes of hyperparameters count without a cell, the tail of their weights is smoothed
+        (Vehtari, Gelman, Gabry 2017); where that does not do, hyperparameters are fitted again without it.
+        """
+        hyper = self.hyperparameters
+        inverse, square, log_scale = np.zeros((3, self.n_cells))
+        pairs = _pairs(hyper, self.population)
+        for cells, nodes in self.blocks(hyper.grid.focus):
+            log_scale[cells] = nodes.log_scale
+            for weight, z in _likelihoods(hyper, pairs, cells, nodes):
+                inverse[cells] += (1.0 / z) @ weight
+                square[cells] += z**-2.0 @ weight
+        log_predictive = log_scale - np.log(inverse)
+        share = np.exp(2.0 * np.log(inverse) - np.log(square))
+        again: list[int] = []
+        few = np.flatnonzero(share < LEAST_EFFECTIVE)
+        for cell in few[np.argsort(share[few])].tolist():
+            # A node far out is no more than one draw of a tail: that tail is smoothed.
+            log_predictive[cell], share[cell] = self._smoothed(cell, pairs)
+            if share[cell] < LEAST_EFFECTIVE and len(again) < MOST_AGAIN:
+                known = self._log_predictive_again(cell)
+                if known is not None:
+                    log_predictive[cell] = known
+                    again.append(cell)
+        return HeldOutScores(log_predictive=log_predictive, effective=share, again=tuple(again))
+
+    def _smoothed(self, cell: int, pairs: list[list[tuple[Any, Places]]]) -> tuple[float, float]:
+        """Return log p(y_c | y_-c) by weights w / Z with a smoothed tail, and the share of nodes that count.
+
+        It is 0 where the tail's shape says that averages cannot be relied on.
+        """
+        hyper, cells = self.hyperparameters, np.array([cell])
+        nodes = self.blocks.source.nodes(cells, hyper.grid.focus)
+        parts = [(weight, z[0]) for weight, z in _likelihoods(hyper, pairs, cells, nodes)]
+        weight, z = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
+        without, shape = smoothed(np.log(weight) - np.log(z))
+        share = effective(without) / effective(weight) if shape <= LARGEST_SHAPE else 0.0
+        return float(nodes.log_scale[0] + np.log(without @ z)), share
+
+    def _log_predictive_again(self, cell: int) -> float | None:
+        """Fit the others without a cell; None where that is not reliable."""
+        hyper, source = self.hyperparameters, self.blocks.source
+        source = source.source if isinstance(source, Residuals) else source
+        try:
+            of_others, _ = regressed(
+                Without(source, cell), self.population, self.line, np.delete(hyper.design, cell, axis=0)
+            )
+        except UsageError:
+            return None
+        # The nodes of the others, with the design of all cells.
+        of_others = replace(of_others, design=hyper.design)
+        cells = np.array([cell])
+        nodes = Residuals(source=source, offset=of_others.offset).nodes(cells, of_others.grid.focus)
+        pairs = _pairs(of_others, self.population)
+        total = sum(float(z[0] @ weight) for weight, z in _likelihoods(of_others, pairs, cells, nodes))
+        return float(nodes.log_scale[0] + np.log(max(total, _FLOOR)))
+
+
+def _likelihoods(
+    hyper: Regression, pairs: list[list[tuple[Any, Places]]], cells: Cells, nodes: Nodes
+) -> Iterator[tuple[Floats, Floats]]:
+    """Give weights of nodes (n_nodes,), and Z of some cells at these, (n_cells, n_nodes)."""
+    for number, of_slope in enumerate(pairs):
+        if not of_slope:
+            continue
+        measure = hyper.grid.placed(nodes, float(hyper.slope[number])).measure()
+        for chosen, places in of_slope:
+            table = np.log(np.maximum(measure @ places.whole.T, _FLOOR))
+            location = hyper.locations(cells, number, chosen)
+            yield hyper.weight[number][chosen], np.exp(places.looked_up(table, location))
 
 
 def regression_distribution(

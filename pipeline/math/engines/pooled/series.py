@@ -62,7 +62,7 @@ class CellsInOrder:
         return float(np.average([source.middle for source, _ in self.sources], weights=weights))
 
     def _rows(self, cells: Cells, focus: Focus) -> tuple[Floats, Floats]:
-        """Return places of some cells and log L there but for a constant, (n_cells, n_positions)."""
+        """Return places of some cells and log L there, (n_cells, n_positions)."""
         if not self._place:
             source_of, place = np.empty((2, self.n_cells), dtype=np.int64)
             for number, (_, own_cells) in enumerate(self.sources):
@@ -77,11 +77,12 @@ class CellsInOrder:
             nodes = source.nodes(place[cells[here]], focus)
             with np.errstate(divide="ignore"):
                 log_weight = np.log(np.sum(nodes.weight, axis=2)) - np.log(nodes.spacing)
-            position[here], value[here] = nodes.position, _extended(nodes.position, log_weight)
+            value[here] = _extended(nodes.position, log_weight) + nodes.log_scale[:, None]
+            position[here] = nodes.position
         return position, value
 
     def log_likelihood(self, series: Cells, grid: Floats, focus: Focus) -> Floats:
-        """Return log L of some series, (n_series, n_times, n_points), at most 0; zeros without a cell.
+        """Return log L of some series, (n_series, n_times, n_points), less its highest; zeros without a cell.
 
         Parameters
         ----------
@@ -95,6 +96,13 @@ class CellsInOrder:
         for row, time, position, value in self._blocks(series, focus):
             dense = _between(position, value, grid[row])
             result[row, time] = dense - np.max(dense, axis=1, keepdims=True)
+        return result
+
+    def highest(self, series: Cells, grid: Floats, focus: Focus) -> Floats:
+        """Return what ``log_likelihood`` is less, (n_series, n_times): the highest of log L on the points."""
+        result = np.zeros((len(series), self.cell.shape[1]))
+        for row, time, position, value in self._blocks(series, focus):
+            result[row, time] = np.max(_between(position, value, grid[row]), axis=1)
         return result
 
     def moments(self, series: Cells) -> tuple[Floats, Floats]:

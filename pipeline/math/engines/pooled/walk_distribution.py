@@ -14,11 +14,12 @@ Method. A draw lies within half a spacing of its point: by as much as the other 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
 from suffice.pipeline.math.engines.pooled.hyperparameters import location_prior
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
 from suffice.pipeline.math.engines.pooled.series import focus_of
@@ -48,6 +49,9 @@ _FIRST_CELLS = 1_500
 _FEW_CELLS, _FEWEST, _MOST = 5_000, (321, 161), 1601
 _AT_AN_END, _TOO_MUCH = 5e-4, 5e-3
 _WIDER = (1.0, 1.5, 2.5)
+_BEYOND = 0.01
+"""What of a law without a cell may lie beyond the points on which it is held out."""
+_FLOOR = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,47 @@ class WalkDistribution(LineMarginals):
                 )
                 done += some
         return {self.name: self.line.parameter(position[rng.permutation(draws)])}
+
+    def left_out(self) -> HeldOutScores:
+        """Return how probable what each cell released is, given all other times and series.
+
+        What others say of a cell is wider than its posterior: points go on at either end until next to
+        nothing of it lies beyond. Where they cannot, a score is rough.
+        """
+        walked, cell = self.walked, self.walked.cells.cell
+        log_z, beyond = np.empty((len(self.steps.step), self.n_cells)), np.zeros(self.n_cells)
+        series = np.arange(len(cell))
+        while len(series):
+            _hold_out(walked, self.steps, series, log_z, beyond)
+            of_series = np.max(np.where(cell >= 0, beyond[cell], 0.0), axis=1)
+            series = np.flatnonzero(of_series > _BEYOND)
+            further = min(walked.points.n_points, _MOST - walked.points.n_points) // 2
+            if further < 1:
+                break
+            walked = replace(walked, points=walked.points.longer(further), _kept={})
+        scores = HeldOutScores.of_nodes(log_z, self.steps.weight)
+        return replace(scores, effective=np.where(beyond > _BEYOND, 0.0, scores.effective))
+
+
+def _hold_out(walked: Walked, steps: StepPosterior, series: Cells, log_z: Floats, beyond: Floats) -> None:
+    """Put log p(y_t | y_-t, s) of the cells of some series, and what lies beyond the points, in their places.
+
+    ``log_z`` is (n_steps, n_cells), ``beyond`` (n_cells,).
+    """
+    cells, points = walked.cells, walked.points
+    for rows, likelihood, first in walked.blocks(series):
+        is_seen = cells.cell[rows] >= 0
+        row, time = np.nonzero(is_seen)
+        of_block = cells.cell[rows][row, time]
+        highest = cells.highest(rows, points.grid[rows], focus_of(points.grid))[row, time]
+        beyond[of_block] = 0.0
+        for number, (step, weight) in enumerate(zip(steps.step.tolist(), steps.weight.tolist(), strict=True)):
+            of_others = smoothed(likelihood, first, walked.kernel(step), is_seen).of_others[row, time]
+            z = np.einsum("ij,ij->i", of_others, likelihood[row, time])
+            log_z[number, of_block] = highest + np.log(np.maximum(z, _FLOOR))
+            # Tails of jumps fall by a factor of e over 1, those of first positions over at most 2.
+            ends = (of_others[:, 0] + of_others[:, -1]) / points.spacing
+            beyond[of_block] += weight * 2.0 * ends
 
 
 def walk_distribution(

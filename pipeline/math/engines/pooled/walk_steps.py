@@ -19,7 +19,7 @@ Durbin, Koopman. Time Series Analysis by State Space Methods. 2012.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -121,6 +121,10 @@ class Points:
     def grid(self) -> Floats:
         """(n_series, n_points)."""
         return self.low[:, None] + self.spacing * np.arange(self.n_points)
+
+    def longer(self, n: int) -> Points:
+        """Return these with so many more at either end."""
+        return replace(self, low=self.low - n * self.spacing, n_points=self.n_points + 2 * n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

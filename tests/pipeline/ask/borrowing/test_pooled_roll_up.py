@@ -11,9 +11,11 @@ from scipy.stats import binom
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior, pooled_posterior
+from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.pooling.roll_up import roll_up
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 if TYPE_CHECKING:
@@ -128,3 +130,55 @@ def test_what_merged_cells_do_not_have_is_refused() -> None:
         answer.robustness()
     with pytest.raises(UsageError, match="have no check"):
         answer.check()
+
+
+def test_cells_with_covariates_and_on_maps_are_rolled_up_with_what_they_have_in_common() -> None:
+    """3,000 draws: means within 6 standard errors of the answer's, and of noisy sizes within 6 of theirs."""
+    rng = np.random.default_rng(5)
+    # Of one cell next to nothing is known: neighbours say that it is high, and all others nothing.
+    size, probability = np.full(10, 400), expit(np.array([-3.0] * 4 + [1.0] * 6))
+    size[6] = 3
+    pairs = {"county": [*range(4)], "next": [*range(1, 5)]}
+    for asked in (Pooling(formula="~ C(region)"), Pooling(adjacency=pairs)):
+        answer = pooled(size, probability, rng, "1", asked)
+        drawn, records = answer.distribution.sample_with_records(3000, rng)  # type: ignore[attr-defined]
+        # Regressions take 256 of their hyperparameters.
+        error = (6.0 / 3000**0.5 + 0.05) * answer.sd()
+        assert np.all(np.abs(np.mean(drawn, axis=0) - answer.mean()) < error)
+        assert np.all(np.abs(np.mean(records, axis=0) - size) < 6.0 * 2.0 * 2.0**0.5)
+        rolled = answer.roll_up("county")
+        expected = np.sum((size * probability).reshape(5, 2), axis=0) / np.sum(size.reshape(5, 2), axis=0)
+        assert np.all(np.abs(rolled.mean("probability") - expected) < 5.0 * rolled.sd("probability"))
+        assert np.all(rolled.sd("probability") < 0.05)
+    # Control: draws of a population without the map are of other cells.
+    (pool,) = answer.distribution.pools  # type: ignore[attr-defined]
+    other = expit(PooledDistribution._joint(pool, 3000, rng, with_sizes=False)[0])
+    assert np.any(np.abs(np.mean(other, axis=0) - answer.mean()) > error)
+
+
+@pytest.mark.parametrize("family", ["poisson", "exponential"])
+def test_families_whose_records_are_not_told_are_refused_and_rates_are_printed(family: str) -> None:
+    rng = np.random.default_rng(7)
+    plan = statistic_plan({"family": family, "column": "x", "upper": "10"}, epsilon="1", public_n=False)
+    values = np.tile([300, 900], (6, 1)) + discrete_laplace(plan.scale, (6, 2), rng)
+    statistic = noisy_statistic(plan, values, groups={"day": [*range(6)], "site": ["A", "B"] * 3})
+    answer = pooled_posterior(statistic, PosteriorTerms(), "all", lambda: posterior_of(statistic))
+    if family == "exponential":
+        with pytest.raises(UsageError, match="are told for bernoulli and poisson cells"):
+            answer.roll_up("day")
+        return
+    rolled = answer.roll_up("day")
+    assert rolled.clipping is None
+    assert "averages of up to 3 pooled cells" in str(rolled)
+    with pytest.raises(UsageError, match="averages of pooled cells have no new rows"):
+        rolled.predictive()
+
+
+def test_cells_that_walk_are_rolled_up_where_numbers_of_records_are_public() -> None:
+    rng = np.random.default_rng(6)
+    asked, size = Pooling(over="county"), np.full(12, 80)
+    with pytest.raises(UsageError, match="bernoulli and poisson cells that do not walk"):
+        pooled(size, np.full(12, 0.3), rng, "1", asked).roll_up("county")
+    rolled = pooled(size, np.full(12, 0.3), rng, "1", asked, n_prior=80).roll_up("county")
+    assert rolled.mean("n").tolist() == [480.0, 480.0]
+    assert np.all(np.abs(rolled.mean("probability") - 0.3) < 5.0 * rolled.sd("probability"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing import held_out
 from suffice.pipeline.ask.borrowing.doubtful_cells import size_times_epsilon
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior, pooled_posterior
+from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.population_check import FALSE_ALARM, PopulationCheck, holm
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
@@ -162,12 +162,46 @@ def test_cells_that_have_nothing_in_common_are_not_said_to_be_better_together() 
     assert gain < 5.0 * error
 
 
+def test_cells_in_order_and_neighbours_are_compared_with_the_same_constants() -> None:
+    """Rates on a line that go up and down: what is next to a cell says most of it."""
+    rng = np.random.default_rng(14)
+    logit = -1.5 + 1.2 * np.sin(np.arange(12) / 1.5)
+    groups = {"day": [*range(12)]}
+    statistic = released(logit, np.full(12, 300), rng, groups)
+    ways = [True, Pooling(over="day"), Pooling(adjacency=[(day, day + 1) for day in range(11)])]
+    names = held_out.names_of(ways)
+    assert names == ["pooled: all", "pooled: over day", "pooled: adjacency"]
+    answers = {name: pooled(statistic, way) for name, way in zip(names, ways, strict=True)}
+    compared = held_out.held_out(answers)
+    gain, error = compared.difference(2, 1)
+    assert gain > 2.0 * error
+    assert compared.difference(3, 1)[0] > 0.0
+    # A likelihood that is 300 records wide has the same integral whatever is next to it, within some nats.
+    assert np.max(np.abs(compared.log_score - compared.log_score[:, :1])) < 6.0
+    assert compared.notes == ("scores of pooled: adjacency are by expectation propagation",)
+    for name in names[1:]:
+        with pytest.raises(UsageError, match="compare ways to pool by suffice"):
+            answers[name].check_population()
+
+
+def test_ways_are_named_apart_and_of_one_release() -> None:
+    table = {"county": ["a"], "income": [1.0]}
+    asked = [
+        Pooling(covariates=table, formula="~ income"),
+        Pooling(covariates=dict(table), formula="~ income"),
+    ]
+    first = "pooled: formula ~ income, covariates"
+    assert held_out.names_of(asked) == [first, f"{first} (2)"]
+    with pytest.raises(UsageError, match="is of a series, and held-out cells"):
+        held_out.check_of_one_release(Pooling(over="window jumps=0"))
+
+
 def test_ways_without_a_score_are_refused() -> None:
     class NoScore:
         distribution = object()
 
     with pytest.raises(UsageError, match="have no score of held-out cells"):
-        held_out.pooled_log_score("over month", NoScore())  # type: ignore[arg-type]
+        held_out.pooled_scores("pooled: all", NoScore())  # type: ignore[arg-type]
 
 
 @pytest.mark.audit
@@ -183,4 +217,4 @@ def test_small_cells_outliers_and_misfits_are_shown_alone_beside_the_pooled_answ
     by_check = pooled(released(logit, np.full(14, 150), rng), "logit-normal")
     assert {row["cell"]: row["why"] for row in by_check.doubtful()} == {7: "misfit"}
     # A public number of records is what is compared.
-    assert set(size_times_epsilon(dataclasses.replace(answer, n_prior=Fixed(20)))) == {20.0}
+    assert set(size_times_epsilon(answer.observed[0], Fixed(20))) == {20.0}
