@@ -154,7 +154,7 @@ def test_walks_that_are_none(text: str, says: str) -> None:
         ({"over": "nowhere"}, "has no such group column \\(its columns: site, month\\)"),
         ({"over": "month", "within": ("month",)}, "cells walk over month"),
         ({"over": "month", "population": "beta"}, "population does not go with over=month"),
-        ({"over": "month", "covariates": "file.csv"}, "covariates does not go with over=month"),
+        ({"over": "month", "covariates": "file.csv"}, "covariates and over do not go together"),
         ({"over": "month", "adjacency": "file.csv"}, "adjacency does not go with over=month"),
         ({"over": "site", "within": ("month",)}, "no series of month=2013-01 has two cells"),
     ],
