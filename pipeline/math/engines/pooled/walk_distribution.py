@@ -51,7 +51,9 @@ _APART = (0.6, 0.45)
 """How far apart points are, in standard deviations of the narrowest posterior at the least step in question:
 where a wide range of steps is, and where a part of the series has told it."""
 _AT_AN_END, _TOO_MUCH = 5e-4, 5e-3
-_WIDER = (1.0, 1.5, 2.5)
+_WIDER = ((1.0, 1.5, 2.5), (1.4, 2.0, 3.0))
+"""What ranges of points are tried, of few series and of many: among these are cells that say next to nothing
+on one side, and may have jumped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +177,14 @@ def walk_distribution(
         return weighed(walked.evidence, ends, scale=scale, least=least, n_cells=n_cells)
 
     first = first_ends(approximated(mean[few], precision[few], prior), scale)
-    ends, apart = first, _APART[0]
+    ends, apart, ranges = first, _APART[0], _WIDER[0]
     if len(few) < n_series:
         # Of all series the ends are nearer, and the least step, which points are for, is larger.
         steps, of_few = weighed_of(walked_of(few, ends, apart, 1.0), ends)
         half = 1.3 * (len(few) / n_series) ** 0.5 * (of_few[1] - of_few[0]) / 2.0
-        ends, apart = (steps.log_mean - half, steps.log_mean + half), _APART[1]
-    for wider in _WIDER:
+        ends = steps.log_mean - half, steps.log_mean + half
+        apart, ranges = _APART[1], _WIDER[1]
+    for wider in ranges:
         of_points = max(ends[0], first[0]), max(ends[1], first[1])
         walked = walked_of(np.arange(n_series), of_points, apart, wider)
         steps, moved = weighed_of(walked, ends)
