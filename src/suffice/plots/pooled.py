@@ -49,6 +49,8 @@ def draw_pooled(together: PooledPosterior, intervals: Callable[..., Intervals]) 
         return figure, "in the order of the medians together"
     order = _draw_rows(axis, together, names, pooled, alone)
     axis.set_xlabel(label)
+    if not populations(together):
+        return figure, "in the order of the release"
     within = "" if len(order) == 1 else ", within each population"
     return figure, f"by their medians together{within}; dotted: the population"
 
@@ -69,10 +71,12 @@ def _draw_rows(
         )
         parts.append(mine[np.argsort(-pooled.middle[mine], kind="stable")])
         centres.append(pool["centre"])
+    # Cells that walk have no population, and stay in their order.
+    parts = parts or [np.arange(len(names))]
     order = np.concatenate(parts)
     draw_intervals(axis, [names[cell] for cell in order], [alone.take(order), pooled.take(order)])
     first = 0.0
-    for part, centre in zip(parts, centres, strict=True):
+    for part, centre in zip(parts, centres, strict=bool(centres)):
         axis.vlines(centre, first - 0.5, first + len(part) - 0.5, color=PRIOR, linestyle=":", linewidth=1.4)
         first += len(part)
     return parts
