@@ -72,10 +72,12 @@ def _draw_rows(
         )
         parts.append(mine[np.argsort(-pooled.middle[mine], kind="stable")])
         centres.append(pool["centre"])
+    # Cells that walk have no population, and stay in their order.
+    parts = parts or [np.arange(len(names))]
     order = np.concatenate(parts)
     draw_intervals(axis, [names[cell] for cell in order], [alone.take(order), pooled.take(order)])
     first = 0.0
-    for part, centre in zip(parts, centres, strict=True):
+    for part, centre in zip(parts, centres, strict=bool(centres)):
         axis.vlines(centre, first - 0.5, first + len(part) - 0.5, color=PRIOR, linestyle=":", linewidth=1.4)
         first += len(part)
     return parts

@@ -1,7 +1,8 @@
 r"""Marginal posteriors of cells' parameters, as masses of places on a line.
 
 Method. Moments are sums over places. Distribution functions are sums over ``_FINER`` times as many places, by
-cubics through the masses, and chords between these.
+cubics through the masses, and chords between these; places at either end that have less than ``_NOTHING`` of
+the mass are left out.
 
 Symbols: x: ``position``; posterior probability of what a place stands for: ``mass``, (n_cells, n_positions).
 """
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.math.distributions.distribution import Line
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 _FINER = 8
-_BLOCK = 2048
+_BLOCK = 256
+_NOTHING, _PADDING = 1e-18, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +59,17 @@ class NodeMarginal:
 
     def quantiles(self, q: Sequence[float]) -> Floats:
         """Quantiles (n_cells, n_levels), from the distribution function; they rest on no draws."""
-        parts = [
-            _quantiles(
-                self.position[start : start + _BLOCK], self.mass[start : start + _BLOCK], np.asarray(q)
-            )
-            for start in range(0, len(self.position), _BLOCK)
-        ]
-        return self.line.parameter(np.concatenate(parts))
+        result = np.empty((len(self.position), len(q)))
+        first, width = _held(self.mass)
+        # Cells that are about as wide as each other together.
+        order = np.argsort(width, kind="stable")
+        for start in range(0, len(order), _BLOCK):
+            cells = order[start : start + _BLOCK]
+            n = int(width[cells[-1]])
+            columns = np.minimum(first[cells], self.mass.shape[1] - n)[:, None] + np.arange(n)
+            within = cells[:, None], columns
+            result[cells] = _quantiles(self.position[within], self.mass[within], np.asarray(q))
+        return self.line.parameter(result)
 
     def density(self, points: Floats) -> Floats:
         """Densities at points (n_cells, n_points)."""
@@ -153,6 +159,15 @@ def _quantiles(position: Floats, mass: Floats, q: Floats) -> Floats:
     return result
 
 
+def _held(mass: Floats) -> tuple[Cells, Cells]:
+    """Return the first place of each cell that has mass, and how many places hold it, with a few more."""
+    n = mass.shape[1]
+    is_in = mass > _NOTHING
+    first = np.maximum(np.argmax(is_in, axis=1) - _PADDING, 0)
+    last = np.minimum(n - np.argmax(is_in[:, ::-1], axis=1) + _PADDING, n)
+    return first, last - first
+
+
 def _finer(position: Floats, mass: Floats) -> tuple[Floats, Floats]:
     """Return places on the line and distribution functions there, (n_cells, n_fine)."""
     n = position.shape[1]
@@ -160,10 +175,10 @@ def _finer(position: Floats, mass: Floats) -> tuple[Floats, Floats]:
     place = (np.arange(n * _FINER) + 0.5) / _FINER - 0.5
     first = np.clip(np.floor(place).astype(np.int64) - 1, 0, n - 4)
     taps = cubic(place - first)
-    fine = [
-        np.sum([values[:, first + tap] * weight for tap, weight in enumerate(taps)], axis=0)
-        for values in (position, mass)
-    ]
+    fine = np.zeros((2, len(mass), n * _FINER))
+    for tap, weight in enumerate(taps):
+        fine[0] += position[:, first + tap] * weight
+        fine[1] += mass[:, first + tap] * weight
     finer_mass = np.maximum(fine[1], 0.0)
     below = np.cumsum(finer_mass, axis=1)
     # To the middle of each fine step.

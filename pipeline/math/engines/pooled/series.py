@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from suffice.typing import Cells, Floats
 
 _BLOCK = 256
-_NODES_IN_REACH = 55.0
-"""Units of the focus within its reach: with these cells have about ``_MOST`` nodes of ``cells``."""
+_NODES_IN_REACH = 25.0
+"""Units of the focus within its reach: nodes of ``cells`` are a ninetieth of the range apart, or less."""
 _REFERENCE_SD = 3.0
 _LEAST_PRECISION = 1e-4
 

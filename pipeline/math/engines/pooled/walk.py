@@ -135,34 +135,37 @@ class Smoothed:
 def smoothed(likelihood: Floats, first: Floats, kernel: StepKernel, is_seen: Mask) -> Smoothed:
     """Run (2) both ways; `is_seen` (n_series, n_times) says which times have a cell."""
     n_series, n_times, n_points = likelihood.shape
-    forward, _ = filtered(likelihood, first, kernel)
     whole = kernel.normal + kernel.jump
-    mass, of_others = np.empty((2, n_series, n_times, n_points))
-    backward = np.ones((n_series, n_points))
-    after = np.empty((n_times, n_series, n_points))
-    for time in reversed(range(n_times)):
-        after[time] = backward
-        backward = (likelihood[:, time] * backward) @ whole
-        backward /= np.maximum(np.max(backward, axis=1, keepdims=True), _FLOOR)
-    jumped = np.zeros((n_series, n_times))
-    expected, staying = first, np.zeros((n_series, n_points))
-    was_seen = np.zeros(n_series, dtype=bool)
+    # alpha_{t-1} K of every time, and the part of alpha_t without a jump since the last cell.
+    expected, staying = np.empty((2, n_times, n_series, n_points))
+    expected[0], staying[0] = first, 0.0
     for time in range(n_times):
-        of_others[:, time] = expected * after[time]
-        mass[:, time] = of_others[:, time] * likelihood[:, time]
-        # Of paths without a jump since the last cell: their share of all.
-        of_all = np.sum(mass[:, time], axis=1)
-        without = np.sum(staying * likelihood[:, time] * after[time], axis=1)
-        here = is_seen[:, time] & was_seen
-        jumped[here, time] = np.clip(1.0 - without[here] / np.maximum(of_all[here], _FLOOR), 0.0, 1.0)
-        # What is carried is divided by what alpha is divided by.
-        scale = np.maximum(np.sum(expected * likelihood[:, time], axis=1), _FLOOR)
-        carried = staying * likelihood[:, time] / scale[:, None]
-        staying = np.where(is_seen[:, time, None], forward[time], carried) @ kernel.normal
-        expected = forward[time] @ whole
-        was_seen |= is_seen[:, time]
-    mass /= np.maximum(np.sum(mass, axis=2, keepdims=True), _FLOOR)
-    of_others /= np.maximum(np.sum(of_others, axis=2, keepdims=True), _FLOOR)
+        alpha = expected[time] * likelihood[:, time]
+        scale = 1.0 / np.maximum(np.sum(alpha, axis=1, keepdims=True), _FLOOR)
+        alpha *= scale
+        staying[time] *= likelihood[:, time]
+        if time + 1 < n_times:
+            np.matmul(alpha, whole, out=expected[time + 1])
+            # What is carried over a gap is divided by what alpha is divided by.
+            here = is_seen[:, time]
+            since = alpha if np.all(here) else np.where(here[:, None], alpha, staying[time] * scale)
+            np.matmul(since, kernel.normal, out=staying[time + 1])
+    mass, of_others = np.empty((2, n_series, n_times, n_points))
+    jumped = np.zeros((n_series, n_times))
+    was_seen = np.cumsum(is_seen, axis=1) > is_seen
+    backward = np.ones((n_series, n_points))
+    for time in reversed(range(n_times)):
+        np.multiply(expected[time], backward, out=of_others[:, time])
+        np.multiply(of_others[:, time], likelihood[:, time], out=mass[:, time])
+        of_all = np.maximum(np.sum(mass[:, time], axis=1), _FLOOR)
+        without = np.einsum("ij,ij->i", staying[time], backward) / of_all
+        here = is_seen[:, time] & was_seen[:, time]
+        jumped[here, time] = np.clip(1.0 - without[here], 0.0, 1.0)
+        mass[:, time] /= of_all[:, None]
+        of_others[:, time] /= np.maximum(np.sum(of_others[:, time], axis=1, keepdims=True), _FLOOR)
+        if time:
+            backward = (likelihood[:, time] * backward) @ whole
+            backward /= np.maximum(np.max(backward, axis=1, keepdims=True), _FLOOR)
     return Smoothed(mass=mass, of_others=of_others, jumped=jumped)
 
 

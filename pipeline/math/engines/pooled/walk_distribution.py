@@ -29,6 +29,7 @@ from suffice.pipeline.math.engines.pooled.walk_steps import (
     approximated,
     first_ends,
     least_step,
+    narrowest,
     points_of,
     weighed,
 )
@@ -44,14 +45,19 @@ if TYPE_CHECKING:
 
 _KEPT = 40_000_000
 """Numbers of likelihoods that are kept between rounds: 320 MB."""
-_AT_ONCE = 4_000_000
+_AT_ONCE = 300_000
 _FIRST_CELLS = 1_500
 _FEW_CELLS, _FEWEST, _MOST = 5_000, (321, 161), 1601
+_APART = (0.6, 0.45)
+"""How far apart points are, in standard deviations of the narrowest posterior at the least step in question:
+where a wide range of steps is, and where a part of the series has told it."""
 _AT_AN_END, _TOO_MUCH = 5e-4, 5e-3
-_WIDER = (1.0, 1.5, 2.5)
 _BEYOND = 0.01
 """What of a law without a cell may lie beyond the points on which it is held out."""
 _FLOOR = 1e-300
+_WIDER = ((1.0, 1.5, 2.5), (1.4, 2.0, 3.0))
+"""What ranges of points are tried, of few series and of many: among these are cells that say next to nothing
+on one side, and may have jumped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +70,21 @@ class Walked:
     jumps: float
     _kept: dict[int, Floats] = field(default_factory=dict)
 
-    def blocks(self, series: Cells | None = None) -> Iterator[tuple[Cells, Floats, Floats]]:
+    def blocks(self) -> Iterator[tuple[Cells, Floats, Floats]]:
         """Give series, their likelihoods (n_series, n_times, n_points), and masses of first positions."""
-        numbers = np.arange(len(self.cells.cell)) if series is None else series
-        size = self.cells.cell.shape[1] * self.points.n_points
-        at_once = max(1, _AT_ONCE // size)
-        is_kept = series is None and len(numbers) * size <= _KEPT
-        for start in range(0, len(numbers), at_once):
-            rows = numbers[start : start + at_once]
-            grid = self.points.grid[rows]
-            likelihood = self._kept.get(start) if is_kept else None
+        n_series, n_times = self.cells.cell.shape
+        at_once = max(1, _AT_ONCE // (n_times * self.points.n_points))
+        is_kept = n_series * n_times * self.points.n_points <= _KEPT
+        whole = self.points.grid
+        focus = focus_of(whole)
+        for start in range(0, n_series, at_once):
+            rows = np.arange(start, min(start + at_once, n_series))
+            likelihood = self._kept.get(start)
             if likelihood is None:
-                likelihood = np.exp(self.cells.log_likelihood(rows, grid, focus_of(self.points.grid)))
+                likelihood = np.exp(self.cells.log_likelihood(rows, whole[rows], focus))
                 if is_kept:
                     self._kept[start] = likelihood
-            log_first = self.prior.log_density(grid)
+            log_first = self.prior.log_density(whole[rows])
             first = np.exp(log_first - np.max(log_first, axis=1, keepdims=True))
             yield rows, likelihood, first / np.sum(first, axis=1, keepdims=True)
 
@@ -86,11 +92,11 @@ class Walked:
         """Steps between points."""
         return StepKernel.of(step, self.points.spacing, self.points.n_points, self.jumps)
 
-    def evidence(self, step: Floats, series: Cells | None = None) -> Floats:
+    def evidence(self, step: Floats) -> Floats:
         """Return log evidence of all series together, (n_steps,)."""
         kernels = [self.kernel(each) for each in step.tolist()]
         total = np.zeros(len(step))
-        for _, likelihood, first in self.blocks(series):
+        for _, likelihood, first in self.blocks():
             total += [np.sum(log_evidence(likelihood, first, kernel)) for kernel in kernels]
         return total
 
@@ -197,34 +203,41 @@ def walk_distribution(
     mean, precision = cells.moments(np.arange(n_series))
     n_few = int(np.clip(_FIRST_CELLS // n_times, min(n_series, 4), n_series))
     few = np.unique(np.linspace(0, n_series - 1, n_few).astype(np.int64))
-    n_of_few = int(np.sum(cells.cell[few] >= 0))
-    first = first_ends(approximated(mean[few], precision[few], prior), scale)
-    for wider in _WIDER:
+
+    def walked_of(series: Cells, ends: tuple[float, float], apart: float, wider: float) -> Walked:
         points = points_of(
-            mean,
-            precision,
+            mean[series],
+            precision[series],
             prior,
-            first,
+            ends,
+            apart=apart,
             least_points=_FEWEST[cells.n_cells > _FEW_CELLS],
             most_points=_MOST,
             wider=wider,
         )
-        walked = Walked(cells, points, prior, jumps)
-        least = least_step(points, n_times)
-        steps, ends = weighed(
-            lambda step, walked=walked: walked.evidence(step, few),  # type: ignore[misc]
-            first,
-            scale=scale,
-            least=least,
-            n_cells=n_of_few,
-        )
-        if len(few) < n_series:
-            # More series tell more.
-            half = (len(few) / n_series) ** 0.5 * (ends[1] - ends[0]) / 2.0
-            near = steps.log_mean - 1.3 * half, steps.log_mean + 1.3 * half
-            steps, ends = weighed(walked.evidence, near, scale=scale, least=least, n_cells=cells.n_cells)
-        result, at_an_end = _mixture(walked, steps, name, line)
-        if at_an_end < _AT_AN_END:
+        return Walked(replace(cells, cell=cells.cell[series]), points, prior, jumps)
+
+    def weighed_of(walked: Walked, ends: tuple[float, float]) -> tuple[StepPosterior, tuple[float, float]]:
+        least, n_cells = least_step(walked.points, n_times), int(np.sum(walked.cells.cell >= 0))
+        return weighed(walked.evidence, ends, scale=scale, least=least, n_cells=n_cells)
+
+    first = first_ends(approximated(mean[few], precision[few], prior), scale)
+    ends, apart, ranges = first, _APART[0], _WIDER[0]
+    if len(few) < n_series:
+        # Of all series the ends are nearer, and the least step, which points are for, is larger.
+        steps, of_few = weighed_of(walked_of(few, ends, apart, 1.0), ends)
+        half = 1.3 * (len(few) / n_series) ** 0.5 * (of_few[1] - of_few[0]) / 2.0
+        ends = steps.log_mean - half, steps.log_mean + half
+        apart, ranges = _APART[1], _WIDER[1]
+    for wider in ranges:
+        of_points = max(ends[0], first[0]), max(ends[1], first[1])
+        walked = walked_of(np.arange(n_series), of_points, apart, wider)
+        steps, moved = weighed_of(walked, ends)
+        ends = min(ends[0], moved[0]), max(ends[1], moved[1])
+        least = max(ends[0], first[0])
+        is_fine = walked.points.are_fine_for(narrowest(mean, precision, prior, least))
+        result, at_an_end = _mixture(walked, steps, name, line, is_fine=is_fine)
+        if at_an_end < _AT_AN_END and (is_fine or walked.points.n_points == _MOST):
             break
     return result
 
@@ -234,10 +247,12 @@ def plugged_in(answer: WalkDistribution) -> WalkDistribution:
     tried = np.geomspace(0.2 * answer.walked.points.spacing, 3.0, 24)
     best = int(np.argmax(answer.walked.evidence(tried)))
     steps = StepPosterior(step=tried[best : best + 1], weight=np.ones(1), settled=True)
-    return _mixture(answer.walked, steps, answer.name, answer.line)[0]
+    return _mixture(answer.walked, steps, answer.name, answer.line, is_fine=answer.settled)[0]
 
 
-def _mixture(walked: Walked, steps: StepPosterior, name: str, line: Line) -> tuple[WalkDistribution, float]:
+def _mixture(
+    walked: Walked, steps: StepPosterior, name: str, line: Line, *, is_fine: bool
+) -> tuple[WalkDistribution, float]:
     """Return (1), and the largest mass of a cell at the ends of its points."""
     kept, points, cells = steps.kept(), walked.points, walked.cells
     kernels = [walked.kernel(step) for step in kept.step.tolist()]
@@ -273,7 +288,7 @@ def _mixture(walked: Walked, steps: StepPosterior, name: str, line: Line) -> tup
         outside=jumped,
         steps=kept,
         walked=walked,
-        settled=steps.settled and points.is_fine and at_an_end < _TOO_MUCH,
+        settled=steps.settled and is_fine and at_an_end < _TOO_MUCH,
     )
     return result, at_an_end
 

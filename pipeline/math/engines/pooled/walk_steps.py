@@ -42,6 +42,7 @@ _HIGHEST = 6.0
 """Scales of the hyperprior, beyond which it has nothing."""
 _IMMATERIAL = 0.02
 _WIDE = 5.0
+_FINE = 1.2
 _TAILS = 5.5
 """Standard deviations of a position on either side that points hold."""
 
@@ -108,14 +109,11 @@ class Points:
     low : ndarray of shape (n_series,), float64
     spacing : float
     n_points : int
-    is_fine : bool
-        Whether they are closer together than any posterior is wide.
     """
 
     low: Floats
     spacing: float
     n_points: int
-    is_fine: bool
 
     @property
     def grid(self) -> Floats:
@@ -125,6 +123,10 @@ class Points:
     def longer(self, n: int) -> Points:
         """Return these with so many more at either end."""
         return replace(self, low=self.low - n * self.spacing, n_points=self.n_points + 2 * n)
+
+    def are_fine_for(self, sd: float) -> bool:
+        """Whether they are about as close together as a posterior is wide."""
+        return self.spacing <= _FINE * sd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +256,7 @@ def points_of(
     prior: LocationPrior,
     ends: tuple[float, float],
     *,
+    apart: float,
     least_points: int,
     most_points: int,
     wider: float,
@@ -266,6 +269,8 @@ def points_of(
     prior : LocationPrior
     ends : (float, float)
         Of log s.
+    apart : float
+        How far apart points are, at most, in standard deviations of the narrowest posterior.
     least_points, most_points : int
     wider : float
         By which the range is multiplied, from 1 on.
@@ -282,13 +287,15 @@ def points_of(
     low = np.minimum(low, np.min(np.where(is_told, mean - of_cell, np.inf), axis=1))
     high = np.maximum(high, np.max(np.where(is_told, mean + of_cell, -np.inf), axis=1))
     width = wider * float(np.max(high - low)) + 0.2
-    narrowest = float(np.min(sd))
-    wanted = int(np.ceil(width / (0.6 * narrowest)))
+    wanted = int(np.ceil(width / (apart * float(np.min(sd)))))
     n_points = int(np.clip(wanted, least_points, most_points))
-    spacing = width / (n_points - 1)
-    return Points(
-        low=(low + high - width) / 2.0, spacing=spacing, n_points=n_points, is_fine=spacing <= 1.2 * narrowest
-    )
+    return Points(low=(low + high - width) / 2.0, spacing=width / (n_points - 1), n_points=n_points)
+
+
+def narrowest(mean: Floats, precision: Floats, prior: LocationPrior, log_step: float) -> float:
+    """Return about the least standard deviation of a position at a step."""
+    at_step = approximated(mean, precision, prior, np.exp([log_step]))
+    return float(np.sqrt(np.min(at_step.variance)))
 
 
 def least_step(points: Points, n_times: int) -> float:

@@ -257,6 +257,31 @@ def test_series_share_the_step_and_stay_apart() -> None:
     assert together > across + 0.2
 
 
+def test_points_that_a_part_of_the_series_places_are_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 series, 4 place rule and points: beside points half as far apart, that are placed by all."""
+    rng = np.random.default_rng(8)
+    x = 3.0 + rng.normal(0.0, 0.7, (20, 1)) + np.cumsum(rng.normal(0.0, 0.15, (20, 8)), axis=1)
+    source = NoisyCounts(rng.poisson(np.exp(x)).astype(float).ravel(), 1.0)
+    cells = CellsInOrder(sources=((source, np.arange(160)),), cell=np.arange(160).reshape(20, 8))
+    engine = "suffice.pipeline.math.engines.pooled.walk_distribution"
+    answers = []
+    for first_cells, apart in ((32, None), (1500, 0.3), (32, 3.0)):
+        monkeypatch.setattr(f"{engine}._FIRST_CELLS", first_cells)
+        if apart:
+            monkeypatch.setattr(f"{engine}._APART", (apart, apart))
+            monkeypatch.setattr(f"{engine}._FEWEST", (41, 41))
+        answers.append(walk_distribution(cells, "rate", Line.LOGARITHM, jumps=0.01, scale=SCALE))
+    placed, fine, coarse = answers
+    assert placed.settled
+    off, of_coarse = (
+        np.max(np.abs(each.mean("rate") - fine.mean("rate")) / fine.sd("rate")) for each in (placed, coarse)
+    )
+    assert off < 1e-2
+    assert np.max(np.abs(placed.sd("rate") / fine.sd("rate") - 1.0)) < 1e-2
+    assert of_coarse > 3e-2, "points that are far apart are seen"
+    assert not coarse.settled
+
+
 def test_points_that_are_too_few_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suffice.pipeline.math.engines.pooled.walk_distribution._MOST", 321)
     series = series_of([1e9, 1e9 + 1e5, 4e9], 0.5)
