@@ -70,16 +70,20 @@ class Walked:
     jumps: float
     _kept: dict[int, Floats] = field(default_factory=dict)
 
-    def blocks(self) -> Iterator[tuple[Cells, Floats, Floats]]:
-        """Give series, their likelihoods (n_series, n_times, n_points), and masses of first positions."""
+    def blocks(self, series: Cells | None = None) -> Iterator[tuple[Cells, Floats, Floats]]:
+        """Give series, their likelihoods (n_series, n_times, n_points), and masses of first positions.
+
+        All series, or these.
+        """
         n_series, n_times = self.cells.cell.shape
+        chosen = np.arange(n_series) if series is None else series
         at_once = max(1, _AT_ONCE // (n_times * self.points.n_points))
-        is_kept = n_series * n_times * self.points.n_points <= _KEPT
+        is_kept = series is None and n_series * n_times * self.points.n_points <= _KEPT
         whole = self.points.grid
         focus = focus_of(whole)
-        for start in range(0, n_series, at_once):
-            rows = np.arange(start, min(start + at_once, n_series))
-            likelihood = self._kept.get(start)
+        for start in range(0, len(chosen), at_once):
+            rows = chosen[start : start + at_once]
+            likelihood = self._kept.get(start) if is_kept else None
             if likelihood is None:
                 likelihood = np.exp(self.cells.log_likelihood(rows, whole[rows], focus))
                 if is_kept:
