@@ -107,9 +107,9 @@ def fay_herriot(release: Simulated) -> tuple[Floats, Floats]:
         log_weight.append(
             0.5 * np.sum(np.log(omega)) - 0.5 * np.sum(omega * gap**2) + 0.5 * np.linalg.slogdet(inverse)[1]
         )
-        own = s**2 * omega
-        means.append(rows @ beta + own * gap)
-        variances.append(own * v + (1.0 - own) ** 2 * np.sum((rows @ inverse) * rows, axis=1))
+        share = s**2 * omega
+        means.append(rows @ beta + share * gap)
+        variances.append(share * v + (1.0 - share) ** 2 * np.sum((rows @ inverse) * rows, axis=1))
     weight = np.exp(np.array(log_weight) - np.max(log_weight))
     weight /= np.sum(weight)
     nodes, of_nodes = np.polynomial.hermite_e.hermegauss(15)

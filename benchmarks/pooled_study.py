@@ -73,34 +73,34 @@ def answers(release: Simulated, truth: Truth, family: str, n0: float) -> tuple[A
         return distribution.mean("x"), low, high
 
     pooled = mixture_over(hyper, blocks, population, "x", line)
-    found = {"pooled": answer(pooled)}
+    answered = {"pooled": answer(pooled)}
     seconds = time.process_time() - started
-    found["plug-in"] = answer(pooled.plug_in())
+    answered["plug-in"] = answer(pooled.plug_in())
 
     def under(density: Callable[[Floats], Floats], slope: float) -> tuple[Floats, Floats, Floats]:
-        one = np.ones((1, 1))
+        ones = np.ones((1, 1))
         known = dataclasses.replace(
-            hyper, slope=np.array([slope]), weight=one, location=0.0 * one, spread=one,
+            hyper, slope=np.array([slope]), weight=ones, location=0.0 * ones, spread=ones,
             grid=dataclasses.replace(hyper.grid, origin=float(np.log1p(n0))),
         )  # fmt: skip
         return answer(mixture_over(known, blocks, Known(density), "x", line))
 
     if truth.density is not None and (source.has_sizes or not truth.slope):
-        found["oracle"] = under(truth.density, truth.slope)
+        answered["oracle"] = under(truth.density, truth.slope)
     if family in DEFAULTS:
-        found["alone"] = under(DEFAULTS[family], 0.0)
+        answered["alone"] = under(DEFAULTS[family], 0.0)
     else:
         alone = posterior_of(statistic)
         low, high = alone.credible_interval(interval="central", rng=0).T
-        found["alone"] = alone.mean(), low, high
+        answered["alone"] = alone.mean(), low, high
     if family != "exponential":
-        found["Fay-Herriot"] = intervals(statistic, float(BOUNDS[family].get("upper", 1)))
+        answered["Fay-Herriot"] = intervals(statistic, float(BOUNDS[family].get("upper", 1)))
     said = {
         "unidentified": int(hyper.log_spread_sd > UNIDENTIFIED * LOG_SPREAD_SD),
         "settled": int(hyper.settled),
         "seconds": f"{seconds:.3f}",
     }
-    return found, said
+    return answered, said
 
 
 def rows_of(key: tuple[str, ...], number: int, truth: Truth) -> Iterator[dict[str, Any]]:
@@ -111,8 +111,8 @@ def rows_of(key: tuple[str, ...], number: int, truth: Truth) -> Iterator[dict[st
     is_small = np.argsort(np.argsort(release.size, kind="stable")) < int(cells) // 3
     is_strong = release.size * float(epsilon) > STRONG
     outliers = release.is_outlier & (release.size * float(epsilon) >= STRONG)
-    found, said = answers(release, truth, family, float(n0))
-    for method, (mean, low, high) in found.items():
+    answered, said = answers(release, truth, family, float(n0))
+    for method, (mean, low, high) in answered.items():
         holds = (low <= release.parameter) & (release.parameter <= high)
         square = (mean - release.parameter) ** 2
         yield {
@@ -203,7 +203,7 @@ def figures(by_method: dict[str, list[dict[str, str]]], cells: int) -> dict[str,
     """Return each figure of a line with its standard error."""
     methods = {name: Method(rows, cells) for name, rows in by_method.items()}
     pooled, alone = methods["pooled"], methods["alone"]
-    found = {
+    known = {
         "mean": with_error(pooled.coverage),
         "small": with_error(pooled.small),
         "worst": worst_tenth(pooled.coverage),
@@ -215,23 +215,23 @@ def figures(by_method: dict[str, list[dict[str, str]]], cells: int) -> dict[str,
     if "oracle" in methods:
         known = {_world(row) for row in by_method["oracle"]}
         beside = Method([row for row in pooled.rows if _world(row) in known], cells)
-        found["oracle"] = float(np.sum(beside.of("width")) / np.sum(methods["oracle"].of("width"))), np.nan
+        known["oracle"] = float(np.sum(beside.of("width")) / np.sum(methods["oracle"].of("width"))), np.nan
     if "Fay-Herriot" in methods:
         other = methods["Fay-Herriot"]
-        found["Fay-Herriot"] = with_error(other.coverage)
-        found["Fay-Herriot small"] = with_error(other.small)
-        found["Fay-Herriot error"] = ratio_of_errors(
+        known["Fay-Herriot"] = with_error(other.coverage)
+        known["Fay-Herriot small"] = with_error(other.small)
+        known["Fay-Herriot error"] = ratio_of_errors(
             other.of("weak_square") + other.of("strong_square"),
             pooled.of("weak_square") + pooled.of("strong_square"),
         )
     if pooled.rows[0]["family"] not in DEFAULTS:
         # Means of rates under a prior that is nearly scale-free are those of its tail.
-        del found["alone"], found["strong"]
+        del known["alone"], known["strong"]
     n = pooled.of("outliers")
     if np.sum(n) >= 20:
         share = float(np.sum(pooled.of("outliers_covered")) / np.sum(n))
-        found["outliers"] = share, (share * (1.0 - share) / float(np.sum(n))) ** 0.5
-    return found
+        known["outliers"] = share, (share * (1.0 - share) / float(np.sum(n))) ** 0.5
+    return known
 
 
 def table(path: Path, least: int, by: str) -> Iterator[str]:
@@ -259,13 +259,13 @@ def table(path: Path, least: int, by: str) -> Iterator[str]:
         n = len(by_method["pooled"])
         if n < least:
             continue
-        found = figures(by_method, int(key[4]))
-        other = " ".join(_shown(found.get(name), 3) for name in ("Fay-Herriot", "Fay-Herriot small"))
+        known = figures(by_method, int(key[4]))
+        other = " ".join(_shown(known.get(name), 3) for name in ("Fay-Herriot", "Fay-Herriot small"))
         cells = [
-            *key, str(n), *(_shown(found[name], 3) for name in ("mean", "small", "worst")),
-            *(_shown(found.get(name), 2) for name in ("alone", "strong", "oracle")),
-            _shown(found["plug-in"], 3), other.strip(), _shown(found.get("Fay-Herriot error"), 2),
-            _shown(found.get("outliers"), 2), f"{100 * found['unidentified'][0]:.0f} %",
+            *key, str(n), *(_shown(known[name], 3) for name in ("mean", "small", "worst")),
+            *(_shown(known.get(name), 2) for name in ("alone", "strong", "oracle")),
+            _shown(known["plug-in"], 3), other.strip(), _shown(known.get("Fay-Herriot error"), 2),
+            _shown(known.get("outliers"), 2), f"{100 * known['unidentified'][0]:.0f} %",
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"
 

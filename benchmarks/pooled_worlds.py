@@ -123,8 +123,8 @@ def pairs(path: Path, group: list[str], share: Callable[[Any], Any], least: int)
         return None
     table = pq.read_table(path)
     table = table.append_column("is_true", pc.cast(share(table), "float64"))
-    found = table.group_by(group).aggregate([("is_true", "mean"), ("is_true", "count")])
-    rate, size = (found[f"is_true_{name}"].to_numpy() for name in ("mean", "count"))
+    counted = table.group_by(group).aggregate([("is_true", "mean"), ("is_true", "count")])
+    rate, size = (counted[f"is_true_{name}"].to_numpy() for name in ("mean", "count"))
     kept = (size >= least) & (rate > 0.0) & (rate < 1.0)
     position, size = Line.LOGIT.position(rate[kept]), size[kept].astype(np.float64)
 

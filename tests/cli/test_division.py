@@ -58,9 +58,9 @@ def test_shares_are_printed_and_nothing_is_read_or_charged(
 
 def test_the_document_says_what_was_found(spec: str, suffice: Runner) -> None:
     plain = suffice.json("plan", spec)
-    found = suffice.json("plan", spec, "--divide", "--criterion", "maximum")
-    assert found["plan_hash"] == plain["plan_hash"] == found["divide"]["plan_hash"]
-    division = found["divide"]
+    document = suffice.json("plan", spec, "--divide", "--criterion", "maximum")
+    assert document["plan_hash"] == plain["plan_hash"] == document["divide"]["plan_hash"]
+    division = document["divide"]
     assert division["criterion"] == "maximum"
     first, second = division["statistics"]
     assert first["inflation_divided"] == pytest.approx(second["inflation_divided"], rel=0.01)
@@ -72,9 +72,9 @@ def test_the_document_says_what_was_found(spec: str, suffice: Runner) -> None:
 def test_an_earlier_release_is_trusted(workspace: Workspace, suffice: Runner) -> None:
     stated = workspace.write_spec(statistics=STATISTICS, groups=None)
     suffice.json("release", str(stated))
-    found = suffice.json("plan", str(stated), "--divide", "--from", "flights")["divide"]
-    assert {of["trust"] for of in found["statistics"]} == {"released"}
-    assert "the noisy numbers of flights" in found["expectations"]
+    document = suffice.json("plan", str(stated), "--divide", "--from", "flights")["divide"]
+    assert {of["trust"] for of in document["statistics"]} == {"released"}
+    assert "the noisy numbers of flights" in document["expectations"]
 
 
 @pytest.mark.parametrize(

@@ -98,16 +98,16 @@ def test_a_likelihood_in_javascript_is_pythons(
         for prior in PRIORS[statistic]
         for where in cells
     ]
-    (found,) = read_publications(
+    (read,) = read_publications(
         [(_folder(likelihoods), {"likelihood": {"name": statistic, "questions": asked}})]
     )
     likelihood = likelihood_in(release, statistic)
-    assert [each["keys"] for each in found["cells"]] == cells
-    assert [each["error"] for each in found["cells"]] == likelihood.error.tolist()
-    logs = np.array([each["logs"] for each in found["answers"][: len(cells)]])
+    assert [each["keys"] for each in read["cells"]] == cells
+    assert [each["error"] for each in read["cells"]] == likelihood.error.tolist()
+    logs = np.array([each["logs"] for each in read["answers"][: len(cells)]])
     np.testing.assert_allclose(logs, likelihood.log_prob(AT[statistic]), rtol=1e-9, atol=1e-9)
     for place, prior in enumerate(PRIORS[statistic]):
-        part = found["answers"][place * len(cells) : (place + 1) * len(cells)]
+        part = read["answers"][place * len(cells) : (place + 1) * len(cells)]
         ours = np.array([[each["mean"], each["sd"], *each["interval"]] for each in part])
         np.testing.assert_allclose(ours, expected(release, statistic, prior), rtol=CLOSE)
 
@@ -125,8 +125,8 @@ def test_javascript_refuses_what_a_likelihood_does_not_take(
     # As Python does.
     with pytest.raises(PriorError, match="not known"):
         likelihood_in(release, "ill").posterior(FAR_OFF)
-    found, no_cell = read_publications([(_folder(likelihoods), options), (_folder(likelihoods), several)])
-    assert [each.get("code") for each in found["answers"]] == ["prior", "resolution", None]
+    read, no_cell = read_publications([(_folder(likelihoods), options), (_folder(likelihoods), several)])
+    assert [each.get("code") for each in read["answers"]] == ["prior", "resolution", None]
     assert no_cell["code"] == "cell"
 
 
@@ -175,12 +175,12 @@ def test_pooled_cells_are_read_in_javascript_and_r(
         pq.read_table(io.BytesIO(made.read(f"ill-{what}.parquet"))).to_pylist()
         for what in ("summaries", "pools")
     )
-    (found,) = read_publications([(_folder(made), {"pooled": True})])
-    assert found["populations"] == pools
-    assert [each["keys"] for each in found["cells"]] == [
+    (read,) = read_publications([(_folder(made), {"pooled": True})])
+    assert read["populations"] == pools
+    assert [each["keys"] for each in read["cells"]] == [
         {"region": row["region"], "town": row["town"]} for row in rows
     ]
-    for ours, row in zip(found["cells"], rows, strict=True):
+    for ours, row in zip(read["cells"], rows, strict=True):
         assert [ours[name] for name in ("mean", "lower", "ownShare")] == [
             row[name] for name in ("mean", "lower", "own_share")
         ]

@@ -118,8 +118,8 @@ def test_windows_of_other_epsilon_keep_their_own_noise(store: SeriesStore) -> No
     march = opened(store)["2013-03"].posterior("cancelled")
     np.testing.assert_allclose(march.mean(), answer.alone.mean()[4:6], rtol=1e-6)
     assert "24 cells by window, origin" in str(answer.alone)
-    some = walked(opened(store), where={"origin": "JFK"})
-    assert set(some.groups["origin"]) == {"JFK"}
+    of_site = walked(opened(store), where={"origin": "JFK"})
+    assert set(of_site.groups["origin"]) == {"JFK"}
     with pytest.raises(UsageError, match="the noise of its windows differs"):
         opened(store).posterior("cancelled", pooled=suffice.Pooling())
 

@@ -232,8 +232,8 @@ class _Cells:
             omega = moments.omega(np.array([box.s[0]]))[0]
             size = moments.log_size - np.sum(omega * moments.log_size) / np.sum(omega)
             left = moments.mean - box.b[0] * size * has_slope - prior.centre
-            own = np.diag([prior.precision, *[COEFFICIENT_SD**-2.0] * len(centre)])
-            centre = np.linalg.solve((rows.T * omega) @ rows + own, rows.T @ (omega * left))[1:]
+            of_prior = np.diag([prior.precision, *[COEFFICIENT_SD**-2.0] * len(centre)])
+            centre = np.linalg.solve((rows.T * omega) @ rows + of_prior, rows.T @ (omega * left))[1:]
             blocks = KeptNodes(Residuals(source=source, offset=design @ centre), cells)
             moments = moments_of(blocks, middle)
         return cls(
@@ -344,10 +344,10 @@ class _Approximation:
         omega = moments.omega(s)
         typical = omega[len(s) // 2]
         origin = float(np.sum(typical * moments.log_size) / np.sum(typical))
-        own = np.array([prior.precision, *[COEFFICIENT_SD**-2.0] * (rows.shape[1] - 1)])
-        inverse = np.linalg.inv(np.stack([(rows.T * each) @ rows for each in omega]) + np.diag(own))
+        of_prior = np.array([prior.precision, *[COEFFICIENT_SD**-2.0] * (rows.shape[1] - 1)])
+        inverse = np.linalg.inv(np.stack([(rows.T * each) @ rows for each in omega]) + np.diag(of_prior))
         target = moments.mean - b[:, None] * (moments.log_size - origin)
-        score = (omega[:, None, :] * target) @ rows + own * np.array([prior.centre, *-cells.centre])
+        score = (omega[:, None, :] * target) @ rows + of_prior * np.array([prior.centre, *-cells.centre])
         theta = score @ inverse
         # Locations of cells (n_s, n_b, n_cells), and their standard deviations (n_s, n_cells).
         location, sd = theta @ rows.T, np.sqrt(np.sum((rows @ inverse) * rows, axis=2))

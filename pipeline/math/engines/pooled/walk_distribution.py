@@ -132,16 +132,16 @@ class WalkDistribution(LineMarginals):
         for series, likelihood, first in self.walked.blocks():
             done = 0
             row, time = np.nonzero(cell[series] >= 0)
-            for kernel, some in zip(kernels, of_steps.tolist(), strict=True):
-                if not some:
+            for kernel, count in zip(kernels, of_steps.tolist(), strict=True):
+                if not count:
                     continue
                 forward, _ = filtered(likelihood, first, kernel)
-                path = drawn(forward, kernel, some, rng)[row, :, time].T
+                path = drawn(forward, kernel, count, rng)[row, :, time].T
                 at = points.low[series[row]] + points.spacing * path
-                position[done : done + some, cell[series[row], time]] = (
-                    at + shift[done : done + some, series[row]]
+                position[done : done + count, cell[series[row], time]] = (
+                    at + shift[done : done + count, series[row]]
                 )
-                done += some
+                done += count
         return {self.name: self.line.parameter(position[rng.permutation(draws)])}
 
     def left_out(self) -> HeldOutScores:
@@ -269,14 +269,14 @@ def _mixture(
         of_block = cells.cell[series][row, time]
         total = np.zeros((len(row), points.n_points))
         for kernel, weight in zip(kernels, kept.weight.tolist(), strict=True):
-            one = smoothed(likelihood, first, kernel, is_seen)
-            here = one.mass[row, time]
+            of_step = smoothed(likelihood, first, kernel, is_seen)
+            here = of_step.mass[row, time]
             total += weight * here
             told = 1.0 - _variance(here, place) / np.maximum(
-                _variance(one.of_others[row, time], place), 1e-12
+                _variance(of_step.of_others[row, time], place), 1e-12
             )
             own_share[of_block] += weight * np.clip(told, 0.0, 1.0)
-            jumped[of_block] += weight * one.jumped[row, time]
+            jumped[of_block] += weight * of_step.jumped[row, time]
         mass[of_block] = total
     series_of = np.empty(cells.n_cells, dtype=np.int64)
     row, time = np.nonzero(cells.cell >= 0)

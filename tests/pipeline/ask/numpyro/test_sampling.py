@@ -163,8 +163,8 @@ def test_a_sampler_finds_our_posterior(name: str) -> None:
         drawn = draws[given.get(parameter, parameter)].reshape(-1, *ours.mean(parameter).shape)
         effective = effective_sample_size(drawn[None])
         assert np.all(effective > 150)
-        own = ours.diagnostics.get("fewest_effective_draws", np.inf)
-        error = ours.sd(parameter) * np.sqrt(1.0 / effective + 1.0 / own)
+        effective = ours.diagnostics.get("fewest_effective_draws", np.inf)
+        error = ours.sd(parameter) * np.sqrt(1.0 / effective + 1.0 / effective)
         worst = max(worst, np.max(np.abs(drawn.mean(axis=0) - ours.mean(parameter)) / error))
         control = max(control, np.max(np.abs(drawn.mean(axis=0) - naive.mean(parameter)) / error))
     assert worst < 6.0

@@ -151,10 +151,10 @@ class Dense:
             kernel = h * (
                 (1.0 - jumps) * normal + jumps * np.exp(-np.abs(far) / JUMP_SCALE) / 2.0 / JUMP_SCALE
             )
-            one = first * each[0]
-            two = (one @ kernel) * each[1]
+            passed = first * each[0]
+            two = (passed @ kernel) * each[1]
             last = kernel @ each[2]
-            posterior = np.array([one * (kernel @ (each[1] * last)), two * last, (two @ kernel) * each[2]])
+            posterior = np.array([passed * (kernel @ (each[1] * last)), two * last, (two @ kernel) * each[2]])
             # Below the first step all are alike: it has what a half-normal law has there.
             rule = step * (log_steps[1] - log_steps[0]) * (0.5 if step in np.exp(log_steps[[0, -1]]) else 1.0)
             rule += step if step == np.exp(log_steps[0]) else 0.0
