@@ -170,7 +170,7 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
         "gaps": {"first", "last"} | releasing,
         "recover": set(),
         "audit": {"full"},
-        "posterior": set(inspect.signature(publish).parameters) - NOT_OF_THE_FLOW | {"cluster"},
+        "posterior": set(inspect.signature(publish).parameters) - NOT_OF_THE_FLOW | {"cluster", "over"},
     }
     assert set(described) == {*urls} | fields[name]
     if name in {"nightly", "gaps", "rehearsal"}:
