@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from suffice.errors import UsageError, shortened
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference.pooled_sources import line_of
-from suffice.pipeline.ask.publication.request import PooledTerms
+from suffice.pipeline.ask.publication.request import LONGEST, PooledTerms
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 
 if TYPE_CHECKING:
@@ -40,13 +42,15 @@ def read_pooling(statistics: Sequence[NoisyStatistic], pooled: Any) -> tuple[Poo
         Pooling.of(rows_alone(statistic), pooled, line_of(rows_alone(statistic))) for statistic in statistics
     ]
     pooling = read[0]
-    return pooling, PooledTerms(
-        population=pooling.population,
-        within=pooling.within,
-        formula=pooling.formula,
-        over=None if pooling.over is None else str(pooling.over),
-        **{name: _sha256(name, table) for name in _FILES if (table := getattr(pooling, name)) is not None},
-    )
+    files = {name: _sha256(name, table) for name in _FILES if (table := getattr(pooling, name)) is not None}
+    over = None if pooling.over is None else str(pooling.over)
+    stated = {"population": pooling.population, "within": pooling.within, "formula": pooling.formula}
+    try:
+        return pooling, PooledTerms(**stated, over=over, **files)
+    except ValidationError as error:
+        place = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"])
+        message = f"pooled, {place}: a publication states it in 1 to {LONGEST:,} characters: write it shorter"
+        raise UsageError(message) from None
 
 
 def require_unchanged(pooling: Pooling, terms: PooledTerms) -> None:

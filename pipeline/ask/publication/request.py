@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _MOST = 1_000_000
 
-Short = Annotated[str, Field(min_length=1, max_length=1000)]
+LONGEST = 1000
+Short = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 """A name, a key or a category."""
 Number = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$", max_length=40)]
 """A number of at least 0 as Python writes it."""

@@ -77,6 +77,8 @@ def test_tables_are_stated_by_their_bytes(release: Release, tmp_path: Path) -> N
         read_pooling(statistics, suffice.Pooling(covariates=tmp_path / "none.csv"))
     with pytest.raises(UsageError, match="in memory"):
         read_pooling(statistics, suffice.Pooling(covariates={"region": ["north"]}))
+    with pytest.raises(UsageError, match="pooled, formula: a publication states it in 1 to 1,000 characters"):
+        read_pooling(statistics, suffice.Pooling(formula="~ " + "income + " * 200 + "income"))
 
 
 @pytest.mark.parametrize(
