@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TRUSTED = ("pipeline", "storage", "flows", "src/suffice")
 SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is the caller's
     "pipeline/ask/batches/",
+    "pipeline/ask/borrowing/",
     "pipeline/ask/calibration/",
     "pipeline/ask/inference/",
     "pipeline/ask/judging/",
@@ -96,6 +97,7 @@ def test_only_consumers_simulate(repository: Path) -> None:
     assert callers == {
         "pipeline/ask/inference/within_unit.py",
         "pipeline/ask/judging/conflict.py",
+        "pipeline/ask/planning/expected_error.py",
         "pipeline/ask/calibration/simulated_release.py",
     }
 
