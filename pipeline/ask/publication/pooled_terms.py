@@ -44,9 +44,15 @@ def read_pooling(statistics: Sequence[NoisyStatistic], pooled: Any) -> tuple[Poo
     pooling = read[0]
     files = {name: _sha256(name, table) for name in _FILES if (table := getattr(pooling, name)) is not None}
     over = None if pooling.over is None else str(pooling.over)
-    stated = {"population": pooling.population, "within": pooling.within, "formula": pooling.formula}
+    stated: dict[str, Any] = {
+        "population": pooling.population,
+        "within": pooling.within,
+        "formula": pooling.formula,
+        "over": over,
+        **files,
+    }
     try:
-        return pooling, PooledTerms(**stated, over=over, **files)
+        return pooling, PooledTerms(**stated)
     except ValidationError as error:
         place = ".".join(str(part) for part in error.errors(include_input=False)[0]["loc"])
         message = f"pooled, {place}: a publication states it in 1 to {LONGEST:,} characters: write it shorter"
