@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.ask.borrowing.pool import Pool, in_sentence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.borrowing.covariates import Design
     from suffice.pipeline.families.shared.contract import Family
+    from suffice.pipeline.math.engines.pooled.cells import CellsSource
     from suffice.pipeline.math.engines.pooled.dirichlet import CategoryPool
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.math.engines.pooled.moment_pools import MomentPool
@@ -73,6 +74,17 @@ class PopulationPrior:
         )
 
 
+def _likelihoods(
+    each: Sequence[NoisyStatistic], n_prior: NPrior, name: str, line: Line
+) -> tuple[list[CellsSource], str, PopulationPrior]:
+    """Return the likelihoods of every pool, the parameter's name, and the prior in words."""
+    plan = each[0].plan
+    (space,) = FAMILIES[plan.family].parameter_spaces(plan.parameters)
+    sources = [cells_source(cells, n_prior) for cells in each]
+    has_slope = sources[0].has_sizes and POPULATIONS[line][name].slope
+    return sources, space.name, PopulationPrior(population=name, line=line, has_slope=has_slope)
+
+
 def _of_one_parameter(
     each: Sequence[NoisyStatistic],
     named: Sequence[dict[str, str | int]],
@@ -81,11 +93,9 @@ def _of_one_parameter(
     line: Line,
 ) -> tuple[PopulationPrior, list[PooledDistribution], list[Pool]]:
     """Return the prior, the posterior of every pool, and what is known of its population."""
-    population, plan = POPULATIONS[line][name], each[0].plan
-    (space,) = FAMILIES[plan.family].parameter_spaces(plan.parameters)
-    sources = [cells_source(cells, n_prior) for cells in each]
-    parts = [pooled_distribution(source, population, space.name, line) for source in sources]
-    prior = PopulationPrior(population=name, line=line, has_slope=sources[0].has_sizes and population.slope)
+    sources, parameter, prior = _likelihoods(each, n_prior, name, line)
+    population = POPULATIONS[line][name]
+    parts = [pooled_distribution(source, population, parameter, line) for source in sources]
     return prior, parts, [Pool.of(keys, part) for keys, part in zip(named, parts, strict=True)]
 
 
@@ -134,23 +144,14 @@ def of_covariates(
     line: Line,
 ) -> tuple[PopulationPrior, list[PooledDistribution], list[Pool]]:
     """Return the same of one parameter whose location depends on covariates."""
-    population, plan = POPULATIONS[line][name], each[0].plan
-    (space,) = FAMILIES[plan.family].parameter_spaces(plan.parameters)
-    sources = [cells_source(cells, n_prior) for cells in each]
+    sources, parameter, prior = _likelihoods(each, n_prior, name, line)
+    population = POPULATIONS[line][name]
     parts: list[PooledDistribution] = [
-        regression_distribution(
-            source, population, space.name, line, design.of_pool(cells, in_sentence(keys))
-        )
+        regression_distribution(source, population, parameter, line, design.of_pool(cells, in_sentence(keys)))
         for source, cells, keys in zip(sources, places, named, strict=True)
     ]
     known = [
-        Pool.of(keys, part, design.coefficients(part, space.name))
+        Pool.of(keys, part, design.coefficients(part, parameter))
         for keys, part in zip(named, parts, strict=True)
     ]
-    prior = PopulationPrior(
-        population=name,
-        line=line,
-        has_slope=sources[0].has_sizes and population.slope,
-        formula=design.formula,
-    )
-    return prior, parts, known
+    return replace(prior, formula=design.formula), parts, known
