@@ -100,7 +100,7 @@ def _backfilled(asked: BackfillParameters, run: Run) -> RunResult:
 def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> RunResult:
     statuses = (PUBLISHED, ALREADY_PUBLISHED, *([STOPPED] if done.stopped else []), FAILED, LEFT)
     counts = {status: len(done.named(status)) for status in statuses}
-    each = f"epsilon {format_epsilon(done.epsilon)} each"
+    each = f"{done.loss} each"
     words = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
     lines = [f"{counted(len(done.windows), 'release')} for {each}: {words}"]
     ending = endings.BACKFILLED

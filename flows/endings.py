@@ -211,7 +211,7 @@ def charge_text(ending: Ending, charge: Charge | None, *, unless_in: str) -> str
     """
     if charge is None or not _may_be_spent(charge) or ending in _REFUSED.values():
         return ""
-    facts = (f"the charge is {charge.state}", f"epsilon {format_epsilon(charge.epsilon)} is spent")
+    facts = (f"the charge is {charge.state}", f"{charge.loss} is spent")
     return ", and ".join(fact for fact in facts if fact not in unless_in)
 
 
@@ -320,7 +320,7 @@ def release_text(release: Release, *, ending: str, remaining: str) -> str:
         "manifest": f"[manifest.json]({_link(release.uri)}/manifest.json)",
         "dataset": release.dataset,
         "window": release.window,
-        "epsilon": format_epsilon(release.epsilon),
+        **release.loss.stated,
         "remaining epsilon": remaining,
         "neighbouring relation": str(release.neighboring),
         "unit": release.unit,

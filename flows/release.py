@@ -19,7 +19,6 @@ from suffice.monitoring.records import newest_charge
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import moment, resolve_window
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import settings
 from suffice.releasing.release import carry_out
 from suffice.releasing.run import ALREADY_PUBLISHED
@@ -129,7 +128,7 @@ def _released(
         ending=ending,
         message="; ".join(filter(None, lines)),
         subject=subject,
-        facts={"epsilon": format_epsilon(compile_plan(spec).epsilon)},
+        facts=compile_plan(spec).loss.stated,
         show=lambda reporter: show_account(reporter, places.ledger, spec.dataset),
     )
 
@@ -138,7 +137,7 @@ def _success(outcome: Outcome, places: Settings, subject: Subject) -> RunResult:
     release, remaining = outcome.release, outcome.remaining_epsilon
     again = outcome.status == ALREADY_PUBLISHED
     ending = endings.ALREADY_PUBLISHED if again else endings.PUBLISHED
-    epsilon = format_epsilon(release.epsilon)
+    loss = release.loss
 
     def show(reporter: Reporter) -> None:
         text = release_text(release, ending=ending.name, remaining=remaining)
@@ -147,9 +146,9 @@ def _success(outcome: Outcome, places: Settings, subject: Subject) -> RunResult:
 
     return RunResult(
         ending=ending,
-        message=f"{release.uri}; epsilon {'0' if again else epsilon} was charged, {remaining} remains",
+        message=f"{release.uri}; {loss * 0 if again else loss} was charged, {remaining} remains",
         subject=subject,
-        facts={"epsilon": epsilon, "remaining": remaining, "uri": release.uri},
+        facts={**loss.stated, "remaining": remaining, "uri": release.uri},
         show=show,
         result=release.uri,
     )

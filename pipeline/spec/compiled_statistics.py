@@ -15,7 +15,7 @@ from suffice.pipeline.families.shared.beside_sums import block_within, measure_c
 from suffice.pipeline.spec.checks import sampled_parameter
 from suffice.pipeline.terms.declaration.derived_columns import of_units
 from suffice.pipeline.terms.declaration.domains import cell_count
-from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, format_number, scale_rounded_up
+from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, format_number
 from suffice.pipeline.terms.declaration.fields import RowsOf, sample_entry
 from suffice.pipeline.terms.statistics.beside_sums import beside_sums
 from suffice.pipeline.terms.statistics.measure import columns_of
@@ -29,6 +29,7 @@ from suffice.pipeline.terms.statistics.statistic_plan import (
     SamplePlan,
     StatisticPlan,
     grid_points,
+    noise_scale,
     smallest_scale,
 )
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.fields import SampleEntry, StatisticSpec
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.sensitivity import Block
@@ -66,10 +68,10 @@ def compile_statistics(
         and terms.where is None
     )
     for name, entry in entries:
-        epsilon = terms.privacy.epsilon * entry.share / shares
+        loss = terms.privacy.loss * (entry.share / shares)
         # proof: conditions
         every_row = n_may_be_public and entry.where is None and not terms.groups_of(entry)
-        yield _compile_statistic(terms, name, entry, epsilon, n_may_be_public=every_row)
+        yield _compile_statistic(terms, name, entry, loss, n_may_be_public=every_row)
 
 
 def measure_of(entry: StatisticSpec) -> Measure:
@@ -149,7 +151,7 @@ def score_tables(statistic: StatisticSpec, entry: SampleEntry) -> ScoreTables:
 def compile_sample(
     name: str,
     statistic: StatisticSpec,
-    epsilon: Fraction,
+    loss: PrivacyLoss,
     neighboring: NeighboringRelation,
     *,
     records: int,
@@ -160,7 +162,7 @@ def compile_sample(
 
     Parameters
     ----------
-    name, statistic, epsilon, neighboring
+    name, statistic, loss, neighboring
         The statistic, and what it may cost.
     records : int
         How many records a unit adds at most.
@@ -183,7 +185,7 @@ def compile_sample(
     if sensitivity > LARGEST_RANGE:
         rule = "one unit could move the log likelihood by more than 2^42 nats"
         raise SpecError(place, rule, "narrow within, or lower the bounds of the column")
-    scale = smallest_scale(sensitivity, entry.draws, epsilon)
+    scale = smallest_scale(sensitivity, entry.draws, loss)
     if scale > LARGEST_SAMPLE_SCALE:
         rule = f"its temperature {format_number(scale >> 20)} is above 2^26: the data would hardly count"
         raise SpecError(place, rule, "narrow within, draw less often, or give it more epsilon")
@@ -199,7 +201,7 @@ def compile_sample(
 
 
 def _compile_statistic(
-    terms: Terms, name: str, entry: StatisticSpec, epsilon: Fraction, *, n_may_be_public: bool
+    terms: Terms, name: str, entry: StatisticSpec, loss: PrivacyLoss, *, n_may_be_public: bool
 ) -> StatisticPlan:
     family = FAMILIES[entry.family]
     block, within_unit = block_of(entry, n_may_be_public=n_may_be_public)
@@ -207,7 +209,7 @@ def _compile_statistic(
     sample = compile_sample(
         name,
         entry,
-        epsilon,
+        loss,
         terms.privacy.neighboring,
         records=1 if block.unit_l1 is not None else max_rows or 1,
         n_cells=cell_count(terms.groups_of(entry)),
@@ -222,7 +224,7 @@ def _compile_statistic(
             states_groups=entry.groups is not None,
             design=block.design,
             components=(),
-            epsilon=epsilon,
+            loss=loss,
             l1_sensitivity=0,
             scale=0.0,
             partition_total=None,
@@ -234,7 +236,8 @@ def _compile_statistic(
             sample=sample,
         )
     l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows or 1)
-    scale = scale_rounded_up(l1_sensitivity, epsilon)
+    l2_squared = l1_sensitivity**2 if loss.rho is not None else None
+    scale = noise_scale(loss, l1_sensitivity=l1_sensitivity, l2_squared=l2_squared)
     position = f"statistics.{name}"
     if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
         rule = "it weights moments beside a public number of records, but that number is private here"
@@ -258,8 +261,9 @@ def _compile_statistic(
         states_groups=entry.groups is not None,
         design=block.design,
         components=block.components,
-        epsilon=epsilon,
+        loss=loss,
         l1_sensitivity=l1_sensitivity,
+        l2_squared=l2_squared,
         scale=scale,
         partition_total=block.partition_total,
         value_type=INT64 if reach < 2**63 else DECIMAL,

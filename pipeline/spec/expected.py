@@ -20,14 +20,12 @@ from suffice.pipeline.spec.plan import Plan, compile_plan, measures
 from suffice.pipeline.terms.declaration.derived_columns import read_derived, row_columns
 from suffice.pipeline.terms.declaration.documents import Count, one_of, printed
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, period_end, period_start
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.fields import ROW_FITS, SUFFIX
 from suffice.pipeline.terms.statistics.measure import columns_of
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
@@ -55,6 +53,7 @@ def expect_spec(spec: Spec) -> Spec:
             "privacy": spec.privacy.model_copy(
                 update={
                     "epsilon": expect.epsilon,
+                    "rho": expect.rho,
                     "unit": unit.model_copy(update={"max_rows": 1}) if unit else spec.privacy.unit,
                 }
             ),
@@ -117,7 +116,10 @@ class Stopped(TypedDict):
     probability: float
 
 
-@printed("name=plan.name epsilon floor counts l1_sensitivity=noise.l1_sensitivity fits empty_passes stopped")
+@printed(
+    "name=plan.name epsilon?=loss.epsilon rho?=loss.rho floor counts l1_sensitivity=noise.l1_sensitivity "
+    "fits empty_passes stopped"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectPlan:
     """What the count before the rest costs, and what its noise does; follows from the spec alone.
@@ -144,9 +146,9 @@ class ExpectPlan:
         return cls(floor=spec.expect.floor, counts=spec.expect.counts, plan=compile_plan(expect_spec(spec)))
 
     @property
-    def epsilon(self) -> Fraction:
-        """What the count is charged, in nats."""
-        return self.plan.epsilon
+    def loss(self) -> PrivacyLoss:
+        """What the count is charged."""
+        return self.plan.loss
 
     @property
     def noise(self) -> StatisticPlan:
@@ -184,8 +186,8 @@ class ExpectPlan:
     def __str__(self) -> str:
         stopped = ", ".join(f"{each['size']:,}: {each['probability']:.2g}" for each in self.stopped)
         return (
-            f"before it {self.plan.name} counts the {self.counts} that fit, for epsilon "
-            f"{format_epsilon(self.epsilon)} more: below {self.floor:,} the rest is not charged\n"
+            f"before it {self.plan.name} counts the {self.counts} that fit, for "
+            f"{self.loss} more: below {self.floor:,} the rest is not charged\n"
             f"chance that an empty window passes: {self.empty_passes:.2g}; that one with so many "
             f"{self.counts} is stopped: {stopped}\n"
             f"a row fits where {self.fits}"

@@ -17,10 +17,12 @@ from suffice.errors import UsageError
 from suffice.pipeline.spec.terms import ROW
 from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.domains import Every, is_period, period_end, period_start
-from suffice.pipeline.terms.declaration.exact_numbers import MICRO, format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 _MONTHS = 12
 _IN_TWELVE_MONTHS = {Every.DAY: 366, Every.WEEK: 54, Every.MONTH: 12, Every.YEAR: 2}
@@ -177,12 +179,12 @@ def epsilon_for_a_year(
     return Fraction(micro, MICRO)
 
 
-def of_release(epsilon: Fraction, every: Every | None, unit: str, amendment: int = 0) -> str:
+def of_release(loss: PrivacyLoss, every: Every | None, unit: str, amendment: int = 0) -> str:
     """Say what one unit loses by a release, and by its series in a year, from what a manifest states.
 
     Parameters
     ----------
-    epsilon : Fraction
+    loss : PrivacyLoss
         Of the release.
     every : Every or None
         The period of its windows; None where it has none.
@@ -193,18 +195,19 @@ def of_release(epsilon: Fraction, every: Every | None, unit: str, amendment: int
 
     Examples
     --------
-    >>> print(of_release(Fraction(1), Every.MONTH, "column:id"))
+    >>> print(of_release(PrivacyLoss.of_epsilon(Fraction(1)), Every.MONTH, "column:id"))
     one unit: 1 in a window; 12 in a year of months, with rows in each; other charges of the account add to it
     """
+    of = "" if loss.rho is None else "rho "
     parts = []
     if every is None:
-        parts.append(f"one unit: {format_epsilon(epsilon)}")
+        parts.append(f"one unit: {of}{loss.text}")
     else:
-        window = epsilon * (1 + amendment)
+        window = loss * (1 + amendment)
         amended = f" with its {1 + amendment} editions" if amendment else ""
-        parts.append(f"one unit: {format_epsilon(window)} in a window{amended}")
+        parts.append(f"one unit: {of}{window.text} in a window{amended}")
         if every is not Every.YEAR:
-            year = format_epsilon(window * windows_in_a_year(every))
+            year = (window * windows_in_a_year(every)).text
             parts.append(f"{year} in a year of {every}s, with rows in each")
     parts.append("other charges of the account add to it")
     if unit == ROW:

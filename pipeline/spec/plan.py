@@ -15,7 +15,8 @@ from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.derived_columns import needed, physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.domains import cell_count, cells_in_words, key_columns
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
 from suffice.pipeline.terms.declaration.wording import text_table
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.scalars import Duration
     from suffice.pipeline.terms.statistics.measure import Measure
 
-_COLUMNS = ["statistic", "family", "epsilon", "quantity", "noise sd", "l1 (lattice)", "scale (lattice)"]
-
 
 _TEXTS = {"family", "quantity"}
 _UNITS = (
@@ -52,10 +51,11 @@ _UNITS = (
 def plan_text(plan: Plan, *, says_unit: bool = True) -> str:
     """Return the text of a plan: its heading, a table of noisy quantities, and sentences."""
     noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
+    columns = _columns_of(plan)
     rows = [row for statistic in noisy for row in quantity_rows(statistic)]
     parts = [f"{_heading(plan)}\n"]
     if rows:
-        parts.append(text_table(_COLUMNS, rows))
+        parts.append(text_table(columns, rows))
     return "\n".join([*parts, *_lines(plan), *([plan.one_unit] if says_unit else [])])
 
 
@@ -64,7 +64,8 @@ def plan_html(plan: Plan) -> str:
     noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
     cells = [list(map(markup, row)) for statistic in noisy for row in quantity_rows(statistic)]
     title, *lead = _heading(plan).split("\n")
-    table = html_table(_COLUMNS, cells, [name != "statistic" and name not in _TEXTS for name in _COLUMNS])
+    columns = _columns_of(plan)
+    table = html_table(columns, cells, [name != "statistic" and name not in _TEXTS for name in columns])
     return card(
         title,
         lead="; ".join(lead),
@@ -72,6 +73,11 @@ def plan_html(plan: Plan) -> str:
         body=table if cells else "",
         foot=[*_lines(plan), *filter(None, [plan.expects])],
     )
+
+
+def _columns_of(plan: Plan) -> list[str]:
+    measure = str(plan.loss.measure)
+    return ["statistic", "family", measure, "quantity", "noise sd", "l1 (lattice)", "scale (lattice)"]
 
 
 def _lines(plan: Plan) -> list[str]:
@@ -103,15 +109,14 @@ def _heading(plan: Plan) -> str:
         unit += f", {plan.column_unit}" if keeps_rows else f"; {plan.column_unit.without}"
     window = f", released per window of {in_words(plan.grid)}" if plan.grid else ""
     heading = (
-        f"{plan.name}: epsilon {format_epsilon(plan.epsilon)} of {plan.dataset}, {plan.neighboring}, "
-        f"{unit}{window}\n{plan.cells_text}"
+        f"{plan.name}: {plan.loss} of {plan.dataset}, {plan.neighboring}, {unit}{window}\n{plan.cells_text}"
     )
     if not plan.amend:
         return heading
     after = " and ".join(map(str, plan.amend))
     return (
-        f"{heading}\namended {after} after a window is complete, each for epsilon "
-        f"{format_epsilon(plan.epsilon)} again: {format_epsilon(plan.window_epsilon)} a window in all"
+        f"{heading}\namended {after} after a window is complete, each for "
+        f"{plan.loss} again: {plan.window_loss.text} a window in all"
     )
 
 
@@ -125,8 +130,10 @@ def _sentences(plan: Plan) -> list[str]:
 
 
 @printed(
-    "name dataset epsilon neighboring unit max_rows?=column_unit.max_rows unit_nulls?=column_unit.nulls "
-    "window=grid amend=calendar epsilon_per_window=window_epsilon where?=in_words derived=computed "
+    "name dataset epsilon?=loss.epsilon rho?=loss.rho neighboring unit "
+    "max_rows?=column_unit.max_rows unit_nulls?=column_unit.nulls "
+    "window=grid amend=calendar epsilon_per_window?=window_loss.epsilon "
+    "rho_per_window?=window_loss.rho where?=in_words derived=computed "
     "groups=sizes "
     "cells=n_cells plan_hash"
 )
@@ -138,8 +145,8 @@ class Plan:
     ----------
     name, dataset : str
         The release series, and the account that pays.
-    epsilon : Fraction
-        Of the whole release, in nats; the blocks' epsilons add up to it exactly.
+    loss : PrivacyLoss
+        Of the whole release; those of the blocks add up to it exactly.
     neighboring : NeighboringRelation
         The neighbouring relation of the guarantee.
     unit : str
@@ -173,7 +180,7 @@ class Plan:
 
     name: str
     dataset: str
-    epsilon: Fraction
+    loss: PrivacyLoss
     neighboring: NeighboringRelation
     unit: str
     column_unit: ColumnUnit | None
@@ -225,9 +232,25 @@ class Plan:
         return any(statistic.design is Design.MINIMAL for statistic in self.statistics)
 
     @property
-    def window_epsilon(self) -> Fraction:
-        """What a window is charged in all, in nats, with every amendment of the calendar."""
-        return self.epsilon * (1 + len(self.amend))
+    def rho(self) -> Fraction:
+        """What the release costs an account of rho: the sum over its blocks, rounded up to what it counts."""
+        # proof: pure-in-rho
+        blocks = sum((statistic.rho for statistic in self.statistics), Fraction(0))
+        return PrivacyLoss.of_rho(self.loss.rho or blocks).rounded_up.amount
+
+    def loss_in(self, measure: PrivacyMeasure) -> PrivacyLoss | None:
+        """Return what the release costs an account of a measure; None where it cannot be charged there."""
+        return PrivacyLoss.of_rho(self.rho) if measure is PrivacyMeasure.RHO else self.pure_loss
+
+    @property
+    def pure_loss(self) -> PrivacyLoss | None:
+        """The loss in epsilon; None of a plan in rho, which has none."""
+        return None if self.loss.epsilon is None else self.loss
+
+    @property
+    def window_loss(self) -> PrivacyLoss:
+        """What a window is charged in all, with every amendment of the calendar."""
+        return self.loss * (1 + len(self.amend))
 
     @property
     def calendar(self) -> tuple[str, ...]:
@@ -256,7 +279,7 @@ class Plan:
         from suffice.pipeline.terms.declaration.domains import Every
 
         every = None if self.grid is None else Every(self.grid.rsplit(":", 2)[1])
-        return of_release(self.epsilon, every, self.unit)
+        return of_release(self.loss, every, self.unit)
 
     def __str__(self) -> str:
         return "\n".join(filter(None, (plan_text(self), self.expects)))
@@ -308,8 +331,8 @@ def compile_plan(spec: AnySpec) -> Plan:
 def _expectation(expect: Expectation) -> str:
     """Say what is counted and charged before a plan's own release."""
     return (
-        f"expect: a noisy count of {expect.counts} is released first, for epsilon "
-        f"{format_epsilon(expect.epsilon)} more; below {expect.floor} nothing else is"
+        f"expect: a noisy count of {expect.counts} is released first, for "
+        f"{expect.loss} more; below {expect.floor} nothing else is"
     )
 
 
@@ -318,7 +341,7 @@ def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:
     return Plan(
         name=terms.name,
         dataset=terms.dataset,
-        epsilon=terms.privacy.epsilon,
+        loss=terms.privacy.loss,
         neighboring=terms.privacy.neighboring,
         unit=terms.unit_name,
         column_unit=terms.privacy.column_unit,

@@ -37,7 +37,6 @@ from suffice.pipeline.terms.declaration.domains import (
     cells_in_words,
     too_many_periods,
 )
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.source_specs import (
     GivenSpec,
     SourceSpec,
@@ -238,8 +237,8 @@ class Spec(Terms):
 
     def __repr__(self) -> str:
         statistics = counted(len(self.statistics), "statistic")
-        epsilon = f"epsilon {format_epsilon(self.privacy.epsilon)} of {self.dataset}"
-        return f"Spec({self.name}: {statistics} in {cells_in_words(self.all_groups)}, {epsilon})"
+        price = f"{self.privacy.loss} of {self.dataset}"
+        return f"Spec({self.name}: {statistics} in {cells_in_words(self.all_groups)}, {price})"
 
     def __str__(self) -> str:
         return repr(self) if self._stated.content is None else self.to_yaml()

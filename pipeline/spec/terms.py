@@ -54,10 +54,9 @@ def _unit(value: object) -> str | fields.ColumnUnit:
     return ROW
 
 
-class Privacy(fields.SpecModel):
+class Privacy(fields.PricedModel):
     """The price and the guarantee."""
 
-    epsilon: fields.Epsilon
     neighboring: Annotated[
         NeighboringRelation, PlainValidator(partial(read_choice, kind=NeighboringRelation))
     ]

@@ -22,6 +22,7 @@ from scripts.vectors.damage import (
     with_manifest,
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.statistics.statistic_plan import (
     LARGEST_RANGE,
     LARGEST_SAMPLE_SCALE,
@@ -61,7 +62,7 @@ def hostile_samples(made: MadeRelease) -> list[Hostile]:
 
     def too_large(content: Content) -> None:
         largest, entry = LARGEST_RANGE + 2, statistic_of(content, name)
-        scale = smallest_scale(largest, entry["draws"], Fraction(entry["epsilon"]))
+        scale = smallest_scale(largest, entry["draws"], PrivacyLoss.read(entry))
         entry.update(range_sensitivity=str(largest), scale=str(scale), temperature=_exact_temperature(scale))
 
     def too_hot(content: Content) -> None:

@@ -22,15 +22,15 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, AmendedRelease, edition
 from suffice.pipeline.terms.declaration.documents import printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, micro_epsilon
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -229,8 +229,10 @@ class ChargeRequest:
         The key, with `amendment`. `window` is ``all``, or a canonical label of `grid`.
     amendment : int
         0 for the first release of a window; an amendment has its number in the spec's calendar.
-    epsilon : Fraction, > 0, nats
-        A multiple of one millionth.
+    loss : PrivacyLoss, > 0
+        What the release states that it costs.
+    rho : Fraction, > 0
+        What it costs an account of rho.
     neighboring, unit : str
         ``add_or_remove_one`` or ``replace_one``; ``row`` or ``column:customer_id``.
     grid : str or None
@@ -255,7 +257,8 @@ class ChargeRequest:
     dataset: str
     name: str
     window: str
-    epsilon: Fraction
+    loss: PrivacyLoss
+    rho: Fraction
     neighboring: str
     unit: str
     grid: str | None
@@ -271,7 +274,8 @@ class ChargeRequest:
     def __post_init__(self) -> None:
         check_name("dataset", self.dataset)
         check_name("release name", self.name)
-        check_epsilon(self.epsilon)
+        check_loss(self.loss)
+        check_loss(PrivacyLoss.of_rho(self.rho))
         if (self.window == ALL) != (self.grid is None) or not self.window:
             message = f"window {self.window!r} does not go with the grid {self.grid!r}"
             raise UsageError(message)
@@ -281,6 +285,16 @@ class ChargeRequest:
         if hashlib.sha256(self.plan_json.encode()).hexdigest() != self.plan_hash:
             message = "the plan's hash is not the SHA-256 of the plan"
             raise UsageError(message)
+
+    def loss_in(self, measure: PrivacyMeasure) -> PrivacyLoss | None:
+        """Return what it costs an account of a measure; None where it cannot be charged there."""
+        if measure is PrivacyMeasure.RHO:
+            return PrivacyLoss.of_rho(self.rho)
+        return None if self.loss.epsilon is None else self.loss
+
+    def and_also(self, loss: PrivacyLoss, rho: Fraction) -> Self:
+        """Return the request with more to pay."""
+        return replace(self, loss=self.loss + loss, rho=self.rho + rho)
 
     @property
     def edition(self) -> str:
@@ -309,7 +323,7 @@ class SpoolName:
     host: str
 
 
-@printed("charge_id dataset name window amendment release_id store=store_uri state spent=epsilon")
+@printed("charge_id dataset name window amendment release_id store=store_uri state spent=loss.amount")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
     """One debit of an account, as the ledger held it at one moment.
@@ -324,7 +338,8 @@ class Charge:
         0 for the first release of the window.
     amends : AmendedRelease or None
         What it replaces, where it is an amendment; fixed at reservation.
-    epsilon : Fraction, nats
+    loss : PrivacyLoss
+        In its account's measure.
     state : ChargeState
     marked : bool
         Whether a run that this ledger knows of began to put its marker into the store.
@@ -369,7 +384,7 @@ class Charge:
     amendment: Count
     amends: AmendedRelease | None
     attempt: Count
-    epsilon: Fraction
+    loss: PrivacyLoss
     state: ChargeState
     marked: bool
     drew: bool
@@ -421,7 +436,7 @@ class ChargeSummary:
     window: str
     amendment: Count
     attempt: Count
-    epsilon: Fraction
+    loss: PrivacyLoss
     state: ChargeState
     drew: bool
     draw_returned: bool = False
@@ -440,8 +455,8 @@ class ChargeSummary:
 
     @property
     def held(self) -> Fraction:
-        """Epsilon that it takes from the account now."""
-        return self.epsilon * (self.counts_as != "returned")
+        """What it takes from the account now."""
+        return self.loss.amount * (self.counts_as != "returned")
 
 
 def _counts_as(charge: Charge | ChargeSummary) -> CountsAs:
@@ -484,18 +499,18 @@ def check_name(what: str, text: str) -> None:
         raise UsageError(message)
 
 
-def check_epsilon(epsilon: Fraction) -> int:
-    """Return epsilon in integers of one millionth.
+def check_loss(loss: PrivacyLoss) -> int:
+    """Return a loss in the smallest amounts that accounts count.
 
     Raises
     ------
     UsageError
-        Where it is not positive, or finer than one millionth.
+        Where it is not positive, or finer than these.
     """
-    if epsilon <= 0:
-        message = f"epsilon {format_epsilon(epsilon)} is not above 0"
+    if loss.amount <= 0:
+        message = f"{loss} is not above 0"
         raise UsageError(message)
     try:
-        return micro_epsilon(epsilon)
+        return loss.count
     except ValueError as error:
         raise UsageError(str(error)) from None

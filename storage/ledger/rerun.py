@@ -15,7 +15,6 @@ from suffice.errors import (
     WrongStoreError,
 )
 from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.ledger import LEASE
 
@@ -158,7 +157,7 @@ def _check_same_store(charge: Charge, request: ChargeRequest) -> None:
 def spent_error(charge: Charge) -> ChargeSpentError:
     """Return the error for a charge that was abandoned after noise may have existed."""
     return ChargeSpentError(
-        f"epsilon {format_epsilon(charge.epsilon)} is spent on attempt {charge.attempt} of {charge.label}, "
+        f"{charge.loss} is spent on attempt {charge.attempt} of {charge.label}, "
         f"which stopped while noise was drawn{without_a_witness(charge.witness)}; --new-attempt draws again "
         "and is charged again"
     )

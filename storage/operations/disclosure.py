@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 from suffice.pipeline.spec.person import of_release
 from suffice.pipeline.terms.declaration.documents import each_of
 from suffice.pipeline.terms.declaration.domains import Every
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 
@@ -69,7 +70,7 @@ Accounting: TypeAlias = dict[Literal["post_processing", "composition"], str]
 Implementation: TypeAlias = dict[Literal["preprocessing_and_hyperparameter_tuning", "mechanisms"], str]
 
 
-class PrivacyLoss(TypedDict):
+class StatedLoss(TypedDict):
     """What is protected, and how far."""
 
     privacy_unit: str
@@ -83,7 +84,7 @@ class Deployment(TypedDict):
 
     basic: Basic
     dp_variant: dict[Literal["variant_name", "unprotected_quantities"], str]
-    privacy_loss: PrivacyLoss
+    privacy_loss: StatedLoss
     deployment_model: dict[Literal["model_name", "model_name_details", "actors", "access_type"], str]
     accounting: Accounting
     implementation: Implementation
@@ -199,7 +200,7 @@ def _unprotected(manifest: Mapping[str, Any]) -> str:
     return f"The number of records, {manifest['n']}, which adjacent data sets share."
 
 
-def _privacy_loss(manifest: Mapping[str, Any]) -> PrivacyLoss:
+def _privacy_loss(manifest: Mapping[str, Any]) -> StatedLoss:
     unit = in_words(manifest["unit"])
     bound = ""
     if unit != "row":
@@ -225,7 +226,7 @@ def _one_unit(manifest: Mapping[str, Any]) -> str:
     """Say what one unit loses over the windows of the series."""
     window = manifest["plan"]["window"]
     text = of_release(
-        Fraction(manifest["epsilon"]),
+        PrivacyLoss.read(manifest),
         None if window is None else Every(window["every"]),
         manifest["unit"],
         0 if manifest["amends"] is None else manifest["amends"]["number"],

@@ -26,7 +26,6 @@ from suffice.errors import (
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, edition
 from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.domains import Every, is_period
-from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.charge import ALL, ChargeState, LostCharge, Reconciled, check_name, release_id
 from suffice.storage.objects.address import read_address
@@ -399,7 +398,7 @@ def _look(store: ReleaseStore, marker: Marker) -> _ShownCharge:
         raise _contradicts(store, marker) from None
     released = (
         *(manifest.ledger_id, manifest.dataset, manifest.name, manifest.window, manifest.amendment),
-        *(manifest.release_id, manifest.plan_hash, manifest.epsilon * MICRO),
+        *(manifest.release_id, manifest.plan_hash, manifest.loss.count),
     )
     charged = (
         *(marker.ledger_id, stated["dataset"], stated["name"], stated["window"], stated["amendment"]),

@@ -24,7 +24,6 @@ from suffice.errors import (
 )
 from suffice.pipeline.spec.windows_and_amendments import edition
 from suffice.pipeline.terms.declaration.documents import Count, LongId, ShortId, printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import LIVE, ChargeState, is_held, label
 from suffice.storage.ledger.rerun import in_progress_error, without_a_witness
@@ -36,6 +35,7 @@ from suffice.storage.releases import release_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.storage.ledger.charge import Charge, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.objects.object_store import ObjectStore
@@ -95,7 +95,8 @@ class Action(StrEnum):
 
 
 @printed(
-    "charge_id dataset name window amendment attempt release_id store=store_uri action before after epsilon "
+    "charge_id dataset name window amendment attempt release_id store=store_uri action before after "
+    "epsilon?=loss.epsilon rho?=loss.rho "
     "returned spent removed problem"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ class Recovered:
     ----------
     charge_id, release_id, dataset, name, window, store_uri : str
     amendment, attempt : int
-    epsilon : Fraction, nats
+    loss : PrivacyLoss
     action : Action
     before, after : ChargeState
         How it was found, and how it is now.
@@ -130,7 +131,7 @@ class Recovered:
     amendment: Count
     store_uri: str
     attempt: Count
-    epsilon: Fraction
+    loss: PrivacyLoss
     action: Action
     before: ChargeState
     after: ChargeState
@@ -144,25 +145,24 @@ class Recovered:
     def returned(self) -> Fraction:
         """Epsilon that this recovery gave back to the account."""
         given_back = self.action is Action.ABANDONED and self.counts_as == "returned"
-        return self.epsilon if given_back else Fraction(0)
+        return self.loss.amount if given_back else Fraction(0)
 
     @property
     def spent(self) -> Fraction:
         """Epsilon of this charge that is spent for good."""
-        return self.epsilon if self.counts_as == "spent" else Fraction(0)
+        return self.loss.amount if self.counts_as == "spent" else Fraction(0)
 
     def __str__(self) -> str:
         key = label(self.name, edition(self.window, self.amendment))
         head = f"{self.dataset}: {key}, attempt {self.attempt}: "
-        epsilon = format_epsilon(self.epsilon)
         if self.action is Action.PUBLISHED:
-            text = f"{self.before}, now published; epsilon {epsilon} is spent"
+            text = f"{self.before}, now published; {self.loss} is spent"
         elif self.action is Action.ABANDONED and self.counts_as == "spent":
-            text = f"{self.before}, now abandoned; noise may have been drawn: epsilon {epsilon} is spent"
+            text = f"{self.before}, now abandoned; noise may have been drawn: {self.loss} is spent"
             text += without_a_witness(self.witness)
         elif self.action is Action.ABANDONED:
             why = "nobody saw what was drawn" if self.drew else "nothing was drawn"
-            text = f"{self.before}, now abandoned; {why}: epsilon {epsilon} is returned"
+            text = f"{self.before}, now abandoned; {why}: {self.loss} is returned"
         elif self.action is Action.IN_PROGRESS:
             text = f"{self.after}, left to the run that holds it"
         else:
@@ -303,7 +303,7 @@ def _recover_one(
         amendment=summary.amendment,
         store_uri=summary.store_uri,
         attempt=summary.attempt,
-        epsilon=summary.epsilon,
+        loss=summary.loss,
         action=Action.LEFT,
         before=summary.state,
         after=summary.state,

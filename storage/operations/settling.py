@@ -36,7 +36,6 @@ from suffice.errors import (
     UsageError,
     WrongStoreError,
 )
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.objects.object_store import ONCE
@@ -99,7 +98,7 @@ def give_back(
         fate = "nothing was drawn, and its epsilon was returned"
         if charge.drew:
             fate = (
-                f"nothing was drawn, and epsilon {format_epsilon(charge.epsilon)} is spent: as many attempts "
+                f"nothing was drawn, and {charge.loss} is spent: as many attempts "
                 "of this release failed before as the owner allows (`suffice ledger grant --failed-readings`)"
             )
     except StoreError:  # nobody knows yet that no copy of the ledger draws for it
@@ -160,8 +159,7 @@ def _fate(
         return rerun
     forget(spool, charge)
     clean_up(store, charge)
-    epsilon = format_epsilon(charge.epsilon)
-    return f"epsilon {epsilon} is spent, for noise may have been drawn: the charge is abandoned"
+    return f"{charge.loss} is spent, for noise may have been drawn: the charge is abandoned"
 
 
 def clean_up(store: ReleaseStore, charge: Charge) -> None:

@@ -55,7 +55,7 @@ def rehearsed_charge(request: ChargeRequest, ledger_id: str, now: datetime) -> C
         amendment=0,
         amends=None,
         attempt=1,
-        epsilon=request.epsilon,
+        loss=request.loss,
         state=ChargeState.RESERVED,
         marked=False,
         drew=False,

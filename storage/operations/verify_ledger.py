@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.spec.windows_and_amendments import amended_of, edition
-from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.replay import replay, sha256
 from suffice.storage.operations.markers import read_marker
@@ -231,7 +230,7 @@ def _compare_charge(store: ReleaseStore, charge: Row, books: Books, files: Seque
         return ["the manifest there is not the one that was staged"]
     manifest = parse_manifest(data)
     compared = {
-        "epsilon": (manifest.epsilon * MICRO, charge["micro_epsilon"]),
+        "epsilon": (manifest.loss.count, charge["micro_epsilon"]),
         "amendment": (
             (manifest.amendment, manifest.amends),
             (charge["amendment"], amended_of(charge["amends"], charge["amended_sha256"])),

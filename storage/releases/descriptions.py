@@ -20,7 +20,7 @@ from suffice.pipeline.spec.about import NOTHING, is_address
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.domains import DomainKind
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.row_rules import in_words
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def description(manifest: Manifest, about: About = NOTHING) -> str:
     return (
         f"{said}Differentially private statistics of the data set {manifest.dataset}, made once: with "
         f"{other} in the data, the probability of any outcome changes by a factor of at most exp(epsilon), "
-        f"epsilon = {format_epsilon(manifest.epsilon)} for the whole release. {' '.join(_laws(manifest))} "
+        f"{manifest.loss.measure} = {manifest.loss.text} for the whole release. {' '.join(_laws(manifest))} "
         "Every combination of group keys has its rows, empty or not. The manifest, manifest.json, states "
         f"{'what was drawn' if _is_sampled(manifest) else 'the exact maps from components to quantities'}."
         f"{licence}"
@@ -218,7 +218,7 @@ def datapackage(data: bytes, manifest: Manifest, about: About) -> dict[str, Any]
             "dataset": manifest.dataset,
             "window": manifest.window,
             "amendment": manifest.amendment,
-            "epsilon": format_epsilon(manifest.epsilon),
+            **manifest.loss.stated,
             "neighboring": str(manifest.plan.neighboring),
             "unit": manifest.plan.unit,
             "manifest": {
@@ -277,7 +277,7 @@ def _law(statistic: StatisticPlan) -> dict[str, Any]:
             "range_sensitivity": str(drawn.range_sensitivity),
             "scale": str(drawn.scale),
             "temperature": format_number(drawn.temperature),
-            "epsilon": format_number(statistic.epsilon),
+            **statistic.loss.stated,
         }
     return {
         "family": statistic.family,
@@ -285,7 +285,7 @@ def _law(statistic: StatisticPlan) -> dict[str, Any]:
         "mechanism": "discrete_laplace",
         "scale": format_number(Fraction(statistic.scale)),
         "l1_sensitivity": str(statistic.l1_sensitivity),
-        "epsilon": format_number(statistic.epsilon),
+        **statistic.loss.stated,
         "partition_total": None if total is None else str(total),
     }
 
@@ -367,7 +367,7 @@ def _facts(data: bytes, manifest: Manifest) -> dict[str, str]:
         "window": manifest.window,
         "edition": manifest.edition,
         "dataset": manifest.dataset,
-        "epsilon": format_epsilon(manifest.epsilon),
+        **manifest.loss.stated,
         "neighboring": str(manifest.plan.neighboring),
         "unit": manifest.plan.unit,
         "release_id": manifest.release_id,

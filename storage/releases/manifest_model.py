@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.sensitivity import Constants, Quantity
     from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, StatisticPlan
 
@@ -63,7 +64,8 @@ class Declared(TypedDict):
     name: str
     dataset: str
     unit: str
-    epsilon: Exact
+    epsilon: NotRequired[Exact]
+    rho: NotRequired[Exact]
     neighboring: Neighboring
     max_rows: NotRequired[Count]
     unit_nulls: NotRequired[UnitNullsName]
@@ -140,7 +142,8 @@ class _StatisticEntry(TypedDict):
     columns: list[str]
     rows_of: str | None
     design: Annotated[str, one_of(*Design)]
-    epsilon: Exact
+    epsilon: NotRequired[Exact]
+    rho: NotRequired[Exact]
     parameters: ParametersEntry
     cells: NotRequired[Annotated[Count, Also(minimum=1)]]
     groups: NotRequired[list[GroupOfRange | GroupOfKeys]]
@@ -151,6 +154,7 @@ class NoisyEntry(_StatisticEntry):
 
     components: Annotated[list[str], _Distinct]
     l1_sensitivity: _Natural
+    l2_squared: NotRequired[_Natural]
     mechanism: Literal["discrete_laplace"]
     scale: Annotated[str, matching(r"^(0\.\d*[1-9]|[1-9]\d*(\.\d+)?)$")]
     partition_total: Exact | None
@@ -180,17 +184,25 @@ def declared_fields(plan: Plan) -> Declared:
     declared: Declared = {
         "name": plan.name,
         "dataset": plan.dataset,
-        "epsilon": format_number(plan.epsilon),
         "neighboring": str(plan.neighboring),
         "unit": plan.unit,
         "max_total_rows": plan.max_total_rows,
         "cells": plan.n_cells,
         "groups": _groups(plan.groups),
     }
+    _state_loss(declared, plan.loss)
     if plan.column_unit is not None:
         declared["max_rows"] = plan.column_unit.max_rows
         declared["unit_nulls"] = str(plan.column_unit.nulls)
     return declared
+
+
+def _state_loss(entry: Declared | _StatisticEntry, loss: PrivacyLoss) -> None:
+    """State a loss by its measure."""
+    if loss.rho is None:
+        entry["epsilon"] = loss.text
+    else:
+        entry["rho"] = loss.text
 
 
 def statistic_fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry:
@@ -211,7 +223,6 @@ def _noisy_fields(statistic: StatisticPlan) -> NoisyEntry:
         "columns": list(statistic.columns),
         "rows_of": statistic.rows_of,
         "design": str(statistic.design),
-        "epsilon": format_number(statistic.epsilon),
         "parameters": _parameters(statistic.parameters),
         "components": list(statistic.components),
         "l1_sensitivity": str(statistic.l1_sensitivity),
@@ -221,6 +232,9 @@ def _noisy_fields(statistic: StatisticPlan) -> NoisyEntry:
         "value_type": statistic.value_type,
         "quantities": (_quantity(quantity, statistic.components) for quantity in statistic.quantities),
     }
+    _state_loss(entry, statistic.loss)
+    if statistic.l2_squared is not None:
+        entry["l2_squared"] = str(statistic.l2_squared)
     if statistic.moment_weight is not None:
         entry["moment_weight"] = format_number(statistic.moment_weight)
     if (shared := statistic.within_unit) is not None:
@@ -240,13 +254,12 @@ def _noisy_fields(statistic: StatisticPlan) -> NoisyEntry:
 
 
 def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> SampledEntry:
-    return {
+    entry: SampledEntry = {
         "name": statistic.name,
         "family": statistic.family,
         "columns": list(statistic.columns),
         "rows_of": statistic.rows_of,
         "design": str(statistic.design),
-        "epsilon": format_number(statistic.epsilon),
         "parameters": _parameters(statistic.parameters),
         "mechanism": "exponential",
         "parameter": sample.parameter,
@@ -258,6 +271,8 @@ def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> SampledEntr
         "scale": str(sample.scale),
         "temperature": format_number(sample.temperature),
     }
+    _state_loss(entry, statistic.loss)
+    return entry
 
 
 def _parameters(parameters: Constants) -> ParametersEntry:
@@ -447,9 +462,9 @@ class Manifest:
         return self.stated.release_id
 
     @property
-    def epsilon(self) -> Fraction:
-        """Of the whole release, in nats."""
-        return self.plan.epsilon
+    def loss(self) -> PrivacyLoss:
+        """Of the whole release."""
+        return self.plan.loss
 
     @property
     def plan_hash(self) -> str:

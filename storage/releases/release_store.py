@@ -368,7 +368,7 @@ def open_release(
         window=manifest.window,
         release_id=manifest.release_id,
         uri=location.uri,
-        epsilon=manifest.epsilon,
+        loss=manifest.loss,
         neighboring=manifest.plan.neighboring,
         unit=manifest.plan.unit,
         public_n=manifest.n,

@@ -52,7 +52,7 @@ def test_the_joint_loss_adds_up_over_statistics(tmp_path: Path) -> None:
         Fraction(int(abs(second[one.name] - first[one.name]).sum())) / Fraction(one.scale)
         for one in plan.statistics
     ]
-    assert joint_loss(first, second, plan) == sum(parts) == plan.epsilon
+    assert joint_loss(first, second, plan) == sum(parts) == plan.loss.epsilon
     assert joint_loss(first, first, plan) == 0
 
 

@@ -112,7 +112,7 @@ class Faults:
         store = open_store(self.workspace.store)
         released = store.releases()
         assert {release.name for release in released} == {f"r{index}" for index in range(count)}
-        paid = sum((open_release(release.uri).epsilon for release in released), Fraction(0))
+        paid = sum((open_release(release.uri).loss.amount for release in released), Fraction(0))
         with open_ledger(self.workspace.ledger) as ledger:
             assert ledger.verify() == ()
             assert compare_with_store(ledger, store).problems == ()

@@ -20,6 +20,7 @@ from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.ledger.sql.transactions import TransactionPatience
 from support.charging import MANIFEST
 from support.cutting_proxy import Cut, CuttingProxy, cutting_proxy
+from support.losses import pure
 from support.making import make_workspace
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def request(name: str) -> ChargeRequest:
         dataset="flights",
         name=name,
         window="all",
-        epsilon=Fraction(1),
+        **pure(Fraction(1)),
         neighboring="add_or_remove_one",
         unit="row",
         grid=None,

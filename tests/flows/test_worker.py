@@ -103,7 +103,7 @@ def test_cancelled_after_the_draw_says_that_it_is_published(
         "ReleaseInterruptedError: interrupted after the draw: the charge is published; epsilon 1 is spent"
     )
     assert workspace.account().spent == 1
-    assert suffice.open_release("flights", store=workspace.store).epsilon == Fraction(1)
+    assert suffice.open_release("flights", store=workspace.store).loss.epsilon == Fraction(1)
 
     def ours(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [event for event in found if run in json.dumps(event["related"])]
@@ -213,7 +213,7 @@ def test_an_orphan_that_waits_for_its_dataset_ends_in_its_stated_time(
     assert process.returncode == 0
     with open_ledger(workspace.ledger) as ledger:
         assert ledger.account(dataset).spent == 1
-    assert suffice.open_release("flights", store=workspace.store).epsilon == Fraction(1)
+    assert suffice.open_release("flights", store=workspace.store).loss.epsilon == Fraction(1)
 
 
 def deploy(server: PrefectServer, entrypoint: str, parameters: dict[str, Any], **more: Any) -> str:

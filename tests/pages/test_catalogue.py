@@ -36,6 +36,7 @@ from support.catalogued import (
     publish_answer,
 )
 from support.charging import drawn, published
+from support.losses import pure
 from support.overspending import request_for
 from support.publications import request_of
 from support.releases import RELEASE_ID, publish
@@ -388,7 +389,7 @@ def test_charges_of_an_export_are_shown_and_a_changed_export_is_refused(tmp_path
         ledger.grant("passengers", epsilon=Fraction(3), reason="a test")
         request = dataclasses.replace(request_for("passengers", "monthly"), window="all", grid=None)
         published(ledger, request)
-        drawn(ledger, dataclasses.replace(request, name="kept-back", epsilon=Fraction(1, 2)))
+        drawn(ledger, dataclasses.replace(request, name="kept-back", **pure(Fraction(1, 2))))
         export.write_text("".join(f"{line}\n" for line in export_lines(ledger.entries())), encoding="utf-8")
     catalogue(store, tmp_path / "site", ledger_export=export)
     shown = Page((tmp_path / "site" / "datasets" / "passengers.html").read_text(encoding="utf-8")).shown

@@ -38,6 +38,7 @@ from suffice.errors import (
 from suffice.storage.ledger.charge import DEFAULT_ALLOWED, MOST_RETURNED_DRAWS, Charge, ChargeRequest
 from suffice.storage.ledger.ledger import LEASE
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from support.losses import pure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -340,7 +341,7 @@ def request_for(dataset: str, name: str, window: str) -> ChargeRequest:
         dataset=dataset,
         name=f"{dataset}-{name}",
         window=window,
-        epsilon=EPSILON[name],
+        **pure(EPSILON[name]),
         neighboring="add_or_remove_one",
         unit="row",
         grid=None if window == "all" else "day:month:UTC",

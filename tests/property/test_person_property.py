@@ -18,6 +18,7 @@ from suffice.pipeline.terms.declaration.domains import Every, period_end, period
 from suffice.storage.ledger.charge import ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.ledger.person import PersonView, person_view
+from support.losses import pure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,7 +101,7 @@ def _request(
         name=name,
         window=window,
         amendment=amendment,
-        epsilon=epsilon,
+        **pure(epsilon),
         neighboring="add_or_remove_one",
         unit="row",
         grid=f"{grid[0]}:{grid[1]}:UTC" if grid else None,

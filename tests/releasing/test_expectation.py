@@ -58,7 +58,7 @@ def test_a_full_window_is_counted_then_released(tmp_path: Path) -> None:
     assert release(workspace, spec, FULL).status == "published"
     assert labels(workspace) == ["flights.expect@2013-01", "flights@2013-01"]
     counted = suffice.open_release(f"flights.expect@{FULL}", store=workspace.store)
-    assert counted.epsilon == 1
+    assert counted.loss.epsilon == 1
     assert release(workspace, spec, FULL).status == "already_published"
     assert len(labels(workspace)) == 2
 

@@ -45,7 +45,7 @@ def run(workspace: Workspace, data: Any, **changes: Any) -> suffice.Release:
 
 def test_a_frame_is_released_at_the_same_price_and_plan(workspace: Workspace) -> None:
     of_frame = run(workspace, flights().to_pandas())
-    assert workspace.account().remaining == 10 - suffice.plan(bare()).epsilon
+    assert workspace.account().remaining == 10 - suffice.plan(bare()).loss.amount
     assert suffice.plan(bare()).plan_hash == suffice.plan(workspace.spec()).plan_hash
     assert of_frame.manifest["plan_hash"] == suffice.plan(workspace.spec()).plan_hash
     text = workspace.run(name="of-files")
@@ -129,7 +129,7 @@ def test_what_does_not_fit_charges_nothing_and_the_owner_decides_first(workspace
     limited = make_workspace(workspace.directory / "limited", sources=["/warehouse"])
     with pytest.raises(suffice.SufficeError, match="does not allow this source"):
         run(limited, flights())
-    assert run(make_workspace(workspace.directory / "open", sources=["data:"]), flights()).epsilon == 1
+    assert run(make_workspace(workspace.directory / "open", sources=["data:"]), flights()).loss.amount == 1
 
 
 def test_an_absent_column_does_not_print_the_names_of_others(workspace: Workspace) -> None:

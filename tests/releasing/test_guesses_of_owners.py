@@ -229,7 +229,10 @@ TAKEN: dict[str, tuple[Callable[[Notebook], Any], Callable[[Any], Any]]] = {
         lambda b: ((b.directory / "flights.yaml").write_text(YAML), suffice.plan("flights.yaml"))[1],
         lambda plan: plan.n_cells == 3,
     ),
-    "suffice.plan(dict).epsilon": (lambda _: suffice.plan(DICT).epsilon, lambda epsilon: epsilon == 1),
+    "suffice.plan(dict).loss.epsilon": (
+        lambda _: suffice.plan(DICT).loss.epsilon,
+        lambda epsilon: epsilon == 1,
+    ),
     # Grants.
     'suffice.grant("visits", epsilon=2, reason="first", create=True)': (
         lambda b: suffice.grant(

@@ -49,7 +49,7 @@ def test_a_release_is_charged_published_and_read_back(workspace: Workspace) -> N
     release = outcome.release
     assert list(release.statistics) == ["carrier", "cancelled", "stops", "arr_delay"]
     assert (release.name, release.dataset, release.window) == ("flights", "passengers", "all")
-    assert release.epsilon == 1
+    assert release.loss.epsilon == 1
     for statistic in release.statistics.values():
         assert statistic.groups == {"origin": ["EWR", "JFK", "LGA"]}
         assert statistic.values.shape == (3, len(statistic.plan.components))

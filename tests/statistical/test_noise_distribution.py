@@ -10,6 +10,7 @@ import pytest
 
 from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.terms.declaration.exact_numbers import scale_rounded_up
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from support.noise_distribution import (
     FALSE_ALARM,
     acceptance,
@@ -25,7 +26,10 @@ CASES = [(1, Fraction(1, 2)), (1, Fraction(1, 10)), (7, Fraction(1)), (64, Fract
 
 def draw(size: int, l1_sensitivity: int, epsilon: Fraction) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     scale = scale_rounded_up(l1_sensitivity, epsilon)
-    return drawn(size, discrete_laplace(scale=scale, l1_sensitivity=l1_sensitivity, epsilon=epsilon))
+    return drawn(
+        size,
+        discrete_laplace(scale=scale, l1_sensitivity=l1_sensitivity, loss=PrivacyLoss.of_epsilon(epsilon)),
+    )
 
 
 def drawn(size: int, sampler: Sampler) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -62,7 +66,10 @@ def test_the_noise_has_exactly_the_planned_scale(l1_sensitivity: int, epsilon: F
 def test_a_mechanism_with_a_wrong_scale_is_caught(factor: float) -> None:
     scale = scale_rounded_up(1, Fraction(1, 4))
     size = sample_size(scale, FACTOR)
-    wrong = drawn(size, discrete_laplace(scale=scale * factor, l1_sensitivity=1, epsilon=Fraction(1)))
+    wrong = drawn(
+        size,
+        discrete_laplace(scale=scale * factor, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(1))),
+    )
     assert not accepts(wrong, scale)
     assert miss_probability(scale * factor, scale, size) <= 1e-7
 
@@ -81,14 +88,18 @@ def test_draws_are_independent_and_symmetric() -> None:
 
 def test_large_draws_do_not_repeat() -> None:
     """At b = 2^40 two of 1,000 draws coincide with chance about n^2 / 8b = 1e-7."""
-    noise = drawn(1000, discrete_laplace(scale=2.0**40, l1_sensitivity=1, epsilon=Fraction(1)))
+    noise = drawn(
+        1000, discrete_laplace(scale=2.0**40, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(1)))
+    )
     assert len(set(noise.tolist())) == 1000
 
 
 def test_no_chunk_is_left_out_or_drawn_twice() -> None:
     """At b = 2^55 two of n = 131,079 draws coincide, or one is 0, with chance about n^2 / 8b = 6e-8."""
     size = 16 * CHUNK + 7
-    noise = drawn(size, discrete_laplace(scale=2.0**55, l1_sensitivity=1, epsilon=Fraction(1)))
+    noise = drawn(
+        size, discrete_laplace(scale=2.0**55, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(1)))
+    )
     assert noise.shape == (size,)
     assert len(np.unique(noise)) == size
     assert noise.all()

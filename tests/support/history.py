@@ -14,6 +14,7 @@ from uuid import uuid4
 from suffice.storage.ledger.chain import EntryKind, Head, coarse, format_time, next_entry
 from suffice.storage.ledger.charge import ChargeRequest, release_id
 from suffice.storage.ledger.opening import create_ledger
+from support.losses import pure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def request_for(
         dataset="flights",
         name=name,
         window=window,
-        epsilon=Fraction(MICRO, 10**6),
+        **pure(Fraction(MICRO, 10**6)),
         neighboring="add_or_remove_one",
         unit="row",
         grid="day:day:UTC" if per_window or window != "all" else None,

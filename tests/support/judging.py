@@ -111,7 +111,7 @@ def problems(scene: Scene, name: str) -> list[str]:
         everything = list(ledger.charges("passengers"))
         charges = [charge for charge in everything if charge.name == name]
         found = list(ledger.verify())
-        spent = (charge.epsilon for charge in everything if charge.counts_as == "spent")
+        spent = (charge.loss.amount for charge in everything if charge.counts_as == "spent")
         if account.spent != sum(spent, Fraction(0)):
             found.append("what is spent is not what its charges say")
         if scene.store.exists():

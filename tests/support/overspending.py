@@ -25,6 +25,7 @@ from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.ledger.sql import charge_fits, tables
 from suffice.storage.ledger.sql.rows import insert_unless_there
+from support.losses import pure
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
@@ -98,7 +99,7 @@ def request_for(dataset: str, name: str) -> ChargeRequest:
         dataset=dataset,
         name=name,
         window="2013-01",
-        epsilon=Fraction(1),
+        **pure(Fraction(1)),
         neighboring="add_or_remove_one",
         unit="row",
         grid="day:month:UTC",

@@ -39,7 +39,7 @@ def size_times_epsilon(statistic: NoisyStatistic, n_prior: Any) -> Floats:
         return np.full(n_cells, np.inf)
     else:
         size = np.asarray(statistic.estimates(n_map), dtype=np.float64)
-    epsilon = sum(float(each.plan.epsilon) for each in statistic.observations)
+    epsilon = sum(float(each.plan.loss.amount) for each in statistic.observations)
     return np.asarray(np.maximum(size, 0.0) * epsilon, dtype=np.float64)
 
 

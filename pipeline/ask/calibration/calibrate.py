@@ -473,7 +473,7 @@ def calibrate(
         n_prior=str(generative_model.n_prior),
         predictor_prior=_text(None if method == PLUG_IN else generative_model.predictor_prior),
         predictors=_text(generative_model.predictor_prior and (generative_model.predictors or "their prior")),
-        epsilon=generative_model.plan.epsilon,
+        epsilon=generative_model.plan.loss.amount,
         simulations=simulations,
         seconds=seconds,
         clipped_share=simulated.clipped_share,

@@ -350,7 +350,7 @@ def calibrate_pooled(
         truths=str(model.prior) if prior is not None else "the population as this release has it",
         sizes=str(model.n_prior) if known is None else "the noisy numbers of records, at least 1",
         n_prior=str(first.n_prior),
-        epsilon=statistic.plan.epsilon,
+        epsilon=statistic.plan.loss.amount,
         cells=n_cells,
         releases=releases,
         covered=Share.of(every),

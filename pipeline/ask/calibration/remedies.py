@@ -22,10 +22,11 @@ from suffice.pipeline.ask.calibration.record_worlds import CORRELATED, WORLDS, p
 from suffice.pipeline.ask.calibration.simulation import true_parameters
 from suffice.pipeline.ask.calibration.verdict import DRAWS, LEFT_OUT, at_least, batch_of, ranks_of
 from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE
-from suffice.pipeline.terms.declaration.exact_numbers import format_number, scale_rounded_up
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.measure import PowerSums
 from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.statistic_plan import noise_scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -189,12 +190,12 @@ def _changed(
         )
     elif family.models_clipping and generative_model.clipping != MODELLED:
         yield f"clipping {MODELLED}", dataclasses.replace(generative_model, clipping=MODELLED)
-    epsilon = _TIMES_EPSILON * plan.epsilon
-    scale = scale_rounded_up(plan.l1_sensitivity, epsilon)
+    loss = plan.loss * _TIMES_EPSILON
+    scale = noise_scale(loss, l1_sensitivity=plan.l1_sensitivity, l2_squared=plan.l2_squared)
     yield (
-        f"{_TIMES_EPSILON} times the epsilon",
+        f"{_TIMES_EPSILON} times the {plan.loss.measure}",
         dataclasses.replace(
-            generative_model, plan=dataclasses.replace(plan, epsilon=epsilon, scale=scale), scale=scale
+            generative_model, plan=dataclasses.replace(plan, loss=loss, scale=scale), scale=scale
         ),
     )
     for times in (_WIDER, _NARROWER):
@@ -236,7 +237,7 @@ def _with_bounds(
     minimal = plan.design is Design.MINIMAL
     before, block = family.block(generative_model.entry, minimal), family.block(entry, minimal)
     l1_sensitivity = plan.l1_sensitivity * _moved_by_a_unit(block) // _moved_by_a_unit(before)
-    scale = scale_rounded_up(l1_sensitivity, plan.epsilon)
+    scale = noise_scale(plan.loss, l1_sensitivity=l1_sensitivity, l2_squared=l1_sensitivity**2)
     parameters = family.parameters(entry)
     return dataclasses.replace(
         generative_model,

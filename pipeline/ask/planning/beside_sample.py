@@ -330,7 +330,7 @@ def beside_sample(
                 statistic=statistic.name,
                 parameter=_space(model).name,
                 truth=true_parameter,
-                epsilon=model.plan.epsilon,
+                epsilon=model.plan.loss.amount,
                 method=method,
                 prior=str(model.prior),
                 n_prior="" if model.believed_n_prior is None else str(model.believed_n_prior),

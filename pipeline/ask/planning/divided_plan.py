@@ -289,7 +289,7 @@ def divided_plan(
     wanted = _by_statistic(spec, targets)
     counting = _counting(spec, wanted)
     errors = expected_errors(counting, release)
-    epsilon, needs = float(spec.privacy.epsilon), [_need(error) for error in errors]
+    epsilon, needs = float(spec.privacy.loss.amount), [_need(error) for error in errors]
     fixed = [_needed(error, wanted.get(error.statistic)) for error in errors]
     amounts = _with_targets(needs, fixed, epsilon, chosen)
     shares = rounded_shares(amounts, [of is not None for of in fixed])
@@ -302,7 +302,7 @@ def divided_plan(
     return DividedPlan(
         criterion=chosen,
         plan_hash=before.plan_hash,
-        epsilon=spec.privacy.epsilon,
+        epsilon=spec.privacy.loss.amount,
         expectations=_trusted(errors, release),
         total_now=_total(errors, before, chosen),
         total_equal=_total(errors, compile_plan(with_shares(spec, equal)), chosen),
@@ -452,7 +452,7 @@ def _row(
         weight=error.weight,
         share_now=now,
         share_divided=share,
-        epsilon_divided=after.epsilon,
+        epsilon_divided=after.loss.amount,
         sd_without_noise=error.sampling_sd,
         sd_now=error.sd(before),
         sd_divided=error.sd(after),

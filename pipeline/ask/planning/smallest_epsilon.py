@@ -31,6 +31,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import (
     scale_rounded_up,
 )
 from suffice.pipeline.terms.declaration.fields import canonical
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
@@ -409,11 +410,12 @@ def _generative_model(
     if generative_model.family.mean_and_variance is not None:
         # Hundreds of times half a second at every epsilon that is tried.
         generative_model = replace(generative_model, clipping=IGNORED)
-    return generative_model, statistic.epsilon / plan.epsilon
+    return generative_model, statistic.loss.amount / plan.loss.amount
 
 
 def _plan_at(plan: StatisticPlan, epsilon: Fraction) -> StatisticPlan:
-    return replace(plan, epsilon=epsilon, scale=scale_rounded_up(plan.l1_sensitivity, epsilon))
+    loss = PrivacyLoss.of_epsilon(epsilon)
+    return replace(plan, loss=loss, scale=scale_rounded_up(plan.l1_sensitivity, epsilon))
 
 
 def _position(posterior: Posterior, target: WantedWidth) -> int:

@@ -15,14 +15,12 @@ from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, Posteri
 from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
 from suffice.pipeline.spec.about import NOTHING, About
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted, not_a_name
 from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from fractions import Fraction
     from typing import Unpack
 
     from suffice.pipeline.ask.borrowing.pooling import Pooling
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.documents import ShortId
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
@@ -71,7 +70,7 @@ class Release(Mapping[str, Statistic]):
         Which release: the series, the protected population, the window label, 16 hex digits.
     uri : str
         Where it stands.
-    epsilon : Fraction
+    loss : PrivacyLoss
         Of the whole release, in nats.
     neighboring : NeighboringRelation
         The neighbouring relation of the guarantee.
@@ -96,7 +95,7 @@ class Release(Mapping[str, Statistic]):
     window: str
     release_id: ShortId
     uri: str
-    epsilon: Fraction
+    loss: PrivacyLoss
     neighboring: NeighboringRelation
     unit: str
     public_n: int | None
@@ -146,7 +145,7 @@ class Release(Mapping[str, Statistic]):
 
     def __repr__(self) -> str:
         held = counted(len(self), "statistic")
-        return f"<Release {self.named}: {held}, epsilon {format_epsilon(self.epsilon)}>"
+        return f"<Release {self.named}: {held}, {self.loss}>"
 
     def __str__(self) -> str:
         title = [self.about.title, self.label] if self.about.title else [self.label]
@@ -190,7 +189,7 @@ class Release(Mapping[str, Statistic]):
         columns = ", ".join(self.about.column(column) for column in self.group_columns)
         by = f"; cells by {columns}" if columns else ""
         about = (
-            f"Dataset {self.dataset}{public}; epsilon {format_epsilon(self.epsilon)} for one "
+            f"Dataset {self.dataset}{public}; {self.loss} for one "
             f"{in_words(self.unit)} ({str(self.neighboring).replace('_', ' ')}){by}; "
             f"release {self.release_id}"
         )
@@ -210,7 +209,7 @@ class Release(Mapping[str, Statistic]):
 
         window = self.manifest["plan"]["window"]
         every = None if window is None else Every(window["every"])
-        return of_release(self.epsilon, every, self.unit, self.amendment)
+        return of_release(self.loss, every, self.unit, self.amendment)
 
     @property
     def label(self) -> str:
@@ -530,7 +529,7 @@ class Release(Mapping[str, Statistic]):
 
     def price_of(self, statistic: str) -> str:
         """Return what a statistic cost of all that the release did, as ``epsilon 0.25 of 1``."""
-        return f"epsilon {format_epsilon(self.plan_of(statistic).epsilon)} of {format_epsilon(self.epsilon)}"
+        return f"{self.plan_of(statistic).loss} of {self.loss.text}"
 
 
 def _called(name: str, label: str) -> str:

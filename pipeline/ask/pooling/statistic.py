@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UnknownNameError
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, lists_terms
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted, not_a_name
 from suffice.pipeline.terms.released.table import Table
 
@@ -247,5 +246,5 @@ def row_of(statistic: Statistic) -> dict[str, Any]:
         "cells": len(statistic),
         "estimates": "draws" if plan.sample is not None else ", ".join(quantities),
         "posterior of": "" if plan.sample is not None else ", ".join(statistic.parameters),
-        "epsilon": format_epsilon(plan.epsilon),
+        str(plan.loss.measure): plan.loss.text,
     }

@@ -81,7 +81,10 @@ class HeldNoise:
             statistic.name: CellSampler.of(statistic, spec.statistics[statistic.name])
             if statistic.sample is not None
             else discrete_laplace(
-                scale=statistic.scale, l1_sensitivity=statistic.l1_sensitivity, epsilon=statistic.epsilon
+                scale=statistic.scale,
+                loss=statistic.loss,
+                l1_sensitivity=statistic.l1_sensitivity,
+                l2_squared=statistic.l2_squared,
             )
             for statistic in plan.statistics
         }

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from opendp.mod import Measurement
 
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+
 CHUNK = 1 << 13
 """Draws that one thread makes at a time, some 0.06 s of one processor; OpenDP returns them as a list."""
 
@@ -58,7 +60,9 @@ class Sampler:
         return [threads.submit(self.draw_into, piece) for piece in pieces]
 
 
-def discrete_laplace(*, scale: float, l1_sensitivity: int, epsilon: Fraction) -> Sampler:
+def discrete_laplace(
+    *, scale: float, loss: PrivacyLoss, l1_sensitivity: int, l2_squared: int | None = None
+) -> Sampler:
     r"""Return a sampler of discrete Laplace noise, after OpenDP's own privacy map has been checked.
 
     .. math:: P(Z = z) = \tanh\bigl(\tfrac{1}{2b}\bigr) \, e^{-|z| / b}, \quad z \in \mathbb{Z}
@@ -67,10 +71,12 @@ def discrete_laplace(*, scale: float, l1_sensitivity: int, epsilon: Fraction) ->
     ----------
     scale : float, > 0
         ``b``, in lattice units.
+    loss : PrivacyLoss, > 0
+        What the vector that the noise is for may cost.
     l1_sensitivity : int, > 0
-        Of the vector that the noise is for, in lattice units.
-    epsilon : Fraction, > 0
-        What the vector may cost, in nats.
+        Of the vector, in lattice units.
+    l2_squared : int, > 0, or None
+        The square of its L2 sensitivity, where the loss is one of rho.
 
     Returns
     -------
@@ -80,7 +86,7 @@ def discrete_laplace(*, scale: float, l1_sensitivity: int, epsilon: Fraction) ->
     Raises
     ------
     ValueError
-        Where OpenDP's map of this measurement exceeds epsilon, or the scale is out of range.
+        Where the loss by OpenDP's map of this measurement exceeds that, or the scale is out of range.
 
     References
     ----------
@@ -90,10 +96,15 @@ def discrete_laplace(*, scale: float, l1_sensitivity: int, epsilon: Fraction) ->
     if not 0 < scale <= LARGEST_SCALE:
         message = "the noise scale is out of range"
         raise ValueError(message)
-    # proof: privacy-map
     measurement = _measurement(scale)
-    if Fraction(_loss(measurement, l1_sensitivity)) > epsilon:
-        message = "OpenDP's privacy map exceeds epsilon"
+    if loss.rho is None:
+        # proof: privacy-map
+        lost = Fraction(_loss(measurement, l1_sensitivity))
+    else:
+        # proof: laplace-in-rho
+        lost = Fraction(_loss(measurement, 1)) ** 2 * Fraction(l2_squared or l1_sensitivity**2) / 2
+    if lost > loss.amount:
+        message = f"OpenDP's privacy map exceeds {loss.measure}"
         raise ValueError(message)
     return Sampler(measurement)
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from opendp.mod import Measurement
 
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables, StatisticPlan
     from suffice.typing import Cells
 
@@ -60,7 +61,7 @@ class Selector:
             out[position] = self.measurement(candidates)
 
 
-def exponential_mechanism(*, scale: int, range_sensitivity: int, epsilon: Fraction) -> Selector:
+def exponential_mechanism(*, scale: int, range_sensitivity: int, rho: Fraction) -> Selector:
     r"""Return a selector of grid points, after OpenDP's own privacy map has been checked.
 
     .. math:: P(g) = e^{s_g / t} \Big/ \sum_h e^{s_h / t}
@@ -71,8 +72,8 @@ def exponential_mechanism(*, scale: int, range_sensitivity: int, epsilon: Fracti
         ``t``, in units of the scores.
     range_sensitivity : int, > 0
         The largest range of a change of all scores between neighbours, in units of the scores.
-    epsilon : Fraction, > 0
-        What one draw may cost, in nats.
+    rho : Fraction, > 0
+        What one draw may cost; an epsilon costs its square over 8.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def exponential_mechanism(*, scale: int, range_sensitivity: int, epsilon: Fracti
     Raises
     ------
     ValueError
-        Where OpenDP's map of this measurement exceeds what epsilon allows, or the scale is out of range.
+        Where OpenDP's map of this measurement exceeds rho, or the scale is out of range.
 
     References
     ----------
@@ -94,10 +95,15 @@ def exponential_mechanism(*, scale: int, range_sensitivity: int, epsilon: Fracti
         raise ValueError(message)
     # proof: selection-map
     measurement = _measurement(scale)
-    if Fraction(_zero_concentrated_loss(measurement, range_sensitivity)) > epsilon**2 / 8:
-        message = "OpenDP's privacy map exceeds epsilon^2 / 8"
+    if Fraction(_zero_concentrated_loss(measurement, range_sensitivity)) > rho:
+        message = "OpenDP's privacy map exceeds the rho of a draw"
         raise ValueError(message)
     return Selector(measurement)
+
+
+def _rho_of_a_draw(loss: PrivacyLoss, draws: int) -> Fraction:
+    """Return what one of so many draws may cost in rho."""
+    return loss.rho / draws if loss.rho is not None else (loss.amount / draws) * (loss.amount / draws) / 8
 
 
 def _zero_concentrated_loss(measurement: Measurement, range_sensitivity: int) -> float:
@@ -160,7 +166,7 @@ class CellSampler:
             selector=exponential_mechanism(
                 scale=sample.scale,
                 range_sensitivity=sample.range_sensitivity,
-                epsilon=statistic.epsilon / sample.draws,
+                rho=_rho_of_a_draw(statistic.loss, sample.draws),
             ),
             tables=score_tables(entry, stated),
             log_prior=np.rint(sample.scale * shares).astype(np.int64),

@@ -14,7 +14,11 @@ from fractions import Fraction
 MICRO = 10**6
 """Epsilon is stored in integers of one millionth."""
 
+PICO = 10**12
+"""Rho is stored in integers of 1e-12."""
+
 LARGEST_EPSILON = 10**6
+LARGEST_RHO = 10**6
 LARGEST_SCALE = 2.0**55
 """OpenDP's 64-bit draws saturate with chance exp(-2^63 / scale): up to here at most e^-256 a draw."""
 
@@ -98,6 +102,24 @@ def parse_epsilon(text: str) -> Fraction:
         message = f"epsilon {text!r} has more than six fractional digits"
         raise ValueError(message)
     return epsilon
+
+
+def parse_rho(text: str) -> Fraction:
+    """Read a rho: a positive decimal of at most twelve fractional digits.
+
+    Raises
+    ------
+    ValueError
+        Where it is not positive, above one million, or finer than 1e-12.
+    """
+    rho = parse_decimal(text)
+    if not 0 < rho <= LARGEST_RHO:
+        message = f"rho {text!r} is not above 0 and at most {LARGEST_RHO}"
+        raise ValueError(message)
+    if (rho * PICO).denominator != 1:
+        message = f"rho {text!r} has more than twelve fractional digits"
+        raise ValueError(message)
+    return rho
 
 
 format_epsilon = format_number

@@ -23,7 +23,13 @@ from pydantic import (
 from suffice.pipeline.terms.declaration.documents import Form
 from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, Every, too_many_cells
-from suffice.pipeline.terms.declaration.exact_numbers import format_number, parse_decimal, parse_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import (
+    format_number,
+    parse_decimal,
+    parse_epsilon,
+    parse_rho,
+)
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.scalars import (
     read_boolean,
     read_choice,
@@ -338,7 +344,8 @@ LatticeBits = Annotated[int, PlainValidator(read_integer), _lies_in(FEWEST_BITS,
 MomentWeight = Annotated[Fraction, PlainValidator(_moment_weight)]
 CountWeight = Annotated[Fraction, PlainValidator(_count_weight)]
 Share = Annotated[Fraction, PlainValidator(_share)]
-Epsilon = Annotated[Fraction, PlainValidator(lambda value: parse_epsilon(read_text(value)))]
+Epsilon = Annotated[Fraction | None, PlainValidator(lambda value: parse_epsilon(read_text(value)))]
+Rho = Annotated[Fraction | None, PlainValidator(lambda value: parse_rho(read_text(value)))]
 Boolean = Annotated[bool, PlainValidator(read_boolean)]
 IfTrue = Annotated[bool | None, PlainValidator(lambda value: read_boolean(value) or None)]
 """Whether something is asked for; what says no is the same plan as what does not say."""
@@ -361,6 +368,27 @@ class UnitType(StrEnum):
 
     INTEGER = "integer"
     TEXT = "text"
+
+
+class PricedModel(SpecModel):
+    """An entry that states a privacy loss: ``epsilon`` or ``rho``, one of the two."""
+
+    epsilon: Epsilon = None
+    rho: Rho = None
+
+    @model_validator(mode="after")
+    def _states_a_loss(self) -> Self:
+        if (self.epsilon is None) == (self.rho is None):
+            message = "needs epsilon: E, or rho: R where the account counts rho; not both, and no delta"
+            raise ValueError(message)
+        return self
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What is stated."""
+        if self.epsilon is not None:
+            return PrivacyLoss.of_epsilon(self.epsilon)
+        return PrivacyLoss.of_rho(self.rho or Fraction(0))
 
 
 class ColumnUnit(SpecModel):
@@ -401,22 +429,21 @@ def _columns(value: object) -> tuple[str, ...]:
     return columns
 
 
-class Expectation(SpecModel):
+class Expectation(PricedModel):
     """The least that a window is expected to hold; it is no term of what is released.
 
     Attributes
     ----------
     rows, units : int or None
         The floor, of rows where the unit is a row, else of units.
-    epsilon : Fraction
-        What the count is charged.
+    epsilon, rho : Fraction or None
+        What the count is charged: one of the two.
     columns : tuple of str or None
         The columns of which a row that counts has values; None: every column that the statistics read.
     """
 
     rows: Count | None = None
     units: Count | None = None
-    epsilon: Epsilon
     columns: Annotated[tuple[Column, ...] | None, PlainValidator(_columns)] = None
 
     @model_validator(mode="after")

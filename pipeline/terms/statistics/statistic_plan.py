@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
 
 from suffice.pipeline.terms.declaration.documents import (
     Count,
-    Exact,
     Family,
     Positive,
     Rows,
@@ -29,7 +28,12 @@ from suffice.pipeline.terms.declaration.documents import (
     printed,
 )
 from suffice.pipeline.terms.declaration.domains import cell_count
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.exact_numbers import (
+    float_rounded_down,
+    format_number,
+    scale_rounded_up,
+)
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
@@ -74,10 +78,12 @@ class StatisticPlan:
         Partition of unity, bounded, or minimal beside a public N.
     components : tuple of str
         The released components, in order.
-    epsilon : Fraction
-        This block's part of the release's epsilon, in nats.
+    loss : PrivacyLoss
+        This block's part of the release's epsilon or rho.
     l1_sensitivity : int
         Joint over the components, per unit, in lattice units.
+    l2_squared : int or None
+        The square of the joint L2 sensitivity, in squares of lattice units, where the loss is one of rho.
     scale : float
         Of the discrete Laplace noise on each component, in lattice units; exact as a rational.
     partition_total : int or None
@@ -108,7 +114,7 @@ class StatisticPlan:
     columns: tuple[str, ...]
     design: Design
     components: tuple[str, ...]
-    epsilon: Fraction
+    loss: PrivacyLoss
     l1_sensitivity: Positive
     scale: float
     partition_total: int | None
@@ -123,6 +129,7 @@ class StatisticPlan:
     max_rows: int | None = None
     rows_of: str | None = None
     sample: SamplePlan | None = None
+    l2_squared: int | None = None
 
     @property
     def n_cells(self) -> Count:
@@ -138,6 +145,14 @@ class StatisticPlan:
     def stated_sizes(self) -> dict[str, Count] | None:
         """How many keys every group has that the statistic states; None where they are its spec's."""
         return {name: len(domain) for name, domain in self.groups.items()} if self.states_groups else None
+
+    @property
+    def rho(self) -> Fraction:
+        """What the block costs an account of rho."""
+        # proof: pure-in-rho
+        if self.loss.rho is not None:
+            return self.loss.rho
+        return self.loss.amount**2 / 2 if self.sample is None else self.sample.rho
 
     @property
     def n_values(self) -> int:
@@ -185,6 +200,43 @@ class StatisticPlan:
         """
         squares = sum((coefficient**2 for coefficient in quantity.coefficients.values()), Fraction(0))
         return self.component_noise_sd * math.sqrt(squares)
+
+
+def noise_scale(loss: PrivacyLoss, *, l1_sensitivity: int, l2_squared: int | None) -> float:
+    r"""Return the least float64 scale of Laplace noise at which a block loses at most so much.
+
+    .. math:: b = \Delta_1 / \varepsilon, \qquad b = \sqrt{\Delta_2^2 / 2 \rho}
+
+    both rounded up, so that the loss of a shift by 1, as OpenDP rounds it up, is small enough.
+
+    Parameters
+    ----------
+    loss : PrivacyLoss
+        Above 0.
+    l1_sensitivity : int, > 0
+        In lattice units.
+    l2_squared : int, > 0, or None
+        In squares of lattice units; needed for a loss of rho.
+    """
+    if loss.rho is None:
+        # proof: scale
+        return scale_rounded_up(l1_sensitivity, loss.amount)
+    if l2_squared is None:
+        message = "a loss of rho needs the square of the L2 sensitivity"
+        raise ValueError(message)
+    # proof: scale-in-rho
+    largest = _root_rounded_down(2 * loss.rho / l2_squared)
+    return scale_rounded_up(1, Fraction(largest))
+
+
+def _root_rounded_down(square: Fraction) -> float:
+    """Return the largest float64 whose square is at most a number."""
+    shift = 2 * max(0, 64 - (square.numerator.bit_length() - square.denominator.bit_length()) // 2)
+    whole = math.isqrt(math.floor(square * (1 << shift)))
+    root = float_rounded_down(Fraction(whole + 1, 1 << (shift // 2)))
+    while Fraction(root) ** 2 > square:
+        root = math.nextafter(root, 0.0)
+    return root
 
 
 def discrete_laplace_sd(scale: float) -> float:
@@ -369,6 +421,12 @@ class SamplePlan:
         """What all draws lose at most, in nats: less than epsilon, much less where the temperature is 1."""
         return Fraction(self.draws * self.range_sensitivity, self.scale)
 
+    @property
+    def rho(self) -> Fraction:
+        """What all draws lose at most in rho."""
+        # proof: sample-range
+        return self.draws * Fraction(self.range_sensitivity, self.scale) ** 2 / 8
+
     def candidates(self, n_cells: int) -> int:
         """Return among how many points the draws of so many cells choose; drawing takes as long."""
         return n_cells * self.grid * self.draws
@@ -396,10 +454,11 @@ def grid_values(within: tuple[Fraction, Fraction], grid: int) -> Floats:
     return np.array([float(point) for point in grid_points(within, grid)])
 
 
-def smallest_scale(range_sensitivity: int, draws: int, epsilon: Fraction) -> int:
-    r"""Return the least scale, at least 2**20, at which all draws lose less than epsilon, in float64 too.
+def smallest_scale(range_sensitivity: int, draws: int, loss: PrivacyLoss) -> int:
+    r"""Return the least scale, at least 2**20, at which all draws lose less than is asked, in float64 too.
 
-    .. math:: \max\bigl(2^{20}, \lfloor q \Delta / (1 - 2^{-48}) \varepsilon \rfloor + 1\bigr)
+    .. math:: \max\bigl(2^{20}, \lfloor q \Delta / (1 - 2^{-48}) \varepsilon \rfloor + 1\bigr), \qquad
+              \max\bigl(2^{20}, \lfloor \sqrt{q \Delta^2 / 8 (1 - 2^{-48}) \rho} \rfloor + 1\bigr)
 
     Parameters
     ----------
@@ -407,16 +466,20 @@ def smallest_scale(range_sensitivity: int, draws: int, epsilon: Fraction) -> int
         In 2**-20 nats.
     draws : int
         ``q``.
-    epsilon : Fraction, > 0
-        Of all draws together, in nats.
+    loss : PrivacyLoss
+        Of all draws together.
     """
     # proof: sample-range
+    if loss.rho is not None:
+        square = Fraction(draws * range_sensitivity**2, 8) / (loss.rho * (1 - MAP_MARGIN))
+        return max(1 << SCORE_BITS, math.isqrt(math.floor(square)) + 1)
+    epsilon = loss.amount
     return max(1 << SCORE_BITS, math.floor(draws * range_sensitivity / (epsilon * (1 - MAP_MARGIN))) + 1)
 
 
 def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
     """Return a row for every quantity; the first says what all share."""
-    head = [statistic.name, statistic.family, format_epsilon(statistic.epsilon)]
+    head = [statistic.name, statistic.family, statistic.loss.text]
     tail = [str(statistic.l1_sensitivity), f"{statistic.scale:.6g}"]
     rows = []
     for quantity in statistic.quantities:
@@ -432,16 +495,16 @@ def sample_line(statistic: StatisticPlan, sample: SamplePlan) -> str:
     lower, upper = map(format_number, sample.within)
     draws = "1 draw" if sample.draws == 1 else f"{sample.draws} draws"
     line = (
-        f"{statistic.name}: {statistic.family}, epsilon {format_epsilon(statistic.epsilon)}: a sample of "
+        f"{statistic.name}: {statistic.family}, {statistic.loss}: a sample of "
         f"{draws} of {sample.parameter} on {sample.grid} points of {lower}..{upper}, prior {sample.prior}; "
         f"range sensitivity {sample.range_sensitivity / 2**SCORE_BITS:.6g} nats, temperature "
         f"{float(sample.temperature):.7g}"
     )
     if not sample.is_tempered:
-        unused = statistic.epsilon - sample.privacy_loss
+        unused = unused_loss(statistic.loss, sample)
         line += (
-            f"; {float(unused):.6g} of its epsilon are unused, as a posterior is not drawn below "
-            "temperature 1, and are charged all the same"
+            f"; {float(unused.amount):.6g} of its {unused.measure} are unused, as a posterior is not drawn "
+            "below temperature 1, and are charged all the same"
         )
     candidates = sample.candidates(statistic.n_cells)
     if candidates >= MANY_CANDIDATES:
@@ -453,31 +516,43 @@ def sample_line(statistic: StatisticPlan, sample: SamplePlan) -> str:
     return line
 
 
+def unused_loss(loss: PrivacyLoss, sample: SamplePlan) -> PrivacyLoss:
+    """Return what draws do not lose of what they may: a posterior is not drawn below temperature 1."""
+    used = sample.privacy_loss if loss.rho is None else sample.rho
+    return PrivacyLoss(loss.measure, loss.amount - used)
+
+
 def _duration(seconds: float) -> str:
     """Return a rough duration in words."""
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
 
 
-HEADING = "name family columns groups?=stated_sizes cells?=stated_cells rows_of design epsilon"
-NOISY = f"{HEADING} l1_sensitivity scale=exact_scale moment_weight? components=named_components derived"
+HEADING = (
+    "name family columns groups?=stated_sizes cells?=stated_cells rows_of design epsilon?=loss.epsilon "
+    "rho?=loss.rho"
+)
+NOISY = (
+    f"{HEADING} l1_sensitivity l2_squared? scale=exact_scale moment_weight? components=named_components "
+    "derived"
+)
 """The keys of a statistic, of which a sample is drawn or noisy components are released."""
 
 
-@printed("*plan epsilon_unused candidates")
+@printed("*plan epsilon_unused?=unused.epsilon rho_unused?=unused.rho candidates")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnSample:
     """Draws of a posterior, and of how many candidates they are drawn."""
 
     plan: SamplePlan
-    epsilon_unused: Exact
+    unused: PrivacyLoss
     candidates: Positive
 
 
 @printed(
     "name=statistic.name family=statistic.family columns=statistic.columns groups?=statistic.stated_sizes "
     "cells?=statistic.stated_cells rows_of=statistic.rows_of design=statistic.design "
-    "epsilon=statistic.epsilon sample"
+    "epsilon?=statistic.loss.epsilon rho?=statistic.loss.rho sample"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSample:
@@ -492,7 +567,7 @@ def statistic_dict(statistic: StatisticPlan) -> Any:
     sample = statistic.sample
     if sample is None:
         return document(statistic, NOISY)
-    unused = format_number(statistic.epsilon - sample.privacy_loss)
+    unused = unused_loss(statistic.loss, sample)
     candidates = sample.candidates(statistic.n_cells)
-    drawn = DrawnSample(plan=sample, epsilon_unused=unused, candidates=candidates)
+    drawn = DrawnSample(plan=sample, unused=unused, candidates=candidates)
     return document(ShownSample(statistic=statistic, sample=drawn))

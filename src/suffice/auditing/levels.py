@@ -56,16 +56,16 @@ def try_black_box(
 ) -> tuple[Level, list[Flaw]]:
     """Bound epsilon from below by an event whose chance differs most between two neighbours."""
     plan = runner.plan()
-    if plan.epsilon < LEAST_EPSILON or pair is None:
+    if plan.loss.amount < LEAST_EPSILON or pair is None:
         said = f"epsilon is below {LEAST_EPSILON}" if pair else "no pair of neighbours differs in its sums"
         return Level(name=BLACK_BOX, trials=0, of="runs", said=said), []
     sums = [runner.sums(data) for data in pair]
     first, second = (added_to(combine([each]), runner.spec, plan) for each in sums)
     scores = [_scores(_drawn(runner, plan, each, runs), first, second, plan, runs) for each in sums]
     bound = max(_bound(scores[0], scores[1]), _bound(-scores[1], -scores[0]))
-    ratio = bound / float(plan.epsilon)
+    ratio = bound / float(plan.loss.amount)
     level = Level(name=BLACK_BOX, trials=2 * runs, of="runs", largest=f"{max(ratio, 0.0):.3f}")
-    if bound > plan.epsilon:
+    if bound > plan.loss.amount:
         what = f"outputs of neighbours show a loss of {ratio:.3g} times the declared epsilon"
         return level, [Flaw(level=BLACK_BOX, check="a bound from below", what=what)]
     return level, []
@@ -223,7 +223,7 @@ def _compare(
         what = f"{second[0].what}: {' beside '.join(ends)}"
         seen.findings.append(Flaw(level=EXACT, check="status of neighbours", what=what))
         return
-    ratio = joint_loss(first[1], second[1], plan) / plan.epsilon
+    ratio = joint_loss(first[1], second[1], plan) / plan.loss.amount
     spread = sum(int((second[1][name] != first[1][name]).sum()) for name in first[1])
     if (ratio, -spread) > (seen.largest, -seen.spread):
         seen.largest, seen.spread, seen.strongest = ratio, spread, (first[0], second[0])

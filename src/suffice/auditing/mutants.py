@@ -200,14 +200,14 @@ def _next_cell() -> AbstractContextManager[None]:
 def _half_sensitivity() -> Iterator[None]:
     """Plan half of the noise, everywhere alike."""
     compiling = vars(compiled_statistics)
-    scale, compile_sample = compiling["scale_rounded_up"], compiling["compile_sample"]
+    scale, compile_sample = compiling["noise_scale"], compiling["compile_sample"]
 
     def half_sample(*arguments: Any, **fields: Any) -> Any:
         sample = compile_sample(*arguments, **fields)
         return sample and dataclasses.replace(sample, scale=max(1, sample.scale // 2))
 
     with (
-        patched(compiled_statistics, "scale_rounded_up", lambda l1, epsilon: scale(l1, epsilon) / 2),
+        patched(compiled_statistics, "noise_scale", lambda *stated, **bounds: scale(*stated, **bounds) / 2),
         patched(compiled_statistics, "compile_sample", half_sample),
         _scaled(1.0),
     ):
@@ -221,10 +221,10 @@ def _half_sensitivity() -> Iterator[None]:
 def _scaled(divisor: float) -> Iterator[None]:
     """Draw noise of a scale that many times too small, without asking OpenDP's map."""
 
-    def sampler(*, scale: float, l1_sensitivity: int, epsilon: Any) -> Any:  # noqa: ARG001
+    def sampler(*, scale: float, **bounds: Any) -> Any:  # noqa: ARG001
         return noise.Sampler(noise._measurement(scale / divisor))  # noqa: SLF001
 
-    def selector(*, scale: int, range_sensitivity: int, epsilon: Any) -> Any:  # noqa: ARG001
+    def selector(*, scale: int, **bounds: Any) -> Any:  # noqa: ARG001
         return sampling.Selector(sampling._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
 
     with (

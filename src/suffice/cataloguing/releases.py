@@ -24,7 +24,6 @@ from suffice.pages.statistic_view import sample_view, statistic_view
 from suffice.pipeline.spec.windows_and_amendments import Window, edition, window_times
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.domains import cells_in_words, key_columns
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.storage.releases.about_file import MOST_WORDINGS, about_name
 from suffice.storage.releases.about_file import beside as beside_manifest
 from suffice.storage.releases.descriptions import describe
@@ -78,7 +77,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "release_id": release.release_id,
         "manifest_sha256": hashlib.sha256(manifest).hexdigest(),
         "created": content["created"],
-        "epsilon": format_epsilon(release.epsilon),
+        **release.loss.stated,
         "neighboring": str(release.neighboring),
         "unit": release.unit,
         "max_rows": content.get("max_rows"),
@@ -166,7 +165,7 @@ def _statistic(release: Release, view: StatisticView) -> dict[str, Any]:
         "name": view.name,
         "family": view.family,
         "columns": list(plan.columns),
-        "epsilon": format_epsilon(plan.epsilon),
+        **plan.loss.stated,
         "mechanism": "discrete_laplace" if plan.sample is None else "exponential",
         "scale": float(plan.scale if plan.sample is None else plan.sample.temperature),
         "components": len(plan.components),

@@ -13,7 +13,6 @@ from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, Witnes
 from suffice.cli.output import say
 from suffice.errors import LedgerError, UsageError
 from suffice.pipeline.terms.declaration.documents import document, printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -44,8 +43,7 @@ def reconcile_ledger(
         output.print_json(document(done))
         return
     for charge in done.charges:
-        spent = format_epsilon(charge.epsilon)
-        say(f"{charge.dataset}: {charge.label}: {charge.state}; epsilon {spent} is spent")
+        say(f"{charge.dataset}: {charge.label}: {charge.state}; {charge.loss} is spent")
     lost = counted(done.skipped, "lost entry", "lost entries")
     say(
         f"{counted(len(done.charges), 'charge')} taken up, numbers of {lost} skipped"
@@ -301,7 +299,7 @@ def recover_command(
 
 @printed(
     "charge_id=charge.charge_id dataset=charge.dataset name=charge.name window=charge.window "
-    "amendment=charge.amendment before after=charge.state spent=charge.epsilon"
+    "amendment=charge.amendment before after=charge.state spent=charge.loss.amount"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbandonedCharge:
@@ -346,8 +344,7 @@ def abandon_command(
     if as_json:
         output.print_json(document(AbandonedCharge(charge=ended, before=lost.state)))
     else:
-        spent = format_epsilon(ended.epsilon)
-        say(f"{ended.dataset}: {ended.label}: {lost.state}, now {ended.state}; epsilon {spent} is spent")
+        say(f"{ended.dataset}: {ended.label}: {lost.state}, now {ended.state}; {ended.loss} is spent")
 
 
 def _spool(ledger: str) -> Spool | None:

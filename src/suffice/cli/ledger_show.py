@@ -166,7 +166,8 @@ class ShownAccount:
 
 @printed(
     "charge_id=charge.charge_id name=charge.name window=charge.window amendment=charge.amendment "
-    "attempt=charge.attempt epsilon=charge.epsilon state=charge.state held=charge.held "
+    "attempt=charge.attempt "
+    "epsilon?=charge.loss.epsilon rho?=charge.loss.rho state=charge.state held=charge.held "
     "counts_as=charge.counts_as counts_on release_id=charge.release_id"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -420,7 +420,7 @@ def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | Non
     if max_windows is not None and per_year is None:
         message = "--max-windows is of use with --per-year alone: give that too"
         raise UsageError(message)
-    before = spec.expect.epsilon if spec.expect else Fraction(0)
+    before = spec.expect.loss.amount if spec.expect else Fraction(0)
     asked = epsilon = None
     if per_year is not None:
         try:
@@ -432,7 +432,7 @@ def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | Non
         epsilon = epsilon_for_a_year(asked, spec.window.every, max_windows=max_windows, before=before, n=n)
     return YearOfPerson(
         windows_in_a_year=windows_in_a_year(spec.window.every),
-        in_a_window=plan.window_epsilon + before,
+        in_a_window=plan.window_loss.amount + before,
         max_windows=max_windows,
         per_year=asked,
         epsilon=epsilon,

@@ -222,7 +222,8 @@ class _Shown(TypedDict):
 
 _KEYS = (
     "name=release.name dataset=release.dataset window=release.window *of_window "
-    "release_id=release.release_id uri=release.uri epsilon=release.epsilon neighboring=release.neighboring "
+    "release_id=release.release_id uri=release.uri epsilon?=release.loss.epsilon "
+    "rho?=release.loss.rho neighboring=release.neighboring "
     "unit=release.unit max_rows? unit_nulls? contract audit one_unit=release.one_unit status signed_by "
     "signature about? files"
 )

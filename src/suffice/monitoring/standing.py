@@ -304,7 +304,7 @@ def _without_windows(
         windows={str(each): int(each is state) for each in WindowState},
         amendments={str(each): 0 for each in AmendmentState},
         due=int(state is WindowState.MISSING),
-        covered=int(remaining >= spec.privacy.epsilon) if state is WindowState.MISSING else None,
+        covered=int(remaining >= spec.privacy.loss.amount) if state is WindowState.MISSING else None,
         ok=state is not WindowState.NOT_IN_STORE,
     )
 

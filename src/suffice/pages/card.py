@@ -22,7 +22,7 @@ from suffice.pipeline.ask.posterior.curves import in_words as parameter_in_words
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.arguments import interval_in_words
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.released.table import texts_of
 
@@ -100,8 +100,8 @@ def release_facts(release: Release, statistic: NoisyStatistic) -> dict[str, obje
         "dataset": release.dataset,
         "window": release.window,
         "release id": release.release_id,
-        "epsilon of the release": format_epsilon(release.epsilon),
-        "epsilon of this statistic": format_epsilon(statistic.plan.epsilon),
+        f"{release.loss.measure} of the release": release.loss.text,
+        f"{statistic.plan.loss.measure} of this statistic": statistic.plan.loss.text,
         "neighbouring relation": release.neighboring,
         "privacy unit": _unit(release),
         "number of records": "private" if release.public_n is None else release.public_n,
@@ -264,7 +264,7 @@ def card(
         description=release.about.words(posterior.statistic).description or "",
         release=release,
         posterior=posterior,
-        epsilon=format_epsilon(statistic.plan.epsilon),
+        loss=str(statistic.plan.loss),
         prior=_prior_in_short(posterior),
         interval=f"{100 * mass:g} % {kind}",
         intervals=count,

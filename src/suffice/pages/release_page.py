@@ -21,7 +21,6 @@ from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import is_address
 from suffice.pipeline.terms.declaration.domains import DomainKind
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table, texts_of
@@ -387,7 +386,7 @@ def release_page(
         lead=lead(facts, views),
         protects=protects(facts),
         protected=in_words(facts["unit"]).removeprefix("column:"),
-        factor=_factor(float(release.epsilon)),
+        factor=_factor(float(release.loss.amount)),
         further=further[:1].upper() + further[1:],
         most_panels=MOST_OPEN_PANELS,
         banners=banners,
@@ -436,7 +435,7 @@ def _statistic(release: Release, view: StatisticView, position: int) -> dict[str
         "facts": {
             **_asked_as(view, plan),
             **view.facts,
-            "epsilon of this statistic": format_epsilon(plan.epsilon),
+            f"{plan.loss.measure} of this statistic": plan.loss.text,
             **(
                 {
                     "noise": f"discrete Laplace of scale {number(plan.scale)} on each of "

@@ -21,7 +21,6 @@ from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.pooling.release import Release
 from suffice.pipeline.ask.publication.answering import answers
 from suffice.pipeline.cluster.connection import THREADS, check_cluster
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.profile.settings import cluster_setting, pinned_profile, publication_store
 from suffice.publishing.asking import question_of, title_of
 from suffice.publishing.files import answer_files
@@ -260,7 +259,7 @@ def carry_out(
     manifest = compose_publication(
         request.content(),
         title=title_of(question),
-        epsilon={release.release_id: format_epsilon(release.epsilon) for release in question.releases},
+        epsilon={release.release_id: release.loss.text for release in question.releases},
         files=entries,
         created=dt.datetime.now(dt.UTC),
         diagnostics=diagnostics,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.releasing.release import Outcome
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
@@ -76,7 +77,10 @@ class BackfilledWindow:
         return edition(self.window, self.amendment)
 
 
-@printed("windows epsilon stopped=stopped_because refusal needed_grant=needed error=failure")
+@printed(
+    "windows epsilon?=loss.epsilon rho?=loss.rho stopped=stopped_because refusal needed_grant=needed "
+    "error=failure"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
     """What became of every window.
@@ -85,7 +89,7 @@ class Backfill:
     ----------
     windows : tuple of BackfilledWindow
         In the order in which they were due, oldest first.
-    epsilon : Fraction, nats
+    loss : PrivacyLoss
         What each release is charged; what is counted before it is charged besides.
     stopped : ExpectationNotMetError or None
         Why the last window that is stopped is; None where none is.
@@ -99,7 +103,7 @@ class Backfill:
     """
 
     windows: tuple[BackfilledWindow, ...]
-    epsilon: Fraction
+    loss: PrivacyLoss
     stopped: errors.ExpectationNotMetError | None
     refusal: str | None
     needed: Fraction | None
@@ -226,7 +230,7 @@ def plan_backfill(
         releases = _expected(opened, spec, plan, labels, instant, by_calendar=by_calendar)
     return Backfill(
         windows=tuple(releases),
-        epsilon=plan.epsilon,
+        loss=plan.loss,
         stopped=None,
         refusal=None,
         needed=_needed(chosen.ledger, spec, releases),
@@ -318,7 +322,7 @@ def carry_out_backfill(
             break
     return Backfill(
         windows=tuple(releases),
-        epsilon=plan.epsilon,
+        loss=plan.loss,
         stopped=stopped,
         refusal=refusal,
         needed=None if refusal is None else _needed(chosen.ledger, spec, releases),
@@ -388,8 +392,8 @@ def _needed(ledger: str, spec: Spec, releases: Sequence[BackfilledWindow]) -> Fr
 
     The count before a first release is taken for one that is still to be charged.
     """
-    each = spec.privacy.epsilon
-    before = spec.expect.epsilon if spec.expect else Fraction(0)
+    each = spec.privacy.loss.amount
+    before = spec.expect.loss.amount if spec.expect else Fraction(0)
     asked: defaultdict[str, Fraction] = defaultdict(Fraction)
     for release in releases:
         if release.status == LEFT:

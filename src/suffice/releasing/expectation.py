@@ -8,7 +8,7 @@ window that was stopped is counted again under ``--new-attempt``, as the count's
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from suffice.errors import ExpectationNotMetError, ReleaseMissingError
@@ -102,7 +102,7 @@ class Expected:
         BudgetExceededError
             Where the account has too little left for both.
         """
-        ledger.check(replace(request, epsilon=request.epsilon + self.plan.epsilon))
+        ledger.check(request.and_also(self.plan.loss, self.plan.plan.rho))
 
     def _count(self, run: ReleaseRun, number: int, place: AnyCluster) -> tuple[Charge, str]:
         """Release the count as its amendment of this number, or find it released."""
@@ -127,18 +127,18 @@ class Expected:
     def _not_met(
         self, run: ReleaseRun, charge: Charge, counted: int, *, charged: bool
     ) -> ExpectationNotMetError:
-        price, both = format_epsilon(self.plan.epsilon), run.request.epsilon + self.plan.epsilon
+        price, both = self.plan.loss, run.request.loss + self.plan.loss
         left = run.ledger.remaining(self.spec.dataset, run.window)
-        paid = f"epsilon {price} was charged, for the count" if charged else "nothing was charged"
+        paid = f"{price} was charged, for the count" if charged else "nothing was charged"
         if run.window == ALL:
             again = "choose another name"
-        elif left < both:
+        elif left < both.amount:
             again = (
-                "a larger grant is needed: counting again and releasing take epsilon "
-                f"{format_epsilon(both)}, and {format_epsilon(left)} is left for this window"
+                "a larger grant is needed: counting again and releasing take "
+                f"{both}, and {format_epsilon(left)} is left for this window"
             )
         else:
-            again = f"--new-attempt counts again, for epsilon {price}"
+            again = f"--new-attempt counts again, for {price}"
         return ExpectationNotMetError(
             f"{run.request.label} is not released: {charge.label} counted {counted:,} {self.plan.counts} "
             f"that fit, noise included, and {self.plan.floor:,} are expected; {paid}; when the data "

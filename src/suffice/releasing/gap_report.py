@@ -255,8 +255,8 @@ def gaps(
         )
         gaps = [window.window for window in windows if window.state in GAPS]
         gaps += [amendment.window for amendment in amendments]
-        epsilon = spec.privacy.epsilon
-        expect_epsilon = spec.expect.epsilon if spec.expect else None
+        epsilon = spec.privacy.loss.amount
+        expect_epsilon = spec.expect.loss.amount if spec.expect else None
         price = epsilon + (expect_epsilon or 0)
         further: int | None
         if account.per_window is None:

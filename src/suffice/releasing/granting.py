@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import AccountMissingError, LedgerMissingError, SufficeWarning, UsageError
 from suffice.pipeline.terms.declaration.data_contract import DataContract, parse_contract, read_contract
 from suffice.pipeline.terms.declaration.domains import Every
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import parse_epsilon
 from suffice.pipeline.terms.declaration.row_rules import (
     entry_of,
     is_rule,
@@ -370,8 +370,8 @@ def naming_the_grant(spec: Spec) -> Iterator[None]:
     try:
         yield
     except (AccountMissingError, LedgerMissingError) as error:
-        epsilon = format_epsilon(spec.privacy.epsilon)
-        terms = {"epsilon": epsilon, "reason": "WHY"}
+        loss = spec.privacy.loss
+        terms = {**loss.stated, "reason": "WHY"}
         unit, neighboring = spec.privacy.column_unit, str(spec.privacy.neighboring)
         if unit is not None:
             terms["unit"] = spec.unit_name
@@ -384,6 +384,6 @@ def naming_the_grant(spec: Spec) -> Iterator[None]:
             f"{str(error).partition(': ')[0]}: its owner makes one with "
             f"suffice.grant({json.dumps(spec.dataset)}, {stated}{', create=True' if creates else ''}) or "
             f"`suffice ledger grant {spec.dataset} {options}{' --create' if creates else ''}`, on the same "
-            f"ledger; {epsilon} is enough for this release alone"
+            f"ledger; {loss.text} is enough for this release alone"
         )
         raise type(error)(message) from None

@@ -349,9 +349,8 @@ class _Run:
         charge = ledger.rehearse(request)
         if charge.state is not ChargeState.RESERVED:
             return request, f"{charge.state} before: a release would read nothing and charge nothing"
-        epsilon = format_epsilon(self.plan.epsilon)
         left = format_epsilon(ledger.remaining(self.spec.dataset, self.window))
-        tried = f"epsilon {epsilon} of the {left} that remains was reserved, and undone"
+        tried = f"{self.plan.loss} of the {left} that remains was reserved, and undone"
         expected = Expected.of(self.spec)
         if expected is None:
             return request, tried
@@ -362,8 +361,7 @@ class _Run:
             count = label(counted_before.name, counted_before.edition)
             return request, f"{tried}; {count} is published, and decides whether it is charged"
         expected.check(ledger, request)
-        price = format_epsilon(expected.plan.epsilon)
-        return request, f"{tried}; epsilon {price} for the count before it remains as well"
+        return request, f"{tried}; {expected.plan.loss} for the count before it remains as well"
 
     def _generated(self, contract: DataContract | None) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""

@@ -14,11 +14,12 @@ from uuid import uuid4
 
 from sqlalchemy import insert, select, update
 
-from suffice.errors import BudgetExceededError, WrongStoreError
+from suffice.errors import BudgetExceededError, GuaranteeError, WrongStoreError
 from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.account import counts_by_window
 from suffice.storage.ledger.chain import EntryKind, coarse, format_time
-from suffice.storage.ledger.charge import ChargeState, check_epsilon, release_id
+from suffice.storage.ledger.charge import ChargeState, release_id
 from suffice.storage.ledger.rerun import decide_amended
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
@@ -90,9 +91,9 @@ def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest
     message = (
         f"the account {row.dataset} has epsilon {format_epsilon(remaining)} left{where} of "
         f"{format_epsilon(epsilon_of(row.micro_granted))}, the release asks for "
-        f"{format_epsilon(request.epsilon)}"
+        f"{request.loss.text}"
     )
-    return BudgetExceededError(message, requested=request.epsilon, remaining=remaining)
+    return BudgetExceededError(message, requested=request.loss.amount, remaining=remaining)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +159,11 @@ def start(
     ------
     BudgetExceededError, NameTakenError, WrongStoreError
     """
-    micro = check_epsilon(request.epsilon)
+    loss = request.loss_in(PrivacyMeasure.EPSILON)
+    if loss is None:
+        message = f"the account {row.dataset} counts epsilon, and the release states rho"
+        raise GuaranteeError(message)
+    micro = loss.count
     if not take(connection, row, request.window, micro):
         raise exceeded_error(connection, row, request)
     charge_id = uuid4().hex

@@ -36,7 +36,6 @@ from suffice.storage.ledger.charge import (
     KeyCount,
     Reconciled,
     SpoolName,
-    check_epsilon,
     is_held,
 )
 from suffice.storage.ledger.replay import sha256
@@ -233,7 +232,7 @@ def stage(
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Charge:
     """Spend the epsilon of a charge that has drawn, and keep the bytes to publish."""
-    micro, named = check_epsilon(charge.epsilon), {"manifest_sha256": sha256(manifest)}
+    micro, named = charge.loss.count, {"manifest_sha256": sha256(manifest)}
     row = read_account_row(connection, charge.dataset, lock=True)
     move(connection, holder, charge, (ChargeState.DRAWING,), state=ChargeState.STAGED, **named)
     shift(connection, row, charge.window, reserved=-micro, spent=micro)
@@ -264,7 +263,7 @@ def abandon(connection: Connection, holder: Holder, charge: Charge, reason: str)
         raise ReadingsExhaustedError(current.label, row.failed_readings)
     move(connection, holder, charge, LIVE, state=ChargeState.ABANDONED)
     _forget_manifest(connection, charge)
-    reserved = check_epsilon(current.epsilon) if current.state is not ChargeState.STAGED else 0
+    reserved = current.loss.count if current.state is not ChargeState.STAGED else 0
     spent = reserved if current.drew else 0
     if reserved:
         shift(connection, row, charge.window, reserved=-reserved, spent=spent)
@@ -287,7 +286,7 @@ def return_draw(connection: Connection, holder: Holder, charge: Charge, reason: 
     _check_returnable(connection, current, row.failed_readings)
     before = (ChargeState.DRAWING,)
     move(connection, holder, charge, before, state=ChargeState.ABANDONED, draw_returned=True)
-    micro = check_epsilon(current.epsilon)
+    micro = current.loss.count
     shift(connection, row, charge.window, reserved=-micro, spent=0)
     return _abandoned(connection, holder, charge, returned=micro, reason=reason, draw_returned=True)
 

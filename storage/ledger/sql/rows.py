@@ -15,6 +15,7 @@ from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenErr
 from suffice.pipeline.spec.windows_and_amendments import amended_of
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
 from suffice.pipeline.terms.declaration.exact_numbers import MICRO
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.account import Account, AccountTerms, NamedAudit, WindowBalance, counts_by_window
 from suffice.storage.ledger.chain import Entry, Head, next_entry
 from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName, run_id
@@ -330,7 +331,7 @@ def summary_of(row: Row[Any]) -> ChargeSummary:
         window=row.window,
         amendment=row.amendment,
         attempt=row.attempt,
-        epsilon=epsilon_of(row.micro_epsilon),
+        loss=PrivacyMeasure.EPSILON.loss(row.micro_epsilon),
         state=ChargeState(row.state),
         drew=row.drew,
         draw_returned=row.draw_returned,
@@ -440,7 +441,7 @@ def charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         amendment=row.amendment,
         amends=amended_of(row.amends, row.amended_sha256),
         attempt=row.attempt,
-        epsilon=epsilon_of(row.micro_epsilon),
+        loss=PrivacyMeasure.EPSILON.loss(row.micro_epsilon),
         state=ChargeState(row.state),
         marked=row.marked,
         drew=row.drew,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import func, select
 
 from suffice.errors import ChargeInProgressError, LedgerError, UsageError
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.storage.ledger.account import check_guarantee, check_same_contract
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import (
@@ -27,7 +28,7 @@ from suffice.storage.ledger.charge import (
     ChargeState,
     SpoolName,
     check_allowed,
-    check_epsilon,
+    check_loss,
     check_name,
     this_process,
 )
@@ -197,7 +198,7 @@ class SqlLedger(Ledger):
         if not all((*(sources or ()), *(stores or ()))):
             message = "an allowed source or store cannot be empty"
             raise UsageError(message)
-        micro = check_epsilon(epsilon)
+        micro = check_loss(PrivacyLoss.of_epsilon(epsilon))
         if max_windows is not None and not 0 <= max_windows <= MOST_WINDOWS:
             message = f"at most {MOST_WINDOWS} windows lie in twelve months, not {max_windows}"
             raise UsageError(message)
@@ -387,7 +388,7 @@ class SqlLedger(Ledger):
             if charge is not None and charge.state is ChargeState.RESERVED:
                 return
             find_amended(connection, self.ledger_id, request)
-            if remaining_in(connection, row, request.window) < request.epsilon:
+            if remaining_in(connection, row, request.window) < request.loss.amount:
                 raise exceeded_error(connection, row, request)
 
     def entries(self, *, after: int = 0) -> Iterator[Entry]:

@@ -55,7 +55,7 @@ def test_a_client_releases_and_stays_open(client: Any, tmp_path: Path) -> None:
     assert (
         suffice.release(spec, workspace.store, workspace.ledger, "threads").release_id == release.release_id
     )
-    assert workspace.account().remaining == workspace.account().granted - release.epsilon
+    assert workspace.account().remaining == workspace.account().granted - release.loss.amount
     assert kept.result() == 81, "what is the caller's is still there"
     plugins = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.worker_plugins))
     assert not any(name.startswith("suffice-") for name in plugins)

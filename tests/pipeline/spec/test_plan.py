@@ -136,7 +136,7 @@ def test_epsilon_is_split_by_shares_exactly() -> None:
         }
     )
     plan = compile_plan(spec)
-    assert [statistic.epsilon for statistic in plan.statistics] == [
+    assert [statistic.loss.amount for statistic in plan.statistics] == [
         Fraction(1, 6),
         Fraction(1, 3),
         Fraction(1, 2),
@@ -145,7 +145,7 @@ def test_epsilon_is_split_by_shares_exactly() -> None:
     assert [entry["epsilon"] for entry in document["statistics"]] == ["1/6", "1/3", "0.5"]
     for statistic, entry in zip(plan.statistics, document["statistics"], strict=True):
         assert Fraction(entry["scale"]) == Fraction(statistic.scale)
-        assert statistic.l1_sensitivity / Fraction(statistic.scale) <= statistic.epsilon
+        assert statistic.l1_sensitivity / Fraction(statistic.scale) <= statistic.loss.amount
 
 
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])

@@ -171,7 +171,7 @@ def test_with_a_public_number_of_records_slopes_alone_count() -> None:
 def test_shares_divide_epsilon_between_samples_and_noise() -> None:
     statistics = {"noisy": {"family": "bernoulli", "column": "f", "share": "3"}, "flag": drawn()}
     plan = compile_plan(sampled_spec(statistics, epsilon="2"))
-    assert [statistic.epsilon for statistic in plan.statistics] == [Fraction(3, 2), Fraction(1, 2)]
+    assert [statistic.loss.epsilon for statistic in plan.statistics] == [Fraction(3, 2), Fraction(1, 2)]
     sample = sample_of(plan, 1)
     assert sample.privacy_loss < Fraction(1, 2)
     assert Fraction(sample.draws * sample.range_sensitivity, sample.scale - 1) >= Fraction(1, 2)

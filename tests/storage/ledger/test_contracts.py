@@ -103,7 +103,7 @@ def test_a_charge_is_of_the_contract_that_is_granted(
         for refused in (ledger.check, ledger.reserve):
             with pytest.raises(GuaranteeError, match="changed since this run began"):
                 refused(request)
-    assert ledger.reserve(make_request(contract=contract().sha256)).epsilon
+    assert ledger.reserve(make_request(contract=contract().sha256)).loss.epsilon
     assert ledger.verify() == ()
 
 

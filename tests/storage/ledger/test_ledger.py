@@ -309,7 +309,7 @@ def test_accounts_are_shown_in_order_with_their_charges(ledger: Ledger, make_req
     ledger.reserve(make_request(name="a", epsilon=Fraction(1, 4)))
     airports, flights = ledger.accounts()
     assert (airports.dataset, list(ledger.charges("airports"))) == ("airports", [])
-    assert [(c.name, c.window, c.epsilon, c.state) for c in ledger.charges("flights")] == [
+    assert [(c.name, c.window, c.loss.epsilon, c.state) for c in ledger.charges("flights")] == [
         ("z", "all", 1, "published"),
         ("a", "all", Fraction(1, 4), "reserved"),
     ]

@@ -38,7 +38,7 @@ def charge_for(
         amendment=request.amendment,
         amends=None,
         attempt=1,
-        epsilon=request.epsilon,
+        loss=request.loss,
         state=ChargeState(state),
         marked=drew,
         drew=drew,

@@ -286,7 +286,7 @@ def test_a_copy_from_before_the_marker_returns_no_epsilon(tmp_path: Path, copied
                 settle(older, books.store, older.find("passengers", "a", "all") or charge)
         report = recover(older, lambda _: books.store)
         assert "restore the newest copy" in report.charges[0].problem
-        assert older.account("passengers").reserved == charge.epsilon
+        assert older.account("passengers").reserved == charge.loss.epsilon
         taken = older.take_over(older.find("passengers", "a", "all") or charge)
         with pytest.raises(LedgerCorruptError, match="older copy"):
             standing_marker(older, books.store, taken)
@@ -307,10 +307,10 @@ def test_a_copy_from_between_the_marker_and_the_draw_spends(tmp_path: Path, drew
     with open_ledger(f"sqlite:///{copy}", clock=lambda: utc_now() + timedelta(hours=1)) as older:
         (recovered,) = recover(older, lambda _: books.store).charges
         assert recovered.after == "abandoned"
-        assert recovered.spent == charge.epsilon
+        assert recovered.spent == charge.loss.epsilon
         assert recovered.returned == 0
         account = older.account("passengers")
-        assert account.spent == charge.epsilon
+        assert account.spent == charge.loss.epsilon
         assert account.reserved == 0
         assert problems(Books(directory=tmp_path, ledger=older, store=books.store)) == ()
     manifest = books.store.read_manifest("a", "all", charge.release_id)

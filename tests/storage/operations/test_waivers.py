@@ -79,7 +79,7 @@ def test_a_copy_that_gives_a_charge_back_stops_the_original(books: Books, ledger
     run = steps(books, "a")
     _, charge = next(run)
     with copied(books, ledger_url) as copy:
-        assert recovered(copy.ledger).returned == charge.epsilon
+        assert recovered(copy.ledger).returned == charge.loss.epsilon
         with pytest.raises(LedgerCorruptError, match="two copies of it go on"):
             next(run)
         open_for_release(copy.ledger, copy.store.uri, "passengers")
@@ -102,7 +102,7 @@ def test_an_original_that_gives_its_charge_back_stops_the_copy(books: Books, led
         with pytest.raises(LedgerCorruptError, match="two copies of it go on"):
             put_marker(copy.ledger, copy.store, taken)
         copy.ledger.let_go(taken)
-        assert recovered(copy.ledger).returned == charge.epsilon  # by whomever it was waived
+        assert recovered(copy.ledger).returned == charge.loss.epsilon  # by whomever it was waived
 
 
 def test_of_two_runs_of_one_charge_one_draws(books: Books, ledger_url: str) -> None:
@@ -121,7 +121,7 @@ def test_of_two_runs_of_one_charge_one_draws(books: Books, ledger_url: str) -> N
         copy.ledger.enter_drawing(taken)
     with later(ledger_url) as ledger:
         ended = recovered(ledger, spool)
-        assert (ended.spent, ended.returned) == (charge.epsilon, Fraction(0))
+        assert (ended.spent, ended.returned) == (charge.loss.epsilon, Fraction(0))
 
 
 def test_a_run_gives_back_what_it_marked_and_did_not_draw(books: Books) -> None:
@@ -140,7 +140,7 @@ def test_what_is_waived_and_not_given_back_yet_is_given_back_by_recovery(
     waive(books.ledger, books.store, charge)
     waive(books.ledger, books.store, charge)
     with later(ledger_url) as ledger:
-        assert recovered(ledger).returned == charge.epsilon
+        assert recovered(ledger).returned == charge.loss.epsilon
         assert balance(ledger) == (0, 0)
 
 

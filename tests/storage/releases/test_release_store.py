@@ -118,7 +118,7 @@ def test_a_release_is_read_as_it_was_published(root: Path, plan: Plan) -> None:
     release = open_release(str(directory))
     assert (release.name, release.dataset, release.window) == ("flights", "passengers", "all")
     assert (release.release_id, release.uri) == (RELEASE_ID, str(directory))
-    assert release.epsilon == plan.epsilon
+    assert release.loss.epsilon == plan.loss.epsilon
     assert release.neighboring is plan.neighboring
     assert release.manifest == json.loads((directory / "manifest.json").read_bytes())
     assert release.public_n == (1000 if plan.n_is_public else None)

@@ -249,7 +249,9 @@ def test_a_sample_is_the_mean_of_its_draws() -> None:
     assert plan.sample is not None
     assert plan.sample.temperature > 1
     assert drawn.inflation(plan) == pytest.approx(math.sqrt(1 + plan.sample.temperature / 20))
-    assert drawn.cost / float(plan.epsilon) == pytest.approx(float(plan.sample.temperature) / 20, rel=1e-3)
+    assert drawn.cost / float(plan.loss.amount) == pytest.approx(
+        float(plan.sample.temperature) / 20, rel=1e-3
+    )
     (alternative,) = divided_plan(spec).alternatives
     assert alternative.change == "noisy sums in place of its sample"
     assert alternative.sd > 1.02 * alternative.sd_changed

@@ -156,7 +156,7 @@ def test_a_release_at_epsilon_1_is_nearer_than_aim_and_mst(
 def scale_of(spec: suffice.Spec) -> float:
     """The noise scale of every count: ten shares of epsilon 1."""
     plan = compile_plan(spec)
-    shares: set[Fraction] = {statistic.epsilon for statistic in plan.statistics}
+    shares: set[Fraction] = {statistic.loss.amount for statistic in plan.statistics}
     assert {float(share) for share in shares} == {0.1}
     (scale,) = {statistic.scale for statistic in plan.statistics}
     return scale

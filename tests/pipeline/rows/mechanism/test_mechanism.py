@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import os
 import pickle
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,7 +151,7 @@ def many_cells(n_cells: int) -> Spec:
 def test_every_map_is_checked_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     spec, drawn = many_cells(10), Drawn(monkeypatch)
     plan = compile_plan(spec)
-    last = dataclasses.replace(plan.statistics[-1], epsilon=plan.statistics[-1].epsilon / 2)
+    last = dataclasses.replace(plan.statistics[-1], loss=plan.statistics[-1].loss * Fraction(1, 2))
     dearer = dataclasses.replace(plan, statistics=(*plan.statistics[:-1], last))
     with pytest.raises(ValueError, match="privacy map"):
         privatize(no_rows(spec), spec, dearer)

@@ -14,6 +14,7 @@ import pytest
 
 from suffice.pipeline.rows.mechanism import held_noise, mechanism, noise
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,14 +50,18 @@ SIMULATORS = {"pipeline/terms/statistics/simulated_sums.py"}
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, math.nextafter(2.0**55, math.inf), 2.0**58])
 def test_scales_out_of_range_draw_nothing(scale: float) -> None:
     with pytest.raises(ValueError, match="out of range"):
-        noise.discrete_laplace(scale=scale, l1_sensitivity=1, epsilon=Fraction(1))
+        noise.discrete_laplace(scale=scale, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(1)))
 
 
 def test_a_scale_that_costs_more_than_epsilon_draws_nothing() -> None:
     with pytest.raises(ValueError, match="privacy map"):
-        noise.discrete_laplace(scale=1.0, l1_sensitivity=1, epsilon=Fraction(999_999, 1_000_000))
+        noise.discrete_laplace(
+            scale=1.0, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(999_999, 1_000_000))
+        )
     out = np.zeros(1000, np.int64)
-    noise.discrete_laplace(scale=1.0, l1_sensitivity=1, epsilon=Fraction(1)).draw_into(out)
+    noise.discrete_laplace(scale=1.0, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(1))).draw_into(
+        out
+    )
     assert out.any()
 
 
@@ -137,7 +142,9 @@ def test_opendp_saturates_as_the_proof_assumes() -> None:
     spread = 5.5 * math.sqrt(n * chance * (1 - chance))
     assert abs(cut - n * chance) < spread
     assert abs(cut - n * math.exp(-4)) > spread, "the count must tell another scale"
-    largest = noise.discrete_laplace(scale=LARGEST_SCALE, l1_sensitivity=1, epsilon=Fraction(1))
+    largest = noise.discrete_laplace(
+        scale=LARGEST_SCALE, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(1))
+    )
     out = np.zeros(n, np.int64)
     largest.draw_into(out)
     assert abs(out.astype(object)).max() < 2**62  # missed with chance n exp(-128)

@@ -43,27 +43,29 @@ def test_opendps_map_agrees_with_the_smallest_scale_and_refuses_less(
 ) -> None:
     allowed = Fraction(epsilon)
     scale = math.floor(range_sensitivity / allowed) + 1
-    made = exponential_mechanism(scale=scale, range_sensitivity=range_sensitivity, epsilon=allowed)
+    made = exponential_mechanism(scale=scale, range_sensitivity=range_sensitivity, rho=allowed**2 / 8)
     assert isinstance(made, Selector)
     larger = math.ceil(scale * allowed) + 2
     with pytest.raises(ValueError, match="privacy map exceeds"):
-        exponential_mechanism(scale=scale, range_sensitivity=larger, epsilon=allowed)
+        exponential_mechanism(scale=scale, range_sensitivity=larger, rho=allowed**2 / 8)
     with pytest.raises(ValueError, match="privacy map exceeds"):
         exponential_mechanism(
-            scale=scale, range_sensitivity=range_sensitivity, epsilon=range_sensitivity / Fraction(scale + 1)
+            scale=scale,
+            range_sensitivity=range_sensitivity,
+            rho=(range_sensitivity / Fraction(scale + 1)) ** 2 / 8,
         )
 
 
 @pytest.mark.parametrize("scale", [0, -1, LARGEST_SAMPLE_SCALE + 1])
 def test_a_scale_out_of_range_is_refused(scale: int) -> None:
     with pytest.raises(ValueError, match="out of range"):
-        exponential_mechanism(scale=scale, range_sensitivity=2, epsilon=Fraction(10**6))
+        exponential_mechanism(scale=scale, range_sensitivity=2, rho=Fraction(10**12))
 
 
 def test_the_largest_scale_has_a_map_that_float64_resolves() -> None:
     """The scale is above the range over epsilon by one part in 2^46."""
     bound = LARGEST_SAMPLE_SCALE - 2
-    exponential_mechanism(scale=LARGEST_SAMPLE_SCALE - 1, range_sensitivity=bound, epsilon=Fraction(1))
+    exponential_mechanism(scale=LARGEST_SAMPLE_SCALE - 1, range_sensitivity=bound, rho=Fraction(1, 8))
 
 
 def test_each_of_several_draws_is_checked_at_its_own_part_of_epsilon() -> None:
@@ -110,7 +112,7 @@ def test_of_two_candidates_one_scale_apart_the_better_wins_as_the_exponential_me
     """3,000 draws: the laws are 11 standard errors apart, bands of 5 each miss with chance 6e-7."""
     size = 3000
     exponential, flipped = 1 / (1 + math.exp(-1)), 1 - math.exp(-1) / 2
-    made = exponential_mechanism(scale=1000, range_sensitivity=2, epsilon=Fraction(1))
+    made = exponential_mechanism(scale=1000, range_sensitivity=2, rho=Fraction(1, 8))
     spread = 5 * math.sqrt(exponential * (1 - exponential) / size)
     assert exponential == pytest.approx(0.731, abs=1e-3)
     assert flipped == pytest.approx(0.816, abs=1e-3)
@@ -123,7 +125,7 @@ def test_of_two_candidates_one_scale_apart_the_better_wins_as_the_exponential_me
 
 
 def test_scores_and_prior_at_their_ends_fit_in_64_bits() -> None:
-    made = exponential_mechanism(scale=LARGEST_SAMPLE_SCALE, range_sensitivity=2, epsilon=Fraction(1))
+    made = exponential_mechanism(scale=LARGEST_SAMPLE_SCALE, range_sensitivity=2, rho=Fraction(1, 8))
     scores = np.full(5, -(2**62) - 700 * LARGEST_SAMPLE_SCALE, np.int64)
     scores[3] = 0
     out = np.full(20, -1, np.int64)

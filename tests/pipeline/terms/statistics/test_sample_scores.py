@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.one_sum import OneSum
 from suffice.pipeline.families.shared.parameter_space import Support
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.statistics.sensitivity import Constants, NeighboringRelation
 from suffice.pipeline.terms.statistics.statistic_plan import (
     LOWEST_SCORE,
@@ -185,9 +186,9 @@ def test_the_range_of_the_issue_in_integers() -> None:
 
 def test_the_scale_is_the_least_integer_that_loses_less_than_epsilon() -> None:
     for bound, draws, epsilon in itertools.product((4 << 20, 1_453_636), (1, 3), ("1", "0.1", "0.3")):
-        scale = smallest_scale(bound, draws, Fraction(epsilon))
+        scale = smallest_scale(bound, draws, PrivacyLoss.of_epsilon(Fraction(epsilon)))
         assert Fraction(draws * bound, scale) < Fraction(epsilon) <= Fraction(draws * bound, scale - 1)
-    assert smallest_scale(1000, 1, Fraction(5)) == UNIT
+    assert smallest_scale(1000, 1, PrivacyLoss.of_epsilon(Fraction(5))) == UNIT
 
 
 @functools.cache
@@ -227,7 +228,7 @@ def test_forgetting_an_end_of_t_loses_more_than_epsilon() -> None:
     sample, made = bernoulli_sample(ends)
     assert worst_loss(ends, sample.scale, "add_or_remove_one", most=20) <= 1
     forgotten = max(made.offsets) - min(made.offsets)  # of x = 0 alone
-    scale = smallest_scale((forgotten >> 40) + 2, 1, Fraction(1))
+    scale = smallest_scale((forgotten >> 40) + 2, 1, PrivacyLoss.of_epsilon(Fraction(1)))
     assert scale < sample.scale / 4
     assert worst_loss(ends, scale, "add_or_remove_one", most=20) > 1
 
