@@ -21,6 +21,7 @@ from support.noise_distribution import (
 )
 
 FACTOR = 1.5
+ONE = PrivacyLoss.of_epsilon(Fraction(1))
 CASES = [(1, Fraction(1, 2)), (1, Fraction(1, 10)), (7, Fraction(1)), (64, Fraction(3, 2))]
 
 
@@ -68,7 +69,7 @@ def test_a_mechanism_with_a_wrong_scale_is_caught(factor: float) -> None:
     size = sample_size(scale, FACTOR)
     wrong = drawn(
         size,
-        discrete_laplace(scale=scale * factor, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(1))),
+        discrete_laplace(scale=scale * factor, l1_sensitivity=1, loss=ONE),
     )
     assert not accepts(wrong, scale)
     assert miss_probability(scale * factor, scale, size) <= 1e-7
@@ -88,18 +89,14 @@ def test_draws_are_independent_and_symmetric() -> None:
 
 def test_large_draws_do_not_repeat() -> None:
     """At b = 2^40 two of 1,000 draws coincide with chance about n^2 / 8b = 1e-7."""
-    noise = drawn(
-        1000, discrete_laplace(scale=2.0**40, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(1)))
-    )
+    noise = drawn(1000, discrete_laplace(scale=2.0**40, l1_sensitivity=1, loss=ONE))
     assert len(set(noise.tolist())) == 1000
 
 
 def test_no_chunk_is_left_out_or_drawn_twice() -> None:
     """At b = 2^55 two of n = 131,079 draws coincide, or one is 0, with chance about n^2 / 8b = 6e-8."""
     size = 16 * CHUNK + 7
-    noise = drawn(
-        size, discrete_laplace(scale=2.0**55, l1_sensitivity=1, loss=PrivacyLoss.of_epsilon(Fraction(1)))
-    )
+    noise = drawn(size, discrete_laplace(scale=2.0**55, l1_sensitivity=1, loss=ONE))
     assert noise.shape == (size,)
     assert len(np.unique(noise)) == size
     assert noise.all()

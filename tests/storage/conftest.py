@@ -12,6 +12,7 @@ import pytest
 
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import create_ledger
+from support.losses import pure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,7 +72,7 @@ def make_request() -> Callable[..., ChargeRequest]:
             "dataset": "flights",
             "name": "delays",
             "window": "all",
-            "epsilon": epsilon,
+            **pure(epsilon),
             "neighboring": "add_or_remove_one",
             "unit": "row",
             "grid": None if fields.get("window", "all") == "all" else "day:month:UTC",

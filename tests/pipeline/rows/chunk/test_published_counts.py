@@ -137,7 +137,7 @@ def test_a_release_at_epsilon_1_is_nearer_than_aim_and_mst(
     spec = spec_of(prepared, published)
     ledger = f"sqlite:///{tmp_path / 'ledger.db'}"
     with create_ledger(ledger) as opened:
-        opened.grant("persons", epsilon=spec.privacy.epsilon, reason="a test")
+        opened.grant("persons", epsilon=spec.privacy.loss.amount, reason="a test")
     release = suffice.release(spec, store=tmp_path / "releases", ledger=ledger)
     exact = np.array([count for count, _ in published["aim"].values()])
     noisy = np.concatenate([statistic.values[0] for statistic in release.statistics.values()])
