@@ -50,7 +50,10 @@ HEAD = (61, "e44daa47da2c7b88e442d73f9e47efffee88eb53f48d4b5b355105f2ee2de4d5")
 CHECKPOINT = (57, "65c514417cd665e0f1c764d1b02fbd4111e771978071bfb1b3155bbada1ef735")
 """Its entry, and the SHA-256 of its state."""
 BALANCES = {"flights": ("6", "1.623456", "1", "3.376544"), "taxis": ("6", "0.25", "0", "2.75")}
-TABLES = "ledger entries checkpoints accounts windows names stores plans charges staged_manifests".split()
+TABLES = (
+    *("ledger", "entries", "checkpoints", "accounts", "windows", "names", "stores", "plans", "charges"),
+    "staged_manifests",
+)
 TRUTHS = {"units_disjoint", "retired", "marked", "drew", "draw_returned"}
 """Columns that SQLite has as 0 and 1."""
 OLD = "has the schema 0001, this version of suffice needs 0002: stop all runs, back it up, and run `suffice "
