@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.fields import SampleEntry, StatisticSpec
-    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
@@ -83,20 +82,17 @@ def measure_of(entry: StatisticSpec) -> Measure:
     return measure if entry.within_unit is None else measure_within(measure)
 
 
-def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, WithinUnit | None]:
-    """Return the block that a statistic releases, and how rows and units share it where both are in it.
-
-    A unit that counts once adds what a record would.
-    """
+def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> Block:
+    """Return the block that a statistic releases; a unit that counts once adds what a record would."""
     family = FAMILIES[entry.family]
     block = family.block(entry, n_may_be_public)
     if entry.within_unit is not None:
         return block_within(family, entry, block)
     if entry.count_clipped is not None:
-        return beside_sums(block, entry.count_clipped.weight), None
+        return beside_sums(block, entry.count_clipped.weight)
     # proof: one-row-a-unit
     # proof: unit-means
-    return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
+    return replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block
 
 
 def rows_sentence(
@@ -202,7 +198,7 @@ def _compile_statistic(
     terms: Terms, name: str, entry: StatisticSpec, epsilon: Fraction, *, n_may_be_public: bool
 ) -> StatisticPlan:
     family = FAMILIES[entry.family]
-    block, within_unit = block_of(entry, n_may_be_public=n_may_be_public)
+    block = block_of(entry, n_may_be_public=n_may_be_public)
     max_rows = terms.privacy.max_rows
     sample = compile_sample(
         name,
@@ -266,7 +262,7 @@ def _compile_statistic(
         quantities=block.quantities,
         parameters=family.parameters(entry),
         moment_weight=block.moment_weight,
-        within_unit=within_unit,
+        within_unit=block.within_unit,
         counted=block.counted,
         max_rows=max_rows,
         rows_of=_sentence(terms, entry),
