@@ -67,7 +67,7 @@ def block(spec: CategoricalSpec, n_is_public: bool) -> Block:
             components=categories,
             largest_value=1,
             minimal_sensitivity=minimal_counts(),
-            replaced_l2_squared=l2_sensitivity.minimal_tables(1),
+            minimal_l2_squared=l2_sensitivity.minimal_tables(1),
             quantities=quantities,
         )
     return Block(

@@ -114,7 +114,7 @@ def block(spec: NormalSpec, n_is_public: bool) -> Block:
             components=(first_moment(steps, weight), "sum(X^2)"),
             largest_value=max(steps**2, int(steps**2 / weight)),
             minimal_sensitivity=minimal_moments(steps, weight),
-            replaced_l2_squared=l2_sensitivity.minimal_moments(steps, weight),
+            minimal_l2_squared=l2_sensitivity.minimal_moments(steps, weight),
             between_ends=moments_between_ends(steps, weight),
             moment_weight=weight,
             quantities=_in_column_units(

@@ -149,7 +149,7 @@ def block(
             components=components,
             largest_value=1,
             minimal_sensitivity=minimal_tables(len(tables)),
-            replaced_l2_squared=l2_sensitivity.minimal_tables(len(tables)),
+            minimal_l2_squared=l2_sensitivity.minimal_tables(len(tables)),
             quantities=quantities,
         )
     return Block(

@@ -114,7 +114,7 @@ def block(box: Box, n_is_public: bool) -> sensitivity.Block:
             largest_value=released.largest_value,
             record_l1=released.record_l1,
             record_l2_squared=released.record_l2_squared,
-            replaced_l2_squared=2 * released.record_l2_squared if released.record_l2_squared else None,
+            opposed=released.opposed,
             quantities=quantities,
         )
     if not box.linear:
@@ -123,7 +123,7 @@ def block(box: Box, n_is_public: bool) -> sensitivity.Block:
             components=released.components,
             largest_value=released.largest_value,
             minimal_sensitivity=sensitivity.minimal_products(box.steps, columns=size),
-            replaced_l2_squared=l2_sensitivity.minimal_moments(box.steps, None, columns=size),
+            minimal_l2_squared=l2_sensitivity.minimal_moments(box.steps, None, columns=size),
             quantities=quantities,
         )
     return sensitivity.Block(
@@ -131,7 +131,7 @@ def block(box: Box, n_is_public: bool) -> sensitivity.Block:
         components=released.components,
         largest_value=released.largest_value,
         minimal_sensitivity=sensitivity.minimal_moments(box.steps, weight, columns=size),
-        replaced_l2_squared=l2_sensitivity.minimal_moments(box.steps, weight, columns=size),
+        minimal_l2_squared=l2_sensitivity.minimal_moments(box.steps, weight, columns=size),
         moment_weight=weight,
         quantities=quantities,
     )

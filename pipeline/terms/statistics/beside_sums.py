@@ -61,9 +61,9 @@ def beside_sums(block: Block, share: Fraction) -> Block:
         record_l2_squared=None
         if record_l1 is None
         else l2_sensitivity.counts_beside(block.record_l2_squared or record_l1**2, weight),
-        replaced_l2_squared=None
+        minimal_l2_squared=None
         if replaced is None
-        else l2_sensitivity.minimal_with_counts(block.replaced_l2_squared or replaced**2, ends, weight),
+        else l2_sensitivity.minimal_with_counts(block.minimal_l2_squared or replaced**2, ends, weight),
         quantities=(
             *block.quantities,
             *(

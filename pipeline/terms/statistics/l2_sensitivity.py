@@ -37,18 +37,22 @@ def kept_rows(record: int, max_rows: int, per_cell: int, products: int = 0) -> i
     return cells * in_full + in_last
 
 
-def replaced_rows(replaced: int, max_rows: int, per_cell: int) -> int:
-    r"""Return the largest squared change by a unit whose rows, of either sign, give way to others: K k q^2.
+def replaced_rows(record: int, max_rows: int, per_cell: int, products: int = 0, opposed: int = 0) -> int:
+    r"""Return the largest squared change by a unit whose rows give way to those of another.
+
+    Twice what `kept_rows` says, and :math:`4 k (K \bmod k) \omega` where components are of either sign.
 
     Parameters
     ----------
-    replaced : int
-        :math:`q^2`, by one record that gives way to another; at least twice what one record adds.
-    max_rows, per_cell : int
-        K and k, as in `kept_rows`.
+    record, max_rows, per_cell, products
+        As in `kept_rows`.
+    opposed : int
+        :math:`\omega`: with vectors f and g of records in one cell, and any :math:`a, b \ge 0`,
+        :math:`|a f - b g|^2 \le (a^2 + b^2) r^2 + 2 a b \omega`, without the last term where a = b.
     """
     # proof: l2-either-sign
-    return max_rows * per_cell * replaced
+    crossed = 4 * per_cell * (max_rows % per_cell) * opposed
+    return 2 * kept_rows(record, max_rows, per_cell, products) + crossed
 
 
 def tables(n_tables: int) -> int:
@@ -153,6 +157,12 @@ def rotated_moments(steps: int, *, columns: int, linear: bool) -> int:
     return steps**4 * (columns**2 + (3 * columns - unpaired if linear else 0))
 
 
+def rotated_opposed(steps: int, *, linear: bool) -> int:
+    """Return how far two records' rotated moments point away from each other; `replaced_rows` has it."""
+    # proof: l2-rotated-moments
+    return steps**4 if linear else 0
+
+
 def two_column_moments(steps: int) -> int:
     r"""Return the largest squared norm of one record's moments of two columns, with linear terms: 200 M^4.
 
@@ -163,3 +173,9 @@ def two_column_moments(steps: int) -> int:
     """
     # proof: l2-two-columns
     return 200 * steps**4
+
+
+def two_column_opposed(steps: int) -> int:
+    """Return how far two records' moments of two columns point away from each other, :math:`81 M^4 / 4`."""
+    # proof: l2-two-columns
+    return -(-81 * steps**4 // 4)

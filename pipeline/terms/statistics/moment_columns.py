@@ -86,8 +86,9 @@ class Map:
         The largest L1 norm of what one record adds over all components; None beside a public N, where
         sensitivities are those of a replaced record.
     record_l2_squared : int or None
-        The largest squared L2 norm of that, where `record_l1` is given; that of the difference of two records
-        is twice it.
+        The largest squared L2 norm of that, where `record_l1` is given.
+    opposed : int
+        How far two records' vectors point away from each other, as `Block` has it.
     """
 
     components: tuple[str, ...]
@@ -97,6 +98,7 @@ class Map:
     largest_value: int
     record_l1: int | None = None
     record_l2_squared: int | None = None
+    opposed: int = 0
 
     @property
     def matrix(self) -> NDArray[Any]:
@@ -182,6 +184,7 @@ def rotated_map(names: tuple[str, ...], steps: int, *, linear: bool) -> Map:
         max(2, size) * steps**2,
         rotated_moments(steps, columns=size, linear=linear),
         l2_sensitivity.rotated_moments(steps, columns=size, linear=linear),
+        l2_sensitivity.rotated_opposed(steps, linear=linear),
     )
 
 
@@ -212,7 +215,12 @@ def two_column_map(names: tuple[str, ...], steps: int) -> Map:
         building.moments[0, i] = _quantity(values)
         building.moments[i, i] = _quantity({**parabolas, 4: -of_second * tenth, 5: of_second * tenth})
     building.moments[1, 2] = _quantity({j: signs[j // 2] / 16 for j in range(4)})
-    return building.built(14 * steps**2, two_column_moments(steps), l2_sensitivity.two_column_moments(steps))
+    return building.built(
+        14 * steps**2,
+        two_column_moments(steps),
+        l2_sensitivity.two_column_moments(steps),
+        l2_sensitivity.two_column_opposed(steps),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +237,11 @@ class _Building:
         return range(1, len(self.names) + 1)
 
     def built(
-        self, largest_value: int, record_l1: int | None = None, record_l2_squared: int | None = None
+        self,
+        largest_value: int,
+        record_l1: int | None = None,
+        record_l2_squared: int | None = None,
+        opposed: int = 0,
     ) -> Map:
         return Map(
             components=tuple(name for name, _ in self.rows),
@@ -239,6 +251,7 @@ class _Building:
             largest_value=largest_value,
             record_l1=record_l1,
             record_l2_squared=record_l2_squared,
+            opposed=opposed,
         )
 
     def text(self, pair: Pair) -> str:

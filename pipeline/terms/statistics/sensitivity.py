@@ -164,10 +164,12 @@ class Block:
     record_l2_squared : int or None
         The largest squared L2 norm of what one record adds, or one unit where `unit_l1` is given; None: the
         square of its L1 norm, as where one record may add all of it to one component.
-    replaced_l2_squared : int or None
-        The largest squared L2 change where one record gives way to another in any cell, at least twice
-        `record_l2_squared`. None where no component is ever negative; for the minimal design None is the
-        square of `minimal_sensitivity`, as where one component is released.
+    opposed : int
+        How far vectors of two records point away from each other, as ``l2_sensitivity.replaced_rows`` has it;
+        0 where no component is ever negative.
+    minimal_l2_squared : int or None
+        The squared L2 sensitivity of the minimal design; None: the square of `minimal_sensitivity`, as where
+        one component is released.
     between_ends : int
         What the minimal design's components change by between the lowest value and the highest, which is one
         component's change.
@@ -188,7 +190,8 @@ class Block:
     unit_l1: int | None = None
     minimal_sensitivity: int | None = None
     record_l2_squared: int | None = None
-    replaced_l2_squared: int | None = None
+    opposed: int = 0
+    minimal_l2_squared: int | None = None
     between_ends: int = 0
     moment_weight: Fraction | None = None
     quantities: tuple[Quantity, ...]
@@ -239,7 +242,8 @@ class Block:
         l1 = self.unit_l1 or self.record_l1
         if l1 is None:
             # proof: l2-minimal
-            return self.replaced_l2_squared or self.l1_sensitivity(neighboring, max_rows) ** 2
+            minimal = self.l1_sensitivity(neighboring, max_rows)
+            return self.minimal_l2_squared or minimal**2
         record, products = self.record_l2_squared or l1**2, 0
         if self.within_unit is not None:
             max_rows, products = self.within_unit.max_rows, self.within_unit.unit_total**2
@@ -250,9 +254,7 @@ class Block:
         if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE:
             return l2_sensitivity.kept_rows(record, max_rows, per_cell, products)
         # proof: l2-windows
-        if self.replaced_l2_squared is not None:
-            return l2_sensitivity.replaced_rows(self.replaced_l2_squared, max_rows, per_cell)
-        return 2 * l2_sensitivity.kept_rows(record, max_rows, per_cell, products)
+        return l2_sensitivity.replaced_rows(record, max_rows, per_cell, products, self.opposed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
