@@ -11,6 +11,7 @@ from suffice.pipeline.spec.contract_fit import floating_unit_warning
 from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
 from suffice.pipeline.terms.declaration.documents import Count, document, printed
 from suffice.pipeline.terms.declaration.domains import Every
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.pipeline.terms.declaration.row_rules import in_words, rule_text
 from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.storage.ledger.account import ROW
@@ -78,7 +79,7 @@ class PersonView:
             unit = in_words(self.account.unit)
             message = f"--rows: the unit is {unit}, whose rows lose together what one unit loses"
             raise UsageError(message)
-        return self.loss.of_rows(rows, windows)
+        return self.loss.of_rows(rows, windows, measure=PrivacyMeasure.EPSILON)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
