@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.declaration.fields import ColumnUnit, Expectation
+    from suffice.pipeline.terms.declaration.fields import ColumnUnit
+    from suffice.pipeline.terms.declaration.priced import Expectation
     from suffice.pipeline.terms.declaration.scalars import Duration
     from suffice.pipeline.terms.statistics.measure import Measure
 
