@@ -80,14 +80,15 @@ class PersonView:
             unit = in_words(self.account.unit)
             message = f"--rows: the unit is {unit}, whose rows lose together what one unit loses"
             raise UsageError(message)
-        return self.loss.of_rows(rows, windows)
+        return self.loss.of_rows(rows, windows, measure=self.account.measure)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the numbers rest on beside the ledger, as sentences."""
         account, sentences = self.account, []
         if account.unit == ROW:
-            sentences.append("a unit is one row: a person with r rows loses up to r times as much")
+            times = "r" if account.measure is PrivacyMeasure.EPSILON else "r^2"
+            sentences.append(f"a unit is one row: a person with r rows loses up to {times} times as much")
         else:
             sentences.append(
                 f"a unit is all rows with one value of {in_words(account.unit).removeprefix('column:')}"

@@ -24,7 +24,7 @@ from suffice.pipeline.spec.windows_and_amendments import (
     windows_between,
 )
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Instant, one_of, printed
-from suffice.pipeline.terms.declaration.fields import SUFFIX
+from suffice.pipeline.terms.declaration.priced import SUFFIX
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import stopped_windows
 from suffice.releasing.row_counts import Rows, compared_windows
