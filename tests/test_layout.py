@@ -93,6 +93,7 @@ def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(distributions: Pa
     expected["suffice/py.typed"] = source / "src" / "suffice" / "py.typed"
     assert {
         "suffice/pipeline/terms/statistics/sensitivity.md",
+        "suffice/pipeline/terms/statistics/l2_sensitivity.md",
         "suffice/pipeline/rows/mechanism/mechanism.md",
     } <= set(expected)
     contents = wheel_contents(distributions / "tree")

@@ -13,6 +13,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.spec.compiled_statistics import block_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.date_formats import DateFormat
@@ -180,6 +181,13 @@ class UnitEngine:
     @property
     def declared(self) -> int:
         return self.plan.statistics[0].l1_sensitivity
+
+    @property
+    def declared_squared(self) -> int:
+        """The squared L2 sensitivity of the block."""
+        statistic = self.plan.statistics[0]
+        block = block_of(self.spec.statistics["s"], n_may_be_public=False)
+        return block.l2_squared(self.plan.neighboring, statistic.max_rows or 1)
 
     def many(self) -> list[tuple[str | None, Record]]:
         return [(unit, (self.values[number], "a", dt.date(2013, 1, 31))) for unit, number in MANY]

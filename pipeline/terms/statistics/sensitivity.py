@@ -246,7 +246,9 @@ class Block:
             return self.minimal_l2_squared or minimal**2
         record, products = self.record_l2_squared or l1**2, 0
         if self.within_unit is not None:
-            max_rows, products = self.within_unit.max_rows, self.within_unit.unit_total**2
+            max_rows = max(max_rows, self.within_unit.max_rows)
+            max_rows_per_cell = min(max_rows_per_cell or max_rows, self.within_unit.max_rows)
+            products = self.within_unit.unit_total**2
         elif self.unit_l1 is not None:
             # proof: l2-units
             max_rows = 1

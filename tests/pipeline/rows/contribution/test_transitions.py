@@ -21,12 +21,15 @@ from suffice.pipeline.rows.contribution import bounding
 from suffice.pipeline.rows.contribution.bounding import first_rows
 from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
 from suffice.pipeline.rows.sources.schema_check import check_schema
+from suffice.pipeline.spec.compiled_statistics import block_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
+from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from support.duckdb_sums import duckdb_sums
 from support.hostile import hostile_table
 from support.noisy import noisy_statistic, statistic_plan
 from support.pandas_files import as_pandas_writes
+from support.record_vectors import squared_change
 from support.splits import splits_of
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
@@ -127,6 +130,9 @@ def test_no_unit_moves_the_totals_further_than_declared(tmp_path: Path, neighbor
     others = vectors[:1] if neighboring == "add_or_remove_one" else vectors
     largest = max(np.abs(np.array(vectors) - other).sum(axis=1).max() for other in others)
     assert largest == declared, "claimed tight, and a halved one would be caught"
+    block = block_of(spec.statistics["s"], n_may_be_public=False)
+    declared = block.l2_squared(NeighboringRelation(neighboring))
+    assert squared_change(np.array(vectors), neighboring) == declared
 
 
 LONG: list[Row] = [("B", state, order, "a") for order, state in enumerate("xyxxyyxxxyxy")]

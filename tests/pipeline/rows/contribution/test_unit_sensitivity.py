@@ -15,6 +15,7 @@ import pytest
 
 from suffice.pipeline.rows.contribution import bounding
 from suffice.pipeline.rows.contribution.records import RecordLayout, UnitKey
+from support.record_vectors import squared_change
 from support.unit_engine import MAX_ROWS, OF_ROWS, UnitEngine, farthest
 from support.units import KEY, OTHER_KEY
 
@@ -34,8 +35,11 @@ def test_no_unit_moves_the_totals_further_than_declared(tmp_path: Path, name: st
     record_l1 = engine.plan.statistics[0].partition_total
     assert record_l1 is not None
     assert engine.declared == MAX_ROWS * record_l1 * (1 if neighboring == "add_or_remove_one" else 2)
-    largest = farthest(engine.of_every_unit(), neighboring)
-    assert largest == engine.declared, "claimed tight, and a halved one would be caught"
+    vectors = engine.of_every_unit()
+    assert farthest(vectors, neighboring) == engine.declared, (
+        "claimed tight, and a halved one would be caught"
+    )
+    assert squared_change(vectors, neighboring) == engine.declared_squared
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
@@ -49,7 +53,9 @@ def test_counts_of_moved_records_are_bounded_with_their_sums(
     assert counted.partition_total is not None
     times = MAX_ROWS * (1 if neighboring == "add_or_remove_one" else 2)
     assert engine.declared == times * (counted.partition_total + counted.weight)
-    assert farthest(engine.of_every_unit(), neighboring) == engine.declared
+    vectors = engine.of_every_unit()
+    assert farthest(vectors, neighboring) == engine.declared
+    assert squared_change(vectors, neighboring) == engine.declared_squared
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
@@ -59,7 +65,9 @@ def test_cells_and_windows_share_a_units_bound(
     tmp_path: Path, name: str, shape: str, neighboring: str, key: UnitKey
 ) -> None:
     engine = UnitEngine(tmp_path, name, neighboring, shape, key)
-    assert farthest(engine.of_every_unit(), neighboring) == engine.declared
+    vectors = engine.of_every_unit()
+    assert farthest(vectors, neighboring) == engine.declared
+    assert squared_change(vectors, neighboring) == engine.declared_squared
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
@@ -133,7 +141,9 @@ def test_the_totals_are_sums_over_units(tmp_path: Path) -> None:
 @pytest.mark.parametrize("neighboring", RELATIONS)
 def test_bounding_per_partition_is_caught(tmp_path: Path, neighboring: str) -> None:
     engine = UnitEngine(tmp_path, "normal", neighboring)
-    assert farthest(engine.of_every_unit(each=True), neighboring) > engine.declared
+    vectors = engine.of_every_unit(each=True)
+    assert farthest(vectors, neighboring) > engine.declared
+    assert squared_change(vectors, neighboring) > engine.declared_squared
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from suffice.pipeline.spec.recompile import read_canonical_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 from suffice.storage.releases.manifest_model import statistic_fields
+from support.record_vectors import squared_change
 from support.unit_engine import MAX_ROWS, OF_UNITS, ROWS_PER_UNIT, UPPER, UnitEngine, farthest
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks
 
@@ -37,9 +38,12 @@ def test_a_unit_costs_what_a_record_costs(tmp_path: Path, name: str, neighboring
     record_l1 = engine.plan.statistics[0].partition_total
     assert record_l1 is not None
     assert engine.declared == record_l1 * (1 if neighboring == "add_or_remove_one" else 2)
-    assert farthest(engine.of_every_unit(), neighboring) == engine.declared, "claimed tight"
-    of_rows = UnitEngine(tmp_path, name.removesuffix(" of units"), neighboring)
-    assert farthest(of_rows.of_every_unit(), neighboring) > engine.declared, "the rows kept would be caught"
+    vectors = engine.of_every_unit()
+    assert farthest(vectors, neighboring) == engine.declared, "claimed tight"
+    assert squared_change(vectors, neighboring) == engine.declared_squared
+    of_rows = UnitEngine(tmp_path, name.removesuffix(" of units"), neighboring).of_every_unit()
+    assert farthest(of_rows, neighboring) > engine.declared, "the rows kept would be caught"
+    assert squared_change(of_rows, neighboring) > engine.declared_squared
 
 
 @pytest.mark.parametrize("neighboring", RELATIONS)
@@ -68,8 +72,10 @@ def test_a_unit_adds_its_rows_once(tmp_path: Path, name: str, shape: str, neighb
     if neighboring == "replace_one" and shape != "groups" and name == "rows":
         # One cell alone: the first component is at least 1 of any unit, whatever replaces it.
         assert farthest_change == engine.declared - 2
+        assert squared_change(vectors, neighboring) <= engine.declared_squared
     else:
         assert farthest_change == engine.declared, "claimed tight"
+        assert squared_change(vectors, neighboring) == engine.declared_squared
 
 
 def test_rows_per_unit_are_counted_as_they_are(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from suffice.pipeline.rows.chunk.partition import accumulator, chunk_job
 from suffice.pipeline.spec.plan import compile_plan, measures
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.measure import UnitProducts
+from support.record_vectors import squared_change
 from support.unit_engine import MAX_ROWS, WITHIN_UNITS, UnitEngine, farthest
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
@@ -221,6 +222,7 @@ def test_no_unit_moves_rows_and_units_further_than_declared(
     assert engine.declared == unit_l1 * (1 if neighboring == "add_or_remove_one" else 2)
     vectors = engine.of_every_unit()
     assert farthest(vectors, neighboring) == engine.declared, "claimed tight"
+    assert squared_change(vectors, neighboring) == engine.declared_squared
     units = vectors.reshape(len(vectors), -1)[:, shared.rows :]
     assert farthest(units, "add_or_remove_one") == MAX_ROWS**2 * shared.unit_total
 
@@ -231,6 +233,8 @@ def test_cells_share_what_rows_and_units_cost(tmp_path: Path) -> None:
     vectors = engine.of_every_unit()
     assert farthest(vectors, "add_or_remove_one") == engine.declared
     assert farthest(vectors, "replace_one") == 2 * engine.declared
+    assert squared_change(vectors, "add_or_remove_one") == engine.declared_squared
+    assert squared_change(vectors, "replace_one") == 2 * engine.declared_squared
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,13 @@ import pyarrow as pa
 import pytest
 
 from suffice.errors import SpecError
-from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows.chunk import kernels
-from suffice.pipeline.rows.chunk.encoding import column_reader
-from suffice.pipeline.rows.chunk.exact_sums import to_python
-from suffice.pipeline.rows.chunk.partition import accumulator
+from suffice.pipeline.spec.compiled_statistics import block_of
 from suffice.pipeline.spec.plan import compile_plan, measures
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.measure import LatticeColumn
-from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
+from support.record_vectors import record_vectors, squared_change
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,16 +43,8 @@ def spec_of(entry: Mapping[str, Any], neighboring: str = "add_or_remove_one", **
 
 
 def records(spec: Spec, values: pa.Array) -> NDArray[Any]:
-    """Return the totals of each record, by the engine's readers and kernels: each in a cell of its own."""
-    measure = measures(spec)["s"]
-    batch = pa.record_batch({"x": values})
-    adding = accumulator(measure, len(values))
-    adding.add(
-        np.arange(len(values), dtype=np.int32), [column_reader(of).read(batch) for of in measure.reads]
-    )
-    exact = to_python({"s": adding.table()})["s"]
-    entry = spec.statistics["s"]
-    return totals_of(FAMILIES[entry.family], entry, compile_plan(spec).statistics[0], exact)
+    """Return the totals of each record: each in a cell of its own."""
+    return record_vectors(spec, pa.record_batch({"x": values}))
 
 
 def counts(spec: Spec, values: Sequence[Any], kind: pa.DataType | None = None) -> list[tuple[int, int]]:
@@ -172,6 +161,10 @@ def test_the_sensitivity_is_that_of_all_neighbours(design: str, bits: int, weigh
     values = pa.array([*(step / steps for step in range(-steps, steps + 1)), -2.0, 2.0])
     vectors = records(spec, values)
     assert largest_change(vectors, neighboring) == plan.l1_sensitivity
+    block = block_of(spec.statistics["s"], n_may_be_public=design == "public")
+    from_none = np.concatenate([np.zeros_like(vectors[:1]), vectors])
+    squared = squared_change(from_none if design == "private" else vectors, neighboring)
+    assert squared == block.l2_squared(NeighboringRelation(neighboring))
     share = Fraction(weight)
     base = 25 * steps**2 // 16 if design == "public" else 4 * steps**2
     a = -(-base * share // 1)

@@ -64,7 +64,15 @@ WHOLE_UNITS = {
     name: {"family": name, **FAMILIES[name].example.entry} for name in FAMILIES if FAMILIES[name].needs_unit
 }
 WHOLE_UNITS["histogram"] = {"family": "rows_per_unit", "upper": 9, "histogram": "true"}
-BESIDE_ROWS = {"family": "normal", "column": "v", "lower": -1, "upper": 1, "within_unit": "true"}
+WITHIN = {"within_unit": "true", "column": "v"}
+WITHIN_UNITS: dict[str, tuple[dict[str, Any], list[tuple[int, int]]]] = {
+    "bernoulli": ({"family": "bernoulli", **WITHIN}, [(1, 0), (0, 1)]),
+    "normal": (
+        {"family": "normal", "lower": -1, "upper": 1, "lattice_bits": "2", **WITHIN},
+        [(8, 0), (5, 3), (0, 8)],
+    ),
+}
+"""Entries of rows and units, and what records add to both parts of t."""
 
 
 def spec_of(entry: dict[str, Any], privacy: dict[str, Any]) -> Spec:
@@ -147,7 +155,7 @@ def test_no_replaced_record_moves_minimal_statistics_further_than_declared(name:
             block.l2_squared(relation, max_rows)
 
 
-@pytest.mark.parametrize("name", [*UNIVERSES, *WHOLE_UNITS, "within units"])
+@pytest.mark.parametrize("name", [*UNIVERSES, *WHOLE_UNITS])
 def test_replacing_costs_at_least_twice_what_adding_does(name: str) -> None:
     """Of every family: who leaves one window for another pays at most half in each. L2 is at most L1."""
     kept: list[tuple[int, int | None]] = [*KEPT, (12, 1), (12, 5), (20, None)]
@@ -155,13 +163,43 @@ def test_replacing_costs_at_least_twice_what_adding_does(name: str) -> None:
         block, _ = of_case(UNIVERSES[name])
         blocks = [block, replace(block, unit_l1=block.record_l1)]
     else:
-        blocks = [of_units(WHOLE_UNITS.get(name, BESIDE_ROWS))]
+        blocks = [of_units(WHOLE_UNITS[name])]
     for block, (max_rows, per_cell) in itertools.product(blocks, kept):
         added = block.l2_squared(ADDED, max_rows, per_cell)
         assert 2 * added <= block.l2_squared(REPLACED, max_rows, per_cell)
         for relation in (ADDED, REPLACED):
             squared = block.l2_squared(relation, max_rows, per_cell)
             assert 0 < squared <= block.l1_sensitivity(relation, max_rows) ** 2
+
+
+@pytest.mark.parametrize("name", WITHIN_UNITS)
+def test_rows_and_units_are_bounded_together_in_every_cell(name: str) -> None:
+    """All units of up to three rows: weighted rows, and products of what they add to a cell."""
+    entry, parts = WITHIN_UNITS[name]
+    block, shared = of_units(entry), of_units(entry).within_unit
+    assert shared is not None
+    records = np.array(
+        [
+            [first, second] if len(parts) == 2 else [first**2, 2 * first * second, second**2]
+            for first, second in parts
+        ]
+    )
+    for per_cell in (1, 2, 3):
+        of_rows = unit_vectors(shared.row_weight * records, CELLS, 3, per_cell).reshape(
+            -1, CELLS, records.shape[1]
+        )
+        sums = unit_vectors(np.array(parts), CELLS, 3, per_cell).reshape(-1, CELLS, 2)
+        first, second = sums[..., 0], sums[..., 1]
+        products = np.stack([first**2, 2 * first * second, second**2], axis=-1)
+        units = np.concatenate([of_rows, products], axis=-1).reshape(len(sums), -1)
+        for relation in (ADDED, REPLACED):
+            declared = block.l2_squared(relation, 3, per_cell)
+            largest = squared_change(units, str(relation))
+            assert largest == declared
+            assert declared <= block.l1_sensitivity(relation) ** 2
+        assert 2 * block.l2_squared(ADDED, 3, per_cell) == block.l2_squared(REPLACED, 3, per_cell)
+        rows_alone = l2_sensitivity.kept_rows(block.record_l2_squared or 0, 3, per_cell)
+        assert squared_change(units, str(ADDED)) > rows_alone, "products would be caught"
 
 
 def test_less_than_a_row_is_refused() -> None:
@@ -202,10 +240,11 @@ def test_several_columns_on_every_lattice_point(size: int, steps: int, linear: b
         vectors = added_by(released, lattice(steps, size)).astype(np.int64)
         inner = vectors @ vectors.T
         squares = np.diag(inner)
-        assert released.record_l2_squared == squares.max() <= (released.record_l1 or 0) ** 2
-        assert between(vectors).max() <= 2 * released.record_l2_squared
+        record = released.record_l2_squared or 0
+        assert record == squares.max() <= (released.record_l1 or 0) ** 2
+        assert between(vectors).max() <= 2 * record
         for most, few in ((3, 1), (8, 1), (9, 2)):
-            bound = (most**2 + few**2) * released.record_l2_squared + 2 * most * few * released.opposed
+            bound = (most**2 + few**2) * record + 2 * most * few * released.opposed
             assert (most**2 * squares[:, None] + few**2 * squares - 2 * most * few * inner).max() <= bound
 
 
@@ -333,7 +372,8 @@ def test_other_sensitivities_are_caught(monkeypatch: pytest.MonkeyPatch, wrong: 
     def other(block: Block, neighboring: NeighboringRelation, *rows: int) -> int:
         if wrong == "of one more record":
             return right(block, ADDED, *rows)
-        return block.l1_sensitivity(neighboring, *rows[:1]) ** (1 + (wrong == "its square"))
+        l1 = block.l1_sensitivity(neighboring, *rows[:1])
+        return l1 if wrong == "the L1 sensitivity" else l1 * l1
 
     monkeypatch.setattr(Block, "l2_squared", other)
     with pytest.raises(AssertionError):

@@ -21,6 +21,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
+from suffice.pipeline.spec.compiled_statistics import block_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.count_table import released_tables
@@ -32,6 +33,7 @@ from suffice.pipeline.terms.statistics.sensitivity import (
     minimal_products,
     rotated_moments,
 )
+from support.record_vectors import squared_change
 from support.splits import splits_of
 from support.universes import CASES, JOINT, SCALAR, STRUCTURED, Case, Cases, Row, of_example
 
@@ -88,6 +90,14 @@ class Engine:
     def statistic(self) -> StatisticPlan:
         return self.plan.statistics[0]
 
+    @property
+    def l2_squared(self) -> int:
+        """The squared L2 sensitivity of the block."""
+        n_is_public = self.statistic.design is Design.MINIMAL
+        return block_of(self.spec.statistics["s"], n_may_be_public=n_is_public).l2_squared(
+            self.plan.neighboring
+        )
+
     def vectors(self) -> NDArray[Any]:
         """Return the totals of every single record, shape (n_records, n_cells * n_components).
 
@@ -127,7 +137,10 @@ def test_no_neighbour_moves_an_example_further_than_declared(
 ) -> None:
     """Of every family in the registry; that a bound is tight shows in the cases below."""
     engine = Engine(tmp_path, of_example(family, every_row_counts=every_row_counts), neighboring, "plain")
-    assert engine.statistic.l1_sensitivity // 2 < largest_change(engine) <= engine.statistic.l1_sensitivity
+    vectors = engine.vectors()
+    largest = largest_change(vectors, engine.plan.neighboring)
+    assert engine.statistic.l1_sensitivity // 2 < largest <= engine.statistic.l1_sensitivity
+    assert engine.l2_squared // 4 < largest_square(vectors, engine.plan.neighboring) <= engine.l2_squared
 
 
 ONE_OF_A_FAMILY = {str(case.statistic["family"]): name for name, case in reversed(CASES.items())}
@@ -152,22 +165,33 @@ def test_no_neighbour_moves_the_totals_further_than_declared(
     tmp_path: Path, case: str, neighboring: str, shape: str
 ) -> None:
     engine = Engine(tmp_path, CASES[case], neighboring, shape)
-    largest = largest_change(engine)
+    vectors = engine.vectors()
+    largest = largest_change(vectors, engine.plan.neighboring)
+    squared = largest_square(vectors, engine.plan.neighboring)
     declared = engine.statistic.l1_sensitivity
+    assert squared <= engine.l2_squared <= declared**2
     assert largest <= declared
     assert largest > declared // 2 or (case, neighboring, shape) in NOT_ATTAINED, (
         "a halved one must be caught"
     )
     if (case, neighboring, shape) not in NOT_ATTAINED | NEARLY_ATTAINED:
         assert largest == declared, "claimed tight"
+        assert squared == engine.l2_squared, "claimed tight"
 
 
-def largest_change(engine: Engine) -> int:
+def largest_change(records: NDArray[Any], neighboring: NeighboringRelation) -> int:
     """Return the largest L1 change over all neighbours; that totals are sums over records is tested below."""
-    records = engine.vectors()
-    if engine.plan.neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE:
+    if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE:
         return int(np.abs(records).sum(axis=1).max())
     return int(max(np.abs(first - second).sum() for first, second in itertools.combinations(records, 2)))
+
+
+def largest_square(records: NDArray[Any], neighboring: NeighboringRelation) -> int:
+    """Return the largest squared L2 change: from no record to any, or from any to any."""
+    empty = np.zeros_like(records[:1])
+    if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE:
+        records = np.concatenate([empty, records])
+    return squared_change(records, neighboring)
 
 
 @pytest.mark.slow
@@ -300,6 +324,8 @@ def test_class_counts_beside_the_tables_would_cost_more(tmp_path: Path) -> None:
 def test_a_row_that_moves_between_windows_costs_half_in_each(tmp_path: Path, name: str) -> None:
     """Under replace_one a window gains or loses a row: at most half of what its noise is calibrated for."""
     engine = Engine(tmp_path, CASES[name], "replace_one", "window")
-    single = int(np.abs(engine.vectors()).sum(axis=1).max())
-    assert 2 * single == engine.statistic.l1_sensitivity
+    vectors = engine.vectors()
+    assert 2 * int(np.abs(vectors).sum(axis=1).max()) == engine.statistic.l1_sensitivity
+    single = largest_square(vectors, NeighboringRelation.ADD_OR_REMOVE_ONE)
+    assert 2 * single == engine.l2_squared, "by Euclidean distance too, which squares have"
     assert engine.statistic.design is not Design.MINIMAL

@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.spec.compiled_statistics import block_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.moment_columns import moment_map, rotated_map, two_column_map
 from suffice.pipeline.terms.statistics.sensitivity import Design, two_column_moments
+from support.record_vectors import squared_change
 from support.several import lattice_sums, plan_of, spec_of, with_nulls
 from support.units import KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
@@ -230,3 +232,5 @@ def test_a_unit_moves_the_totals_by_what_its_kept_rows_add(
     largest = int(max(np.abs(vectors - other).sum(axis=1).max() for other in others))
     assert statistic.l1_sensitivity == MAX_ROWS * 17 * 4**2 * len({neighboring, "add_or_remove_one"})
     assert largest == statistic.l1_sensitivity
+    block = block_of(spec.statistics["s"], n_may_be_public=False)
+    assert squared_change(vectors, neighboring) == block.l2_squared(plan.neighboring, MAX_ROWS)
