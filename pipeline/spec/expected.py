@@ -47,6 +47,7 @@ def expect_spec(spec: Spec) -> Spec:
         message = f"{spec.name} expects nothing"
         raise ValueError(message)
     unit = spec.privacy.column_unit
+    one_row = unit and unit.model_copy(update={"max_rows": 1, "max_rows_per_cell": None})
     statistic = FAMILIES["bernoulli"].spec.model_validate({"family": "bernoulli", "column": ROW_FITS})
     # proof: paid-gate
     return spec.model_copy(
@@ -55,12 +56,12 @@ def expect_spec(spec: Spec) -> Spec:
             "privacy": spec.privacy.model_copy(
                 update={
                     "epsilon": expect.epsilon,
-                    "unit": unit.model_copy(update={"max_rows": 1}) if unit else spec.privacy.unit,
+                    "unit": one_row or spec.privacy.unit,
                 }
             ),
             "derived": {**spec.derived, ROW_FITS: read_derived(ROW_FITS, _fits(spec), None)},
             "groups": {ROW_FITS: Domain(kind=DomainKind.LIST, keys=(TRUE,))},
-            "statistics": {STATISTIC: statistic.under(1 if unit else None)},
+            "statistics": {STATISTIC: statistic.under(one_row and one_row.contribution(n_cells=1))},
             "expect": None,
             "about": NOTHING,
             "assume": None,

@@ -66,6 +66,7 @@ class Declared(TypedDict):
     epsilon: Exact
     neighboring: Neighboring
     max_rows: NotRequired[Count]
+    max_rows_per_cell: NotRequired[Count]
     unit_nulls: NotRequired[UnitNullsName]
     max_total_rows: Annotated[Count, Also(minimum=1)]
     cells: Annotated[Count, Also(minimum=1)]
@@ -189,6 +190,8 @@ def declared_fields(plan: Plan) -> Declared:
     }
     if plan.column_unit is not None:
         declared["max_rows"] = plan.column_unit.max_rows
+        if plan.column_unit.max_rows_per_cell is not None:
+            declared["max_rows_per_cell"] = plan.column_unit.max_rows_per_cell
         declared["unit_nulls"] = str(plan.column_unit.nulls)
     return declared
 

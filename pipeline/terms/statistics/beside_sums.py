@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from suffice.pipeline.terms.statistics.sensitivity import (
     Block,
@@ -31,6 +32,9 @@ from suffice.pipeline.terms.statistics.sensitivity import (
     row_weight,
     rows_and_units,
 )
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.declaration.contribution import Contribution
 
 N_BELOW, N_ABOVE = "n_below", "n_above"
 COUNT_COMPONENTS = ("a count(x<lower)", "a count(x>upper)")
@@ -81,7 +85,7 @@ class WithinUnit:
     Attributes
     ----------
     max_rows : int
-        K, the rows that a unit keeps at most.
+        The rows that a unit keeps at most in a cell.
     row_weight : int
         Rows' components are multiplied by it, a power of two.
     rows : int
@@ -97,7 +101,12 @@ class WithinUnit:
 
 
 def beside_rows(
-    block: Block, max_rows: int, components: tuple[str, ...], *, lower: Fraction, upper: Fraction
+    block: Block,
+    contribution: Contribution,
+    components: tuple[str, ...],
+    *,
+    lower: Fraction,
+    upper: Fraction,
 ) -> tuple[Block, WithinUnit]:
     """Return the block of rows and units.
 
@@ -105,7 +114,7 @@ def beside_rows(
     ----------
     block : Block
         Of rows alone: a partition of unity.
-    max_rows : int
+    contribution : Contribution
         The rows that a unit keeps at most.
     components : tuple of str
         What its units' components are called: of the square of the first part, twice the product, the square
@@ -116,20 +125,20 @@ def beside_rows(
     if block.partition_total is None:
         message = "rows and units share a block in partitions of unity only"
         raise ValueError(message)
-    weight, rows = row_weight(max_rows), len(block.components)
+    weight, rows = row_weight(contribution.rows_in_cell), len(block.components)
     shared = replace(
         block,
         components=(*block.components, *components),
         largest_value=weight * block.largest_value,
         record_l1=None,
-        unit_l1=rows_and_units(block.partition_total, max_rows),
+        unit_l1=rows_and_units(block.partition_total, contribution),
         quantities=(
             *(_divided(quantity, weight) for quantity in block.quantities),
             *_of_units(rows, block.partition_total, lower, upper),
         ),
     )
     return shared, WithinUnit(
-        max_rows=max_rows, row_weight=weight, rows=rows, unit_total=block.partition_total
+        max_rows=contribution.rows_in_cell, row_weight=weight, rows=rows, unit_total=block.partition_total
     )
 
 

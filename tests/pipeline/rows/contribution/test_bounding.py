@@ -12,12 +12,14 @@ from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.bounding import first_rows
 from suffice.pipeline.rows.contribution.records import by_unit
 from support.siphash import plain_siphash
-from support.units import KEY, OTHER_KEY
+from support.units import KEY, OTHER_KEY, customers
 
 Row = tuple[int, ...]
+N_ROWS = 400
+ONE_CELL = np.zeros(N_ROWS, np.int32)
 
 
-def some_records(seed: int, n_rows: int = 400) -> np.ndarray[Any, Any]:
+def some_records(seed: int, n_rows: int = N_ROWS) -> np.ndarray[Any, Any]:
     """Return records of some units, most of them identical to others."""
     rng = np.random.default_rng(seed)
     return np.stack(
@@ -50,7 +52,7 @@ def kept_by_definition(records: np.ndarray[Any, Any], max_rows: int, key: tuple[
 def test_each_unit_keeps_its_rows_of_lowest_rank(max_rows: int) -> None:
     for seed, key in ((1, KEY), (2, OTHER_KEY)):
         records = some_records(seed)
-        kept = first_rows(records, max_rows, key)
+        kept = first_rows(records, ONE_CELL, customers(max_rows), key)
         assert as_counter(kept) == kept_by_definition(records, max_rows, key.ranks)
 
 
@@ -60,14 +62,14 @@ def test_equal_ranks_go_by_content_and_not_by_place(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(siphash, "rank_rows", same_rank)
     records = some_records(3)
-    kept = as_counter(first_rows(records, 2, KEY))
+    kept = as_counter(first_rows(records, ONE_CELL, customers(2), KEY))
     expected: Counter[Row] = Counter()
     for unit in {row[:2] for row in map(tuple, records.tolist())}:
         expected.update(sorted(row for row in map(tuple, records.tolist()) if row[:2] == unit)[:2])
     assert kept == expected
     rng = np.random.default_rng(4)
     for _ in range(5):
-        assert as_counter(first_rows(rng.permutation(records), 2, KEY)) == kept
+        assert as_counter(first_rows(rng.permutation(records), ONE_CELL, customers(2), KEY)) == kept
 
 
 @pytest.mark.parametrize("bundle_rows", [1, 30, 10**6])
