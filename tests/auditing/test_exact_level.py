@@ -24,6 +24,7 @@ FIRST = {
     "windows of a zone",
     "a parsed window and unit",
     "rows and units",
+    "rows in cells",
 }
 """What each commit tries: kinds and paths that differ most; whole audits go through all of them."""
 TRIED = [pytest.param(name, marks=[] if name in FIRST else pytest.mark.audit) for name in SPECS]
@@ -61,12 +62,21 @@ EXACT = [mutant.name for mutant in MUTANTS if mutant.level == "exact"]
 
 @pytest.mark.parametrize("name", EXACT)
 def test_a_mutant_of_the_sums_is_found(tmp_path: Path, name: str) -> None:
-    with running(load_spec(SPECS["units in parquet"]), tmp_path) as (runner, maker):
+    tried = "rows in cells" if "in cells" in name else "units in parquet"
+    with running(load_spec(SPECS[tried]), tmp_path) as (runner, maker):
         (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
         with mutant.apply():
             found = try_chains(runner, maker.chains(24), first_only=True).findings
     assert [finding.level for finding in found] == ["exact"] * len(found)
     assert found
+
+
+@pytest.mark.parametrize("name", ["rows of a unit are not cut", "a unit keeps twice its rows"])
+def test_rows_that_are_not_cut_are_found_beside_a_bound_in_cells(tmp_path: Path, name: str) -> None:
+    with running(load_spec(SPECS["rows in cells"]), tmp_path) as (runner, maker):
+        (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
+        with mutant.apply():
+            assert try_chains(runner, maker.chains(24), first_only=True).findings
 
 
 @pytest.mark.parametrize("name", ["transitions", "whole units", "rows and units", "one public number"])
