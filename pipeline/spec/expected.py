@@ -47,7 +47,7 @@ def expect_spec(spec: Spec) -> Spec:
         message = f"{spec.name} expects nothing"
         raise ValueError(message)
     unit = spec.privacy.column_unit
-    one_row = unit and unit.model_copy(update={"max_rows": 1, "max_rows_per_cell": None})
+    one_row = unit.model_copy(update={"max_rows": 1, "max_rows_per_cell": None}) if unit else None
     statistic = FAMILIES["bernoulli"].spec.model_validate({"family": "bernoulli", "column": ROW_FITS})
     # proof: paid-gate
     return spec.model_copy(
@@ -61,7 +61,7 @@ def expect_spec(spec: Spec) -> Spec:
             ),
             "derived": {**spec.derived, ROW_FITS: read_derived(ROW_FITS, _fits(spec), None)},
             "groups": {ROW_FITS: Domain(kind=DomainKind.LIST, keys=(TRUE,))},
-            "statistics": {STATISTIC: statistic.under(one_row and one_row.contribution(n_cells=1))},
+            "statistics": {STATISTIC: statistic.under(one_row.contribution(1) if one_row else None)},
             "expect": None,
             "about": NOTHING,
             "assume": None,

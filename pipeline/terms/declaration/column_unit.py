@@ -32,9 +32,9 @@ class UnitType(StrEnum):
 
 
 class ColumnUnit(SpecModel):
-    """A privacy unit: all rows with one value of a column.
+    """A privacy unit: all rows with one value of a column, of which at most `max_rows` enter.
 
-    At most `max_rows` of them enter a statistic, at most `max_rows_per_cell` a cell of it.
+    Where `max_rows_per_cell` is stated, at most so many of them enter a cell of a statistic.
     """
 
     column: Column

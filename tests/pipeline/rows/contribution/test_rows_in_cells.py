@@ -34,7 +34,7 @@ from support.unit_engine import MAX_ROWS_OF_CELLS, ROWS_IN_CELL, UnitEngine, far
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from suffice.pipeline.cluster.connection import Cluster
@@ -196,7 +196,7 @@ def test_a_choice_by_position_is_caught(tmp_path: Path, monkeypatch: pytest.Monk
 Row = tuple[str | None, int | None, str]
 
 
-def write(directory: Path, rows: list[Row], sizes: list[int] | None = None) -> None:
+def write(directory: Path, rows: Sequence[Row], sizes: list[int] | None = None) -> None:
     columns = zip(*rows, strict=True) if rows else ((), (), ())
     units, flags, cells = map(list, columns)
     table = pa.table(
