@@ -72,16 +72,18 @@ class UnitSums:
         for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
             for place, of in enumerate(self._cells):
                 # proof: groups
-                is_in = self._layout.cells_of(records, place) >= 0
-                entering = records if is_in.all() else records[is_in]
-                self._add_bounded(entering, place, of.statistics, self._job.unit)
+                cells = self._layout.cells_of(records, place)
+                is_in = cells >= 0
+                entering = (records, cells) if is_in.all() else (records[is_in], cells[is_in])
+                self._add_bounded(*entering, place, of.statistics, self._job.unit)
 
-    def _add_bounded(self, records: Records, place: int, names: Sequence[str], unit: ColumnUnit) -> None:
+    def _add_bounded(
+        self, records: Records, cells: Codes, place: int, names: Sequence[str], unit: ColumnUnit
+    ) -> None:
         """Bound units all of whose rows in these cells are here, and add what they keep."""
         self._add_sequences(records, place, names)
         whole = {name: of for name, of in self._of(names) if isinstance(of, UnitAccumulator)}
         by_row = [name for name in names if name not in whole]
-        cells = self._layout.cells_of(records, place)
         if not whole:
             self._add_rows(first_rows(records, cells, unit, self._key), place, by_row)
             return

@@ -310,8 +310,10 @@ def _written(directory: Path, spec: Spec, rows: Sequence[Row]) -> Any:
     return _sums(spec)
 
 
-def _each_row(self: Any, records: NDArray[Any], place: int, names: Sequence[str], unit: ColumnUnit) -> None:
-    rows = bounding.unit_rows(records, self._layout.cells_of(records, place), unit, KEY)
+def _each_row(
+    self: Any, records: NDArray[Any], cells: NDArray[Any], place: int, names: Sequence[str], unit: ColumnUnit
+) -> None:
+    rows = bounding.unit_rows(records, cells, unit, KEY)
     self._add_rows(records, place, names, self._unit_columns.read(records, rows.units, rows.n_units))
 
 
