@@ -49,15 +49,21 @@ class RowsPerUnitSpec(StatisticSpec):
 
 
 def refused_under(spec: RowsPerUnitSpec) -> str | None:
-    """Say that the bound is too low to see rows that are left out."""
-    if spec.upper > spec.max_rows:
+    """Say that the bound is too low to see rows that are left out, or that others are left out too."""
+    max_rows = spec.contribution.max_rows
+    if spec.upper <= max_rows:
+        return f"upper is {spec.upper}: only above max_rows, {max_rows}, are rows seen that are left out"
+    if spec.contribution.max_rows_per_cell is None or spec.histogram:
         return None
-    return f"upper is {spec.upper}: only above max_rows, {spec.max_rows}, are rows seen that are left out"
+    return (
+        "it tells what max_rows leaves out, and max_rows_per_cell leaves out more: ask for histogram: true, "
+        "or state max_rows alone in a spec of its own"
+    )
 
 
 def measure(spec: RowsPerUnitSpec) -> RowCounts:
     """Sum rows kept, left out and unused; or count the units with each number of rows."""
-    return RowCounts(kept=spec.max_rows, upper=spec.upper, counts_each=spec.histogram)
+    return RowCounts(kept=spec.contribution.max_rows, upper=spec.upper, counts_each=spec.histogram)
 
 
 def categories(spec: RowsPerUnitSpec) -> tuple[str, ...]:
@@ -89,14 +95,14 @@ def block(spec: RowsPerUnitSpec, _n_is_public: bool) -> Block:
         largest_value=spec.upper,
         record_l1=spec.upper,
         unit_l1=spec.upper,
-        record_l2_squared=l2_sensitivity.rows_of_units(spec.max_rows, spec.upper),
+        record_l2_squared=l2_sensitivity.rows_of_units(spec.contribution.max_rows, spec.upper),
         quantities=(Quantity(name="n", coefficients={0: share, 1: share, 2: share}), *counts),
     )
 
 
 def parameters(spec: RowsPerUnitSpec) -> Constants:
     """Return the categories, and both bounds."""
-    constants = {_UPPER: Fraction(spec.upper), _MAX_ROWS: Fraction(spec.max_rows)}
+    constants = {_UPPER: Fraction(spec.upper), _MAX_ROWS: Fraction(spec.contribution.max_rows)}
     return Constants(categories=categories(spec), constants=constants)
 
 
@@ -105,8 +111,8 @@ def sentence(spec: RowsPerUnitSpec) -> str:
     if spec.histogram:
         return "of units of the release: how many rows each has"
     return (
-        f"of rows of the release, the first {spec.upper} of each unit, of which {spec.max_rows} are kept: at "
-        "least this share is left out"
+        f"of rows of the release, the first {spec.upper} of each unit, of which "
+        f"{spec.contribution.max_rows} are kept: at least this share is left out"
     )
 
 
@@ -177,7 +183,7 @@ def simulate(
         return code_counts(sizes, truth, rng)
     from suffice.pipeline.math.engines.left_out_share import draw_rows  # consumers only
 
-    drawn = draw_rows(sizes.astype(np.float64), truth[:, 1], spec.max_rows, spec.upper, rng)
+    drawn = draw_rows(sizes.astype(np.float64), truth[:, 1], spec.contribution.max_rows, spec.upper, rng)
     sums = drawn.astype(np.int64).astype(object)
     return SimulatedSums(clipped=sums, unclipped=sums, n_clipped=0)
 

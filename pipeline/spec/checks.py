@@ -14,6 +14,7 @@ from suffice.pipeline.families.shared.parameter_space import ParameterSpace, Sup
 from suffice.pipeline.math.priors.mixtures import canonical_prior, log_prior_on_points
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
+from suffice.pipeline.terms.declaration.column_unit import UnitNulls, UnitType
 from suffice.pipeline.terms.declaration.derived_columns import UniformText, of_units
 from suffice.pipeline.terms.declaration.derived_conditions import condition_inputs
 from suffice.pipeline.terms.declaration.derived_values import ParsedText
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from suffice.pipeline.spec.terms import Terms
+    from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.spec_text import Document
 
@@ -63,7 +65,7 @@ def check_terms(document: Document, terms: Terms) -> None:
         misfit = unit_misfit(unit.column, terms.derived)
         _check_rule(document.location(("privacy", "unit", "column")), unit.column, misfit)
         _check_unit_type(document, unit, terms.derived.get(unit.column))
-        if unit.nulls is fields.UnitNulls.OWN_UNIT and isinstance(terms.derived.get(unit.column), ParsedText):
+        if unit.nulls is UnitNulls.OWN_UNIT and isinstance(terms.derived.get(unit.column), ParsedText):
             rule = "what a unit's rule does not read would be a unit of its own each time, whoever's it is"
             raise SpecError(
                 document.location(("privacy", "unit", "nulls")), rule, "leave it out: such rows drop"
@@ -117,9 +119,9 @@ def _check_rule(location: str, column: str, misfit: str | None) -> None:
         raise SpecError(location, "the column is called as rules of derived ones are written", "rename it")
 
 
-def _check_unit_type(document: Document, unit: fields.ColumnUnit, of: DerivedColumn | None) -> None:
+def _check_unit_type(document: Document, unit: ColumnUnit, of: DerivedColumn | None) -> None:
     """Refuse a type of units that their derived column is not of."""
-    needed = {fields.UnitType.TEXT: TypeFamily.TEXT, fields.UnitType.INTEGER: TypeFamily.NUMERIC}
+    needed = {UnitType.TEXT: TypeFamily.TEXT, UnitType.INTEGER: TypeFamily.NUMERIC}
     if of is not None and unit.type is not None and of.family is not needed[unit.type]:
         rule = f"the derived column {unit.column!r} is {of.family}, not {unit.type}"
         raise SpecError(document.location(("privacy", "unit", "type")), rule, "leave it out")
@@ -247,9 +249,7 @@ def check_unit(document: Document, terms: Terms, name: str, statistic: fields.St
         raise SpecError(document.location(path), broken)
 
 
-def _check_within_unit(
-    location: str, unit: fields.ColumnUnit | None, statistic: fields.StatisticSpec
-) -> None:
+def _check_within_unit(location: str, unit: ColumnUnit | None, statistic: fields.StatisticSpec) -> None:
     """Check that there is something to release of units beside their rows."""
     family = FAMILIES[statistic.family]
     if family.unit_moments is None:
@@ -260,13 +260,16 @@ def _check_within_unit(
         raise SpecError(location, rule, "leave it out, or state unit: {column: customer_id, max_rows: 20}")
     if statistic.rows_of is fields.RowsOf.UNITS:
         raise SpecError(location, "with rows_of: units each unit counts once", "leave one of the two out")
-    if unit.max_rows == 1:
-        way_out = "leave it out, or raise max_rows"
-        raise SpecError(location, "units keep one row each: nothing is within a unit", way_out)
+    bound = "max_rows" if unit.max_rows_per_cell is None else "max_rows_per_cell"
+    rows = statistic.contribution.rows_in_cell
+    if rows == 1:
+        kept = "one row each" if bound == "max_rows" else "one row in a cell"
+        way_out = f"leave it out, or raise {bound}"
+        raise SpecError(location, f"units keep {kept}: nothing is within a unit", way_out)
     most = most_rows(measure_within(family.measure(statistic)))
-    if unit.max_rows > most:
-        rule = f"max_rows is {unit.max_rows}: squares of a unit's sums are exact up to max_rows {most} only"
-        raise SpecError(location, rule, "leave it out, lower max_rows, or lower lattice_bits")
+    if rows > most:
+        rule = f"{bound} is {rows}: squares of a unit's sums are exact up to {bound} {most} only"
+        raise SpecError(location, rule, f"leave it out, lower {bound}, or lower lattice_bits")
 
 
 def _check_count_clipped(location: str, statistic: fields.StatisticSpec) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from suffice.pipeline.spec.terms import Terms
+    from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.declaration.fields import SampleEntry, StatisticSpec
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.measure import Measure
@@ -98,10 +99,15 @@ def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> Block:
 
 
 def rows_sentence(
-    entry: StatisticSpec, max_rows: int | None, *, has_groups: bool, is_filtered: bool, of_units: bool = False
+    entry: StatisticSpec,
+    contribution: Contribution | None,
+    *,
+    has_groups: bool,
+    is_filtered: bool,
+    of_units: bool = False,
 ) -> str | None:
     """Say what a statistic's parameters are of; None where every row counts."""
-    sentence = _unit_sentence(entry, max_rows, has_groups=has_groups)
+    sentence = _unit_sentence(entry, contribution, has_groups=has_groups)
     if of_units:
         sentence = "of units: one value of each unit, over all of its rows" + ", in a cell" * has_groups
     if not is_filtered:
@@ -109,24 +115,25 @@ def rows_sentence(
     return f"{sentence or 'of rows'}, where the spec's condition holds"
 
 
-def _unit_sentence(entry: StatisticSpec, max_rows: int | None, *, has_groups: bool) -> str | None:
+def _unit_sentence(
+    entry: StatisticSpec, contribution: Contribution | None, *, has_groups: bool
+) -> str | None:
     """Say what a statistic's parameters are of, under a column unit."""
     family = FAMILIES[entry.family]
-    if max_rows is None:
+    if contribution is None:
         return None
     if family.of_whole_units is not None:
         return family.of_whole_units(entry)
     if entry.rows_of is RowsOf.UNITS and family.of_units is not None:
         return family.of_units.sentence_in_cells if has_groups else family.of_units.sentence
-    return f"{OF_KEPT_ROWS}: at most {max_rows} of each unit"
+    return f"{OF_KEPT_ROWS}: {contribution}"
 
 
 def _sentence(terms: Terms, entry: StatisticSpec) -> str | None:
     is_filtered = terms.where is not None or entry.where is not None
-    max_rows = terms.privacy.max_rows
     return rows_sentence(
         entry,
-        max_rows,
+        terms.contribution_to(entry),
         has_groups=bool(terms.groups_of(entry)),
         is_filtered=is_filtered,
         of_units=not of_units(terms.derived).isdisjoint(columns_of(measure_of(entry))),
@@ -201,13 +208,14 @@ def _compile_statistic(
 ) -> StatisticPlan:
     family = FAMILIES[entry.family]
     block = block_of(entry, n_may_be_public=n_may_be_public)
-    max_rows = terms.privacy.max_rows
+    contribution = terms.contribution_to(entry)
+    kept_rows = 1 if contribution is None else contribution.rows
     sample = compile_sample(
         name,
         entry,
         loss,
         terms.privacy.neighboring,
-        records=1 if block.unit_l1 is not None else max_rows or 1,
+        records=1 if block.unit_l1 is not None else kept_rows,
         n_cells=cell_count(terms.groups_of(entry)),
         n_is_public=block.design is Design.MINIMAL,
     )
@@ -227,15 +235,16 @@ def _compile_statistic(
             value_type=INT64,
             quantities=(),
             parameters=family.parameters(entry),
-            max_rows=max_rows,
+            contribution=contribution,
             rows_of=_sentence(terms, entry),
             sample=sample,
         )
-    l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows or 1)
+    l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, kept_rows)
     l2_squared = None
     if loss.rho is not None:
         # proof: laplace-in-rho
-        l2_squared = block.l2_squared(terms.privacy.neighboring, max_rows or 1)
+        in_cell = None if contribution is None else contribution.rows_in_cell
+        l2_squared = block.l2_squared(terms.privacy.neighboring, kept_rows, in_cell)
     scale = noise_scale(loss, l1_sensitivity=l1_sensitivity, l2_squared=l2_squared)
     position = f"statistics.{name}"
     if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
@@ -271,6 +280,6 @@ def _compile_statistic(
         moment_weight=block.moment_weight,
         within_unit=block.within_unit,
         counted=block.counted,
-        max_rows=max_rows,
+        contribution=contribution,
         rows_of=_sentence(terms, entry),
     )

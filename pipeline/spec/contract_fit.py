@@ -18,10 +18,11 @@ from suffice.pipeline.terms.declaration.column_types import (
     ColumnFamily,
     TypeFamily,
 )
+from suffice.pipeline.terms.declaration.column_unit import UnitNulls, UnitType
 from suffice.pipeline.terms.declaration.data_contract import DelimitedForm
 from suffice.pipeline.terms.declaration.derived_conditions import Input, condition_inputs
 from suffice.pipeline.terms.declaration.domains import DomainKind
-from suffice.pipeline.terms.declaration.fields import ColumnSpec, UnitNulls, UnitType
+from suffice.pipeline.terms.declaration.fields import ColumnSpec
 from suffice.pipeline.terms.declaration.row_rules import column_or_rule, in_words
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, GivenSpec, ParquetSpec
 from suffice.pipeline.terms.declaration.wording import shortened_name

@@ -45,6 +45,7 @@ def expect_spec(spec: Spec) -> Spec:
         message = f"{spec.name} expects nothing"
         raise ValueError(message)
     unit = spec.privacy.column_unit
+    one_row = unit.model_copy(update={"max_rows": 1, "max_rows_per_cell": None}) if unit else None
     statistic = FAMILIES["bernoulli"].spec.model_validate({"family": "bernoulli", "column": ROW_FITS})
     # proof: paid-gate
     return spec.model_copy(
@@ -54,12 +55,12 @@ def expect_spec(spec: Spec) -> Spec:
                 update={
                     "epsilon": expect.epsilon,
                     "rho": expect.rho,
-                    "unit": unit.model_copy(update={"max_rows": 1}) if unit else spec.privacy.unit,
+                    "unit": one_row or spec.privacy.unit,
                 }
             ),
             "derived": {**spec.derived, ROW_FITS: read_derived(ROW_FITS, _fits(spec), None)},
             "groups": {ROW_FITS: Domain(kind=DomainKind.LIST, keys=(TRUE,))},
-            "statistics": {STATISTIC: statistic.under(1 if unit else None)},
+            "statistics": {STATISTIC: statistic.under(one_row.contribution(1) if one_row else None)},
             "expect": None,
             "about": NOTHING,
             "assume": None,

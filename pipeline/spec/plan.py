@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.spec.spec import AnySpec, Spec
     from suffice.pipeline.spec.terms import Terms
+    from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.declaration.fields import ColumnUnit
     from suffice.pipeline.terms.declaration.priced import Expectation
     from suffice.pipeline.terms.declaration.scalars import Duration
     from suffice.pipeline.terms.statistics.measure import Measure
@@ -135,8 +135,8 @@ def _sentences(plan: Plan) -> list[str]:
 
 @printed(
     "name dataset epsilon?=loss.epsilon rho?=loss.rho epsilon_at? neighboring unit "
-    "max_rows?=column_unit.max_rows unit_nulls?=column_unit.nulls "
-    "window=grid amend=calendar epsilon_per_window?=window_loss.epsilon "
+    "max_rows?=column_unit.max_rows max_rows_per_cell?=column_unit.max_rows_per_cell "
+    "unit_nulls?=column_unit.nulls window=grid amend=calendar epsilon_per_window?=window_loss.epsilon "
     "rho_per_window?=window_loss.rho where?=in_words derived=computed "
     "groups=sizes "
     "cells=n_cells plan_hash"

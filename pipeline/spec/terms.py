@@ -16,6 +16,7 @@ from pydantic import Field, PlainValidator
 
 from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration import fields
+from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
 from suffice.pipeline.terms.declaration.domains import cell_count, key_columns
 from suffice.pipeline.terms.declaration.priced import PricedModel
@@ -27,6 +28,7 @@ from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.declaration.domains import Domain
 
 
@@ -42,9 +44,9 @@ _CONDITION = "\0where"
 """Begins the name of a column that a condition of rows is computed in: no other column's name does."""
 
 
-def _unit(value: object) -> str | fields.ColumnUnit:
+def _unit(value: object) -> str | ColumnUnit:
     if isinstance(value, dict):
-        return fields.ColumnUnit.model_validate(value)
+        return ColumnUnit.model_validate(value)
     if value != ROW:
         column = str(value).removeprefix("column:") if isinstance(value, str) else "customer_id"
         message = (
@@ -61,17 +63,12 @@ class Privacy(PricedModel):
     neighboring: Annotated[
         NeighboringRelation, PlainValidator(partial(read_choice, kind=NeighboringRelation))
     ]
-    unit: Annotated[str | fields.ColumnUnit, PlainValidator(_unit)] = ROW
+    unit: Annotated[str | ColumnUnit, PlainValidator(_unit)] = ROW
 
     @property
-    def column_unit(self) -> fields.ColumnUnit | None:
+    def column_unit(self) -> ColumnUnit | None:
         """The unit where it is a column's value; None where it is a row."""
-        return self.unit if isinstance(self.unit, fields.ColumnUnit) else None
-
-    @property
-    def max_rows(self) -> int | None:
-        """Most rows that a column unit keeps; None where the unit is a row."""
-        return self.column_unit.max_rows if self.column_unit else None
+        return self.unit if isinstance(self.unit, ColumnUnit) else None
 
 
 class Terms(fields.SpecModel):
@@ -106,9 +103,14 @@ class Terms(fields.SpecModel):
         """The columns that statistics are grouped by, each with its domains."""
         return key_columns([self.groups, *self.all_groups.values()])
 
+    def contribution_to(self, statistic: fields.StatisticSpec) -> Contribution | None:
+        """Return how many rows of a unit enter a statistic; None where the unit is a row."""
+        unit = self.privacy.column_unit
+        return None if unit is None else unit.contribution(cell_count(self.groups_of(statistic)))
+
     def bound(self, statistic: fields.StatisticSpec) -> fields.StatisticSpec:
         """Return a statistic as it stands under these terms; groups that are theirs are not stated."""
-        bound = statistic.under(self.privacy.max_rows)
+        bound = statistic.under(self.contribution_to(statistic))
         return bound.model_copy(update={"groups": None}) if bound.groups == self.groups else bound
 
     @property

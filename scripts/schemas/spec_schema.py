@@ -13,8 +13,8 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.spec import Spec
+from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
-from suffice.pipeline.terms.declaration.fields import ColumnUnit
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS
 from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate

@@ -14,6 +14,7 @@ PERSON = {
     "neighboring": "add_or_remove_one",
     "unit": {"column": "person", "max_rows": "3", "type": "text"},
 }
+IN_CELLS = {"unit": {"column": "person", "max_rows": "3", "max_rows_per_cell": "2", "type": "text"}}
 ORIGINS = ["EWR", "JFK", "LGA"]
 DELAY = {"lower": "-60", "upper": "120"}
 WEIGHT = {"lower": "20", "upper": "120"}
@@ -456,5 +457,22 @@ VALID: dict[str, VectorSpec] = {
             *_both("cancelled_in_all", cancelled_in_all="Beta(2, 3)"),
             Asked(statistic="stops", arguments={"method": "plug-in"}),
         ),
+    ),
+    "rows-in-cells": VectorSpec(
+        about="persons of three rows at most, two of them in a cell: of two cells, and of one",
+        spec={
+            "privacy": {**PERSON, **IN_CELLS},
+            "groups": {"origin": ["JFK", "EWR"]},
+            "statistics": {
+                "cancelled": FIRST["cancelled"],
+                "cancelled_in_all": {**FIRST["cancelled"], "groups": {}},
+                "cancelled_within": {**FIRST["cancelled"], "within_unit": "true"},
+                "stops_drawn": {
+                    **FIRST["stops"],
+                    "sample": {"draws": "2", "within": ["0.1", "2.1"], "grid": "5"},
+                },
+            },
+        },
+        asked=_both("cancelled", cancelled="Beta(2, 3)"),
     ),
 }

@@ -205,9 +205,12 @@ def _privacy_loss(manifest: Mapping[str, Any]) -> StatedLoss:
     bound = ""
     if unit != "row":
         without = "enter nothing" if manifest["unit_nulls"] == "drop" else "are protected one by one"
+        most = manifest.get("max_rows_per_cell")
+        in_cell = "" if most is None else f", at most {most} a cell of a statistic"
         bound = (
-            f" Of all its rows at most {manifest['max_rows']} enter the release, chosen by a keyed hash of "
-            f"what they hold. Rows without a value {without}. Texts are told apart by keyed 128-bit hashes."
+            f" Of all its rows at most {manifest['max_rows']} enter the release{in_cell}, chosen by a keyed "
+            f"hash of what they hold. Rows without a value {without}. Texts are told apart by keyed 128-bit "
+            "hashes."
         )
     parts = "; ".join(f"{entry['name']}: {entry['epsilon']}" for entry in manifest["statistics"])
     return {

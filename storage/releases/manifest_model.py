@@ -68,6 +68,7 @@ class Declared(TypedDict):
     rho: NotRequired[Exact]
     neighboring: Neighboring
     max_rows: NotRequired[Count]
+    max_rows_per_cell: NotRequired[Count]
     unit_nulls: NotRequired[UnitNullsName]
     max_total_rows: Annotated[Count, Also(minimum=1)]
     cells: Annotated[Count, Also(minimum=1)]
@@ -193,6 +194,8 @@ def declared_fields(plan: Plan) -> Declared:
     _state_loss(declared, plan.loss)
     if plan.column_unit is not None:
         declared["max_rows"] = plan.column_unit.max_rows
+        if plan.column_unit.max_rows_per_cell is not None:
+            declared["max_rows_per_cell"] = plan.column_unit.max_rows_per_cell
         declared["unit_nulls"] = str(plan.column_unit.nulls)
     return declared
 

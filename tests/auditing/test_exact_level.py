@@ -27,6 +27,7 @@ FIRST = {
     "a parsed window and unit",
     "rows and units",
     "units in rho",
+    "rows in cells",
 }
 """What each commit tries: kinds and paths that differ most; whole audits go through all of them."""
 TRIED = [pytest.param(name, marks=[] if name in FIRST else pytest.mark.audit) for name in SPECS]
@@ -83,7 +84,8 @@ EXACT = [mutant.name for mutant in MUTANTS if mutant.level == "exact" and mutant
 
 @pytest.mark.parametrize("name", EXACT)
 def test_a_mutant_of_the_sums_is_found(tmp_path: Path, name: str) -> None:
-    with running(load_spec(SPECS["units in parquet"]), tmp_path) as (runner, maker):
+    tried = "rows in cells" if "in cells" in name else "units in parquet"
+    with running(load_spec(SPECS[tried]), tmp_path) as (runner, maker):
         (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
         with mutant.apply():
             found = try_chains(runner, maker.chains(24), first_only=True).findings
@@ -129,6 +131,14 @@ def test_an_event_of_gaussians_shows_no_more_than_their_rho() -> None:
     ends = np.linspace(-4, 4, 81)
     shown = [rho_of_event(float(ndtr(1 - end)), float(ndtr(-end))) for end in ends]
     assert 0.3 < max(shown) < 0.5
+
+
+@pytest.mark.parametrize("name", ["rows of a unit are not cut", "a unit keeps twice its rows"])
+def test_rows_that_are_not_cut_are_found_beside_a_bound_in_cells(tmp_path: Path, name: str) -> None:
+    with running(load_spec(SPECS["rows in cells"]), tmp_path) as (runner, maker):
+        (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
+        with mutant.apply():
+            assert try_chains(runner, maker.chains(24), first_only=True).findings
 
 
 @pytest.mark.parametrize("name", ["transitions", "whole units", "rows and units", "one public number"])

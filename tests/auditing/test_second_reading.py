@@ -50,6 +50,26 @@ def test_both_readings_count_the_same_records(tmp_path: Path, name: str) -> None
         assert len(found) == plan.n_cells
 
 
+def test_both_readings_cut_rows_in_cells(tmp_path: Path) -> None:
+    """Units of many rows: the second reading knows how many are kept, and the product keeps as many."""
+    spec = load_spec(SPECS["rows in cells"])
+    with running(spec, tmp_path) as (runner, maker):
+        sizes = [(4, 0), (2, 2), (1, 0), (0, 7), (3, 1)]
+        unit = spec.stored_unit or ""
+        rows = [
+            {**maker.good_row(place), unit: coerced(who, maker.schema[unit]), "carrier": "UA"}
+            for who, cells in enumerate(sizes)
+            for place, n in enumerate(cells)
+            for _ in range(n)
+        ]
+        parts = [WrittenPart(writer="spark", rows=tuple(rows[start::3])) for start in range(3)]
+        found = runner.totals(DataSet(parts=tuple(parts)))["carrier"].sum(axis=1)
+        stored = [row for part in parts for row in stored_rows(part, runner.schema)]
+        expected = allowed(spec, spec.groups, stored, runner.window)
+    assert {cell: int(n) for cell, n in enumerate(found)} == expected.cells == {0: 4, 1: 3}
+    assert (expected.whole, expected.clean) == (7, False)
+
+
 def test_rows_of_one_unit_are_cut_in_the_second_reading(tmp_path: Path) -> None:
     spec = load_spec(SPECS["units in parquet"])
     with running(spec, tmp_path) as (runner, maker):

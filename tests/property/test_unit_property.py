@@ -20,7 +20,7 @@ from suffice.pipeline.rows.reduce.shuffle import bounded_sums
 from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.terms.statistics.measure import UnitMeasure
 from support.catalogue import ANY_STATISTIC, ENTRIES
-from support.hostile import hostile_table, make_spec
+from support.hostile import bernoulli, hostile_table, make_spec
 from support.pandas_files import as_pandas_writes, enters, within_doubles
 from support.units import KEY, partitions_of
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 N_ROWS = 600
 LARGE_BOUND = 10**9 - 1
+FLAG = bernoulli("flag")
 WHOLE_UNITS = st.sampled_from(["bernoulli", "categorical", "poisson", "normal"]).flatmap(
     lambda family: ENTRIES[family].map(lambda entry: {**entry, "rows_of": "units"})
 ) | st.sampled_from(
@@ -68,6 +69,10 @@ def check(
     unit = data.draw(st.sampled_from(UNITS))
     statistics = data.draw(st.lists(ANY_STATISTIC | WHOLE_UNITS, min_size=1, max_size=4))
     bound = data.draw(st.sampled_from([1, 2, 5, LARGE_BOUND]))
+    in_cell = data.draw(st.sampled_from([of for of in (None, 1, 3) if of is None or of < bound]))
+    if in_cell is not None:
+        statistics = [entry for entry in statistics if entry["family"] != "rows_per_unit"] or [FLAG]
+    bounds = {"max_rows": str(bound), **({} if in_cell is None else {"max_rows_per_cell": str(in_cell)})}
     nulls = data.draw(st.sampled_from(["drop", "own_unit"]))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     by_pandas = data.draw(st.sets(st.integers(0, 3)))
@@ -91,7 +96,7 @@ def check(
             privacy={
                 "epsilon": "1",
                 "neighboring": "replace_one",
-                "unit": {"column": unit, "max_rows": str(bound), "nulls": nulls},
+                "unit": {"column": unit, **bounds, "nulls": nulls},
             },
         )
         job = chunk_job(spec)
@@ -103,7 +108,7 @@ def check(
                 patch.setattr(shuffle, "RECORD_BYTES_PER_THREAD", data.draw(st.sampled_from([4000, 10**9])))
             found.append(as_lists(bounded_sums(job, partitions_of(spec), threads, KEY).open_totals()))
     assert found[0] == found[1]
-    if bound == LARGE_BOUND:
+    if bound == LARGE_BOUND and in_cell is None:
         of_rows: dict[str, Measure] = {
             name: of for name, of in job.measures.items() if not isinstance(of, UnitMeasure)
         }

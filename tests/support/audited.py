@@ -150,6 +150,13 @@ SPECS: dict[str, dict[str, Any]] = {
             }
         },
     ),
+    "rows in cells": changed(
+        privacy={
+            "epsilon": "1",
+            "neighboring": "add_or_remove_one",
+            "unit": {**UNIT, "max_rows_per_cell": "1"},
+        }
+    ),
 }
 """By what is tried."""
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 Record = tuple[Any, ...]
 MAX_ROWS = 2
+MAX_ROWS_OF_CELLS = 3
+ROWS_IN_CELL = {"rows in cells": 1, "rows in one cell": 2}
+"""By shape, ``max_rows_per_cell`` beside it: of two cells, and of one."""
 OF_ROWS: dict[str, tuple[pa.DataType, list[Any], dict[str, Any]]] = {
     "bernoulli": (pa.int64(), [0, 1, None], {"family": "bernoulli"}),
     "bernoulli-nulls": (pa.int64(), [0, 1, None], {"family": "bernoulli", "nulls": {"value": 1}}),
@@ -155,9 +158,13 @@ class UnitEngine:
         keys, days = ["a"], [dt.date(2013, 1, 31)]
         if shape == "own units":
             spec["privacy"]["unit"] = by_customer(MAX_ROWS, nulls="own_unit")
-        if shape == "groups":
+        if shape in {"groups", "rows in cells"}:
             spec["groups"] = {"g": ["a", "b"]}
             keys = ["a", "b", "unknown"]
+        if shape in {"rows in cells", "rows in one cell"}:
+            spec["privacy"]["unit"] = by_customer(
+                MAX_ROWS_OF_CELLS, max_rows_per_cell=str(ROWS_IN_CELL[shape])
+            )
         if shape == "window":
             spec["window"] = {"column": "t", "every": "month"}
             days.append(dt.date(2013, 2, 1))
@@ -187,7 +194,9 @@ class UnitEngine:
         """The squared L2 sensitivity of the block."""
         statistic = self.plan.statistics[0]
         block = block_of(self.spec.statistics["s"], n_may_be_public=False)
-        return block.l2_squared(self.plan.neighboring, statistic.max_rows or 1)
+        kept = statistic.contribution
+        rows, in_cell = (1, None) if kept is None else (kept.rows, kept.rows_in_cell)
+        return block.l2_squared(self.plan.neighboring, rows, in_cell)
 
     def many(self) -> list[tuple[str | None, Record]]:
         return [(unit, (self.values[number], "a", dt.date(2013, 1, 31))) for unit, number in MANY]
@@ -213,6 +222,11 @@ class UnitEngine:
             }
         )
         write_row_groups(self.directory, table, [1] * len(rows))
+
+    def sums(self, rows: Sequence[tuple[str | None, Record]]) -> NDArray[Any]:
+        """Return the exact sums, shape (n_cells, n_sums)."""
+        self.write(rows)
+        return to_python(sum_tasks(self.job, partitions_of(self.spec), self.key))["s"]
 
     def totals(self, rows: Sequence[tuple[str | None, Record]], *, each: bool = False) -> NDArray[Any]:
         """Return the totals; with `each`, of the partitions bounded one by one."""

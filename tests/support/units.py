@@ -11,6 +11,7 @@ from suffice.pipeline.rows.chunk.exact_sums import combine
 from suffice.pipeline.rows.contribution.records import UnitKey
 from suffice.pipeline.rows.reduce.shuffle import Round, divide_rows, sum_bucket
 from suffice.pipeline.rows.reduce.tree import zero_sums
+from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
 from support.splits import splits_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ OTHER_KEY = UnitKey.of(bytes(range(100, 148)))
 def by_customer(max_rows: int, **others: str) -> dict[str, Any]:
     """Return the unit of a spec whose column is ``u``."""
     return {"column": "u", "max_rows": str(max_rows), **others}
+
+
+def customers(max_rows: int, max_rows_per_cell: int | None = None) -> ColumnUnit:
+    """Return the unit whose column is ``u`` and that keeps so many rows."""
+    in_cell = {} if max_rows_per_cell is None else {"max_rows_per_cell": str(max_rows_per_cell)}
+    return ColumnUnit.model_validate({**by_customer(max_rows), **in_cell})
 
 
 def write_row_groups(directory: Path, table: pa.Table, sizes: Sequence[int]) -> None:

@@ -291,7 +291,7 @@ class Model:
         """Read a statistic's entry in the canonical plan."""
         context = {READS_CONDITION: read_condition}
         read = FAMILIES[statistic.plan.family].spec.model_validate(as_written(entry), context=context)
-        return cls(entry=read.under(statistic.plan.max_rows), statistic=statistic)
+        return cls(entry=read.under(statistic.plan.contribution), statistic=statistic)
 
     def quantities(
         self, parameters: Sequence[Floats], rows: int, rng: np.random.Generator

@@ -76,7 +76,7 @@ def alternatives_of(spec: Spec, error: ExpectedError) -> tuple[Alternative, ...]
     alike = spec.model_copy(update={"assume": assumed.model_copy(update={"statistics": statistics})})
     sd, best = error.sd(plan_of(spec, name, entry)), dict[str, Alternative]()
     for kind, change, changed in _changes(entry, plan_of(spec, name, entry)):
-        bound = changed.under(spec.privacy.max_rows)
+        bound = spec.bound(changed)
         try:
             plan = plan_of(spec, name, bound)
             if kind == _MINIMAL and plan.design is not Design.MINIMAL:

@@ -374,7 +374,7 @@ def _laplace_release(
     spec: Spec, name: str, prior: str, n: int, method: str, n_prior: NPrior | int | str | None
 ) -> GenerativeModel:
     """Return the generative model of a statistic as it would be without its sample."""
-    entry = spec.statistics[name].model_copy(update={"sample": None}).under(spec.privacy.max_rows)
+    entry = spec.bound(spec.statistics[name].model_copy(update={"sample": None}))
     alone = spec.model_copy(update={"statistics": {**spec.statistics, name: entry}})
     (plan,) = (each for each in compile_plan(alone).statistics if each.name == name)
     cell = unseen_cell(plan, n, spec.max_total_rows)

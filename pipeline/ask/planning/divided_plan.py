@@ -328,7 +328,7 @@ def divided_plan(
 def with_shares(spec: Spec, shares: Sequence[Fraction]) -> Spec:
     """Return a spec with other shares, in declared order."""
     entries = {
-        name: entry.model_copy(update={"share": share}).under(spec.privacy.max_rows)
+        name: spec.bound(entry.model_copy(update={"share": share}))
         for (name, entry), share in zip(spec.statistics.items(), shares, strict=True)
     }
     return spec.model_copy(update={"statistics": entries})

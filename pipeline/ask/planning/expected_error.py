@@ -154,7 +154,7 @@ def expected_error(
     """Return what is expected of one statistic with this entry."""
     assumed = spec.assume or Assumed()
     cost_of_sample = _cost_of_sample(plan_of(spec, name, entry))
-    plan = plan_of(spec, name, without_sample(entry).under(spec.privacy.max_rows))
+    plan = plan_of(spec, name, spec.bound(without_sample(entry)))
     rows = rows_plan(plan)
     worlds = _released(name, rows, release) or _simulated(assumed, name, entry, rows)
     sampling, noise = variances(rows, worlds.means)

@@ -140,7 +140,7 @@ def _plan(spec: Spec, name: str, weight: Fraction | None, loss: PrivacyLoss) -> 
     """Return the plan of a statistic with or without counts, in a release of this loss."""
     counted = None if weight is None else CountClipped.model_construct(weight=weight)
     entry = spec.statistics[name]
-    changed = entry.model_copy(update={"count_clipped": counted}).under(spec.privacy.max_rows)
+    changed = spec.bound(entry.model_copy(update={"count_clipped": counted}))
     other = spec.model_copy(
         update={
             "statistics": {**spec.statistics, name: changed},

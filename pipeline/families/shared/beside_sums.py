@@ -60,7 +60,7 @@ def block_within(family: Family, entry: StatisticSpec, rows: Block) -> Block:
     lower, upper = parameters.lower, parameters.upper
     return beside_rows(
         rows,
-        entry.max_rows,
+        entry.contribution,
         _moments(family).components,
         lower=Fraction(0) if lower is None else lower,
         upper=Fraction(1) if upper is None else upper,
@@ -81,7 +81,7 @@ def totals_of(family: Family, entry: StatisticSpec, plan: StatisticPlan, sums: N
 
 
 def most_rows(measure: UnitProducts) -> int:
-    """Return the largest ``max_rows`` under which products of what a unit adds can be summed."""
+    """Return the most rows of a unit in a cell whose products can be summed."""
     rows = measure.of
     return LARGEST_UNIT_SUM // (1 if isinstance(rows, CodeCounts) else rows.of.quantiser.largest_magnitude)
 

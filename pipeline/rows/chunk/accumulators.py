@@ -350,7 +350,7 @@ class UnitRows:
     ranked : ndarray of int64, shape (n_rows,)
         The rows such that those of one unit stand in the order of their rank.
     kept : ndarray of bool, shape (n_rows,)
-        Whether a row is among the first `max_rows` of its unit.
+        Whether a row is among those that its unit keeps.
     """
 
     units: Codes

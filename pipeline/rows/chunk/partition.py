@@ -22,9 +22,9 @@ from suffice.pipeline.rows.chunk.derived_columns import with_derived
 from suffice.pipeline.rows.chunk.encoding import CellReader, column_reader
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.spec.windows_and_amendments import ALL
+from suffice.pipeline.terms.declaration.column_unit import UnitNulls
 from suffice.pipeline.terms.declaration.derived_columns import needed, of_units, physical
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, cell_count
-from suffice.pipeline.terms.declaration.fields import UnitNulls
 from suffice.pipeline.terms.declaration.time_zones import zone_offsets
 from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
 from suffice.pipeline.terms.statistics.measure import (
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.chunk.exact_sums import Sums, Table
     from suffice.pipeline.rows.sources.contract import Split
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
-    from suffice.pipeline.terms.declaration.fields import ColumnUnit
     from suffice.pipeline.terms.declaration.time_zones import ZoneOffsets
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.typing import Codes

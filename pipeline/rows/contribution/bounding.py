@@ -1,5 +1,7 @@
 """The privacy unit: no unit keeps more than `max_rows` rows, however many it has and wherever they stand.
 
+Nor more than `max_rows_per_cell` in a cell of a statistic, where that is stated.
+
 Which rows a unit keeps depends on its own rows and on the run's secret key alone: neither on where they
 stand nor on any other unit. Statistics are of three kinds: of the rows kept; of steps along all rows of a
 unit; and of whole units, which get all rows of each and bound by themselves what it adds.
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.rows.chunk.partition import Accumulator, ChunkJob
     from suffice.pipeline.rows.contribution.records import Records, UnitKey
+    from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
     from suffice.pipeline.terms.statistics.measure import ReadColumn
     from suffice.typing import Codes
 
@@ -66,22 +69,25 @@ class UnitSums:
         if self._job.unit is None:
             message = "a job without a column unit bounds nothing"
             raise ValueError(message)
-        max_rows = self._job.unit.max_rows
         for records in by_unit(pieces, self._key, _BUNDLE_ROWS):
             for place, of in enumerate(self._cells):
                 # proof: groups
-                is_in = self._layout.cells_of(records, place) >= 0
-                self._add_bounded(records if is_in.all() else records[is_in], place, of.statistics, max_rows)
+                cells = self._layout.cells_of(records, place)
+                is_in = cells >= 0
+                entering = (records, cells) if is_in.all() else (records[is_in], cells[is_in])
+                self._add_bounded(*entering, place, of.statistics, self._job.unit)
 
-    def _add_bounded(self, records: Records, place: int, names: Sequence[str], max_rows: int) -> None:
+    def _add_bounded(
+        self, records: Records, cells: Codes, place: int, names: Sequence[str], unit: ColumnUnit
+    ) -> None:
         """Bound units all of whose rows in these cells are here, and add what they keep."""
         self._add_sequences(records, place, names)
         whole = {name: of for name, of in self._of(names) if isinstance(of, UnitAccumulator)}
         by_row = [name for name in names if name not in whole]
         if not whole:
-            self._add_rows(first_rows(records, max_rows, self._key), place, by_row)
+            self._add_rows(first_rows(records, cells, unit, self._key), place, by_row)
             return
-        rows = unit_rows(records, self._layout.cells_of(records, place), max_rows, self._key)
+        rows = unit_rows(records, cells, unit, self._key)
         given = self._unit_columns.read(records, rows.units, rows.n_units)
         for name, adding in whole.items():
             columns = self._columns(records, name, given)
@@ -137,8 +143,10 @@ class UnitSums:
         return {name: adding.table() for name, adding in self._accumulators.items()}
 
 
-def first_rows(records: Records, max_rows: int, key: UnitKey) -> Records:
+def first_rows(records: Records, cells: Codes, unit: ColumnUnit, key: UnitKey) -> Records:
     """Keep at most `max_rows` records of each unit: those of lowest rank.
+
+    Where `max_rows_per_cell` is stated, these are among the first so many by rank in each cell.
 
     A record's rank is a keyed hash of its unit, of all else that it holds, and of its number among identical
     records; records of equal rank go by their content. So the multiset of records that a unit keeps is a
@@ -148,24 +156,31 @@ def first_rows(records: Records, max_rows: int, key: UnitKey) -> Records:
     ----------
     records : ndarray of uint64, shape (n_rows, n_words)
         All records of the units in it.
-    max_rows : int
+    cells : ndarray of int32, shape (n_rows,)
+        Their cells.
+    unit : ColumnUnit
         What a unit may keep.
     key : UnitKey
         The run's secret.
     """
     numbers, counts = number_units(records, key)
-    is_crowded = counts > max_rows
+    is_crowded = counts > unit.max_rows
+    in_cells = None
+    if unit.max_rows_per_cell is not None:
+        in_cells, counts_in_cells = _number_in_cells(numbers, cells, key)
+        is_crowded[numbers[counts_in_cells[in_cells] > unit.max_rows_per_cell]] = True
     if not is_crowded.any():
         return records
     # proof: bounded-contributions
     crowded = np.flatnonzero(is_crowded[numbers])
     order = _by_rank(records.take(crowded, axis=0), key)
     is_kept = np.ones(len(records), np.bool_)
-    is_kept[crowded] = _take_first(order, numbers[crowded], max_rows, len(counts))
+    in_cells = None if in_cells is None else in_cells[crowded]
+    is_kept[crowded] = _kept(order, numbers[crowded], in_cells, unit)
     return records[is_kept]
 
 
-def unit_rows(records: Records, cells: Codes, max_rows: int, key: UnitKey) -> UnitRows:
+def unit_rows(records: Records, cells: Codes, unit: ColumnUnit, key: UnitKey) -> UnitRows:
     """Rank all rows of units, and tell which of them `first_rows` keeps.
 
     Parameters
@@ -174,12 +189,13 @@ def unit_rows(records: Records, cells: Codes, max_rows: int, key: UnitKey) -> Un
         All records of the units in it.
     cells : ndarray of int32, shape (n_rows,)
         Their cells.
-    max_rows : int
+    unit : ColumnUnit
         What a unit may keep.
     key : UnitKey
         The run's secret.
     """
     numbers, counts = number_units(records, key)
+    in_cells = None if unit.max_rows_per_cell is None else _number_in_cells(numbers, cells, key)[0]
     is_single = counts[numbers] == 1
     several = np.flatnonzero(~is_single)
     ranked = np.concatenate(
@@ -190,8 +206,18 @@ def unit_rows(records: Records, cells: Codes, max_rows: int, key: UnitKey) -> Un
         n_units=int(np.count_nonzero(counts)),
         cells=cells,
         ranked=ranked,
-        kept=_take_first(ranked, numbers, max_rows, len(counts)),
+        kept=_kept(ranked, numbers, in_cells, unit),
     )
+
+
+def _kept(
+    order: NDArray[np.int64], numbers: NDArray[np.int32], in_cells: NDArray[np.int32] | None, unit: ColumnUnit
+) -> NDArray[np.bool_]:
+    """Tell which rows their units keep, given all of them by rank: of each cell the first, then of these."""
+    if in_cells is not None and unit.max_rows_per_cell is not None:
+        # proof: rows-in-cells
+        order = order[_take_first(order, in_cells, unit.max_rows_per_cell)[order]]
+    return _take_first(order, numbers, unit.max_rows)
 
 
 def _by_rank(records: Records, key: UnitKey) -> NDArray[np.int64]:
@@ -204,12 +230,10 @@ def _by_rank(records: Records, key: UnitKey) -> NDArray[np.int64]:
     return order
 
 
-def _take_first(
-    order: NDArray[np.int64], numbers: NDArray[np.int32], most: int, n_units: int
-) -> NDArray[np.bool_]:
-    """Tell which rows are among the first `most` of their unit in `order`."""
-    kept = np.empty(len(order), np.bool_)
-    siphash.take_first(order, numbers, most, np.zeros(n_units, np.int32), kept)
+def _take_first(order: NDArray[np.int64], numbers: NDArray[np.int32], most: int) -> NDArray[np.bool_]:
+    """Tell which rows are among the first `most` of their number in `order`; what is not in it is not."""
+    kept = np.zeros(len(numbers), np.bool_)
+    siphash.take_first(order, numbers, most, np.zeros(numbers.max(initial=-1) + 1, np.int32), kept)
     return kept
 
 
@@ -218,6 +242,13 @@ def number_units(records: Records, key: UnitKey) -> tuple[NDArray[np.int32], NDA
     numbers, counts = np.empty(len(records), np.int32), np.zeros(len(records), np.int32)
     siphash.number_units(records, *key.positions, _slots(len(records)), numbers, counts)
     return numbers, counts
+
+
+def _number_in_cells(
+    numbers: NDArray[np.int32], cells: Codes, key: UnitKey
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return each row's unit and cell as one number, and the number of rows by these; as `number_units`."""
+    return number_units(np.stack([numbers, cells], axis=1).astype(np.uint64), key)
 
 
 def _slots(n_rows: int) -> NDArray[np.int32]:

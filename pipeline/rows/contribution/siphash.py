@@ -284,7 +284,7 @@ def take_first(
     taken: NDArray[np.int32],
     kept: NDArray[np.bool_],
 ) -> None:
-    """Keep the first `most` rows of each unit in `order`; `taken` is all 0 before."""
+    """Keep the first `most` rows of each number in `order`; `taken` is all 0 before."""
     for position in range(len(order)):
         row = order[position]
         unit = numbers[row]

@@ -12,7 +12,7 @@ from suffice.pipeline.rows.sources.contract import spec_columns
 from suffice.pipeline.spec.contract_fit import LOOSE_KINDS, column_uses, date_remedy
 from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
-from suffice.pipeline.terms.declaration.fields import UnitNulls, UnitType
+from suffice.pipeline.terms.declaration.column_unit import UnitNulls, UnitType
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, GivenSpec
 from suffice.pipeline.terms.declaration.wording import shortened_name
 from suffice.pipeline.terms.statistics.measure import orders_of

@@ -8,7 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import (
     AfterValidator,
@@ -32,6 +32,9 @@ from suffice.pipeline.terms.declaration.scalars import (
     read_text,
 )
 from suffice.pipeline.terms.declaration.wording import is_safe, shown
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.declaration.contribution import Contribution
 
 RESERVED_NAMES = frozenset({"publications"})
 """Folders of a store that others than those who release may write to."""
@@ -110,26 +113,26 @@ class StatisticSpec(SpecModel):
     count_clipped: CountClippedField = None
     where: Where = None
     groups: Groups | None = None
-    _max_rows: int | None = PrivateAttr(default=None)
+    _contribution: Contribution | None = PrivateAttr(default=None)
 
     @property
-    def max_rows(self) -> int:
-        """Most rows that a unit keeps, of a statistic that stands under a column unit.
+    def contribution(self) -> Contribution:
+        """How many rows of a unit enter at most, of a statistic that stands under a column unit.
 
         Raises
         ------
         ValueError
             Where it stands under none, or was not yet told.
         """
-        if self._max_rows is None:
+        if self._contribution is None:
             message = f"{self.family} stands under no column unit"
             raise ValueError(message)
-        return self._max_rows
+        return self._contribution
 
-    def under(self, max_rows: int | None) -> Self:
-        """Return the statistic as it stands under a column unit that keeps so many rows, or under none."""
+    def under(self, contribution: Contribution | None) -> Self:
+        """Return the statistic as it stands under a column unit that bounds its rows, or under none."""
         bound = self.model_copy()
-        bound._max_rows = max_rows  # noqa: SLF001 - a new statistic's own
+        bound._contribution = contribution  # noqa: SLF001 - a new statistic's own
         return bound
 
 
@@ -217,17 +220,6 @@ def _nulls(value: object) -> Nulls:
     mapping = read_mapping(value, {"value"}, "drop, or as {value: v}")
     text = {"true": "1", "false": "0"}.get(read_text(mapping["value"]), read_text(mapping["value"]))
     return Nulls(read_bound(text))
-
-
-class UnitNulls(StrEnum):
-    """What becomes of rows whose unit is null.
-
-    ``drop``: they enter nothing. ``own_unit``: each is a unit of its own. Rows whose unit is a floating-point
-    number that may have been rounded enter nothing under both.
-    """
-
-    DROP = "drop"
-    OWN_UNIT = "own_unit"
 
 
 def _domain(value: object, info: ValidationInfo) -> Domain:
@@ -352,34 +344,6 @@ NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]
 Groups = Annotated[dict[str, Domain], PlainValidator(_groups)]
 """Columns that choose a cell, and their keys."""
-
-
-class UnitType(StrEnum):
-    """What a unit column holds, where the spec declares it."""
-
-    INTEGER = "integer"
-    TEXT = "text"
-
-
-class ColumnUnit(SpecModel):
-    """A privacy unit: all rows with one value of a column, of which at most `max_rows` enter."""
-
-    column: Column
-    max_rows: Count
-    type: Annotated[UnitType | None, PlainValidator(partial(read_choice, kind=UnitType))] = None
-    nulls: Annotated[UnitNulls, PlainValidator(partial(read_choice, kind=UnitNulls))] = UnitNulls.DROP
-
-    def bound(self) -> dict[str, Any]:
-        """Return what is stated of the unit beside its column, wherever a guarantee is stated."""
-        return {"max_rows": self.max_rows, "unit_nulls": str(self.nulls)}
-
-    @property
-    def without(self) -> str:
-        """What becomes of rows without a unit, in words."""
-        return f"rows without one {'enter nothing' if self.nulls is UnitNulls.DROP else 'are a unit each'}"
-
-    def __str__(self) -> str:
-        return f"at most {self.max_rows} rows of each; {self.without}"
 
 
 MOST_DRAWS = 1000

@@ -284,7 +284,7 @@ class NoisyProducts:
     scale : float
         Of the noise on each.
     max_rows : int
-        The rows that a unit keeps at most.
+        The rows that a unit keeps at most in the cell.
     """
 
     values: Floats

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from suffice.pipeline.terms.statistics import l2_sensitivity
 from suffice.pipeline.terms.statistics.sensitivity import (
@@ -33,6 +34,9 @@ from suffice.pipeline.terms.statistics.sensitivity import (
     row_weight,
     rows_and_units,
 )
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.declaration.contribution import Contribution
 
 N_BELOW, N_ABOVE = "n_below", "n_above"
 COUNT_COMPONENTS = ("a count(x<lower)", "a count(x>upper)")
@@ -81,7 +85,12 @@ TOTAL_SQUARED = "total_squared_of_units"
 
 
 def beside_rows(
-    block: Block, max_rows: int, components: tuple[str, ...], *, lower: Fraction, upper: Fraction
+    block: Block,
+    contribution: Contribution,
+    components: tuple[str, ...],
+    *,
+    lower: Fraction,
+    upper: Fraction,
 ) -> Block:
     """Return the block of rows and units.
 
@@ -89,7 +98,7 @@ def beside_rows(
     ----------
     block : Block
         Of rows alone: a partition of unity.
-    max_rows : int
+    contribution : Contribution
         The rows that a unit keeps at most.
     components : tuple of str
         What its units' components are called: of the square of the first part, twice the product, the square
@@ -101,19 +110,21 @@ def beside_rows(
     if unit_total is None:
         message = "rows and units share a block in partitions of unity only"
         raise ValueError(message)
-    weight, rows = row_weight(max_rows), len(block.components)
+    weight, rows = row_weight(contribution.rows_in_cell), len(block.components)
     return replace(
         block,
         components=(*block.components, *components),
         largest_value=weight * block.largest_value,
         record_l1=None,
         record_l2_squared=(weight * unit_total) ** 2,
-        unit_l1=rows_and_units(unit_total, max_rows),
+        unit_l1=rows_and_units(unit_total, contribution),
         quantities=(
             *(_divided(quantity, weight) for quantity in block.quantities),
             *_of_units(rows, unit_total, lower, upper),
         ),
-        within_unit=WithinUnit(max_rows=max_rows, row_weight=weight, rows=rows, unit_total=unit_total),
+        within_unit=WithinUnit(
+            max_rows=contribution.rows_in_cell, row_weight=weight, rows=rows, unit_total=unit_total
+        ),
     )
 
 

@@ -20,6 +20,7 @@ from suffice.pipeline.terms.statistics import l2_sensitivity
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.statistics.count_table import CountTable, Label
 
 
@@ -204,7 +205,10 @@ class Block:
         return self.record_l1 if self.design is Design.PARTITION_OF_UNITY else None
 
     def l1_sensitivity(self, neighboring: NeighboringRelation, max_rows: int = 1) -> int:
-        """Return the block's joint sensitivity per unit of at most `max_rows` records, in lattice units."""
+        """Return the block's joint sensitivity per unit of at most `max_rows` records, in lattice units.
+
+        Of a statistic these are :attr:`Contribution.rows`.
+        """
         if self.unit_l1 is not None:
             return bounded_units(self.unit_l1, neighboring)
         if self.record_l1 is not None:
@@ -333,24 +337,25 @@ def bounded_units(unit_l1: int, neighboring: NeighboringRelation) -> int:
     return unit_l1 if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE else 2 * unit_l1
 
 
-def row_weight(max_rows: int) -> int:
-    """Return the least power of two from 4 `max_rows` on: what rows weigh beside their units."""
+def row_weight(rows_in_cell: int) -> int:
+    """Return the least power of two from 4 `rows_in_cell` on: what rows weigh beside their units."""
     # proof: within-unit
-    return 1 << (4 * max_rows - 1).bit_length()
+    return 1 << (4 * rows_in_cell - 1).bit_length()
 
 
-def rows_and_units(record_l1: int, max_rows: int) -> int:
+def rows_and_units(record_l1: int, contribution: Contribution) -> int:
     """Return the largest L1 norm that a unit adds: weighted rows beside products of its sums in each cell.
 
     Parameters
     ----------
     record_l1 : int
         What every record that enters adds over the components of rows, before they are weighted.
-    max_rows : int
-        The most records that a unit keeps.
+    contribution : Contribution
+        The most records that a unit keeps, in all and in a cell.
     """
     # proof: within-unit
-    return row_weight(max_rows) * max_rows * record_l1 + max_rows**2 * record_l1
+    weighted = row_weight(contribution.rows_in_cell) * contribution.rows
+    return (weighted + contribution.sum_of_squares) * record_l1
 
 
 def count_weight(sensitivity: int, share: Fraction) -> int:

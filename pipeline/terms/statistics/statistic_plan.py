@@ -39,6 +39,7 @@ from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.statistics.sensitivity import (
         Constants,
@@ -105,8 +106,8 @@ class StatisticPlan:
         How rows and units share the block, where units' products are released beside rows.
     counted : CountedClipping or None
         How sums and counts of moved records share the block, where these are released beside sums.
-    max_rows : int or None
-        Most rows that a unit keeps; None where the unit is a row.
+    contribution : Contribution or None
+        How many rows of a unit enter at most; None where the unit is a row.
     rows_of : str or None
         Under a column unit, which rows or units the parameters are of; None where every row counts.
     sample : SamplePlan or None
@@ -131,7 +132,7 @@ class StatisticPlan:
     moment_weight: Fraction | None = None
     within_unit: WithinUnit | None = None
     counted: CountedClipping | None = None
-    max_rows: int | None = None
+    contribution: Contribution | None = None
     rows_of: str | None = None
     sample: SamplePlan | None = None
     l2_squared: int | None = None

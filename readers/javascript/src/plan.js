@@ -29,11 +29,14 @@ export function derive(plan, order) {
   }
   const unit = privacy.unit === "row" ? null : privacy.unit;
   if (unit !== null) {
-    onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
+    onlyKeys(unit, ["column", "max_rows", "nulls"], ["max_rows_per_cell", "type"], "privacy.unit");
     if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused("privacy.unit", "it is no unit");
   }
   const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
   if (!(maxRows >= 1)) throw refused("privacy.unit", "max_rows is no count");
+  const isBounded = unit?.max_rows_per_cell !== undefined;
+  const maxInCell = isBounded ? Number(integer(unit.max_rows_per_cell, "privacy.unit.max_rows_per_cell")) : maxRows;
+  if (isBounded && !(maxInCell >= 1 && maxInCell < maxRows)) throw refused("privacy.unit", "max_rows_per_cell is no count below max_rows");
   const replaces = privacy.neighboring === "replace_one";
   if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
   const epsilon = number(privacy.epsilon, "privacy.epsilon");
@@ -44,14 +47,16 @@ export function derive(plan, order) {
   const shares = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO);
   const mayBeMinimal = replaces && unit === null && plan.window === null && plan.where === undefined;
   const shared = {
-    replaces, unit, maxRows, isFiltered: plan.where !== undefined,
+    replaces, unit, maxInCell, isFiltered: plan.where !== undefined,
     maxTotalRows: integer(plan.max_total_rows, "max_total_rows"),
   };
   const statistics = entries.map(([name, entry]) => {
     const price = divide(multiply(epsilon, share(name, entry)), shares);
     const stated = statedCells(name, entry, plan.groups, order.variables);
-    const hasGroups = (stated ?? heading).groups.length > 0;
-    return { name, entry, epsilon: price, stated, terms: { ...shared, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
+    const { cells, groups } = stated ?? heading;
+    const hasGroups = groups.length > 0;
+    const rows = Math.min(maxRows, maxInCell * cells);
+    return { name, entry, epsilon: price, stated, terms: { ...shared, rows, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
   });
   return {
     heading: {
@@ -61,6 +66,7 @@ export function derive(plan, order) {
       neighboring: privacy.neighboring,
       unit: unit ? `column:${unit.column}` : "row",
       ...(unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {}),
+      ...(isBounded ? { max_rows_per_cell: maxInCell } : {}),
       max_total_rows: Number(plan.max_total_rows),
       ...heading,
     },
@@ -118,7 +124,7 @@ export function statisticFields({ name, entry, epsilon, stated: cells, terms: sh
     const ofPrivateN = isCounted ? "bounded" : "partition_of_unity";
     if (block.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
     const ofRecord = block.recordL1;
-    const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
+    const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.rows));
     l1 = block.minimalL1 ?? ofRecord * times;
     const { scale, text } = leastScale(l1, epsilon);
     const reach = add(rational(block.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale)));
@@ -177,9 +183,12 @@ function checkCondition(condition, place) {
   if (condition !== undefined && typeof condition !== "string" && !isMapping(condition)) throw refused(place, "it is no condition");
 }
 
-function unitSentence(entry, { unit, maxRows, hasGroups }) {
+function unitSentence(entry, { unit, rows, maxInCell, hasGroups }) {
   if (unit === null) return null;
-  if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
+  if (entry.rows_of !== "units") {
+    const inCell = maxInCell < rows ? `, at most ${maxInCell} in a cell` : "";
+    return `of rows kept: at most ${rows} of each unit${inCell}`;
+  }
   if (entry.family === "normal") {
     const where = hasGroups ? " in one cell" : "";
     return `of units: the mean of each unit's rows${where}; the variance is that of these means`;

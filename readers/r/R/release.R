@@ -111,7 +111,7 @@ release_samples <- function(release, statistic) {
 
 .check_manifest <- function(manifest, bytes, spans) {
   if (!identical(manifest$format_version, 1)) refuse("format_version", "this reader reads format 1")
-  if (!all(.FIELDS %in% names(manifest)) || !all(names(manifest) %in% c(.FIELDS, "audit", "contract", "max_rows", "unit_nulls"))) {
+  if (!all(.FIELDS %in% names(manifest)) || !all(names(manifest) %in% c(.FIELDS, "audit", "contract", "max_rows", "max_rows_per_cell", "unit_nulls"))) {
     refuse("fields", "a field is missing, or there is one more")
   }
   blank <- with_null(bytes, spans, c("checksum", "signature"))

@@ -211,7 +211,8 @@ class Maker:
         elif self.rng.random() < 0.5:
             rows = [self.good_row(place)] * n_rows  # identical rows, too, are each a row
         else:
-            rows = [self.good_row(place) for _ in range(min(n_rows, 12))] * (1 + n_rows // 12)
+            spread = place if unit.max_rows_per_cell is None else None  # a unit's most is in several cells
+            rows = [self.good_row(spread) for _ in range(min(n_rows, 12))] * (1 + n_rows // 12)
         return [{**row, self.spec.stored_unit or unit.column: who} for row in rows]
 
     def chains(self, n_pairs: int, modes: tuple[tuple[str, ...], ...] = MODES) -> Iterator[list[DataSet]]:

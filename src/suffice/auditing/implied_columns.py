@@ -20,6 +20,7 @@ from suffice.pipeline.terms.declaration.column_types import (
     ColumnFamily,
     TypeFamily,
 )
+from suffice.pipeline.terms.declaration.column_unit import UnitType
 from suffice.pipeline.terms.declaration.derived_columns import PublicMap
 from suffice.pipeline.terms.declaration.derived_conditions import (
     ColumnComparison,
@@ -30,7 +31,6 @@ from suffice.pipeline.terms.declaration.derived_conditions import (
 )
 from suffice.pipeline.terms.declaration.derived_values import Bins, Cut, ParsedText
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
-from suffice.pipeline.terms.declaration.fields import UnitType
 from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn, orders_of
 
 if TYPE_CHECKING:

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from suffice.pipeline.rows.chunk.exact_sums import Sums
+    from suffice.pipeline.rows.contribution.records import UnitKey
     from suffice.pipeline.spec.plan import Plan
+    from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
 
     Patch = Callable[[], AbstractContextManager[None]]
     Applies = Callable[[Plan], bool]
@@ -83,6 +85,12 @@ def _keeps_rows(plan: Plan) -> bool:
     return unit is not None and unit.max_rows <= MOST_ROWS and of_rows
 
 
+def _bounds_cells(plan: Plan) -> bool:
+    """Tell whether some statistic takes the rows that units keep in a cell."""
+    unit = plan.column_unit
+    return unit is not None and unit.max_rows_per_cell is not None and _keeps_rows(plan)
+
+
 def _has_number_units(plan: Plan) -> bool:
     """Tell whether rows without a unit are units of their own, and units may be numbers.
 
@@ -126,20 +134,27 @@ def _has_squares(plan: Plan) -> bool:
 
 
 @contextlib.contextmanager
-def _bounded(factor: int | None) -> Iterator[None]:
-    """Let units keep all of their rows, or a multiple of what they may."""
-    first_rows, unit_rows = bounding.first_rows, bounding.unit_rows
+def _bounded(factor: int, factor_in_cell: int) -> Iterator[None]:
+    """Let units keep a multiple of what they may, in all and in a cell."""
 
-    def most(max_rows: int) -> int:
-        return 2**31 - 1 if factor is None else factor * max_rows
+    def of_more(bound: Any) -> Any:
+        def bounded(records: Any, cells: Any, unit: ColumnUnit, key: UnitKey) -> Any:
+            in_cell = unit.max_rows_per_cell and factor_in_cell * unit.max_rows_per_cell
+            more = {"max_rows": factor * unit.max_rows, "max_rows_per_cell": in_cell}
+            return bound(records, cells, unit.model_copy(update=more), key)
+
+        return bounded
 
     with (
-        patched(bounding, "first_rows", lambda records, n, key: first_rows(records, most(n), key)),
-        patched(
-            bounding, "unit_rows", lambda records, cells, n, key: unit_rows(records, cells, most(n), key)
-        ),
+        patched(bounding, "first_rows", of_more(bounding.first_rows)),
+        patched(bounding, "unit_rows", of_more(bounding.unit_rows)),
     ):
         yield
+
+
+_ALL = 2**31
+"""Times any bound, more rows than there are."""
+_UNCUT, _TWICE, _UNCUT_IN_CELLS = (partial(_bounded, *by) for by in ((_ALL, _ALL), (2, 2), (1, _ALL)))
 
 
 @contextlib.contextmanager
@@ -463,12 +478,9 @@ def _given_back() -> Iterator[None]:
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    Mutant(
-        name="rows of a unit are not cut", level="exact", apply=partial(_bounded, None), applies=_keeps_rows
-    ),
-    Mutant(
-        name="a unit keeps twice its rows", level="exact", apply=partial(_bounded, 2), applies=_keeps_rows
-    ),
+    Mutant(name="rows of a unit are not cut", level="exact", apply=_UNCUT, applies=_keeps_rows),
+    Mutant(name="a unit keeps twice its rows", level="exact", apply=_TWICE, applies=_keeps_rows),
+    Mutant(name="units are not cut in cells", level="exact", apply=_UNCUT_IN_CELLS, applies=_bounds_cells),
     Mutant(
         name="units are bounded in each part alone", level="exact", apply=_unit_by_part, applies=_has_unit
     ),

@@ -173,14 +173,14 @@ def allowed(spec: Spec, groups: Mapping[str, Domain], rows: Iterable[Row], windo
                 who = identity(value)
         by_unit.setdefault(who, Counter())[cell] += 1
     most = unit.max_rows if unit is not None else 1
+    in_cell = most if unit is None else unit.max_rows_per_cell or most
     cells: Counter[int] = Counter()
     whole = 0
     for counts in by_unit.values():
-        total = sum(counts.values())
-        clean &= total <= most
-        whole += min(total, most)
-        for cell, count in counts.items():
-            cells[cell] += min(count, most)
+        kept = {cell: min(count, in_cell) for cell, count in counts.items()}
+        clean &= kept == counts and sum(kept.values()) <= most
+        whole += min(sum(kept.values()), most)
+        cells.update(kept)
     return Allowed(cells=dict(cells), whole=whole, clean=clean)
 
 

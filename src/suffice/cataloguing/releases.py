@@ -81,6 +81,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "neighboring": str(release.neighboring),
         "unit": release.unit,
         "max_rows": content.get("max_rows"),
+        "max_rows_per_cell": content.get("max_rows_per_cell"),
         "unit_nulls": content.get("unit_nulls"),
         "one_unit": release.one_unit,
         "public_n": release.public_n,

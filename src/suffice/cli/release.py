@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from suffice.storage.signatures.signing import SignatureStatus
 
 
-_UNIT_BOUND = ("max_rows", "unit_nulls")
+_UNIT_BOUND = ("max_rows", "max_rows_per_cell", "unit_nulls")
 
 
 def release(
@@ -223,9 +223,8 @@ class _Shown(TypedDict):
 _KEYS = (
     "name=release.name dataset=release.dataset window=release.window *of_window "
     "release_id=release.release_id uri=release.uri epsilon?=release.loss.epsilon "
-    "rho?=release.loss.rho neighboring=release.neighboring "
-    "unit=release.unit max_rows? unit_nulls? contract audit one_unit=release.one_unit status signed_by "
-    "signature about? files"
+    "rho?=release.loss.rho neighboring=release.neighboring unit=release.unit max_rows? max_rows_per_cell? "
+    "unit_nulls? contract audit one_unit=release.one_unit status signed_by signature about? files"
 )
 
 
@@ -244,6 +243,11 @@ class ShownRelease:
     def max_rows(self) -> Count | None:
         """How many rows of a unit enter at most; None where a row is the unit."""
         return self.release.manifest.get("max_rows")
+
+    @property
+    def max_rows_per_cell(self) -> Count | None:
+        """How many rows of a unit enter a cell at most; None where that is not stated."""
+        return self.release.manifest.get("max_rows_per_cell")
 
     @property
     def unit_nulls(self) -> UnitNullsName | None:

@@ -220,10 +220,12 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
             "the page says so."
         )
     if facts["max_rows"] is not None:
+        most = facts["max_rows_per_cell"]
+        in_cell = "" if most is None else f", at most {most} in a cell"
         yield (
-            f"Of each {unit}, at most {facts['max_rows']} rows enter statistics of rows, chosen by hash; "
-            f"those with more weigh less. Rows whose {unit} is a floating-point number from 2^53 on (2^24 "
-            "in single precision) enter nothing: it may have been rounded, and name somebody else."
+            f"Of each {unit}, at most {facts['max_rows']} rows enter statistics of rows{in_cell}, chosen by "
+            f"hash; those with more weigh less. Rows whose {unit} is a floating-point number from 2^53 on "
+            "(2^24 in single precision) enter nothing: it may have been rounded, and name somebody else."
         )
     yield from _of_the_account(facts)
     yield "A cell that is empty in the data is there too: what exists is not told by what is listed."

@@ -76,7 +76,7 @@ def test_the_example_is_read(tmp_path: Path) -> None:
             "unit: row",
             "unit: {column: a, max_rows: 3, by: b}",
             "privacy.unit.by",
-            "max_rows, type, nulls",
+            "max_rows_per_cell, type, nulls",
         ),
         (
             "unit: row",

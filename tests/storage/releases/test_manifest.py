@@ -132,6 +132,19 @@ def test_a_column_unit_is_stated_with_its_bound() -> None:
             parse_manifest(sealed(rest))
 
 
+def test_a_bound_in_cells_is_stated_where_there_is_one() -> None:
+    unit = {"column": "customer_id", "max_rows": "20", "max_rows_per_cell": "2", "nulls": "own_unit"}
+    content = json.loads(composed(make_plan(privacy={**BY_CUSTOMER, "unit": unit})))
+    assert (content["max_rows"], content["max_rows_per_cell"]) == (20, 2)
+    assert content["plan"]["privacy"]["unit"] == unit
+    plain = json.loads(composed(make_plan(privacy=BY_CUSTOMER)))
+    assert "max_rows_per_cell" not in plain
+    rest = {name: value for name, value in content.items() if name != "max_rows_per_cell"}
+    for other in (rest, {**content, "max_rows_per_cell": 3}, {**plain, "max_rows_per_cell": 2}):
+        with pytest.raises(ReleaseCorruptError, match="it contradicts the plan"):
+            parse_manifest(sealed(other))
+
+
 def test_n_is_stated_exactly_where_it_is_public() -> None:
     assert parse_manifest(composed(public_n_plan())).n == 1000
     assert parse_manifest(composed(make_plan())).n is None

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: c0a1ad4e889342ade2827c0a395747230faa899db7ee9cd44d073a5ed4fc99c0
+// sha256: 50c3ce80aa2d7382915413dceaec1534281a174b61b61578ff2793c5fe72af23
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -2417,11 +2417,14 @@
     }
     const unit = privacy.unit === "row" ? null : privacy.unit;
     if (unit !== null) {
-      onlyKeys(unit, ["column", "max_rows", "nulls"], ["type"], "privacy.unit");
+      onlyKeys(unit, ["column", "max_rows", "nulls"], ["max_rows_per_cell", "type"], "privacy.unit");
       if (typeof unit.column !== "string" || !["drop", "own_unit"].includes(unit.nulls)) throw refused2("privacy.unit", "it is no unit");
     }
     const maxRows = unit ? Number(integer(unit.max_rows, "privacy.unit.max_rows")) : 1;
     if (!(maxRows >= 1)) throw refused2("privacy.unit", "max_rows is no count");
+    const isBounded = unit?.max_rows_per_cell !== void 0;
+    const maxInCell = isBounded ? Number(integer(unit.max_rows_per_cell, "privacy.unit.max_rows_per_cell")) : maxRows;
+    if (isBounded && !(maxInCell >= 1 && maxInCell < maxRows)) throw refused2("privacy.unit", "max_rows_per_cell is no count below max_rows");
     const replaces = privacy.neighboring === "replace_one";
     if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused2("privacy", "neighboring is no relation");
     const epsilon = number(privacy.epsilon, "privacy.epsilon");
@@ -2434,15 +2437,17 @@
     const shared = {
       replaces,
       unit,
-      maxRows,
+      maxInCell,
       isFiltered: plan.where !== void 0,
       maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
     };
     const statistics = entries.map(([name, entry]) => {
       const price = divide(multiply(epsilon, share(name, entry)), shares2);
       const stated = statedCells(name, entry, plan.groups, order.variables);
-      const hasGroups = (stated ?? heading2).groups.length > 0;
-      return { name, entry, epsilon: price, stated, terms: { ...shared, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
+      const { cells, groups } = stated ?? heading2;
+      const hasGroups = groups.length > 0;
+      const rows = Math.min(maxRows, maxInCell * cells);
+      return { name, entry, epsilon: price, stated, terms: { ...shared, rows, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
     });
     return {
       heading: {
@@ -2452,6 +2457,7 @@
         neighboring: privacy.neighboring,
         unit: unit ? `column:${unit.column}` : "row",
         ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
+        ...isBounded ? { max_rows_per_cell: maxInCell } : {},
         max_total_rows: Number(plan.max_total_rows),
         ...heading2
       },
@@ -2500,7 +2506,7 @@
       const ofPrivateN = isCounted ? "bounded" : "partition_of_unity";
       if (block2.components.length > MOST_COMPONENTS) throw refused2(place, "it has too many components");
       const ofRecord = block2.recordL1;
-      const times2 = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.maxRows));
+      const times2 = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.rows));
       l1 = block2.minimalL1 ?? ofRecord * times2;
       const { scale: scale2, text } = leastScale(l1, epsilon);
       const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
@@ -2550,9 +2556,12 @@
   function checkCondition(condition, place) {
     if (condition !== void 0 && typeof condition !== "string" && !isMapping2(condition)) throw refused2(place, "it is no condition");
   }
-  function unitSentence(entry, { unit, maxRows, hasGroups }) {
+  function unitSentence(entry, { unit, rows, maxInCell, hasGroups }) {
     if (unit === null) return null;
-    if (entry.rows_of !== "units") return `of rows kept: at most ${maxRows} of each unit`;
+    if (entry.rows_of !== "units") {
+      const inCell = maxInCell < rows ? `, at most ${maxInCell} in a cell` : "";
+      return `of rows kept: at most ${rows} of each unit${inCell}`;
+    }
     if (entry.family === "normal") {
       const where = hasGroups ? " in one cell" : "";
       return `of units: the mean of each unit's rows${where}; the variance is that of these means`;

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from suffice.pipeline.rows.contribution import siphash
-from suffice.pipeline.rows.contribution.bounding import first_rows
+from suffice.pipeline.rows.contribution.bounding import first_rows, unit_rows
 from suffice.pipeline.rows.contribution.records import by_unit
 from support.siphash import plain_siphash
-from support.units import KEY, OTHER_KEY
+from support.units import KEY, OTHER_KEY, customers
+
+if TYPE_CHECKING:
+    from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
 
 Row = tuple[int, ...]
+N_ROWS = 400
+ONE_CELL = np.zeros(N_ROWS, np.int32)
 
 
-def some_records(seed: int, n_rows: int = 400) -> np.ndarray[Any, Any]:
+def some_records(seed: int, n_rows: int = N_ROWS) -> np.ndarray[Any, Any]:
     """Return records of some units, most of them identical to others."""
     rng = np.random.default_rng(seed)
     return np.stack(
@@ -35,23 +40,38 @@ def as_counter(records: np.ndarray[Any, Any]) -> Counter[Row]:
     return Counter(map(tuple, records.tolist()))
 
 
-def kept_by_definition(records: np.ndarray[Any, Any], max_rows: int, key: tuple[int, int]) -> Counter[Row]:
-    """Rank each unit's rows by the keyed hash of their own hash and their number among identical rows."""
+def kept_by_definition(records: np.ndarray[Any, Any], unit: ColumnUnit, key: tuple[int, int]) -> Counter[Row]:
+    """Take of each cell, the third word, the first by rank, and of these the first over all cells."""
     ranked: dict[Row, list[tuple[int, Row]]] = defaultdict(list)
     for row, copies in as_counter(records).items():
         own = plain_siphash(key, np.array(row, np.uint64).tobytes(), 8)
         for copy in range(copies):
             rank = plain_siphash(key, own + copy.to_bytes(8, "little"), 8)
             ranked[row[:2]].append((int.from_bytes(rank, "little"), row))
-    return Counter(row for rows in ranked.values() for _, row in sorted(rows)[:max_rows])
+    kept: Counter[Row] = Counter()
+    for rows in ranked.values():
+        in_cells: Counter[int] = Counter()
+        first = []
+        for _, row in sorted(rows):
+            in_cells[row[2]] += 1
+            if in_cells[row[2]] <= (unit.max_rows_per_cell or unit.max_rows):
+                first.append(row)
+        kept.update(first[: unit.max_rows])
+    return kept
 
 
-@pytest.mark.parametrize("max_rows", [1, 2, 7, 50, 1000])
-def test_each_unit_keeps_its_rows_of_lowest_rank(max_rows: int) -> None:
+BOUNDS = [(1,), (2,), (7,), (50,), (1000,), (2, 1), (7, 2), (7, 5), (50, 3), (1000, 1)]
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_each_unit_keeps_its_rows_of_lowest_rank(bounds: tuple[int, ...]) -> None:
+    unit = customers(*bounds)
     for seed, key in ((1, KEY), (2, OTHER_KEY)):
         records = some_records(seed)
-        kept = first_rows(records, max_rows, key)
-        assert as_counter(kept) == kept_by_definition(records, max_rows, key.ranks)
+        cells = records[:, 2].astype(np.int32)
+        expected = kept_by_definition(records, unit, key.ranks)
+        assert as_counter(first_rows(records, cells, unit, key)) == expected
+        assert as_counter(records[unit_rows(records, cells, unit, key).kept]) == expected
 
 
 def test_equal_ranks_go_by_content_and_not_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,14 +80,14 @@ def test_equal_ranks_go_by_content_and_not_by_place(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(siphash, "rank_rows", same_rank)
     records = some_records(3)
-    kept = as_counter(first_rows(records, 2, KEY))
+    kept = as_counter(first_rows(records, ONE_CELL, customers(2), KEY))
     expected: Counter[Row] = Counter()
     for unit in {row[:2] for row in map(tuple, records.tolist())}:
         expected.update(sorted(row for row in map(tuple, records.tolist()) if row[:2] == unit)[:2])
     assert kept == expected
     rng = np.random.default_rng(4)
     for _ in range(5):
-        assert as_counter(first_rows(rng.permutation(records), 2, KEY)) == kept
+        assert as_counter(first_rows(rng.permutation(records), ONE_CELL, customers(2), KEY)) == kept
 
 
 @pytest.mark.parametrize("bundle_rows", [1, 30, 10**6])

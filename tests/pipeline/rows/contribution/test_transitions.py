@@ -31,7 +31,15 @@ from support.noisy import noisy_statistic, statistic_plan
 from support.pandas_files import as_pandas_writes
 from support.record_vectors import squared_change
 from support.splits import splits_of
-from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
+from support.units import (
+    KEY,
+    OTHER_KEY,
+    by_customer,
+    customers,
+    partitions_of,
+    sum_tasks,
+    write_row_groups,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +154,7 @@ def test_rows_kept_by_rank_are_no_sequence(tmp_path: Path, key: Any, monkeypatch
     assert totals(tmp_path, spec, LONG).tolist() == expected
 
     def of_kept(self: Any, records: Any, *of: Any) -> None:
-        kept = first_rows(records, MOST + 1, key)
+        kept = first_rows(records, np.zeros(len(records), np.int32), customers(MOST + 1), key)
         original(self, kept, *of)
 
     original = bounding.UnitSums._add_sequences

@@ -22,7 +22,15 @@ from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.spec.spec import Spec, load_spec
 from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
 from support.unit_engine import PER_UNIT, UPPER, UnitEngine, farthest
-from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
+from support.units import (
+    KEY,
+    OTHER_KEY,
+    by_customer,
+    customers,
+    partitions_of,
+    sum_tasks,
+    write_row_groups,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.rows.contribution.records import UnitKey
+    from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
 
 RELATIONS = ["add_or_remove_one", "replace_one"]
 DAY = dt.date(2013, 1, 31)
@@ -259,7 +268,7 @@ def test_mutants_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mut
     if mutant == "rows kept alone":
 
         def of_kept(self: Any, records: NDArray[Any], units: NDArray[Any], n_units: int) -> Any:
-            kept = bounding.unit_rows(records, units, 1, KEY).kept
+            kept = bounding.unit_rows(records, units, customers(1), KEY).kept
             of = read(self, records[kept], units[kept], n_units)
             by_unit = {name: dict(zip(units[kept], codes, strict=True)) for name, codes in of.items()}
             return {name: np.array([of[unit] for unit in units], np.int32) for name, of in by_unit.items()}
@@ -301,8 +310,10 @@ def _written(directory: Path, spec: Spec, rows: Sequence[Row]) -> Any:
     return _sums(spec)
 
 
-def _each_row(self: Any, records: NDArray[Any], place: int, names: Sequence[str], max_rows: int) -> None:
-    rows = bounding.unit_rows(records, self._layout.cells_of(records, place), max_rows, KEY)
+def _each_row(
+    self: Any, records: NDArray[Any], cells: NDArray[Any], place: int, names: Sequence[str], unit: ColumnUnit
+) -> None:
+    rows = bounding.unit_rows(records, cells, unit, KEY)
     self._add_rows(records, place, names, self._unit_columns.read(records, rows.units, rows.n_units))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from suffice.pipeline.rows.contribution import bounding
-from suffice.pipeline.rows.contribution.records import RecordLayout, UnitKey
+from suffice.pipeline.rows.contribution.records import UnitKey
 from support.record_vectors import squared_change
 from support.unit_engine import MAX_ROWS, OF_ROWS, UnitEngine, farthest
 from support.units import KEY, OTHER_KEY
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
 
 
 RELATIONS = ["add_or_remove_one", "replace_one"]
@@ -149,23 +151,24 @@ def test_bounding_per_partition_is_caught(tmp_path: Path, neighboring: str) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", ["by position", "per cell"])
 def test_other_ways_to_cut_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
-    def by_position(records: NDArray[Any], max_rows: int, key: UnitKey) -> NDArray[Any]:
+    def by_position(records: NDArray[Any], _cells: Any, unit: ColumnUnit, key: UnitKey) -> NDArray[Any]:
         """Rank rows by a hash of where they stand."""
         numbers, counts = bounding.number_units(records, key)
         kept: list[int] = []
         taken = np.zeros(len(counts), int)
         for row in np.argsort([hash((position * 2654435761) % 1009) for position in range(len(records))]):
             taken[numbers[row]] += 1
-            if taken[numbers[row]] <= max_rows:
+            if taken[numbers[row]] <= unit.max_rows:
                 kept.append(int(row))
         return records[kept]
 
     first_rows = bounding.first_rows
 
-    def per_cell(records: NDArray[Any], max_rows: int, key: UnitKey) -> NDArray[Any]:
+    def per_cell(records: NDArray[Any], cells: Any, unit: ColumnUnit, key: UnitKey) -> NDArray[Any]:
         """Cut each cell for itself."""
-        cells = RecordLayout.of(engine.job).cells_of(records, 0)
-        kept = [first_rows(records[cells == cell], max_rows, key) for cell in np.unique(cells)]
+        kept = [
+            first_rows(records[cells == cell], cells[cells == cell], unit, key) for cell in np.unique(cells)
+        ]
         return np.concatenate(kept) if kept else records
 
     monkeypatch.setattr(bounding, "first_rows", by_position if mutant == "by position" else per_cell)
