@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.charge import ChargeRequest
 
-FEW, MANY = 200, 100_000
+FEW, MANY = 100, 100_000
 PARTS = 10**12
 
 
