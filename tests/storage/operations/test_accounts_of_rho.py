@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import jsonschema
 import pytest
 
 from suffice.errors import BudgetExceededError, GuaranteeError, LedgerCorruptError
@@ -157,6 +158,26 @@ def test_accounts_of_two_measures_add_in_rho(books: Books, make_request: MakeReq
 
 def _monthly(name: str) -> dict[str, object]:
     return {"name": name, "window": {"column": "day", "every": "month", "time_zone": "UTC"}}
+
+
+def test_lines_of_an_export_are_as_the_schema_says(
+    books: Books, make_request: MakeRequest, repository: Path
+) -> None:
+    schema = json.loads((repository / "schemas/ledger-export-1.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    terms = {"dataset": "passengers", "store_id": "0" * 32}
+    request = make_request(**terms, **costing(PrivacyMeasure.RHO, Fraction(1)))
+    books.ledger.abandon(books.ledger.reserve(request), reason="x")
+    lines = list(map(json.loads, export_lines(books.ledger.entries())))
+    for line in lines:
+        validator.validate(line)
+    for number, more in (
+        (1, {"measure": "epsilon"}),
+        (1, {"micro_granted": 1}),
+        (2, {"micro_epsilon": 1}),
+    ):
+        line = lines[number]
+        assert not validator.is_valid({**line, "payload": {**line["payload"], **more}})
 
 
 @pytest.mark.parametrize(
