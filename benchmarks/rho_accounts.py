@@ -68,7 +68,7 @@ def smartnoise(epsilon: str, delta: str, queries: int) -> float | None:
     python = os.environ.get("SUFFICE_SMARTNOISE_PYTHON")
     if python is None:
         return None
-    done = subprocess.run(  # noqa: S603 - an interpreter that the caller names
+    done = subprocess.run(
         [python, "-c", _ACCOUNTANT, epsilon, delta, str(queries)], capture_output=True, text=True, check=True
     )
     return float(done.stdout.split()[-1])
@@ -145,7 +145,9 @@ def released(nights: int, each: Fraction, whole: Fraction) -> tuple[int, float]:
     with tempfile.TemporaryDirectory() as place:
         url = f"sqlite:///{place}/ledger.db"
         with create_ledger(url) as ledger:
-            ledger.grant("persons", rho=whole, neighboring="add_or_remove_one", unit="row", reason="benchmark")
+            ledger.grant(
+                "persons", rho=whole, neighboring="add_or_remove_one", unit="row", reason="benchmark"
+            )
         done = 0
         for night in range(nights + 1):  # one more than there is
             spec = spec_of(flag, name=f"night-{night}", rho=format_number(each))
