@@ -1,9 +1,9 @@
-"""Many releases of the same persons in one account: noise and intervals beside others at equal (epsilon, delta).
+"""Many releases of the same persons in one account, beside others at equal (epsilon, delta).
 
     python benchmarks/rho_accounts.py [--epsilon 1] [--delta 1e-6] [--nights 365] [--tables 30] [--released 5]
 
-Nights: a Bernoulli statistic of the same persons in each of so many releases. Tables: so many binary columns in
-one release, each with its two counts. Noise is that of one count. Ours is read off compiled plans, and drawn
+Nights: a Bernoulli statistic of the same persons in each of so many releases. Tables: so many binary
+columns in one release, each with its two counts. Noise is that of one count. Ours is read off compiled plans, and drawn
 through the whole product for some nights; OpenDP's and ours in rho rest on the same rho. Of SmartNoise the
 per-query epsilon is that of its own accountant, run by SUFFICE_SMARTNOISE_PYTHON where that is set; of Tumult
 Analytics, discrete Gaussian noise as its documentation states it for a RhoZCDPBudget. Widths are those of
@@ -87,13 +87,13 @@ def opendp_gaussian_sd(rho: Fraction, l2_squared: int) -> float:
 
 
 def width_of_normal(sd: float) -> float:
-    """Return the width of a normal 95 % interval of a proportion whose count has noise of this sd, in 0..1."""
+    """Return the width of a normal 95 % interval of a proportion whose count has such noise, in 0..1."""
     half = 1.96 * math.sqrt(RATE * (1 - RATE) / PERSONS + (sd / PERSONS) ** 2)
     return min(1.0, RATE + half) - max(0.0, RATE - half)
 
 
 def our_intervals(statistic: dict[str, Any], column: str, **loss: str) -> tuple[float, float]:
-    """Return the median width of our 95 % intervals over simulated cells of one statistic, and their coverage.
+    """Return the median width of our 95 % intervals over simulated cells, and their coverage.
 
     Rates are drawn from the flat prior for the coverage, and are all .1 for the width.
     """
@@ -132,7 +132,7 @@ def our_intervals(statistic: dict[str, Any], column: str, **loss: str) -> tuple[
 
 
 def released(nights: int, each: Fraction, whole: Fraction) -> tuple[int, float]:
-    """Release so many nights of the same persons for one account of rho; return how many were, and seconds."""
+    """Release nights of the same persons for one account of rho; return how many were, and seconds."""
     import pandas as pd
 
     import suffice
@@ -145,9 +145,7 @@ def released(nights: int, each: Fraction, whole: Fraction) -> tuple[int, float]:
     with tempfile.TemporaryDirectory() as place:
         url = f"sqlite:///{place}/ledger.db"
         with create_ledger(url) as ledger:
-            ledger.grant(
-                "persons", rho=whole, neighboring="add_or_remove_one", unit="row", reason="benchmark"
-            )
+            ledger.grant("persons", rho=whole, neighboring="add_or_remove_one", unit="row", reason="nights")
         done = 0
         for night in range(nights + 1):  # one more than there is
             spec = spec_of(flag, name=f"night-{night}", rho=format_number(each))
