@@ -71,7 +71,7 @@ def make(folder: Path, tables: Mapping[str, tuple[str, bytes, int | None]], **ch
     manifest = compose_publication(
         request,
         title="Posterior of cancelled",
-        epsilon={release["release_id"]: "1.0" for release in request["releases"]},
+        losses={release["release_id"]: PrivacyLoss.of_epsilon(Fraction(1)) for release in request["releases"]},
         files=entries,
         created=CREATED,
         **changes,

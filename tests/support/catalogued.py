@@ -145,7 +145,7 @@ def publish_answer(store: Path, place: str, *, page: str | None = None) -> str:
     manifest = compose_publication(
         request,
         title="Posterior of <i>cancelled</i>",
-        epsilon={RELEASE_ID: "1"},
+        losses={RELEASE_ID: PrivacyLoss.of_epsilon(Fraction(1))},
         files=files,
         created=dt.datetime(2026, 2, 2, tzinfo=dt.UTC),
     )

@@ -77,7 +77,7 @@ def manifest_of(
     return compose_publication(
         request,
         title="Posterior of cancelled",
-        epsilon={release["release_id"]: "1.0" for release in request["releases"]},
+        losses={release["release_id"]: PrivacyLoss.of_epsilon(Fraction(1)) for release in request["releases"]},
         files=[file.entry(role="draws", file_format="parquet", rows=3) for file in files],
         created=CREATED,
         diagnostics={"cancelled": {"r_hat": "1.003"}},

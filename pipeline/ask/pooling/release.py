@@ -165,7 +165,7 @@ class Release(Mapping[str, Statistic]):
             f"{self.about.title} ({self.label})" if self.about.title else self.label,
             lead=" ".join(said),
             warnings=about[:-1],
-            body=html_table(rows.columns, cells, [name in {"cells", "epsilon"} for name in rows.columns])
+            body=html_table(rows.columns, cells, [name in {"cells", "epsilon", "rho"} for name in rows.columns])
             + "".join(f'<p class="quiet">{markup(line)}</p>' for line in self._keys())
             + f'<p class="quiet">Ask: <code>{markup(asked)}</code></p>',
         )
@@ -200,6 +200,12 @@ class Release(Mapping[str, Statistic]):
         """The number of the amendment that it is; 0 for its window's first release."""
         amends = self.manifest["amends"]
         return 0 if amends is None else int(amends["number"])
+
+    @property
+    def rho(self) -> Fraction:
+        """What it costs an account of rho, as its manifest tells: the sum over its statistics, rounded up."""
+        blocks = sum((self.plan_of(file["statistic"]).rho for file in self.files), Fraction(0))
+        return PrivacyLoss.of_rho(self.loss.rho or blocks).rounded_up.amount
 
     @property
     def one_unit(self) -> str:
