@@ -21,6 +21,7 @@ from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDi
 from suffice.pipeline.math.distributions.intervals import HIGHEST_DENSITY
 from suffice.pipeline.terms.declaration.fields import Boolean, ColumnSpec, DomainField
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics import l2_sensitivity
 from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_counts
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
@@ -66,6 +67,7 @@ def block(spec: CategoricalSpec, n_is_public: bool) -> Block:
             components=categories,
             largest_value=1,
             minimal_sensitivity=minimal_counts(),
+            minimal_l2_squared=l2_sensitivity.minimal_tables(1),
             quantities=quantities,
         )
     return Block(

@@ -25,6 +25,7 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import (
 )
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics import l2_sensitivity
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS, Quantiser, require_interval
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, PowerSums
 from suffice.pipeline.terms.statistics.moment_columns import (
@@ -113,6 +114,7 @@ def block(spec: NormalSpec, n_is_public: bool) -> Block:
             components=(first_moment(steps, weight), "sum(X^2)"),
             largest_value=max(steps**2, int(steps**2 / weight)),
             minimal_sensitivity=minimal_moments(steps, weight),
+            minimal_l2_squared=l2_sensitivity.minimal_moments(steps, weight),
             between_ends=moments_between_ends(steps, weight),
             moment_weight=weight,
             quantities=_in_column_units(

@@ -22,6 +22,7 @@ from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet, DirichletDistribution
 from suffice.pipeline.terms.declaration.fields import Boolean, Count, StatisticSpec
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics import l2_sensitivity
 from suffice.pipeline.terms.statistics.measure import RowCounts
 from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity
 from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums, code_counts
@@ -88,6 +89,7 @@ def block(spec: RowsPerUnitSpec, _n_is_public: bool) -> Block:
         largest_value=spec.upper,
         record_l1=spec.upper,
         unit_l1=spec.upper,
+        record_l2_squared=l2_sensitivity.rows_of_units(spec.max_rows, spec.upper),
         quantities=(Quantity(name="n", coefficients={0: share, 1: share, 2: share}), *counts),
     )
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.fields import SampleEntry, StatisticSpec
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
-    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
@@ -85,20 +84,17 @@ def measure_of(entry: StatisticSpec) -> Measure:
     return measure if entry.within_unit is None else measure_within(measure)
 
 
-def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> tuple[Block, WithinUnit | None]:
-    """Return the block that a statistic releases, and how rows and units share it where both are in it.
-
-    A unit that counts once adds what a record would.
-    """
+def block_of(entry: StatisticSpec, *, n_may_be_public: bool) -> Block:
+    """Return the block that a statistic releases; a unit that counts once adds what a record would."""
     family = FAMILIES[entry.family]
     block = family.block(entry, n_may_be_public)
     if entry.within_unit is not None:
         return block_within(family, entry, block)
     if entry.count_clipped is not None:
-        return beside_sums(block, entry.count_clipped.weight), None
+        return beside_sums(block, entry.count_clipped.weight)
     # proof: one-row-a-unit
     # proof: unit-means
-    return (replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block), None
+    return replace(block, unit_l1=block.record_l1) if entry.rows_of is RowsOf.UNITS else block
 
 
 def rows_sentence(
@@ -204,7 +200,7 @@ def _compile_statistic(
     terms: Terms, name: str, entry: StatisticSpec, loss: PrivacyLoss, *, n_may_be_public: bool
 ) -> StatisticPlan:
     family = FAMILIES[entry.family]
-    block, within_unit = block_of(entry, n_may_be_public=n_may_be_public)
+    block = block_of(entry, n_may_be_public=n_may_be_public)
     max_rows = terms.privacy.max_rows
     sample = compile_sample(
         name,
@@ -236,7 +232,10 @@ def _compile_statistic(
             sample=sample,
         )
     l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, max_rows or 1)
-    l2_squared = l1_sensitivity**2 if loss.rho is not None else None
+    l2_squared = None
+    if loss.rho is not None:
+        # proof: laplace-in-rho
+        l2_squared = block.l2_squared(terms.privacy.neighboring, max_rows or 1)
     scale = noise_scale(loss, l1_sensitivity=l1_sensitivity, l2_squared=l2_squared)
     position = f"statistics.{name}"
     if getattr(entry, "moment_weight", None) is not None and block.moment_weight is None:
@@ -270,7 +269,7 @@ def _compile_statistic(
         quantities=block.quantities,
         parameters=family.parameters(entry),
         moment_weight=block.moment_weight,
-        within_unit=within_unit,
+        within_unit=block.within_unit,
         counted=block.counted,
         max_rows=max_rows,
         rows_of=_sentence(terms, entry),

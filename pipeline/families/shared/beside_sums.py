@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.families.shared.contract import Family, UnitMoments
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
-    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
@@ -55,8 +54,8 @@ def measure_within(rows: Measure) -> UnitProducts:
     return UnitProducts(of=rows)
 
 
-def block_within(family: Family, entry: StatisticSpec, rows: Block) -> tuple[Block, WithinUnit]:
-    """Return the block of rows and units, and how they share it, of that of rows."""
+def block_within(family: Family, entry: StatisticSpec, rows: Block) -> Block:
+    """Return the block of rows and units, of that of rows."""
     parameters = family.parameters(entry)
     lower, upper = parameters.lower, parameters.upper
     return beside_rows(

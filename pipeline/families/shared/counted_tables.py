@@ -18,6 +18,7 @@ from suffice.pipeline.families.shared.parameter_space import probabilities
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.terms.declaration.fields import Boolean, Column, DomainField, SpecModel, label_name
 from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics import l2_sensitivity
 from suffice.pipeline.terms.statistics.count_table import CountTable, Variable, label_columns, released_tables
 from suffice.pipeline.terms.statistics.measure import CodeColumn, TableCounts
 from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, Quantity, minimal_tables
@@ -148,6 +149,7 @@ def block(
             components=components,
             largest_value=1,
             minimal_sensitivity=minimal_tables(len(tables)),
+            minimal_l2_squared=l2_sensitivity.minimal_tables(len(tables)),
             quantities=quantities,
         )
     return Block(
@@ -155,6 +157,7 @@ def block(
         components=components,
         largest_value=1,
         record_l1=len(tables),
+        record_l2_squared=l2_sensitivity.tables(len(tables)),
         quantities=quantities,
     )
 

@@ -15,7 +15,7 @@ from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from suffice.pipeline.terms.declaration.fields import Column
-from suffice.pipeline.terms.statistics import moment_columns, sensitivity
+from suffice.pipeline.terms.statistics import l2_sensitivity, moment_columns, sensitivity
 from suffice.pipeline.terms.statistics.lattice import Quantiser
 from suffice.pipeline.terms.statistics.measure import LatticeColumn, MomentSums
 
@@ -113,6 +113,8 @@ def block(box: Box, n_is_public: bool) -> sensitivity.Block:
             components=released.components,
             largest_value=released.largest_value,
             record_l1=released.record_l1,
+            record_l2_squared=released.record_l2_squared,
+            opposed=released.opposed,
             quantities=quantities,
         )
     if not box.linear:
@@ -121,6 +123,7 @@ def block(box: Box, n_is_public: bool) -> sensitivity.Block:
             components=released.components,
             largest_value=released.largest_value,
             minimal_sensitivity=sensitivity.minimal_products(box.steps, columns=size),
+            minimal_l2_squared=l2_sensitivity.minimal_moments(box.steps, None, columns=size),
             quantities=quantities,
         )
     return sensitivity.Block(
@@ -128,6 +131,7 @@ def block(box: Box, n_is_public: bool) -> sensitivity.Block:
         components=released.components,
         largest_value=released.largest_value,
         minimal_sensitivity=sensitivity.minimal_moments(box.steps, weight, columns=size),
+        minimal_l2_squared=l2_sensitivity.minimal_moments(box.steps, weight, columns=size),
         moment_weight=weight,
         quantities=quantities,
     )

@@ -76,7 +76,7 @@ def discrete_laplace(
     l1_sensitivity : int, > 0
         Of the vector, in lattice units.
     l2_squared : int, > 0, or None
-        The square of its L2 sensitivity, where the loss is one of rho.
+        The square of its L2 sensitivity; a loss of rho needs it.
 
     Returns
     -------
@@ -86,7 +86,8 @@ def discrete_laplace(
     Raises
     ------
     ValueError
-        Where the loss by OpenDP's map of this measurement exceeds that, or the scale is out of range.
+        Where the loss by OpenDP's map of this measurement exceeds that, the scale is out of range, or a loss
+        of rho has no L2 sensitivity.
 
     References
     ----------
@@ -100,9 +101,12 @@ def discrete_laplace(
     if loss.rho is None:
         # proof: privacy-map
         lost = Fraction(_loss(measurement, l1_sensitivity))
+    elif l2_squared is None or l2_squared < 1:
+        message = "a loss of rho needs the square of the L2 sensitivity, above 0"
+        raise ValueError(message)
     else:
         # proof: laplace-in-rho
-        lost = Fraction(_loss(measurement, 1)) ** 2 * Fraction(l2_squared or l1_sensitivity**2) / 2
+        lost = Fraction(_loss(measurement, 1)) ** 2 * l2_squared / 2
     if lost > loss.amount:
         message = f"OpenDP's privacy map exceeds {loss.measure}"
         raise ValueError(message)

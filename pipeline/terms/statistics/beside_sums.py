@@ -11,19 +11,21 @@ with t = 2M. A unit's kept rows add (f, s) with f + s = t k in a cell where it k
 
 .. math:: f^2 + 2 f s + s^2 = (t k)^2 .
 
-Sensitivity in `sensitivity.md`: counts-beside and within-unit.
+Sensitivity in `sensitivity.md`: counts-beside and within-unit; in `l2_sensitivity.md` by L2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
+from suffice.pipeline.terms.statistics import l2_sensitivity
 from suffice.pipeline.terms.statistics.sensitivity import (
     Block,
     CountedClipping,
     Design,
     Quantity,
+    WithinUnit,
     combination,
     count_weight,
     counts_beside_sums,
@@ -47,7 +49,7 @@ def beside_sums(block: Block, share: Fraction) -> Block:
         What a record may add to its count, as a share of what it may change the sums by.
     """
     sums = len(block.components)
-    replaced, record_l1 = block.minimal_sensitivity, block.record_l1
+    replaced, record_l1, ends = block.minimal_sensitivity, block.record_l1, block.between_ends
     weight = count_weight(replaced or record_l1 or 1, share)
     return replace(
         block,
@@ -55,9 +57,13 @@ def beside_sums(block: Block, share: Fraction) -> Block:
         components=(*block.components, *COUNT_COMPONENTS),
         largest_value=max(block.largest_value, weight),
         record_l1=None if record_l1 is None else counts_beside_sums(record_l1, weight),
-        minimal_sensitivity=None
+        minimal_sensitivity=None if replaced is None else minimal_with_counts(replaced, ends, weight),
+        record_l2_squared=None
+        if record_l1 is None
+        else l2_sensitivity.counts_beside(block.record_l2_squared or record_l1**2, weight),
+        minimal_l2_squared=None
         if replaced is None
-        else minimal_with_counts(replaced, block.between_ends, weight),
+        else l2_sensitivity.minimal_with_counts(block.minimal_l2_squared or replaced**2, ends, weight),
         quantities=(
             *block.quantities,
             *(
@@ -74,31 +80,9 @@ N_TIMES_TOTAL = "n_times_total_of_units"
 TOTAL_SQUARED = "total_squared_of_units"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithinUnit:
-    """How a statistic's block is shared by rows and units.
-
-    Attributes
-    ----------
-    max_rows : int
-        K, the rows that a unit keeps at most.
-    row_weight : int
-        Rows' components are multiplied by it, a power of two.
-    rows : int
-        How many components are those of rows; the others are of units.
-    unit_total : int
-        What the components of a unit with one kept row in a cell add up to there.
-    """
-
-    max_rows: int
-    row_weight: int
-    rows: int
-    unit_total: int
-
-
 def beside_rows(
     block: Block, max_rows: int, components: tuple[str, ...], *, lower: Fraction, upper: Fraction
-) -> tuple[Block, WithinUnit]:
+) -> Block:
     """Return the block of rows and units.
 
     Parameters
@@ -113,23 +97,23 @@ def beside_rows(
     lower, upper : Fraction
         The value of a record that adds all of t to its first part, and to its last.
     """
-    if block.partition_total is None:
+    unit_total = block.partition_total
+    if unit_total is None:
         message = "rows and units share a block in partitions of unity only"
         raise ValueError(message)
     weight, rows = row_weight(max_rows), len(block.components)
-    shared = replace(
+    return replace(
         block,
         components=(*block.components, *components),
         largest_value=weight * block.largest_value,
         record_l1=None,
-        unit_l1=rows_and_units(block.partition_total, max_rows),
+        record_l2_squared=(weight * unit_total) ** 2,
+        unit_l1=rows_and_units(unit_total, max_rows),
         quantities=(
             *(_divided(quantity, weight) for quantity in block.quantities),
-            *_of_units(rows, block.partition_total, lower, upper),
+            *_of_units(rows, unit_total, lower, upper),
         ),
-    )
-    return shared, WithinUnit(
-        max_rows=max_rows, row_weight=weight, rows=rows, unit_total=block.partition_total
+        within_unit=WithinUnit(max_rows=max_rows, row_weight=weight, rows=rows, unit_total=unit_total),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import model_validator
 
 from suffice.pipeline.terms.declaration.fields import Bound, Nulls, NullsField, SpecModel
+from suffice.pipeline.terms.statistics import l2_sensitivity
 from suffice.pipeline.terms.statistics.lattice import require_interval
 from suffice.pipeline.terms.statistics.sensitivity import (
     ColumnBounds,
@@ -84,6 +85,10 @@ class Map:
     record_l1 : int or None
         The largest L1 norm of what one record adds over all components; None beside a public N, where
         sensitivities are those of a replaced record.
+    record_l2_squared : int or None
+        The largest squared L2 norm of that, where `record_l1` is given.
+    opposed : int
+        How far two records' vectors point away from each other, as `Block` has it.
     """
 
     components: tuple[str, ...]
@@ -92,6 +97,8 @@ class Map:
     moments: Mapping[Pair, Quantity]
     largest_value: int
     record_l1: int | None = None
+    record_l2_squared: int | None = None
+    opposed: int = 0
 
     @property
     def matrix(self) -> NDArray[Any]:
@@ -173,7 +180,12 @@ def rotated_map(names: tuple[str, ...], steps: int, *, linear: bool) -> Map:
     record = Fraction(1, size * steps**2)
     squares = [(record, building.moments[i, i]) for i in building.columns]
     building.moments[0, 0] = combination("n", [(record, _quantity({0: Fraction(1)})), *squares])
-    return building.built(max(2, size) * steps**2, rotated_moments(steps, columns=size, linear=linear))
+    return building.built(
+        max(2, size) * steps**2,
+        rotated_moments(steps, columns=size, linear=linear),
+        l2_sensitivity.rotated_moments(steps, columns=size, linear=linear),
+        l2_sensitivity.rotated_opposed(steps, linear=linear),
+    )
 
 
 def two_column_map(names: tuple[str, ...], steps: int) -> Map:
@@ -203,7 +215,12 @@ def two_column_map(names: tuple[str, ...], steps: int) -> Map:
         building.moments[0, i] = _quantity(values)
         building.moments[i, i] = _quantity({**parabolas, 4: -of_second * tenth, 5: of_second * tenth})
     building.moments[1, 2] = _quantity({j: signs[j // 2] / 16 for j in range(4)})
-    return building.built(14 * steps**2, two_column_moments(steps))
+    return building.built(
+        14 * steps**2,
+        two_column_moments(steps),
+        l2_sensitivity.two_column_moments(steps),
+        l2_sensitivity.two_column_opposed(steps),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +236,13 @@ class _Building:
     def columns(self) -> range:
         return range(1, len(self.names) + 1)
 
-    def built(self, largest_value: int, record_l1: int | None = None) -> Map:
+    def built(
+        self,
+        largest_value: int,
+        record_l1: int | None = None,
+        record_l2_squared: int | None = None,
+        opposed: int = 0,
+    ) -> Map:
         return Map(
             components=tuple(name for name, _ in self.rows),
             rows=tuple(row for _, row in self.rows),
@@ -227,6 +250,8 @@ class _Building:
             moments=self.moments,
             largest_value=largest_value,
             record_l1=record_l1,
+            record_l2_squared=record_l2_squared,
+            opposed=opposed,
         )
 
     def text(self, pair: Pair) -> str:

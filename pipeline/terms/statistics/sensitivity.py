@@ -2,8 +2,9 @@
 
 A function returns the largest L1 change of one statistic's vector of totals between neighbouring data sets.
 The comments ``proof: LABEL`` name claims of ``sensitivity.md``, where their proofs are. A block shares one
-lattice and one draw of noise: :meth:`Block.l1_sensitivity` is that of a statistic. A family's file in
-``families/`` says which function is its own.
+lattice and one draw of noise: :meth:`Block.l1_sensitivity` is that of a statistic, and
+:meth:`Block.l2_squared` that by Euclidean distance (``l2_sensitivity.py``). A family's file in ``families/``
+says which function is its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
+
+from suffice.pipeline.terms.statistics import l2_sensitivity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,6 +120,28 @@ class CountedClipping:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WithinUnit:
+    """How a statistic's block is shared by rows and units.
+
+    Attributes
+    ----------
+    max_rows : int
+        K, the rows that a unit keeps at most.
+    row_weight : int
+        Rows' components are multiplied by it, a power of two.
+    rows : int
+        How many components are those of rows; the others are of units.
+    unit_total : int
+        What the components of a unit with one kept row in a cell add up to there.
+    """
+
+    max_rows: int
+    row_weight: int
+    rows: int
+    unit_total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """One jointly calibrated vector of components on one lattice.
 
@@ -136,14 +161,26 @@ class Block:
         takes the rows that each unit keeps.
     minimal_sensitivity : int or None
         The sensitivity of the minimal design under ``replace_one``.
+    record_l2_squared : int or None
+        The largest squared L2 norm of what one record adds, or one unit where `unit_l1` is given; None: the
+        square of its L1 norm, as where one record may add all of it to one component.
+    opposed : int
+        How far vectors of two records point away from each other, as ``l2_sensitivity.replaced_rows`` has it;
+        0 where no component is ever negative.
+    minimal_l2_squared : int or None
+        The squared L2 sensitivity of the minimal design; None: the square of `minimal_sensitivity`, as where
+        one component is released.
     between_ends : int
-        What the minimal design's components change by, in L1, between the lowest value and the highest.
+        What the minimal design's components change by between the lowest value and the highest, which is one
+        component's change.
     moment_weight : Fraction or None
         The weight of second moments beside first ones, where the minimal design has one.
     quantities : tuple of Quantity
         The exact maps to the quantities of the family.
     counted : CountedClipping or None
         How sums and counts of moved records share the block, where both are in it.
+    within_unit : WithinUnit or None
+        How rows and units share the block, where both are in it.
     """
 
     design: Design
@@ -152,10 +189,14 @@ class Block:
     record_l1: int | None = None
     unit_l1: int | None = None
     minimal_sensitivity: int | None = None
+    record_l2_squared: int | None = None
+    opposed: int = 0
+    minimal_l2_squared: int | None = None
     between_ends: int = 0
     moment_weight: Fraction | None = None
     quantities: tuple[Quantity, ...]
     counted: CountedClipping | None = None
+    within_unit: WithinUnit | None = None
 
     @property
     def partition_total(self) -> int | None:
@@ -173,6 +214,47 @@ class Block:
             message = "minimal statistics are for replace_one and single records only"
             raise ValueError(message)
         return self.minimal_sensitivity
+
+    def l2_squared(
+        self, neighboring: NeighboringRelation, max_rows: int = 1, max_rows_per_cell: int | None = None
+    ) -> int:
+        """Return the largest squared L2 change of the totals, in squared lattice units.
+
+        At most the square of :meth:`l1_sensitivity`; under ``replace_one`` at least twice that under
+        ``add_or_remove_one``.
+
+        Parameters
+        ----------
+        neighboring : NeighboringRelation
+        max_rows : int
+            The most records that a unit keeps; a block that bounds units by itself does not look at it.
+        max_rows_per_cell : int or None
+            The most of them in one cell; None: all may be in one.
+
+        Raises
+        ------
+        ValueError
+            For a minimal block under another relation or of several records, or for less than one row.
+        """
+        if max_rows < 1 or (max_rows_per_cell is not None and max_rows_per_cell < 1):
+            message = f"a unit keeps one row at least, not {max_rows}, and {max_rows_per_cell} in a cell"
+            raise ValueError(message)
+        l1 = self.unit_l1 or self.record_l1
+        if l1 is None:
+            # proof: l2-minimal
+            minimal = self.l1_sensitivity(neighboring, max_rows)
+            return self.minimal_l2_squared or minimal**2
+        record, products = self.record_l2_squared or l1**2, 0
+        if self.within_unit is not None:
+            max_rows, products = self.within_unit.max_rows, self.within_unit.unit_total**2
+        elif self.unit_l1 is not None:
+            # proof: l2-units
+            max_rows = 1
+        per_cell = min(max_rows_per_cell or max_rows, max_rows)
+        if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE:
+            return l2_sensitivity.kept_rows(record, max_rows, per_cell, products)
+        # proof: l2-windows
+        return l2_sensitivity.replaced_rows(record, max_rows, per_cell, products, self.opposed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.statistics.beside_sums import WithinUnit
-    from suffice.pipeline.terms.statistics.sensitivity import Constants, CountedClipping, Design, Quantity
+    from suffice.pipeline.terms.statistics.sensitivity import (
+        Constants,
+        CountedClipping,
+        Design,
+        Quantity,
+        WithinUnit,
+    )
     from suffice.typing import Floats
 
 MANY_CANDIDATES = 10**8
