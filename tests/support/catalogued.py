@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+from fractions import Fraction
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import suffice
 from suffice.pages.card import card
 from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication_store import PublicationStore
 from support.publications import id_of, request_of

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.storage.publications.publication import compose_publication, publication_id_of
 from suffice.storage.publications.publication_store import PublicationStore
 from support.faults import interpose
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
     from pathlib import Path
 
-    from suffice.storage.publications.publication import Publication, PublishedFile
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+from suffice.storage.publications.publication import Publication, PublishedFile
     from suffice.storage.signatures.signing import Signer
 
 CREATED = datetime(2026, 1, 31, 8, tzinfo=UTC)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.spec.about import About
-    from suffice.pipeline.terms.declaration.documents import Count, Exact, Sha256, ShortId, UnitNullsName
+    from suffice.pipeline.terms.declaration.documents import Count, Sha256, ShortId, UnitNullsName
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.releasing.rehearsal import Rehearsal
     from suffice.releasing.run import ReleaseStatus
     from suffice.storage.releases.release_store import ListedRelease
@@ -373,6 +374,7 @@ def rehearse(
     """Try every stage of a release on generated rows; reads no row, charges nothing."""
     settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
     from suffice.pipeline.spec.spec import load_spec
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.releasing.rehearsal import rehearse as run
 
     done = run(
