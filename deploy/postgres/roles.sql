@@ -59,15 +59,15 @@ GRANT UPDATE (head_sequence, head_hash) ON ledger TO suffice_owner, suffice_publ
 
 GRANT INSERT ON accounts, checkpoints TO suffice_owner;
 GRANT UPDATE (sequence, state) ON checkpoints TO suffice_owner;
-GRANT UPDATE (micro_granted, sources, stores, checksums, witness, contract, contract_sha256, audit_sha256,
+GRANT UPDATE (granted, sources, stores, checksums, witness, contract, contract_sha256, audit_sha256,
     audit_plan_hash, failed_readings, max_windows)
     ON accounts TO suffice_owner;
 GRANT UPDATE (uri, retired) ON stores TO suffice_owner;
 
-GRANT UPDATE (micro_spent, micro_reserved) ON accounts TO suffice_publisher;
+GRANT UPDATE (spent, reserved) ON accounts TO suffice_publisher;
 GRANT INSERT ON windows, names, stores, plans, charges TO suffice_publisher;
 GRANT UPDATE (last_marker) ON stores TO suffice_publisher;
-GRANT UPDATE (micro_spent, micro_reserved) ON windows TO suffice_publisher;
+GRANT UPDATE (spent, reserved) ON windows TO suffice_publisher;
 GRANT UPDATE (state, marked, drew, draw_returned, epoch, holder, lease_expires, holder_process, spool_id, spool_host,
     drawing_sequence, drawing_hash, drawing_epoch, manifest_sha256)
     ON charges TO suffice_publisher;

@@ -20,12 +20,14 @@ from suffice.pipeline.terms.declaration.documents import (
     document,
     printed,
 )
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.pipeline.terms.declaration.row_rules import in_words, is_rule, read_unit, read_window_grid
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.charge import ALL
+from suffice.storage.ledger.places import MOST_SHOWN, check_store, is_under
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
@@ -149,7 +151,6 @@ def _fits(contract: DataContract, grid: str) -> bool:
 NEIGHBORING = ("add_or_remove_one", "replace_one")
 ROW = "row"
 _COLUMN = "column:"
-_MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +159,8 @@ class AccountTerms:
 
     Attributes
     ----------
+    measure : PrivacyMeasure
+        What the account counts: an account of epsilon takes no release whose loss is in rho.
     neighboring : str
         ``add_or_remove_one`` or ``replace_one``.
     unit : str
@@ -173,6 +176,7 @@ class AccountTerms:
         Where a field breaks its rule, or a grant per window of a column unit lacks `units_disjoint`.
     """
 
+    measure: PrivacyMeasure
     neighboring: str
     unit: str
     per_window: str | None
@@ -294,7 +298,7 @@ class WindowBalance:
 
 
 @printed(
-    "dataset neighboring unit granted spent reserved remaining sources checksums stores witness "
+    "dataset neighboring unit measure granted spent reserved remaining sources checksums stores witness "
     "guarded=is_guarded contract=stated_contract audit per_window units_disjoint "
     "failed_readings_allowed=failed_readings max_windows"
 )
@@ -308,8 +312,8 @@ class Account:
     Attributes
     ----------
     dataset : str
-    neighboring, unit, per_window, units_disjoint
-        See :class:`Terms`.
+    measure, neighboring, unit, per_window, units_disjoint
+        See :class:`AccountTerms`.
     sources : tuple of str
         Allowed prefixes; empty where any source is.
     checksums : str or None
@@ -326,13 +330,14 @@ class Account:
         How many attempts of a key may end before their draw and give their epsilon back.
     max_windows : int or None
         In how many windows of twelve months a unit has rows, as the owner assumes; nothing enforces it.
-    granted, spent, reserved : Fraction, nats
-        For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
-    remaining : Fraction, nats
+    granted, spent, reserved : Fraction
+        In the account's measure. For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
+    remaining : Fraction
         What a release of ``all`` could still take: the least over the windows.
     """
 
     dataset: str
+    measure: PrivacyMeasure
     neighboring: Neighboring
     unit: str
     per_window: str | None
@@ -377,7 +382,7 @@ def account_lines(shown: dict[str, Any]) -> list[str]:
     # Of a grant per window these are the numbers of releases that have none; windows have lines of their own.
     scope = " in each window; without a window:" if shown["per_window"] else ","
     lines.append(
-        f"  granted {shown['granted']}{scope} spent {shown['spent']}, reserved {shown['reserved']}, "
+        f"  granted {'rho ' * (shown['measure'] == PrivacyMeasure.RHO)}{shown['granted']}{scope} spent {shown['spent']}, reserved {shown['reserved']}, "
         f"remaining {shown['remaining']}"
         + (f" (returned {shown['returned']})" if "returned" in shown else "")
     )
@@ -422,9 +427,10 @@ def check_guarantee(
     Raises
     ------
     GuaranteeError
-        Where relation, unit, window grid, source or store are others than the owner granted.
+        Where measure, relation, unit, window grid, source or store are others than the owner granted.
     """
     account = f"the account {request.dataset}"
+    check_measure(request, terms.measure)
     if request.neighboring != terms.neighboring:
         message = (
             f"{account} is granted for {terms.neighboring}, the spec has {request.neighboring}: "
@@ -444,8 +450,8 @@ def check_guarantee(
             f"{in_words(request.grid or 'none')}: {_fixed_by('window')}"
         )
         raise GuaranteeError(message)
-    if sources and not any(_is_under(prefix, request.source) for prefix in sources):
-        shown = ", ".join(sources[:_MOST_SHOWN]) + ", ..." * (len(sources) > _MOST_SHOWN)
+    if sources and not any(is_under(prefix, request.source) for prefix in sources):
+        shown = ", ".join(sources[:MOST_SHOWN]) + ", ..." * (len(sources) > MOST_SHOWN)
         way_out = (
             "have the owner grant another with --source"
             if terms.per_window is None
@@ -459,85 +465,28 @@ def check_guarantee(
     check_store(request.dataset, request.store_uri, stores)
 
 
+def check_measure(request: ChargeRequest, measure: PrivacyMeasure) -> PrivacyLoss:
+    """Return what a request costs an account of a measure.
+
+    Raises
+    ------
+    GuaranteeError
+        Where it cannot be charged there.
+    """
+    loss = request.loss_in(measure)
+    if loss is None:
+        message = (
+            f"the account {request.dataset} counts {measure}, the spec states {request.loss.measure}, from "
+            f"which no {measure} follows: state privacy.{measure} in the spec; the first grant fixed the "
+            "measure, and another one takes an account of its own, whose loss adds to this one's"
+        )
+        raise GuaranteeError(message)
+    return loss
+
+
 def _fixed_by(key: str) -> str:
     """Say what to do about a guarantee that differs in this key of a spec."""
     return (
         f"state the account's {key} in the spec; the first grant fixed it, and another one takes an account "
         "of its own, whose epsilon adds to this one's"
     )
-
-
-def check_store(dataset: str, uri: str, stores: Sequence[str], *, only_at: bool = False) -> None:
-    """Refuse a release into a store that the account's owner does not allow.
-
-    Parameters
-    ----------
-    dataset, uri : str
-    stores : sequence of str
-        The allowed places; empty for any.
-    only_at : bool
-        Whether what is below one is not allowed: a fresh store there would show no older ledger.
-
-    Raises
-    ------
-    GuaranteeError
-    """
-    if stores and not any(uri == prefix if only_at else _is_under(prefix, uri) for prefix in stores):
-        shown = ", ".join(stores[:_MOST_SHOWN]) + ", ..." * (len(stores) > _MOST_SHOWN)
-        message = f"the account {dataset} does not allow the store {uri}: the owner granted {shown}"
-        raise GuaranteeError(message)
-
-
-def overlapping(accounts: Mapping[str, Sequence[str]], dataset: str) -> tuple[str, ...]:
-    """Say which accounts may be charged for the same rows as one account: their epsilon adds up.
-
-    Parameters
-    ----------
-    accounts : mapping
-        Allowed sources by data set.
-    dataset : str
-        One of them.
-
-    Returns
-    -------
-    tuple of str
-        A sentence for each other account whose sources overlap, or cannot be told apart.
-    """
-    these_sources = accounts[dataset]
-    overlaps = []
-    for other, sources in accounts.items():
-        shared = next((f"{a} and {b}" for a in these_sources for b in sources if _overlap(a, b)), "")
-        if other == dataset:
-            continue
-        if these_sources and sources and shared:
-            overlaps.append(
-                f"the accounts {dataset} and {other} allow overlapping sources ({shared}): whoever has rows "
-                "in both loses the epsilon of both; one population needs one account"
-            )
-        elif not (these_sources and sources):
-            open_ones = " and ".join(name for name in (dataset, other) if not accounts[name])
-            overlaps.append(
-                f"{open_ones} may be charged for any source: whether the accounts {dataset} and {other} "
-                "protect the same people cannot be told; name their sources with --source"
-            )
-    return tuple(overlaps)
-
-
-def _overlap(first: str, second: str) -> bool:
-    """Tell whether a path can be under both prefixes; of a pattern, the part before its signs counts."""
-    first, second = _fixed(first), _fixed(second)
-    return _is_under(first, second) or _is_under(second, first)
-
-
-def _fixed(prefix: str) -> str:
-    parts = prefix.split("/")
-    signs = (number for number, part in enumerate(parts) if any(sign in part for sign in "*?["))
-    return "/".join(parts[: next(signs, len(parts))]) or "/"
-
-
-def _is_under(prefix: str, source: str) -> bool:
-    """Compare on the boundaries of path components; a path that climbs is under nothing."""
-    stem = prefix.rstrip("/")
-    if ".." in source.split("/"):
-        return False
-    return source in {stem, prefix} or source.startswith(f"{stem}/")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, NamedAudit, WindowBalance
-    from suffice.storage.ledger.charge import Charge, ChargeSummary, KeyCount
+    from suffice.storage.ledger.charge import Charge, ChargeSummary, HeldCharges, KeyCount
 
 
 class AccountsRead(ABC):
@@ -55,7 +55,7 @@ class AccountsRead(ABC):
 
     @abstractmethod
     def remaining(self, dataset: str, window: str) -> Fraction:
-        """Return the epsilon that a release of a window, or of ``all``, could still take.
+        """Return what a release of a window, or of ``all``, could still take, in the account's measure.
 
         Raises
         ------
@@ -79,11 +79,11 @@ class AccountsRead(ABC):
 
     @abstractmethod
     def returned(self, dataset: str) -> Mapping[str, Fraction]:
-        """Return by window, or ``all``, the epsilon of charges that was returned."""
+        """Return by window, or ``all``, what was returned of charges, in the account's measure."""
 
     @abstractmethod
-    def held_by_window(self, dataset: str) -> Mapping[tuple[str, str], Fraction]:
-        """Return the epsilon that charges of each window, or of ``all``, hold, by window and plan hash."""
+    def held(self, dataset: str) -> tuple[HeldCharges, ...]:
+        """Return what charges hold of an account, those of one window, plan and loss together."""
 
     @abstractmethod
     def failed_readings(self, dataset: str) -> tuple[KeyCount, ...]:

@@ -426,6 +426,16 @@ CountsAs = Literal["spent", "reserved", "returned"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldCharges:
+    """Charges of one window and one plan that hold the same of an account, each `loss`."""
+
+    window: str
+    plan_hash: str
+    loss: PrivacyLoss
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeSummary:
     """A charge as `suffice ledger show` lists it."""
 
@@ -450,7 +460,7 @@ class ChargeSummary:
 
     @property
     def counts_as(self) -> CountsAs:
-        """What its epsilon is to the account: ``spent``, ``reserved``, or ``returned`` to it."""
+        """What its loss is to the account: ``spent``, ``reserved``, or ``returned`` to it."""
         return _counts_as(self)
 
     @property

@@ -61,7 +61,8 @@ class Ledger(AccountsRead):
         self,
         dataset: str,
         *,
-        epsilon: Fraction,
+        epsilon: Fraction | None = None,
+        rho: Fraction | None = None,
         neighboring: str | None = None,
         unit: str | None = None,
         sources: Sequence[str] | None = None,
@@ -82,10 +83,12 @@ class Ledger(AccountsRead):
         Parameters
         ----------
         dataset : str
-        epsilon : Fraction, > 0, nats
-            The new total, so that repeating a grant changes nothing and leaves no entry.
+        epsilon, rho : Fraction, > 0
+            The new total, one of the two, so that repeating a grant changes nothing and leaves no entry. The
+            first grant fixes which of them the account counts. One of rho takes releases in epsilon too, at
+            what they cost in rho.
         neighboring, unit, per_window, units_disjoint
-            See :class:`suffice.storage.ledger.account.Terms`; fixed by the first grant, where they default to
+            See :class:`suffice.storage.ledger.account.AccountTerms`; fixed by the first grant, where they default to
             ``add_or_remove_one``, ``row``, none and false. Left out later, they stay.
         sources : sequence of str, optional
             Prefixes of allowed sources; replaces the list. An empty one allows any source. A grant per
@@ -118,7 +121,7 @@ class Ledger(AccountsRead):
         GuaranteeError
             Where the first grant fixed other terms, or a contract would take something back.
         BudgetExceededError
-            Where `epsilon` is below what is spent or reserved.
+            Where the total is below what is spent or reserved.
         UsageError
             Where an argument breaks its rule, the contract is not of the account's unit and windows, or
             nothing guards an account with a contract and `unwitnessed` is false.
@@ -128,7 +131,7 @@ class Ledger(AccountsRead):
     def check(self, request: ChargeRequest) -> None:
         """Refuse what the account would refuse, and charge nothing.
 
-        Relation, unit, window grid and source, then the epsilon that remains; a reservation that the
+        Measure, relation, unit, window grid and source, then what remains; a reservation that the
         key already has is not counted against itself.
 
         Raises
@@ -138,7 +141,7 @@ class Ledger(AccountsRead):
 
     @abstractmethod
     def reserve(self, request: ChargeRequest, *, new_attempt: bool = False) -> Charge:
-        """Take a request's epsilon from its account, or go on with what the key already has.
+        """Take what a request costs from its account, or go on with what the key already has.
 
         Returns
         -------

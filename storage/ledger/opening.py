@@ -95,6 +95,33 @@ def create_ledger(
     return open_ledger(url, clock=clock, lease=lease)
 
 
+def migrate_ledger(url: str) -> str | None:
+    """Bring the ledger at a URL from an earlier version's schema to this one's, or leave it as it is.
+
+    Its entries and their hashes do not change; charges in any state go on. Only the role that made the ledger
+    can do it. No run of an earlier version goes on then: all should have been stopped.
+
+    Returns
+    -------
+    str or None
+        The schema that it had; None where it had this version's.
+
+    Raises
+    ------
+    LedgerMissingError
+        Where there is none.
+    LedgerCorruptError
+        Where the ledger is not what its chain says.
+    LedgerError
+        Where it is a newer version's, another program's, or cannot be changed.
+    """
+    if _is_postgres(url):
+        before = _postgres().migrate_postgres_ledger(url)
+    else:
+        before = _sqlite().migrate_sqlite_ledger(_sqlite_path(url))
+    return before  # type: ignore[no-any-return]
+
+
 def _is_postgres(url: str) -> bool:
     return url.startswith(_POSTGRES)
 

@@ -11,11 +11,13 @@ from suffice.pipeline.spec.contract_fit import floating_unit_warning
 from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
 from suffice.pipeline.terms.declaration.documents import Count, document, printed
 from suffice.pipeline.terms.declaration.domains import Every
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.pipeline.terms.declaration.row_rules import in_words, rule_text
 from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.storage.ledger.account import ROW
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
     from suffice.storage.ledger.account import Account
@@ -135,12 +137,37 @@ def person_view(ledger: Ledger, account: Account) -> PersonView:
     account : Account
         Of this ledger, read at the same moment.
     """
-    held = ledger.held_by_window(account.dataset)
-    grids = {plan_hash: _grid(ledger.plan(plan_hash)) for _, plan_hash in held}
-    return PersonView(
-        account=account,
-        loss=loss_of((grids[plan_hash], window, epsilon) for (window, plan_hash), epsilon in held.items()),
-    )
+    return PersonView(account=account, loss=loss_of(_held(ledger, account)))
+
+
+def loss_together(ledger: Ledger, accounts: Sequence[Account]) -> tuple[PrivacyMeasure, PersonLoss]:
+    r"""Return what a unit loses that has rows in several accounts: their losses add.
+
+    Where one of the accounts counts rho, all are added in rho: a charge of epsilon is
+    :math:`\varepsilon^2 / 2` there, exactly.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    accounts : sequence of Account
+        Of this ledger, read at the same moment.
+    """
+    in_rho = any(account.measure is PrivacyMeasure.RHO for account in accounts)
+    held = (charge for account in accounts for charge in _held(ledger, account, in_rho=in_rho))
+    return PrivacyMeasure.RHO if in_rho else PrivacyMeasure.EPSILON, loss_of(held)
+
+
+def _held(
+    ledger: Ledger, account: Account, *, in_rho: bool = False
+) -> Iterator[tuple[str | None, str, Fraction]]:
+    """Give the grid, the window and the amount of what charges hold of an account."""
+    held = ledger.held(account.dataset)
+    grids = {plan_hash: _grid(ledger.plan(plan_hash)) for plan_hash in {each.plan_hash for each in held}}
+    for each in held:
+        amount = each.loss.amount
+        if in_rho and each.loss.epsilon is not None:
+            amount = amount**2 / 2
+        yield grids[each.plan_hash], each.window, each.number * amount
 
 
 def _grid(plan: str) -> str | None:

@@ -16,8 +16,10 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import LedgerCorruptError
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger import chain
 from suffice.storage.ledger.account import counts_by_window
+from suffice.storage.ledger.amounts import read, stated, stated_measure, stated_name
 from suffice.storage.ledger.chain import (
     SALT,
     Entry,
@@ -204,8 +206,8 @@ class Books:
         elif kind in {EntryKind.STORE_ADOPTED, EntryKind.STORE_RETIRED}:
             self._change_store(kind, content)
         elif kind is EntryKind.CHECKPOINT:
-            stated = content.get("state_sha256")  # not in an export
-            _require(stated in {None, sha256(self.state().encode())}, "a checkpoint is what was")
+            sealed = content.get("state_sha256")  # not in an export
+            _require(sealed in {None, sha256(self.state().encode())}, "a checkpoint is what was")
         elif kind is EntryKind.RECONCILED:
             charge = self.charges[content["charge_id"],]
             _require(charge["state"] == ChargeState.RESERVED, "a charge is reconciled before it is spent")
@@ -226,10 +228,10 @@ class Books:
                 "n_charges": self.n_charges,
                 "failed": self.failed,
                 "returned": self.returned,
-                "accounts": _in_order(self.accounts.values(), "dataset"),
-                "windows": _in_order(self.windows.values(), "dataset", "window"),
+                "accounts": self._stated(self.accounts.values(), "dataset"),
+                "windows": self._stated(self.windows.values(), "dataset", "window"),
                 "stores": _in_order(self.stores.values(), "store_id"),
-                "charges": _in_order(live, "charge_id"),
+                "charges": self._stated(live, "charge_id"),
             }
         )
 
@@ -246,20 +248,32 @@ class Books:
         self.n_charges = content["n_charges"]
         self.failed = content["failed"]
         self.returned = content["returned"]
-        self.accounts = {(row["dataset"],): row for row in content["accounts"]}
-        self.windows = {(row["dataset"], row["window"]): row for row in content["windows"]}
+        self.accounts = {(row["dataset"],): _account(row) for row in content["accounts"]}
+        self.windows = {(row["dataset"], row["window"]): self._read(row) for row in content["windows"]}
         self.stores = {(row["store_id"],): row for row in content["stores"]}
-        self.charges = {(row["charge_id"],): row for row in content["charges"]}
+        self.charges = {(row["charge_id"],): self._read(row) for row in content["charges"]}
         for row in self.windows.values():
             self._fullest[row["dataset"]].note(row["window"], _taken(row))
 
+    def _measure(self, dataset: str) -> PrivacyMeasure:
+        return PrivacyMeasure(self.accounts[dataset,]["measure"])
+
+    def _read(self, content: Row) -> Row:
+        """Return what an entry or a state says of an account's charge or window, as tables name amounts."""
+        return read(content, self._measure(content["dataset"]))
+
+    def _stated(self, rows: Iterable[Row], *key: str) -> list[Row]:
+        return [stated(row, self._measure(row["dataset"])) for row in _in_order(rows, *key)]
+
     def _grant(self, content: Row) -> None:
         key = (content["dataset"],)
-        balance = self.accounts.get(key, {"micro_spent": 0, "micro_reserved": 0})
+        granted = _account(content)
+        balance = self.accounts.get(key, {"measure": granted["measure"], "spent": 0, "reserved": 0})
+        _require(granted["measure"] == balance["measure"], "the first grant fixes the measure of an account")
         places = {name: content.get(name) for name in ("sources", "stores")}
-        terms = {name: content[name] for name in content if name not in {"reason", SALT, *places}}
-        stated = content.get("contract")  # not in an export
-        named = stated is None or sha256(stated.encode()) == content.get("contract_sha256")
+        terms = {name: granted[name] for name in granted if name not in {"reason", SALT, *places}}
+        contract = content.get("contract")  # not in an export
+        named = contract is None or sha256(contract.encode()) == content.get("contract_sha256")
         _require(named, "a contract is what its hash says")
         kept = self.accounts.get(key, {}).get("contract_sha256") is None or content.get("contract_sha256")
         _require(bool(kept), "an account with a contract keeps one")
@@ -284,6 +298,7 @@ class Books:
         _require(not store["retired"], "a retired store is not charged for")
         _require((content["charge_id"],) not in self.charges, "a charge is reserved once")
         self._require_amended(content)
+        content = self._read(content)
         self.n_charges += 1
         self.charges[content["charge_id"],] = {
             **{name: content[name] for name in content if name != SALT},
@@ -301,7 +316,7 @@ class Books:
             "manifest_sha256": None,
             "created_at": entry.time,
         }
-        self._shift(content, reserved=content["micro_epsilon"], spent=0)
+        self._shift(content, reserved=content["charged"], spent=0)
         self._require_within_grant(dataset)
 
     def _require_amended(self, content: Row) -> None:
@@ -355,21 +370,22 @@ class Books:
             store["last_marker"] = max(store["last_marker"], charge["reserved_sequence"])
         elif kind is EntryKind.STAGED:
             charge["manifest_sha256"] = content["manifest_sha256"]
-            self._shift(charge, reserved=-charge["micro_epsilon"], spent=charge["micro_epsilon"])
+            self._shift(charge, reserved=-charge["charged"], spent=charge["charged"])
 
     def _abandon(self, charge: Row, content: Row) -> None:
         _require(charge["state"] not in {ChargeState.PUBLISHED, ChargeState.ABANDONED}, "an end is an end")
         if content["draw_returned"]:
             self._return_draw(charge)
-        returned = 0 if charge["drew"] and not charge["draw_returned"] else charge["micro_epsilon"]
-        _require(content["micro_returned"] == returned, "epsilon returns if and only if nobody saw a draw")
+        returned = 0 if charge["drew"] and not charge["draw_returned"] else charge["charged"]
+        name = stated_name("returned", self._measure(charge["dataset"]))
+        _require(content[name] == returned, "a loss returns if and only if nobody saw a draw")
         if not charge["drew"]:
             allowed = self.accounts[charge["dataset"],]["failed_readings"]
             _require(self.failed.get(_key(charge), 0) < allowed, "no more failed readings than are allowed")
             self._fail(charge)
         if charge["state"] != ChargeState.STAGED:
-            micro = charge["micro_epsilon"]
-            self._shift(charge, reserved=-micro, spent=micro - returned)
+            charged = charge["charged"]
+            self._shift(charge, reserved=-charged, spent=charged - returned)
         charge["state"] = ChargeState.ABANDONED.value
 
     def _return_draw(self, charge: Row) -> None:
@@ -399,17 +415,17 @@ class Books:
         if counts_by_window(row["per_window"], window):
             row = self.windows.setdefault(
                 (dataset, window),
-                {"dataset": dataset, "window": window, "micro_spent": 0, "micro_reserved": 0},
+                {"dataset": dataset, "window": window, "spent": 0, "reserved": 0},
             )
-        row["micro_reserved"] += reserved
-        row["micro_spent"] += spent
+        row["reserved"] += reserved
+        row["spent"] += spent
         if "window" in row:
             self._fullest[dataset].note(window, _taken(row))
 
     def _require_within_grant(self, dataset: str) -> None:
         account = self.accounts[dataset,]
         taken = _taken(account) + self._fullest[dataset].most()
-        _require(taken <= account["micro_granted"], "never over the grant")
+        _require(taken <= account["granted"], "never over the grant")
 
 
 class _Fullest:
@@ -485,6 +501,12 @@ def sha256(content: bytes | None) -> str | None:
     return None if content is None else hashlib.sha256(content).hexdigest()
 
 
+def _account(content: Row) -> Row:
+    """Return what a grant or a state says of an account, as its table does."""
+    measure = stated_measure(content)
+    return {**read(content, measure), "measure": str(measure)}
+
+
 def _key(charge: Row) -> str:
     return canonical_json([charge[name] for name in ("dataset", "name", "window", "amendment")])
 
@@ -494,7 +516,7 @@ def _in_order(rows: Iterable[Row], *key: str) -> list[Row]:
 
 
 def _taken(row: Mapping[str, int]) -> int:
-    return row["micro_spent"] + row["micro_reserved"]
+    return row["spent"] + row["reserved"]
 
 
 def _require(condition: bool, rule: str) -> None:

@@ -26,6 +26,8 @@ from suffice.errors import (
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, edition
 from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.domains import Every, is_period
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
+from suffice.storage.ledger.amounts import MOST_COUNTED, stated_name
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.charge import ALL, ChargeState, LostCharge, Reconciled, check_name, release_id
 from suffice.storage.objects.address import read_address
@@ -44,8 +46,9 @@ from suffice.storage.releases.store_identity import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.storage.ledger.account import KnownStore
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
@@ -218,8 +221,6 @@ def _unclear(place: str, shown: frozenset[str], named: set[str], known: dict[str
 
 
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{64}", re.ASCII)
-_MOST_MICRO = 2**62
-"""More than any grant: what databases count in."""
 MOST_SKIPPED = 1_000_000
 """Lost entries that one reconciliation fills: whoever can write to a store can name any number."""
 
@@ -381,7 +382,8 @@ def _lost_of(ledger: Ledger, store: ReleaseStore) -> Iterator[_ShownCharge]:
 def _look(store: ReleaseStore, marker: Marker) -> _ShownCharge:
     """See how a charge ended; fence off what did not, for nothing runs that could still publish it."""
     stated = marker.entry.payload
-    if not _is_stated(store, marker):
+    charged_loss = _stated_loss(stated)
+    if charged_loss is None or not _is_stated(store, marker, charged_loss):
         raise _contradicts(store, marker)
     location = stated["name"], edition(stated["window"], stated["amendment"]), stated["release_id"]
     data = store.read_manifest(*location)
@@ -398,22 +400,31 @@ def _look(store: ReleaseStore, marker: Marker) -> _ShownCharge:
         raise _contradicts(store, marker) from None
     released = (
         *(manifest.ledger_id, manifest.dataset, manifest.name, manifest.window, manifest.amendment),
-        *(manifest.release_id, manifest.plan_hash, manifest.loss.count),
+        *(manifest.release_id, manifest.plan_hash, manifest.plan.loss_in(charged_loss.measure)),
     )
     charged = (
         *(marker.ledger_id, stated["dataset"], stated["name"], stated["window"], stated["amendment"]),
-        *(stated["release_id"], stated["plan_hash"], stated["micro_epsilon"]),
+        *(stated["release_id"], stated["plan_hash"], charged_loss),
     )
     if released != charged:
         raise _contradicts(store, marker)
     return _ShownCharge(store=store, marker=marker, data=data, manifest=manifest)
 
 
-def _is_stated(store: ReleaseStore, marker: Marker) -> bool:
+def _stated_loss(stated: Mapping[str, Any]) -> PrivacyLoss | None:
+    """Return what a marker states that its charge took; None where it states nothing that one can take."""
+    for measure in PrivacyMeasure:
+        count = stated.get(stated_name("charged", measure))
+        if type(count) is int and 0 < count <= MOST_COUNTED:
+            return measure.loss(count)
+    return None
+
+
+def _is_stated(store: ReleaseStore, marker: Marker, loss: PrivacyLoss) -> bool:
     """Tell whether a marker states a charge of its store: whoever can write there may have put it."""
     stated = marker.entry.payload
     texts = ("charge_id", "release_id", "dataset", "name", "window", "plan_hash", "store_id")
-    counts = ("amendment", "attempt", "micro_epsilon")
+    counts = ("amendment", "attempt", stated_name("charged", loss.measure))
     links = ("amends", "amended_sha256")
     if stated.keys() != {*texts, *counts, *links}:
         return False
@@ -433,7 +444,6 @@ def _is_stated(store: ReleaseStore, marker: Marker) -> bool:
         and stated["store_id"] == store.store_id
         and all(_HEX.fullmatch(stated[name]) for name in ("charge_id", "plan_hash"))
         and stated["release_id"] == release_id(marker.ledger_id, stated["charge_id"])
-        and 0 < stated["micro_epsilon"] <= _MOST_MICRO
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from suffice.errors import ReleaseCorruptError
 from suffice.pipeline.spec.windows_and_amendments import amended_of, edition
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.charge import ChargeState, label
 from suffice.storage.ledger.replay import replay, sha256
 from suffice.storage.operations.markers import read_marker
@@ -229,8 +230,9 @@ def _compare_charge(store: ReleaseStore, charge: Row, books: Books, files: Seque
     if sha256(data) != charge["manifest_sha256"]:
         return ["the manifest there is not the one that was staged"]
     manifest = parse_manifest(data)
+    measure = PrivacyMeasure(books.accounts[charge["dataset"],]["measure"])
     compared = {
-        "epsilon": (manifest.loss.count, charge["micro_epsilon"]),
+        "privacy loss": (manifest.plan.loss_in(measure), measure.loss(charge["charged"])),
         "amendment": (
             (manifest.amendment, manifest.amends),
             (charge["amendment"], amended_of(charge["amends"], charge["amended_sha256"])),

@@ -229,7 +229,7 @@ def _check_ledger(ledger: Ledger, location: Location, manifest: Manifest, data: 
     drawing = lost or charge
     compared = {
         "release id": (manifest.release_id, charge.release_id),
-        "privacy loss": (manifest.loss, charge.loss),
+        "privacy loss": (manifest.plan.loss_in(charge.loss.measure), charge.loss),
         "plan": (manifest.plan_hash, charge.plan_hash),
         "amended release": (manifest.amends, charge.amends),
         "drawing entry": (

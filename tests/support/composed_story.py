@@ -82,7 +82,7 @@ def refused(composed: Composed) -> dict[str, Any]:
         "import sys; from suffice.pipeline.cluster import clients, connection; clients.CONNECT_SECONDS = 3\n"
         "with connection.open_cluster(sys.argv[1], certificates=sys.argv[2] or None): print('let in')"
     )
-    grant = "update accounts set micro_granted = micro_granted + 1"
+    grant = "update accounts set granted = granted + 1"
     tries = {
         "prefect reads the ledger": (
             "prefect-server",

@@ -109,7 +109,7 @@ def _fill(
             "FALSE FROM charges GROUP BY store_id"
         )
     if not per_window:
-        connection.execute("UPDATE accounts SET micro_spent = ?", (MICRO * n_charges,))
+        connection.execute("UPDATE accounts SET spent = ?", (MICRO * n_charges,))
     connection.execute("UPDATE ledger SET head_sequence = ?, head_hash = ?", (head.sequence, head.hash))
 
 
@@ -145,7 +145,7 @@ def _live(
         [(e.sequence, e.previous_hash, e.kind, e.time, e.payload, e.hash) for e in entries],
     )
     row = {
-        **stated,
+        **{"charged" if name == "micro_epsilon" else name: value for name, value in stated.items()},
         "state": "published",
         "marked": True,
         "drew": True,

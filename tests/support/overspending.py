@@ -63,12 +63,12 @@ def take_without_condition(connection: Connection, row: Row[Any], window: str, m
     """The mutant: trusts a check that was made before its transaction."""
     windows = tables.windows
     insert_unless_there(
-        connection, windows, dataset=row.dataset, window=window, micro_spent=0, micro_reserved=0
+        connection, windows, dataset=row.dataset, window=window, spent=0, reserved=0
     )
     connection.execute(
         update(windows)
         .where(windows.c.dataset == row.dataset, windows.c.window == window)
-        .values(micro_reserved=windows.c.micro_reserved + micro)
+        .values(reserved=windows.c.reserved + micro)
     )
     return True
 

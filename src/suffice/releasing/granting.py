@@ -27,8 +27,9 @@ from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from suffice.profile.settings import settings
 from suffice.releasing.granted_total import StatedTotal
-from suffice.storage.ledger.account import UNGUARDED, overlapping
+from suffice.storage.ledger.account import UNGUARDED
 from suffice.storage.ledger.opening import create_ledger, open_ledger
+from suffice.storage.ledger.places import overlapping
 from suffice.storage.objects.address import read_address
 from suffice.storage.operations.witness import make_witness
 

@@ -1,4 +1,4 @@
-"""Whether a charge fits its account, decided by one UPDATE; then its epsilon is reserved, and it begins.
+"""Whether a charge fits its account, decided by one UPDATE; then its loss is reserved, and it begins.
 
 Callers hold the account's row locked, so that an account and its windows change in one order. A charge's row
 is locked after its account's and before the chain's head. A store's row changes after the head is locked, so
@@ -14,20 +14,22 @@ from uuid import uuid4
 
 from sqlalchemy import insert, select, update
 
-from suffice.errors import BudgetExceededError, GuaranteeError, WrongStoreError
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
-from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
-from suffice.storage.ledger.account import counts_by_window
+from suffice.errors import BudgetExceededError, WrongStoreError
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.storage.ledger import amounts
+from suffice.storage.ledger.account import check_measure, counts_by_window
 from suffice.storage.ledger.chain import EntryKind, coarse, format_time
 from suffice.storage.ledger.charge import ChargeState, release_id
 from suffice.storage.ledger.rerun import decide_amended
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.rows import (
+    amount_of,
     append_entry,
     charge_of,
+    charge_query,
     check_owner,
-    epsilon_of,
     insert_unless_there,
+    measure_of,
     most_taken_by_a_window,
     read_charge,
     read_plan,
@@ -41,59 +43,70 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
     from suffice.storage.ledger.charge import Charge, ChargeRequest
 
 
-def take(connection: Connection, row: Row[Any], window: str, micro: int) -> bool:
-    """Reserve epsilon if that much remains: the UPDATE that decides."""
+def take(connection: Connection, row: Row[Any], window: str, count: int) -> bool:
+    """Reserve so many smallest amounts if they remain: the UPDATE that decides."""
+    if count > row.granted:  # it may be more than a database counts
+        return False
     accounts, windows = tables.accounts.c, tables.windows.c
     if not counts_by_window(row.per_window, window):
-        taken = accounts.micro_spent + accounts.micro_reserved + most_taken_by_a_window(row.dataset)
+        taken = accounts.spent + accounts.reserved + most_taken_by_a_window(row.dataset)
         done = connection.execute(
             update(tables.accounts)
-            .where(accounts.dataset == row.dataset, taken + micro <= accounts.micro_granted)
-            .values(micro_reserved=accounts.micro_reserved + micro)
+            .where(accounts.dataset == row.dataset, taken + count <= accounts.granted)
+            .values(reserved=accounts.reserved + count)
         )
         return done.rowcount == 1
     key = (windows.dataset == row.dataset, windows.window == window)
     if connection.scalar(select(windows.window).where(*key)) is None:  # the account's lock is held
         connection.execute(
-            insert(tables.windows).values(dataset=row.dataset, window=window, micro_spent=0, micro_reserved=0)
+            insert(tables.windows).values(dataset=row.dataset, window=window, spent=0, reserved=0)
         )
-    left = select(accounts.micro_granted - accounts.micro_spent - accounts.micro_reserved)
+    left = select(accounts.granted - accounts.spent - accounts.reserved)
     left_by_all = left.where(accounts.dataset == row.dataset).scalar_subquery()
     done = connection.execute(
         update(tables.windows)
-        .where(*key, windows.micro_spent + windows.micro_reserved + micro <= left_by_all)
-        .values(micro_reserved=windows.micro_reserved + micro)
+        .where(*key, windows.spent + windows.reserved + count <= left_by_all)
+        .values(reserved=windows.reserved + count)
     )
     return done.rowcount == 1
 
 
 def shift(connection: Connection, row: Row[Any], window: str, *, reserved: int, spent: int) -> None:
-    """Move epsilon between reserved, spent and free, on the row that the charge counts on."""
+    """Move smallest amounts between reserved, spent and free, on the row that the charge counts on."""
     by_window = counts_by_window(row.per_window, window)
     table = tables.windows if by_window else tables.accounts
     statement = update(table).where(table.c.dataset == row.dataset)
     if by_window:
         statement = statement.where(table.c.window == window)
     connection.execute(
-        statement.values(
-            micro_reserved=table.c.micro_reserved + reserved, micro_spent=table.c.micro_spent + spent
-        )
+        statement.values(reserved=table.c.reserved + reserved, spent=table.c.spent + spent)
     )
 
 
 def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest) -> BudgetExceededError:
     """Return the error for a request that its account cannot cover."""
-    remaining = remaining_in(connection, row, request.window)
+    loss, remaining = loss_of_request(row, request), remaining_in(connection, row, request.window)
     where = f" in window {request.window}" if counts_by_window(row.per_window, request.window) else ""
     message = (
-        f"the account {row.dataset} has epsilon {format_epsilon(remaining)} left{where} of "
-        f"{format_epsilon(epsilon_of(row.micro_granted))}, the release asks for "
-        f"{request.loss.text}"
+        f"the account {row.dataset} has {loss.measure} {format_number(remaining)} left{where} of "
+        f"{format_number(amount_of(row, row.granted))}, the release asks for {loss.text}"
     )
-    return BudgetExceededError(message, requested=request.loss.amount, remaining=remaining)
+    return BudgetExceededError(message, requested=loss.amount, remaining=remaining)
+
+
+def loss_of_request(row: Row[Any], request: ChargeRequest) -> PrivacyLoss:
+    """Return what a request costs an account.
+
+    Raises
+    ------
+    GuaranteeError
+        Where the account counts another measure.
+    """
+    return check_measure(request, measure_of(row))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +146,7 @@ def find_amended(connection: Connection, ledger_id: str, request: ChargeRequest)
     if not request.amendment:
         return None
     columns = tables.charges.c
-    query = select(tables.charges).where(
+    query = charge_query().where(
         columns.dataset == request.dataset,
         columns.name == request.name,
         columns.window == request.window,
@@ -153,18 +166,14 @@ def start(
     attempt: int,
     amends: AmendedRelease | None,
 ) -> Charge:
-    """Reserve a request's epsilon and begin its charge; the account's row is locked.
+    """Reserve what a request costs and begin its charge; the account's row is locked.
 
     Raises
     ------
     BudgetExceededError, NameTakenError, WrongStoreError
     """
-    loss = request.loss_in(PrivacyMeasure.EPSILON)
-    if loss is None:
-        message = f"the account {row.dataset} counts epsilon, and the release states rho"
-        raise GuaranteeError(message)
-    micro = loss.count
-    if not take(connection, row, request.window, micro):
+    measure, count = measure_of(row), loss_of_request(row, request).count
+    if not take(connection, row, request.window, count):
         raise exceeded_error(connection, row, request)
     charge_id = uuid4().hex
     payload = {
@@ -177,17 +186,23 @@ def start(
         "amends": None if amends is None else amends.release_id,
         "amended_sha256": None if amends is None else amends.manifest_sha256,
         "attempt": attempt,
-        "micro_epsilon": micro,
+        amounts.stated_name("charged", measure): count,
         "plan_hash": request.plan_hash,
         "store_id": request.store_id,
         "store_uri": request.store_uri,
         "witness": row.witness or request.witness,
     }
-    return begin(connection, holder, payload, request.plan_json)
+    return begin(connection, holder, payload, measure, request.plan_json)
 
 
-def begin(connection: Connection, holder: Holder, payload: Mapping[str, Any], plan_json: str) -> Charge:
-    """Begin the charge that an entry's payload states, whose epsilon was taken in the same transaction.
+def begin(
+    connection: Connection,
+    holder: Holder,
+    payload: Mapping[str, Any],
+    measure: PrivacyMeasure,
+    plan_json: str,
+) -> Charge:
+    """Begin the charge that an entry's payload states, which was paid for in the same transaction.
 
     Raises
     ------
@@ -201,7 +216,7 @@ def begin(connection: Connection, holder: Holder, payload: Mapping[str, Any], pl
     remember_store(connection, payload["store_id"], uri=payload["store_uri"], sequence=entry.sequence)
     connection.execute(
         insert(tables.charges).values(
-            **payload,
+            **amounts.read(payload, measure),
             state=ChargeState.RESERVED,
             marked=False,
             drew=False,

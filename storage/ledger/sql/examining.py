@@ -35,6 +35,9 @@ from suffice.storage.ledger.replay import Books, compare, post, sha256
 from suffice.storage.ledger.sql import migrations, tables
 from suffice.storage.ledger.sql.rows import append_entry, read_entries, read_head, stream
 
+EARLIER = frozenset({"0001"})
+"""Revisions that :func:`suffice.storage.ledger.sql.migrating.migrate` brings to this version's."""
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
@@ -58,20 +61,34 @@ def has_ledger(connection: Connection, location: str) -> bool:
     LedgerError
         Where it holds the ledger of another version, or another program's tables.
     """
+    revision = read_revision(connection, location)
+    if revision in {None, tables.REVISION}:
+        return revision is not None
+    way_out = "use the version that wrote it, or a newer one"
+    if revision in EARLIER:
+        way_out = "stop all runs, back it up, and run `suffice ledger migrate` as the role that made it"
+    message = (
+        f"the ledger {location} has the schema {revision}, this version of suffice needs {tables.REVISION}: "
+        f"{way_out}"
+    )
+    raise LedgerError(message)
+
+
+def read_revision(connection: Connection, location: str) -> str | None:
+    """Return the schema of the ledger in a database; None where the database holds none.
+
+    Raises
+    ------
+    LedgerError
+        Where it holds another program's tables.
+    """
     inspector = inspect(connection)
     if not inspector.has_table("alembic_version"):
-        return False
+        return None
     if not inspector.has_table(tables.ledger.name):
         message = f"{location} is a database, but not a ledger of suffice"
         raise LedgerError(message)
-    revision = connection.scalar(select(text("version_num")).select_from(text("alembic_version")))
-    if revision != tables.REVISION:
-        message = (
-            f"the ledger {location} has the schema {revision}, this version of suffice needs "
-            f"{tables.REVISION}: use the version that wrote it, or a newer one"
-        )
-        raise LedgerError(message)
-    return True
+    return str(connection.scalar(select(text("version_num")).select_from(text("alembic_version"))))
 
 
 def make_ledger(connection: Connection, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""What owners grant in an SQL database: epsilon, its terms, and the places of rows and releases.
+"""What owners grant in an SQL database: an amount, its terms, and the places of rows and releases.
 
 Callers hold the account's row locked, so that an account and its windows change in one order.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select, text, update
 
 from suffice.errors import BudgetExceededError, GuaranteeError, UsageError
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.storage.ledger.account import (
     ROW,
@@ -23,6 +23,7 @@ from suffice.storage.ledger.account import (
     check_new_contract,
     check_sources,
 )
+from suffice.storage.ledger.amounts import stated
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.charge import DEFAULT_ALLOWED
 from suffice.storage.ledger.sql import tables
@@ -30,7 +31,6 @@ from suffice.storage.ledger.sql.rows import (
     audit_of,
     checksums_of,
     contract_of,
-    epsilon_of,
     insert_unless_there,
     most_taken_by_a_window,
     read_account,
@@ -48,13 +48,15 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
     from suffice.pipeline.terms.declaration.data_contract import DataContract
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
     from suffice.storage.ledger.charge import ChargeSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermsAsked:
-    """The terms that a grant states; None where it leaves one out."""
+    """The terms that a grant states; None where it leaves one out. Its total is of a measure."""
 
+    measure: PrivacyMeasure
     neighboring: str | None
     unit: str | None
     per_window: str | None
@@ -110,7 +112,7 @@ def write_grant(
     connection: Connection,
     dataset: str,
     *,
-    micro: int,
+    total: int,
     terms: TermsAsked,
     places: LastingTerms,
     unguarded: bool,
@@ -131,6 +133,7 @@ def write_grant(
     row = connection.execute(query).one_or_none()
     if row is None:
         fixed = AccountTerms(
+            measure=terms.measure,
             neighboring=terms.neighboring or "add_or_remove_one",
             unit=terms.unit or (places.contract.unit_name if places.contract else ROW),
             per_window=terms.per_window,
@@ -140,10 +143,10 @@ def write_grant(
         check_sources(dataset, fixed, None, places.sources or ())
         _check_contract(dataset, fixed, None, places.contract)
         _check_guarded(dataset, allowed, unguarded=unguarded)
-        values = {**_columns(fixed), **_texts(allowed), "micro_granted": micro}
-        zeros = {"micro_spent": 0, "micro_reserved": 0}
+        values = {**_columns(fixed), **_texts(allowed), "granted": total}
+        zeros = {"spent": 0, "reserved": 0}
         if insert_unless_there(connection, tables.accounts, dataset=dataset, **values, **zeros):
-            return _granted(dataset, fixed, allowed, micro)
+            return _granted(dataset, fixed, allowed, total)
         row = connection.execute(query).one()  # another grant was the first, just now
     fixed = terms_of(row)
     _check_same_terms(dataset, fixed, terms)
@@ -154,10 +157,10 @@ def write_grant(
     if places.contract is not None and contract_of(row) is None:
         _check_first_contract(connection, dataset, fixed, places.contract)
     _check_guarded(dataset, allowed, unguarded=unguarded)
-    if micro == row.micro_granted and allowed == UNCHANGED.replacing(row):
+    if total == row.granted and allowed == UNCHANGED.replacing(row):
         return None
-    _set_total(connection, dataset, micro, allowed)
-    return _granted(dataset, fixed, allowed, micro)
+    _set_total(connection, dataset, total, allowed)
+    return _granted(dataset, fixed, allowed, total)
 
 
 def _check_contract(
@@ -195,8 +198,8 @@ def _check_guarded(dataset: str, allowed: Allowed, *, unguarded: bool) -> None:
     raise UsageError(message)
 
 
-def _granted(dataset: str, terms: AccountTerms, allowed: Allowed, micro: int) -> dict[str, object]:
-    return {"dataset": dataset, **_columns(terms), **allowed, "micro_granted": micro}
+def _granted(dataset: str, terms: AccountTerms, allowed: Allowed, total: int) -> dict[str, object]:
+    return stated({"dataset": dataset, **_columns(terms), **allowed, "granted": total}, terms.measure)
 
 
 def _texts(allowed: Allowed) -> dict[str, str | int | None]:
@@ -207,26 +210,27 @@ def _texts(allowed: Allowed) -> dict[str, str | int | None]:
     }
 
 
-def _set_total(connection: Connection, dataset: str, micro: int, allowed: Allowed) -> None:
+def _set_total(connection: Connection, dataset: str, total: int, allowed: Allowed) -> None:
     columns = tables.accounts.c
-    taken = columns.micro_spent + columns.micro_reserved + most_taken_by_a_window(dataset)
+    taken = columns.spent + columns.reserved + most_taken_by_a_window(dataset)
     done = connection.execute(
         update(tables.accounts)
-        .where(columns.dataset == dataset, taken <= micro)
-        .values(micro_granted=micro, **_texts(allowed))
+        .where(columns.dataset == dataset, taken <= total)
+        .values(granted=total, **_texts(allowed))
     )
     if done.rowcount != 1:
         account = read_account(connection, read_account_row(connection, dataset))
-        used = account.granted - account.remaining
+        used, lowered = account.granted - account.remaining, account.measure.loss(total)
         message = (
-            f"the account {dataset} cannot be lowered to {format_epsilon(epsilon_of(micro))}: "
-            f"{format_epsilon(used)} is spent or reserved"
+            f"the account {dataset} cannot be lowered to {lowered.text}: "
+            f"{format_number(used)} is spent or reserved"
         )
-        raise BudgetExceededError(message, requested=used, remaining=epsilon_of(micro))
+        raise BudgetExceededError(message, requested=used, remaining=lowered.amount)
 
 
 def _check_same_terms(dataset: str, fixed: AccountTerms, asked: TermsAsked) -> None:
     for what, first, now in (
+        ("the measure", fixed.measure, asked.measure),
         ("neighboring", fixed.neighboring, asked.neighboring),
         ("unit", fixed.unit, asked.unit),
         ("per window", fixed.per_window, asked.per_window),
@@ -242,6 +246,7 @@ def _check_same_terms(dataset: str, fixed: AccountTerms, asked: TermsAsked) -> N
 
 def _columns(terms: AccountTerms) -> dict[str, object]:
     return {
+        "measure": str(terms.measure),
         "neighboring": terms.neighboring,
         "unit": terms.unit,
         "per_window": terms.per_window,

@@ -22,11 +22,13 @@ from suffice.errors import (
     ChargeInProgressError,
     ChargeLostError,
     DrawsExhaustedError,
+    GuaranteeError,
     LedgerCorruptError,
     LedgerError,
     ReadingsExhaustedError,
 )
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.storage.ledger.amounts import stated_name
 from suffice.storage.ledger.chain import SALT, EntryKind, format_time
 from suffice.storage.ledger.charge import (
     LIVE,
@@ -43,9 +45,10 @@ from suffice.storage.ledger.rerun import in_progress_error
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.charge_fits import begin, shift, take
 from suffice.storage.ledger.sql.rows import (
+    amount_of,
     append_entry,
-    epsilon_of,
     find_charge,
+    measure_of,
     read_account_row,
     read_charge,
     read_head,
@@ -122,19 +125,25 @@ def _begin(connection: Connection, holder: Holder, lost: LostCharge) -> Charge:
         )
         raise LedgerCorruptError(message)
     row = read_account_row(connection, stated["dataset"])
-    if not take(connection, row, stated["window"], stated["micro_epsilon"]):
-        epsilon, remaining = (
-            epsilon_of(stated["micro_epsilon"]),
-            remaining_in(connection, row, stated["window"]),
-        )
+    measure = measure_of(row)
+    count = stated.get(stated_name("charged", measure))
+    if count is None:
         message = (
-            f"the account {row.dataset} has epsilon {format_epsilon(remaining)} left in this copy of the "
-            f"ledger, and {format_epsilon(epsilon)} more was spent: its owner grants what was granted before "
-            "the ledger was lost, then reconcile again. Nothing was reconciled"
+            f"the account {row.dataset} counts {measure} in this copy of the ledger, and another measure was "
+            "charged: restore the copy again, and have its owner grant what was granted before, in the "
+            "measure that it had. Nothing was reconciled"
         )
-        raise BudgetExceededError(message, requested=epsilon, remaining=remaining)
+        raise GuaranteeError(message)
+    if not take(connection, row, stated["window"], count):
+        lost_amount, remaining = amount_of(row, count), remaining_in(connection, row, stated["window"])
+        message = (
+            f"the account {row.dataset} has {measure} {format_number(remaining)} left in this copy of the "
+            f"ledger, and {format_number(lost_amount)} more was spent: its owner grants what was granted "
+            "before the ledger was lost, then reconcile again. Nothing was reconciled"
+        )
+        raise BudgetExceededError(message, requested=lost_amount, remaining=remaining)
     attempt = 1 if newest is None else newest.attempt + 1
-    return begin(connection, holder, {**stated, "attempt": attempt}, lost.plan_json)
+    return begin(connection, holder, {**stated, "attempt": attempt}, measure, lost.plan_json)
 
 
 def count_failed(connection: Connection, charge: Charge) -> int:
@@ -231,11 +240,11 @@ def stage(
     manifest: bytes,
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Charge:
-    """Spend the epsilon of a charge that has drawn, and keep the bytes to publish."""
-    micro, named = charge.loss.count, {"manifest_sha256": sha256(manifest)}
+    """Spend what a charge that has drawn reserved, and keep the bytes to publish."""
+    count, named = charge.loss.count, {"manifest_sha256": sha256(manifest)}
     row = read_account_row(connection, charge.dataset, lock=True)
     move(connection, holder, charge, (ChargeState.DRAWING,), state=ChargeState.STAGED, **named)
-    shift(connection, row, charge.window, reserved=-micro, spent=micro)
+    shift(connection, row, charge.window, reserved=-count, spent=count)
     connection.execute(insert(tables.staged_manifests).values(charge_id=charge.charge_id, content=manifest))
     for name, content in files.items():
         row_of_file = {"charge_id": charge.charge_id, "name": name, "content": content}
@@ -286,9 +295,9 @@ def return_draw(connection: Connection, holder: Holder, charge: Charge, reason: 
     _check_returnable(connection, current, row.failed_readings)
     before = (ChargeState.DRAWING,)
     move(connection, holder, charge, before, state=ChargeState.ABANDONED, draw_returned=True)
-    micro = current.loss.count
-    shift(connection, row, charge.window, reserved=-micro, spent=0)
-    return _abandoned(connection, holder, charge, returned=micro, reason=reason, draw_returned=True)
+    count = current.loss.count
+    shift(connection, row, charge.window, reserved=-count, spent=0)
+    return _abandoned(connection, holder, charge, returned=count, reason=reason, draw_returned=True)
 
 
 def is_returnable(connection: Connection, charge: Charge) -> bool:
@@ -316,7 +325,8 @@ def _abandoned(
     reason: str,
     draw_returned: bool = False,
 ) -> Charge:
-    stated = {"micro_returned": returned, "draw_returned": draw_returned, "reason": reason}
+    amount = {stated_name("returned", charge.loss.measure): returned}
+    stated = {**amount, "draw_returned": draw_returned, "reason": reason}
     append_entry(connection, EntryKind.ABANDONED, holder.clock(), {**_step(charge), **stated})
     return read_charge(connection, holder.ledger_id, charge.charge_id)
 

@@ -19,6 +19,7 @@ from sqlalchemy.exc import ArgumentError
 
 from suffice.errors import LedgerError, LedgerMissingError, UsageError
 from suffice.storage.ledger.sql.examining import has_ledger, make_ledger
+from suffice.storage.ledger.sql.migrating import migrate
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.ledger.sql.transactions import database_errors, no_turn
 
@@ -115,6 +116,21 @@ def create_postgres_ledger(url: str, *, clock: Callable[[], datetime] | None) ->
             connection.execute(select(func.pg_advisory_xact_lock(_MAKERS_LOCK)))
             if not has_ledger(connection, _place(address)):
                 make_ledger(connection, (clock or server_clock(connection))())
+    finally:
+        engine.dispose()
+
+
+def migrate_postgres_ledger(url: str) -> str | None:
+    """Bring the ledger at a URL to this version's schema.
+
+    As :func:`suffice.storage.ledger.opening.migrate_ledger` does.
+    """
+    address = parse_address(url)
+    engine = make_engine(address)
+    try:
+        with database_errors(), engine.begin() as connection:
+            connection.execute(select(func.pg_advisory_xact_lock(_MAKERS_LOCK)))
+            return migrate(connection, _place(address))
     finally:
         engine.dispose()
 

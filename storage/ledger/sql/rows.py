@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import datetime
-from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +13,24 @@ from sqlalchemy import func, insert, select, text, update
 from suffice.errors import AccountMissingError, LedgerCorruptError, NameTakenError, UsageError
 from suffice.pipeline.spec.windows_and_amendments import amended_of
 from suffice.pipeline.terms.declaration.data_contract import parse_contract
-from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.account import Account, AccountTerms, NamedAudit, WindowBalance, counts_by_window
 from suffice.storage.ledger.chain import Entry, Head, next_entry
-from suffice.storage.ledger.charge import Charge, ChargeState, ChargeSummary, SpoolName, run_id
+from suffice.storage.ledger.charge import (
+    Charge,
+    ChargeState,
+    ChargeSummary,
+    HeldCharges,
+    SpoolName,
+    run_id,
+)
 from suffice.storage.ledger.replay import sha256
 from suffice.storage.ledger.sql import tables
 from suffice.storage.ledger.sql.tables import UNPUBLISHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from fractions import Fraction
 
     from sqlalchemy import Connection, Row, ScalarSelect, Select, Table
 
@@ -88,7 +94,7 @@ def forget_entry(connection: Connection) -> None:
     connection.info.pop(_APPENDED, None)
 
 
-_SUMMARY = tuple(
+_SUMMARY = [
     tables.charges.c[name]
     for name in (
         "charge_id",
@@ -98,14 +104,21 @@ _SUMMARY = tuple(
         "window",
         "amendment",
         "attempt",
-        "micro_epsilon",
+        "charged",
         "state",
         "drew",
         "draw_returned",
         "store_uri",
         "created_at",
     )
+]
+_MEASURE = (
+    select(tables.accounts.c.measure)
+    .where(tables.accounts.c.dataset == tables.charges.c.dataset)
+    .scalar_subquery()
+    .label("measure")
 )
+"""Of a charge's account: what the charge counts in."""
 
 
 _LOOKED_AT = 100
@@ -114,9 +127,14 @@ _AT_ONCE = 1000
 """Rows that a stream reads at a time."""
 
 
-def epsilon_of(micro: int) -> Fraction:
-    """Return the epsilon of an integer of one millionth."""
-    return Fraction(micro, MICRO)
+def amount_of(row: Row[Any], count: int) -> Fraction:
+    """Return so many of the smallest amounts that an account has, or a charge's account."""
+    return measure_of(row).loss(count).amount
+
+
+def measure_of(row: Row[Any]) -> PrivacyMeasure:
+    """Return what an account counts, or a charge's account."""
+    return PrivacyMeasure(row.measure)
 
 
 def parse_time(text: str) -> datetime:
@@ -150,6 +168,7 @@ def terms_of(row: Row[Any]) -> AccountTerms:
         unit=row.unit,
         per_window=row.per_window,
         units_disjoint=row.units_disjoint,
+        measure=measure_of(row),
     )
 
 
@@ -199,7 +218,7 @@ def stores_of(row: Row[Any]) -> tuple[str, ...]:
 
 def read_account(connection: Connection, row: Row[Any]) -> Account:
     """Return the account in a row."""
-    left = row.micro_granted - row.micro_spent - row.micro_reserved
+    left = row.granted - row.spent - row.reserved
     terms = terms_of(row)
     return Account(
         dataset=row.dataset,
@@ -207,6 +226,7 @@ def read_account(connection: Connection, row: Row[Any]) -> Account:
         unit=terms.unit,
         per_window=terms.per_window,
         units_disjoint=terms.units_disjoint,
+        measure=terms.measure,
         sources=sources_of(row),
         checksums=checksums_of(row),
         stores=stores_of(row),
@@ -215,11 +235,11 @@ def read_account(connection: Connection, row: Row[Any]) -> Account:
         audit=audit_of(row),
         failed_readings=row.failed_readings,
         max_windows=row.max_windows,
-        granted=epsilon_of(row.micro_granted),
-        spent=epsilon_of(row.micro_spent),
-        reserved=epsilon_of(row.micro_reserved),
-        remaining=epsilon_of(
-            left - connection.execute(select(most_taken_by_a_window(row.dataset))).scalar_one()
+        granted=amount_of(row, row.granted),
+        spent=amount_of(row, row.spent),
+        reserved=amount_of(row, row.reserved),
+        remaining=amount_of(
+            row, left - connection.execute(select(most_taken_by_a_window(row.dataset))).scalar_one()
         ),
     )
 
@@ -229,59 +249,69 @@ def remaining_in(connection: Connection, row: Row[Any], window: str) -> Fraction
     taken = most_taken_by_a_window(row.dataset)
     if counts_by_window(row.per_window, window):
         columns = tables.windows.c
-        of_window = select(columns.micro_spent + columns.micro_reserved)
+        of_window = select(columns.spent + columns.reserved)
         of_window = of_window.where(columns.dataset == row.dataset, columns.window == window)
         taken = select(func.coalesce(of_window.scalar_subquery(), 0)).scalar_subquery()
-    left = row.micro_granted - row.micro_spent - row.micro_reserved
-    return epsilon_of(left - connection.execute(select(taken)).scalar_one())
+    left = row.granted - row.spent - row.reserved
+    return amount_of(row, left - connection.execute(select(taken)).scalar_one())
 
 
 def most_taken_by_a_window(dataset: str) -> ScalarSelect[int]:
     """Return the subquery for the most that any one window takes: 0 unless the grant is per window."""
     columns = tables.windows.c
-    taken = columns.micro_spent + columns.micro_reserved
+    taken = columns.spent + columns.reserved
     most = select(taken).where(columns.dataset == dataset).order_by(taken.desc()).limit(1)  # by its index
     return select(func.coalesce(most.scalar_subquery(), 0)).scalar_subquery()
 
 
 def read_windows(connection: Connection, row: Row[Any]) -> Iterator[WindowBalance]:
     """Give the windows of an account that were ever charged, in order."""
-    left = row.micro_granted - row.micro_spent - row.micro_reserved
+    left = row.granted - row.spent - row.reserved
     windows = connection.execute(select(tables.windows).where(tables.windows.c.dataset == row.dataset)).all()
     # sorted here: a database may order text by the rules of a language
     for window in sorted(windows, key=lambda row: row.window):
         yield WindowBalance(
             window=window.window,
-            spent=epsilon_of(window.micro_spent),
-            reserved=epsilon_of(window.micro_reserved),
-            remaining=epsilon_of(left - window.micro_spent - window.micro_reserved),
+            spent=amount_of(row, window.spent),
+            reserved=amount_of(row, window.reserved),
+            remaining=amount_of(row, left - window.spent - window.reserved),
         )
 
 
-def read_held(connection: Connection, dataset: str) -> dict[tuple[str, str], Fraction]:
-    """Return the epsilon that charges of each window hold, by the window and the hash of their plan."""
+def read_held(connection: Connection, dataset: str) -> tuple[HeldCharges, ...]:
+    """Return what charges hold of an account, those of one window, plan and loss together."""
     columns = tables.charges.c
-    query = select(columns.window, columns.plan_hash, columns.micro_epsilon).where(
+    query = select(columns.window, columns.plan_hash, columns.charged).where(
         columns.dataset == dataset,
         (columns.state != ChargeState.ABANDONED) | (columns.drew & ~columns.draw_returned),
     )
-    held: Counter[tuple[str, str]] = Counter()  # added here: nothing is sorted on a disk that may be full
-    for window, plan_hash, micro in stream(connection, query):
-        held[window, plan_hash] += micro
-    return {key: epsilon_of(micro) for key, micro in held.items()}
+    held: Counter[tuple[str, str, int]] = Counter()  # here: nothing is sorted on a disk that may be full
+    for window, plan_hash, charged in stream(connection, query):
+        held[window, plan_hash, charged] += 1
+    if not held:
+        return ()
+    measure = measure_of(read_account_row(connection, dataset))
+    return tuple(
+        HeldCharges(window=window, plan_hash=plan_hash, loss=measure.loss(charged), number=number)
+        for (window, plan_hash, charged), number in held.items()
+    )
 
 
 def read_returned(connection: Connection, dataset: str) -> dict[str, Fraction]:
-    """Return the epsilon that charges of each window gave back."""
+    """Return what charges of each window gave back."""
     columns = tables.charges.c
-    query = select(columns.window, func.sum(columns.micro_epsilon)).where(
+    query = select(columns.window, columns.charged).where(
         columns.dataset == dataset,
         columns.state == ChargeState.ABANDONED,
         ~columns.drew | columns.draw_returned,
     )
-    return {
-        window: epsilon_of(int(micro)) for window, micro in connection.execute(query.group_by(columns.window))
-    }
+    returned: Counter[str] = Counter()  # here: no sum of integers of 64 bits holds all that was returned
+    for window, charged in stream(connection, query):
+        returned[window] += charged
+    if not returned:
+        return {}
+    row = read_account_row(connection, dataset)
+    return {window: amount_of(row, charged) for window, charged in returned.items()}
 
 
 def read_charges(connection: Connection, dataset: str, last: int | None) -> Iterator[ChargeSummary]:
@@ -331,7 +361,7 @@ def summary_of(row: Row[Any]) -> ChargeSummary:
         window=row.window,
         amendment=row.amendment,
         attempt=row.attempt,
-        loss=PrivacyMeasure.EPSILON.loss(row.micro_epsilon),
+        loss=measure_of(row).loss(row.charged),
         state=ChargeState(row.state),
         drew=row.drew,
         draw_returned=row.draw_returned,
@@ -342,7 +372,12 @@ def summary_of(row: Row[Any]) -> ChargeSummary:
 
 def summary_query() -> Select[Any]:
     """Return the query for what a summary of a charge holds."""
-    return select(*_SUMMARY)
+    return select(*_SUMMARY, _MEASURE)
+
+
+def charge_query() -> Select[Any]:
+    """Return the query for what a charge holds."""
+    return select(tables.charges, _MEASURE)
 
 
 def read_newest(connection: Connection, ledger_id: str, key: tuple[str, str, str, int]) -> Charge | None:
@@ -358,7 +393,7 @@ def read_newest(connection: Connection, ledger_id: str, key: tuple[str, str, str
         return None
     columns = tables.charges.c
     row = connection.execute(
-        select(tables.charges)
+        charge_query()
         .where(
             columns.dataset == dataset,
             columns.name == name,
@@ -398,14 +433,14 @@ def insert_unless_there(connection: Connection, table: Table, **values: object) 
 
 def read_charge(connection: Connection, ledger_id: str, charge_id: str, *, lock: bool = False) -> Charge:
     """Return a charge by its id, which the ledger has given out."""
-    query = select(tables.charges).where(tables.charges.c.charge_id == charge_id)
+    query = charge_query().where(tables.charges.c.charge_id == charge_id)
     row = connection.execute(query.with_for_update() if lock else query).one()
     return charge_of(connection, row, ledger_id)
 
 
 def find_charge(connection: Connection, ledger_id: str, charge_id: str) -> Charge | None:
     """Return a charge by its id, if there is one."""
-    query = select(tables.charges).where(tables.charges.c.charge_id == charge_id)
+    query = charge_query().where(tables.charges.c.charge_id == charge_id)
     row = connection.execute(query).one_or_none()
     return None if row is None else charge_of(connection, row, ledger_id)
 
@@ -426,7 +461,7 @@ def read_plan(connection: Connection, plan_hash: str) -> str:
 
 
 def charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
-    """Return the charge in a row of the table of charges."""
+    """Return the charge in a row of :func:`charge_query`."""
     manifest = None
     if row.state == ChargeState.STAGED:
         staged = tables.staged_manifests.c
@@ -441,7 +476,7 @@ def charge_of(connection: Connection, row: Row[Any], ledger_id: str) -> Charge:
         amendment=row.amendment,
         amends=amended_of(row.amends, row.amended_sha256),
         attempt=row.attempt,
-        loss=PrivacyMeasure.EPSILON.loss(row.micro_epsilon),
+        loss=measure_of(row).loss(row.charged),
         state=ChargeState(row.state),
         marked=row.marked,
         drew=row.drew,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import func, select
 
 from suffice.errors import ChargeInProgressError, LedgerError, UsageError
-from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.storage.ledger.account import check_guarantee, check_same_contract
+from suffice.storage.ledger.amounts import granted_loss
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.ledger.charge import (
     LIVE,
@@ -28,14 +28,13 @@ from suffice.storage.ledger.charge import (
     ChargeState,
     SpoolName,
     check_allowed,
-    check_loss,
     check_name,
     this_process,
 )
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import moves, tables
-from suffice.storage.ledger.sql.charge_fits import Holder, exceeded_error, find_amended, start
+from suffice.storage.ledger.sql.charge_fits import Holder, exceeded_error, find_amended, loss_of_request, start
 from suffice.storage.ledger.sql.examining import Examiner, write_checkpoint
 from suffice.storage.ledger.sql.granting import (
     LastingTerms,
@@ -97,7 +96,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.account import Account, KnownStore, NamedAudit, WindowBalance
     from suffice.storage.ledger.chain import Entry, Examination, Head
-    from suffice.storage.ledger.charge import ChargeSummary, KeyCount, LostCharge, Reconciled
+    from suffice.storage.ledger.charge import ChargeSummary, HeldCharges, KeyCount, LostCharge, Reconciled
     from suffice.storage.ledger.sql.transactions import Turn
 
 Result = TypeVar("Result")
@@ -175,7 +174,8 @@ class SqlLedger(Ledger):
         self,
         dataset: str,
         *,
-        epsilon: Fraction,
+        epsilon: Fraction | None = None,
+        rho: Fraction | None = None,
         neighboring: str | None = None,
         unit: str | None = None,
         sources: Sequence[str] | None = None,
@@ -198,14 +198,18 @@ class SqlLedger(Ledger):
         if not all((*(sources or ()), *(stores or ()))):
             message = "an allowed source or store cannot be empty"
             raise UsageError(message)
-        micro = check_loss(PrivacyLoss.of_epsilon(epsilon))
+        total = granted_loss(epsilon, rho)
         if max_windows is not None and not 0 <= max_windows <= MOST_WINDOWS:
             message = f"at most {MOST_WINDOWS} windows lie in twelve months, not {max_windows}"
             raise UsageError(message)
         if failed_readings is not None:
             check_allowed(failed_readings)
         terms = TermsAsked(
-            neighboring=neighboring, unit=unit, per_window=per_window, units_disjoint=units_disjoint or None
+            measure=total.measure,
+            neighboring=neighboring,
+            unit=unit,
+            per_window=per_window,
+            units_disjoint=units_disjoint or None,
         )
 
         def work(connection: Connection) -> Account:
@@ -220,7 +224,7 @@ class SqlLedger(Ledger):
                 audit=audit,
             )
             granted = write_grant(
-                connection, dataset, micro=micro, terms=terms, places=places, unguarded=unwitnessed
+                connection, dataset, total=total.count, terms=terms, places=places, unguarded=unwitnessed
             )
             if granted is not None:
                 append_entry(connection, EntryKind.GRANT, self.now(), {**granted, "reason": reason})
@@ -276,7 +280,7 @@ class SqlLedger(Ledger):
         with self._read() as connection:
             return read_returned(connection, dataset)
 
-    def held_by_window(self, dataset: str) -> dict[tuple[str, str], Fraction]:
+    def held(self, dataset: str) -> tuple[HeldCharges, ...]:
         with self._read() as connection:
             return read_held(connection, dataset)
 
@@ -388,7 +392,8 @@ class SqlLedger(Ledger):
             if charge is not None and charge.state is ChargeState.RESERVED:
                 return
             find_amended(connection, self.ledger_id, request)
-            if remaining_in(connection, row, request.window) < request.loss.amount:
+            loss = loss_of_request(row, request)
+            if remaining_in(connection, row, request.window) < loss.amount:
                 raise exceeded_error(connection, row, request)
 
     def entries(self, *, after: int = 0) -> Iterator[Entry]:

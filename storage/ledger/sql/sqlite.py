@@ -34,6 +34,7 @@ from sqlalchemy import QueuePool, StaticPool, create_engine, event
 
 from suffice.errors import LedgerError, LedgerMissingError
 from suffice.storage.ledger.sql.examining import has_ledger, make_ledger
+from suffice.storage.ledger.sql.migrating import migrate
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.ledger.sql.transactions import database_errors, failure_of, no_turn
 from suffice.storage.objects.local_files import network_file_system
@@ -354,6 +355,23 @@ def create_sqlite_ledger(path: Path, *, clock: Callable[[], datetime]) -> None:
             raise
         message = f"a ledger cannot be made at {path}: {error.strerror}"
         raise LedgerError(message) from error
+
+
+def migrate_sqlite_ledger(path: Path) -> str | None:
+    """Bring the ledger in a file to this version's schema.
+
+    As :func:`suffice.storage.ledger.opening.migrate_ledger` does.
+    """
+    _refuse_network(path)
+    if not path.exists():
+        message = f"there is no ledger at {path}: nothing was migrated"
+        raise LedgerMissingError(message)
+    engine = make_engine(path)
+    try:
+        with database_errors(), _turns(path)(), engine.begin() as connection:
+            return migrate(connection, str(path))
+    finally:
+        engine.dispose()
 
 
 def make_engine(path: Path) -> Engine:

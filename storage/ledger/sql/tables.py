@@ -1,13 +1,13 @@
 """The ledger's tables as queries name them; constraints and triggers stand in the migrations.
 
-Epsilon is in integers of one millionth (`micro_`), times are ISO 8601 text in UTC.
+Amounts are integers of the smallest amount of their account's measure, times are ISO 8601 text in UTC.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Integer, LargeBinary, MetaData, Table, Text
 
-REVISION = "0001"
+REVISION = "0002"
 """The Alembic revision that this version of the package reads and writes."""
 
 UNPUBLISHED = "state <> 'published'"
@@ -63,9 +63,10 @@ accounts = Table(
     Column("contract_sha256", Text),
     Column("audit_sha256", Text),
     Column("audit_plan_hash", Text),
-    Column("micro_granted", BigInteger, nullable=False),
-    Column("micro_spent", BigInteger, nullable=False),
-    Column("micro_reserved", BigInteger, nullable=False),
+    Column("granted", BigInteger, nullable=False),
+    Column("spent", BigInteger, nullable=False),
+    Column("reserved", BigInteger, nullable=False),
+    Column("measure", Text, nullable=False),
 )
 
 windows = Table(
@@ -73,8 +74,8 @@ windows = Table(
     metadata,
     Column("dataset", Text, primary_key=True),
     Column("window", Text, primary_key=True),
-    Column("micro_spent", BigInteger, nullable=False),
-    Column("micro_reserved", BigInteger, nullable=False),
+    Column("spent", BigInteger, nullable=False),
+    Column("reserved", BigInteger, nullable=False),
 )
 
 names = Table(
@@ -114,7 +115,7 @@ charges = Table(
     Column("amends", Text),
     Column("amended_sha256", Text),
     Column("attempt", Integer, nullable=False),
-    Column("micro_epsilon", BigInteger, nullable=False),
+    Column("charged", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
     Column("marked", Boolean, nullable=False),
     Column("drew", Boolean, nullable=False),

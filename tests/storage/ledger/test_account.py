@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.errors import GuaranteeError, UsageError
-from suffice.storage.ledger.account import AccountTerms, check_guarantee, overlapping
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
+from suffice.storage.ledger.account import AccountTerms, check_guarantee
+from suffice.storage.ledger.places import overlapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def terms(**fields: object) -> AccountTerms:
-    values = {"neighboring": "add_or_remove_one", "unit": "row", "per_window": None, "units_disjoint": False}
+    values = {
+        "measure": PrivacyMeasure.EPSILON,
+        "neighboring": "add_or_remove_one",
+        "unit": "row",
+        "per_window": None,
+        "units_disjoint": False,
+    }
     return AccountTerms(**{**values, **fields})  # type: ignore[arg-type]
 
 

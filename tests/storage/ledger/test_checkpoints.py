@@ -63,9 +63,9 @@ def test_a_checkpoint_is_an_entry_that_says_nothing_to_the_public(marked: Ledger
 
 
 SINCE = [
-    ("UPDATE accounts SET micro_spent = micro_spent + 1", "accounts "),
+    ("UPDATE accounts SET spent = spent + 1", "accounts "),
     ("UPDATE accounts SET sources = '[]'", "accounts taxis: sources differ"),
-    ("UPDATE windows SET micro_spent = 0 WHERE \"window\" = '2013-01'", "windows taxis 2013-01"),
+    ("UPDATE windows SET spent = 0 WHERE \"window\" = '2013-01'", "windows taxis 2013-01"),
     ("UPDATE charges SET state = 'published' WHERE name = 'd'", "state differ"),
     ("UPDATE charges SET drew = true WHERE name = 'c'", "drew differ"),
     ("DELETE FROM charges WHERE name = 'a'", ""),
@@ -108,10 +108,10 @@ def test_what_was_changed_since_is_named_and_what_was_before_in_full(marked: Led
 def test_a_false_checkpoint_is_named_whenever_everything_is_recomputed(
     marked: Ledger, ledger_url: str, make_request: MakeRequest
 ) -> None:
-    tamper(ledger_url, "UPDATE charges SET micro_epsilon = 1 WHERE name = 'f'")
+    tamper(ledger_url, "UPDATE charges SET charged = 1 WHERE name = 'f'")
     assert marked.add_checkpoint().problems != ()
     assert marked.head().sequence == marked.examine().head.sequence
-    tamper(ledger_url, "UPDATE charges SET micro_epsilon = 1000000 WHERE name = 'f'")
+    tamper(ledger_url, "UPDATE charges SET charged = 1000000 WHERE name = 'f'")
     genuine = Books.state
     with pytest.MonkeyPatch.context() as patch:  # a forger seals a state in which less is spent
         patch.setattr(
@@ -140,7 +140,7 @@ def test_a_checkpoint_never_goes_back(ledger_url: str) -> None:
 
 def test_rows_without_entries_are_named_among_many(marked: Ledger, ledger_url: str) -> None:
     columns = (
-        'name, dataset, "window", amendment, attempt + 1, micro_epsilon, state, marked, drew, epoch, holder, '
+        'name, dataset, "window", amendment, attempt + 1, charged, state, marked, drew, epoch, holder, '
     )
     names = columns.replace(" + 1", "")
     rest = "holder_process, lease_expires, plan_hash, store_id, store_uri, reserved_sequence, created_at"

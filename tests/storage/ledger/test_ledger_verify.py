@@ -65,16 +65,16 @@ def test_entries_are_not_replaced(busy: Ledger, ledger_url: str) -> None:
 
 
 IMPOSSIBLE_ROWS = [
-    "UPDATE accounts SET micro_spent = 4000000 WHERE dataset = 'flights'",
-    "UPDATE accounts SET micro_spent = 0 WHERE dataset = 'flights'",
-    "UPDATE accounts SET micro_reserved = -1 WHERE dataset = 'flights'",
-    "UPDATE accounts SET micro_granted = 1999999 WHERE dataset = 'taxis'",
+    "UPDATE accounts SET spent = 4000000 WHERE dataset = 'flights'",
+    "UPDATE accounts SET spent = 0 WHERE dataset = 'flights'",
+    "UPDATE accounts SET reserved = -1 WHERE dataset = 'flights'",
+    "UPDATE accounts SET granted = 1999999 WHERE dataset = 'taxis'",
     "UPDATE accounts SET neighboring = 'replace_one'",
     "UPDATE accounts SET per_window = NULL WHERE dataset = 'taxis'",
     "UPDATE accounts SET per_window = 'day:month:UTC' WHERE dataset = 'flights'",
-    "UPDATE windows SET micro_reserved = -1",
-    "UPDATE windows SET micro_spent = 0",
-    "UPDATE windows SET micro_reserved = 3000001",
+    "UPDATE windows SET reserved = -1",
+    "UPDATE windows SET spent = 0",
+    "UPDATE windows SET reserved = 3000001",
     "UPDATE names SET dataset = 'taxis' WHERE name = 'a'",
     "UPDATE charges SET state = 'published' WHERE name = 'd'",
     "UPDATE charges SET state = 'drawing' WHERE name = 'd'",
@@ -83,7 +83,7 @@ IMPOSSIBLE_ROWS = [
     "UPDATE charges SET state = 'lost' WHERE name = 'a'",
     "UPDATE charges SET state = 'abandoned', drew = false WHERE name = 'c'",
     "UPDATE charges SET state = 'abandoned', drew = true WHERE name = 'd'",
-    "UPDATE charges SET micro_epsilon = 1 WHERE name = 'd'",
+    "UPDATE charges SET charged = 1 WHERE name = 'd'",
     "UPDATE charges SET epoch = 7 WHERE name = 'd'",
     "UPDATE charges SET epoch = 2 WHERE name = 'a'",
     "UPDATE charges SET manifest_sha256 = NULL WHERE name = 'c'",
@@ -121,10 +121,10 @@ def test_the_database_itself_refuses_impossible_rows(busy: Ledger, ledger_url: s
 
 
 FALSE_BALANCES = [
-    "UPDATE accounts SET micro_reserved = micro_reserved + 1",
-    "UPDATE accounts SET micro_reserved = 0 WHERE dataset = 'taxis'",
-    "UPDATE accounts SET micro_spent = micro_spent + 1",
-    "UPDATE windows SET micro_spent = micro_spent + 1",
+    "UPDATE accounts SET reserved = reserved + 1",
+    "UPDATE accounts SET reserved = 0 WHERE dataset = 'taxis'",
+    "UPDATE accounts SET spent = spent + 1",
+    "UPDATE windows SET spent = spent + 1",
     "UPDATE charges SET state = 'abandoned' WHERE name = 'd'",
 ]
 
@@ -181,23 +181,23 @@ ALTERED_ROWS = [
     ("UPDATE ledger SET head_hash = 'x'", "the chain ends"),
     ("UPDATE ledger SET ledger_id = 'x'", "the ledger's id differs"),
     (
-        "UPDATE accounts SET micro_spent = 0 WHERE dataset = 'flights'",
-        "accounts flights: micro_spent differ",
+        "UPDATE accounts SET spent = 0 WHERE dataset = 'flights'",
+        "accounts flights: spent differ",
     ),
     (
-        "UPDATE accounts SET micro_granted = 9000000 WHERE dataset = 'flights'",
-        "accounts flights: micro_granted differ",
+        "UPDATE accounts SET granted = 9000000 WHERE dataset = 'flights'",
+        "accounts flights: granted differ",
     ),
     ("UPDATE accounts SET sources = '[]'", "accounts taxis: sources differ"),
     ("UPDATE accounts SET checksums = '/mine'", "accounts taxis: checksums differ"),
     ("UPDATE accounts SET neighboring = 'replace_one'", "accounts flights: neighboring differ"),
     ("UPDATE accounts SET per_window = 'day:year:UTC' WHERE dataset = 'taxis'", "accounts taxis: per_window"),
-    ("UPDATE windows SET micro_spent = 0", "windows taxis 2013-01: micro_spent differ"),
+    ("UPDATE windows SET spent = 0", "windows taxis 2013-01: spent differ"),
     ("DELETE FROM windows", "windows taxis 2013-01: the entries have it"),
     ("UPDATE names SET dataset = 'taxis' WHERE name = 'a'", "names a: dataset differ"),
     ("DELETE FROM charges WHERE name = 'd'", "the entries have it, the table does not"),
     ("UPDATE charges SET state = 'abandoned' WHERE name = 'a'", "state differ"),
-    ("UPDATE charges SET micro_epsilon = 1 WHERE name = 'a'", "micro_epsilon differ"),
+    ("UPDATE charges SET charged = 1 WHERE name = 'a'", "charged differ"),
     ("UPDATE charges SET epoch = 2 WHERE name = 'd'", "epoch differ"),
     ("UPDATE charges SET plan_hash = 'x' WHERE name = 'd'", "plan_hash differ"),
     ("UPDATE plans SET content = '{}'", "sha256 differ from the entries"),
@@ -233,7 +233,7 @@ def test_a_row_that_no_entry_explains_is_named(busy: Ledger, ledger_url: str) ->
     tamper(
         ledger_url,
         "INSERT INTO accounts (dataset, neighboring, unit, units_disjoint, sources, failed_readings, stores, "
-        "micro_granted, micro_spent, micro_reserved) SELECT 'extra', neighboring, unit, units_disjoint, "
-        "sources, failed_readings, stores, micro_granted, 0, 0 FROM accounts LIMIT 1",
+        "granted, spent, reserved) SELECT 'extra', neighboring, unit, units_disjoint, "
+        "sources, failed_readings, stores, granted, 0, 0 FROM accounts LIMIT 1",
     )
     assert busy.verify() == ("accounts extra: the table has it, the entries do not",)

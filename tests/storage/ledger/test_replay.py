@@ -68,7 +68,7 @@ def test_a_lawful_history_replays_to_its_state() -> None:
     books, problems = replay(chain(CREATED, grant(), reserved(), taken_over, *later))
     assert problems == ()
     account, charge = books.accounts["d",], books.charges["c1",]
-    assert (account["micro_spent"], account["micro_reserved"]) == (2, 0)
+    assert (account["spent"], account["reserved"]) == (2, 0)
     assert (charge["state"], charge["epoch"], charge["drawing_sequence"]) == ("published", 2, 5)
     assert charge["manifest_sha256"] == "m"
 

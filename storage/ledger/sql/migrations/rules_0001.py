@@ -250,6 +250,8 @@ _ACROSS_ROWS = (
     """,
 )
 
+FUNCTIONS = tuple(text for text in _ACROSS_ROWS if text.startswith("CREATE FUNCTION") and "micro_" in text)
+"""Statements that make PostgreSQL's functions that name amounts."""
 
 _KEPT = (
     "charge_id",

@@ -99,7 +99,7 @@ def test_another_programs_database_is_refused(postgres_url: str) -> None:
 def test_a_newer_ledger_is_refused(ledger: Ledger, postgres_url: str) -> None:
     execute(postgres_url, "UPDATE alembic_version SET version_num = '0999'")
     for use in (open_ledger, create_ledger):
-        with pytest.raises(LedgerError, match="has the schema 0999, this version of suffice needs 0001"):
+        with pytest.raises(LedgerError, match="has the schema 0999, this version of suffice needs 0002"):
             use(postgres_url)
     assert ledger.accounts()
 
@@ -245,7 +245,7 @@ def test_a_table_of_the_same_name_in_another_schema_is_not_taken_for_it(
         postgres_url,
         f"CREATE SCHEMA {user}",
         f"CREATE TABLE {user}.accounts AS SELECT * FROM public.accounts",  # noqa: S608
-        "UPDATE accounts SET micro_granted = 9000000",  # the user's own table, by the usual path
+        "UPDATE accounts SET granted = 9000000",  # the user's own table, by the usual path
     )
     with open_ledger(postgres_url) as opened:
         assert opened.account("flights").granted == ledger.account("flights").granted == 3

@@ -91,7 +91,7 @@ def test_other_failures_are_not_tried_again(ledger: SqlLedger, make_request: Mak
 
 def test_a_refusal_at_the_commit_is_no_unknown_outcome(ledger: SqlLedger, make_request: MakeRequest) -> None:
     def spoil(connection: Connection) -> None:
-        connection.exec_driver_sql("UPDATE accounts SET micro_reserved = micro_reserved + 1")
+        connection.exec_driver_sql("UPDATE accounts SET reserved = reserved + 1")
 
     event.listen(ledger._engine, "commit", spoil)
     with pytest.raises(LedgerError, match="balances are the sums of charges") as caught:

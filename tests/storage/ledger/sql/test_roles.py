@@ -31,13 +31,13 @@ RULE = psycopg.errors.IntegrityConstraintViolation
 
 FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
     "publisher": [
-        ("UPDATE accounts SET micro_granted = 9000000", PRIVILEGE),
+        ("UPDATE accounts SET granted = 9000000", PRIVILEGE),
         ("UPDATE accounts SET sources = '[]'", PRIVILEGE),
         ("UPDATE accounts SET neighboring = 'replace_one'", PRIVILEGE),
-        ("UPDATE accounts SET micro_spent = 0 WHERE micro_spent > 0", RULE),
-        ("UPDATE accounts SET micro_reserved = 0 WHERE micro_reserved > 0", RULE),
-        ("UPDATE windows SET micro_spent = 0 WHERE micro_spent > 0", RULE),
-        ("UPDATE windows SET micro_reserved = 0 WHERE micro_reserved > 0", RULE),
+        ("UPDATE accounts SET spent = 0 WHERE spent > 0", RULE),
+        ("UPDATE accounts SET reserved = 0 WHERE reserved > 0", RULE),
+        ("UPDATE windows SET spent = 0 WHERE spent > 0", RULE),
+        ("UPDATE windows SET reserved = 0 WHERE reserved > 0", RULE),
         (
             (
                 "INSERT INTO accounts SELECT 'mine', neighboring, unit, NULL, false, '[]', NULL, 9, 0, 0 "
@@ -58,7 +58,7 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("UPDATE ledger SET ledger_id = 'x'", PRIVILEGE),
         ("UPDATE ledger SET head_sequence = 1", RULE),
         ("UPDATE names SET dataset = 'taxis'", PRIVILEGE),
-        ("UPDATE charges SET micro_epsilon = 1", PRIVILEGE),
+        ("UPDATE charges SET charged = 1", PRIVILEGE),
         ("UPDATE charges SET state = 'reserved', drew = false WHERE state = 'drawing'", RULE),
         ("UPDATE charges SET state = 'abandoned', drew = false WHERE state = 'drawing'", RULE),
         ("UPDATE charges SET state = 'abandoned', draw_returned = true WHERE state = 'drawing'", RULE),
@@ -98,11 +98,11 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("SELECT lo_from_bytea(0, 'x')", PRIVILEGE),
     ],
     "owner": [
-        ("UPDATE accounts SET micro_spent = 0", PRIVILEGE),
-        ("UPDATE accounts SET micro_granted = 1", psycopg.errors.CheckViolation),
+        ("UPDATE accounts SET spent = 0", PRIVILEGE),
+        ("UPDATE accounts SET granted = 1", psycopg.errors.CheckViolation),
         ("UPDATE accounts SET per_window = NULL", PRIVILEGE),
         ("DELETE FROM accounts", PRIVILEGE),
-        ("UPDATE windows SET micro_reserved = 0", PRIVILEGE),
+        ("UPDATE windows SET reserved = 0", PRIVILEGE),
         ("UPDATE charges SET state = 'abandoned'", PRIVILEGE),
         ("INSERT INTO names VALUES ('mine', 'flights')", PRIVILEGE),
         ("UPDATE stores SET last_marker = 99", PRIVILEGE),
@@ -113,8 +113,8 @@ FORBIDDEN: dict[str, list[tuple[str, type[psycopg.Error]]]] = {
         ("ALTER TABLE accounts DISABLE TRIGGER ALL", PRIVILEGE),
     ],
     "auditor": [
-        ("UPDATE accounts SET micro_granted = 9000000", PRIVILEGE),
-        ("UPDATE accounts SET micro_spent = 0", PRIVILEGE),
+        ("UPDATE accounts SET granted = 9000000", PRIVILEGE),
+        ("UPDATE accounts SET spent = 0", PRIVILEGE),
         ("SELECT * FROM accounts FOR UPDATE", PRIVILEGE),
         ("INSERT INTO entries SELECT 99, hash, kind, time, payload, 'x' FROM entries LIMIT 1", PRIVILEGE),
         ("UPDATE ledger SET head_sequence = 1", PRIVILEGE),

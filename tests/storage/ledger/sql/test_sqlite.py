@@ -132,7 +132,7 @@ def test_a_newer_ledger_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '0999'")
     for use in (open_ledger, create_ledger):
-        with pytest.raises(LedgerError, match="has the schema 0999, this version of suffice needs 0001"):
+        with pytest.raises(LedgerError, match="has the schema 0999, this version of suffice needs 0002"):
             use(f"sqlite:///{path}")
 
 
