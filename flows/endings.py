@@ -341,13 +341,13 @@ def publication_text(publication: Publication, *, ending: str) -> str:
     """Return a publication's page in Markdown: what was asked, of which releases, its files."""
     stated = publication.manifest
     request = stated["request"]
+    paid = ", ".join(map(str, publication.stated.paid.values()))
     facts = {
         "publication": f"[{publication.uri}]({_link(publication.uri)})",
         "publication id": f"`{publication.publication_id}`",
         "kind": request["kind"].replace("_", " "),
         "releases": ", ".join(release["label"] for release in request["releases"]),
-        "paid": f"{', '.join(map(str, publication.stated.paid.values()))} was spent on these; the publication "
-        "costs 0",
+        "paid": f"{paid} was spent on these; the publication costs 0",
         "method": request["method"],
         "draws": f"{request['draws']} a cell, seed {request['seed']}",
     }

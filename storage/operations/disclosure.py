@@ -30,7 +30,7 @@ TO_STATE = {
     "deployment.dp_variant.data_domain": "which data sets are protected: actual, potential, counterfactual",
     "deployment.deployment_model.data_source_type": "Static or Dynamic",
     "deployment.deployment_model.release_type": "One release or Many releases, and how they add up",
-    "deployment.implementation.justification": "how the privacy loss, bounds and categories were chosen, and why",
+    "deployment.implementation.justification": "how the loss, bounds and categories were chosen, and why",
     "deployment.administrative.registry_authors": "who fills this entry in",
 }
 """What a manifest does not know, and a person states."""
@@ -262,10 +262,7 @@ def _accounting(manifest: Mapping[str, Any]) -> Accounting:
 
 def _implementation(manifest: Mapping[str, Any]) -> Implementation:
     noisy = [entry for entry in manifest["statistics"] if entry["mechanism"] == _LAPLACE]
-    scales = "; ".join(
-        f"{entry['name']}: {_sensitivity(entry)}, scale {entry['scale']}"
-        for entry in noisy
-    )
+    scales = "; ".join(f"{entry['name']}: {_sensitivity(entry)}, scale {entry['scale']}" for entry in noisy)
     draws = "; ".join(
         f"{entry['name']}: {counted(entry['draws'], 'draw')} of {entry['grid']} points, range of the scores "
         f"{entry['range_sensitivity']}, scale {entry['scale']}, in 2^-20 nats"

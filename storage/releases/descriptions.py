@@ -40,8 +40,8 @@ def citation(facts: Mapping[str, Any], url: str | None = None) -> str:
     Parameters
     ----------
     facts : mapping
-        name, window, edition, dataset, epsilon or rho, neighboring, unit, release_id, created, manifest_sha256; a
-        title where there is one.
+        name, window, edition, dataset, epsilon or rho, neighboring, unit, release_id, created,
+        manifest_sha256; a title where there is one.
     url : str, optional
         Where the release is described on the web.
     """

@@ -73,7 +73,9 @@ def make(folder: Path, tables: Mapping[str, tuple[str, bytes, int | None]], **ch
     manifest = compose_publication(
         request,
         title="Posterior of cancelled",
-        losses={release["release_id"]: PrivacyLoss.of_epsilon(Fraction(1)) for release in request["releases"]},
+        losses={
+            release["release_id"]: PrivacyLoss.of_epsilon(Fraction(1)) for release in request["releases"]
+        },
         files=entries,
         created=CREATED,
         **changes,

@@ -267,7 +267,12 @@ def test_a_report_of_gaps_never_opens_the_source(tmp_path: Path, monkeypatch: py
         ("2013-03", WindowState.PUBLISHED, "published"),
         ("2013-04", WindowState.MISSING, None),
     ]
-    assert (report.ok, report.covered, report.further, report.remaining.amount) == (False, 1, 0, Fraction(3, 2))
+    assert (report.ok, report.covered, report.further, report.remaining.amount) == (
+        False,
+        1,
+        0,
+        Fraction(3, 2),
+    )
     whole = suffice.status(
         monthly(workspace, first="2013-03", lag="3 days"), **where(workspace), as_of=SCHEDULED
     )

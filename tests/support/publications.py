@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier
     from pathlib import Path
 
-    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
-from suffice.storage.publications.publication import Publication, PublishedFile
+    from suffice.storage.publications.publication import Publication, PublishedFile
     from suffice.storage.signatures.signing import Signer
 
 CREATED = datetime(2026, 1, 31, 8, tzinfo=UTC)
@@ -80,7 +79,9 @@ def manifest_of(
     return compose_publication(
         request,
         title="Posterior of cancelled",
-        losses={release["release_id"]: PrivacyLoss.of_epsilon(Fraction(1)) for release in request["releases"]},
+        losses={
+            release["release_id"]: PrivacyLoss.of_epsilon(Fraction(1)) for release in request["releases"]
+        },
         files=[file.entry(role="draws", file_format="parquet", rows=3) for file in files],
         created=CREATED,
         diagnostics={"cancelled": {"r_hat": "1.003"}},

@@ -166,7 +166,9 @@ class Release(Mapping[str, Statistic]):
             f"{self.about.title} ({self.label})" if self.about.title else self.label,
             lead=" ".join(said),
             warnings=about[:-1],
-            body=html_table(rows.columns, cells, [name in {"cells", "epsilon", "rho"} for name in rows.columns])
+            body=html_table(
+                rows.columns, cells, [name in {"cells", "epsilon", "rho"} for name in rows.columns]
+            )
             + "".join(f'<p class="quiet">{markup(line)}</p>' for line in self._keys())
             + f'<p class="quiet">Ask: <code>{markup(asked)}</code></p>',
         )

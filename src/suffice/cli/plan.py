@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,8 +14,8 @@ from suffice.cli.division import AskedDivision, check_division, print_division, 
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
 from suffice.cli.output import say
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
-from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Sha256, document, printed
 from suffice.pipeline.terms.declaration.delta import shown_epsilons
+from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Sha256, document, printed
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 if TYPE_CHECKING:
@@ -359,7 +358,7 @@ def _warn_of_units(spec: Spec) -> None:
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YearOfPerson:
-    """What one unit loses in twelve months of a series, and which loss of a release would keep it to a number.
+    """What one unit loses in twelve months of a series, and which loss of a release keeps it to a number.
 
     All losses are in the spec's measure.
 
@@ -399,7 +398,9 @@ class YearOfPerson:
         if year.rho is not None:
             lines.append(f"rho {year.text} is (epsilon, delta) = {shown_epsilons(year.rho)}")
         if self.each is not None and self.per_year is not None:
-            lines.append(f"{self.each} for each release leaves it at most {self.per_year.text} in twelve months")
+            lines.append(
+                f"{self.each} for each release leaves it at most {self.per_year.text} in twelve months"
+            )
         if self.max_windows is not None:
             lines.append(
                 f"assumed, and enforced by nothing: no unit has rows in over {self.max_windows} windows of "

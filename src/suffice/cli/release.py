@@ -374,7 +374,6 @@ def rehearse(
     """Try every stage of a release on generated rows; reads no row, charges nothing."""
     settings(store=store, ledger=ledger, cluster=cluster, spec_path=spec)  # before the spec is opened
     from suffice.pipeline.spec.spec import load_spec
-    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.releasing.rehearsal import rehearse as run
 
     done = run(

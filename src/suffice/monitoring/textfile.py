@@ -47,7 +47,9 @@ def _metric(name: str, says: str, *labels: str) -> Metric:
 def _of_accounts(measure: PrivacyMeasure) -> Iterator[Metric]:
     """Return the metrics of accounts that count one measure."""
     name, labels = f"{measure[0].upper()}{measure[1:]}", ("dataset", "scope")
-    yield _metric(f"suffice_{measure}_granted", f"{name} that was granted, in all or for each window.", *labels)
+    yield _metric(
+        f"suffice_{measure}_granted", f"{name} that was granted, in all or for each window.", *labels
+    )
     yield _metric(
         f"suffice_{measure}_spent",
         f"{name} that was spent or is held by runs; of a grant for each window, in one never charged.",

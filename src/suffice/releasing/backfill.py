@@ -24,9 +24,10 @@ from suffice.pipeline.spec.windows_and_amendments import (
 from suffice.pipeline.terms.declaration.documents import Count, one_of, printed
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
-from suffice.releasing.expectation import loss_in, prices
+from suffice.releasing.expectation import prices
 from suffice.releasing.release import PUBLISH_TIMEOUT, carry_out
 from suffice.releasing.run import ALREADY_PUBLISHED, PUBLISHED
+from suffice.storage.ledger.account import check_measure
 from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.ledger.opening import open_ledger
 
@@ -228,7 +229,7 @@ def plan_backfill(
     instant, plan = moment(as_of, datetime.now(UTC)), compile_plan(spec)
     labels = windows_between(spec, first, last, as_of=instant, allow_open=allow_open)
     with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
-        loss = loss_in(plan, opened.account(spec.dataset).measure)
+        loss = check_measure(plan, opened.account(spec.dataset).measure)
         releases = _expected(opened, spec, plan, labels, instant, by_calendar=by_calendar)
     return Backfill(
         windows=tuple(releases),
@@ -276,7 +277,7 @@ def carry_out_backfill(
     with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
         releases = _expected(opened, spec, plan, labels, instant, by_calendar=by_calendar)
         account = opened.account(spec.dataset)
-        per_window, loss = account.per_window is not None, loss_in(plan, account.measure)
+        per_window, loss = account.per_window is not None, check_measure(plan, account.measure)
     refusal: str | None = None
     failure: errors.SufficeError | None = None
     stopped: errors.ExpectationNotMetError | None = None
@@ -409,9 +410,7 @@ def _needed(ledger: str, spec: Spec, releases: Sequence[BackfilledWindow]) -> Fr
         if account.per_window is None:
             lacking = sum(asked.values(), Fraction(0)) - account.remaining
         else:
-            lacking = max(
-                amount - opened.remaining(spec.dataset, window) for window, amount in asked.items()
-            )
+            lacking = max(amount - opened.remaining(spec.dataset, window) for window, amount in asked.items())
         return account.granted + max(lacking, Fraction(0))
 
 

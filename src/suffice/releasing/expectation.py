@@ -11,12 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from suffice.errors import ExpectationNotMetError, GuaranteeError, ReleaseMissingError
+from suffice.errors import ExpectationNotMetError, ReleaseMissingError
 from suffice.pipeline.spec.expected import STATISTIC, ExpectPlan, expect_spec, noisy_count
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.releasing.run import ALREADY_PUBLISHED, ReleaseRun
+from suffice.storage.ledger.account import check_measure
 from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.releases.manifest import require_manifest
 from suffice.storage.releases.release_store import open_release
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.cluster.addresses import AnyCluster
-    from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
     from suffice.storage.ledger.charge import Charge, ChargeRequest, ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
@@ -130,8 +130,8 @@ class Expected:
         self, run: ReleaseRun, charge: Charge, counted: int, *, charged: bool
     ) -> ExpectationNotMetError:
         measure = run.ledger.account(self.spec.dataset).measure
-        price = loss_in(self.plan.plan, measure)
-        both = loss_in(run.plan, measure) + price
+        price = check_measure(self.plan.plan, measure)
+        both = check_measure(run.plan, measure) + price
         left = PrivacyLoss(measure, run.ledger.remaining(self.spec.dataset, run.window))
         paid = f"{price} was charged, for the count" if charged else "nothing was charged"
         if run.window == ALL:
@@ -150,35 +150,17 @@ class Expected:
         )
 
 
-def loss_in(plan: Plan, measure: PrivacyMeasure) -> PrivacyLoss:
-    """Return what a release costs an account.
-
-    Raises
-    ------
-    GuaranteeError
-        Where the account counts epsilon and the release has none.
-    """
-    loss = plan.loss_in(measure)
-    if loss is None:
-        message = (
-            f"the account {plan.dataset} counts epsilon, and the spec states {plan.loss}: state an epsilon, "
-            "or have its owner grant an account of its own in rho, which adds to this one"
-        )
-        raise GuaranteeError(message)
-    return loss
-
-
 def prices(spec: Spec, measure: PrivacyMeasure) -> tuple[PrivacyLoss, PrivacyLoss | None]:
     """Return what a release costs an account, and what the count before it costs; None where there is none.
 
     Raises
     ------
     GuaranteeError
-        As :func:`loss_in`.
+        Where the account counts epsilon and the spec states rho.
     """
     plan = ExpectPlan.of(spec)
-    counted = None if plan is None else loss_in(plan.plan, measure)
-    return loss_in(compile_plan(spec), measure), counted
+    counted = None if plan is None else check_measure(plan.plan, measure)
+    return check_measure(compile_plan(spec), measure), counted
 
 
 def published_count(store: ReleaseStore, charge: Charge | ChargeSummary) -> int:

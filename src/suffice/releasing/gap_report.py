@@ -35,6 +35,7 @@ from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
     from suffice.pipeline.spec.windows_and_amendments import Window
     from suffice.storage.ledger.charge import ChargeSummary
     from suffice.storage.ledger.ledger import Ledger
@@ -136,9 +137,7 @@ class InRho(TypedDict):
     remaining_rho: Exact
 
 
-@printed(
-    "name dataset as_of first_from ok windows amendments *in_epsilon *in_rho per_window covered further"
-)
+@printed("name dataset as_of first_from ok windows amendments *in_epsilon *in_rho per_window covered further")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapReport:
     """The windows of a spec from the first that is expected to the last that has ended.
@@ -196,7 +195,11 @@ class GapReport:
         if self.loss.epsilon is None:
             return None
         expected = None if self.expected is None else self.expected.text
-        return {"epsilon": self.loss.text, "expect_epsilon": expected, "remaining_epsilon": self.remaining.text}
+        return {
+            "epsilon": self.loss.text,
+            "expect_epsilon": expected,
+            "remaining_epsilon": self.remaining.text,
+        }
 
     @property
     def in_rho(self) -> InRho | None:

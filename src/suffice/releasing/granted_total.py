@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
+from suffice.pipeline.terms.declaration.delta import largest_rho
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.exact_numbers import parse_decimal, parse_epsilon, parse_rho
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from fractions import Fraction
 
     AnyNumber = str | int | float | Fraction
     Named = Callable[[str], str]
@@ -70,9 +71,7 @@ class StatedTotal:
         if not name.endswith("per_year"):
             return loss
         if grid is None:
-            message = (
-                f"{named(name)} works out what each window may take: state {named('per_window')}, too"
-            )
+            message = f"{named(name)} works out what each window may take: state {named('per_window')}, too"
             raise UsageError(message)
         from suffice.pipeline.spec.person import loss_for_a_year  # it imports numpy
 
@@ -91,24 +90,14 @@ def _read(name: str, value: AnyNumber, named: Named) -> PrivacyLoss:
 
 def _in_rho(loss: PrivacyLoss, stated: AnyNumber, named: Named) -> PrivacyLoss:
     """Return the largest rho that is (epsilon, delta)-private."""
-    from suffice.pipeline.terms.declaration.delta import largest_rho
-
     if loss.epsilon is None:
         message = f"{named('delta')} stands beside {named('epsilon')} or {named('per_year')}: rho has none"
         raise UsageError(message)
     try:
-        delta = parse_decimal(_text(stated))
+        return PrivacyLoss.of_rho(largest_rho(loss.epsilon, parse_decimal(_text(stated))))
     except ValueError as error:
         message = f"{named('delta')}: {error}"
         raise UsageError(message) from None
-    if not 0 < delta < 1:
-        message = f"{named('delta')} lies between 0 and 1, as 1e-6, and is not {_text(stated)}"
-        raise UsageError(message)
-    rho = largest_rho(loss.epsilon, delta)
-    if rho <= 0:
-        message = f"no rho of at least 1e-12 is ({loss.text}, {_text(stated)})-private: grant more"
-        raise UsageError(message)
-    return PrivacyLoss.of_rho(rho)
 
 
 def _text(value: AnyNumber) -> str:

@@ -27,11 +27,11 @@ from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.source_specs import declared_sample
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
-from suffice.releasing.expectation import Expected, loss_in
+from suffice.releasing.expectation import Expected
 from suffice.releasing.granting import naming_the_grant
 from suffice.releasing.guarding import contained
 from suffice.releasing.run import charge_request, require_engine, timely
-from suffice.storage.ledger.account import chosen_witness
+from suffice.storage.ledger.account import check_measure, chosen_witness
 from suffice.storage.ledger.charge import ChargeState, label, newest_published
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
@@ -362,8 +362,8 @@ class _Run:
             count = label(counted_before.name, counted_before.edition)
             return request, f"{tried}; {count} is published, and decides whether it is charged"
         expected.check(ledger, request)
-        counted = loss_in(expected.plan.plan, measure)
-        return request, f"{tried}; {counted} for the count before it remains as well"
+        price = check_measure(expected.plan.plan, measure)
+        return request, f"{tried}; {price} for the count before it remains as well"
 
     def _generated(self, contract: DataContract | None) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""
