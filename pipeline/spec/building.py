@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from suffice.errors import UsageError
+from suffice.pipeline.spec.guessed_names import MEANT, MEANT_BY_SPEC, refuse_guesses
 from suffice.pipeline.spec.spec import Spec, load_spec
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def spec(
     dataset: str | None = None,
     statistics: Mapping[str, Entry] | None = None,
     epsilon: Number | None = None,
+    rho: Number | None = None,
     groups: Mapping[str, Keys] | None = None,
     name: str | None = None,
     neighboring: str = "add_or_remove_one",
@@ -69,6 +71,9 @@ def spec(
         names none is of the column that it is called like.
     epsilon : number, nats
         Of the whole release.
+    rho : number
+        In its place: zero-concentrated privacy, for accounts that count rho; at most twelve digits after the
+        point. It has an epsilon at every delta, so that no delta is stated.
     groups : mapping, optional
         Columns to their public keys: a list, a range, or what a spec may state. They are public knowledge,
         and never read off the rows.
@@ -118,11 +123,15 @@ def spec(
             "rows: these are handed over with suffice.release(spec, data=frame)"
         )
         raise UsageError(message)
-    _refuse_guesses("suffice.spec", more, _MEANT_BY_SPEC)
-    for term, value in (("dataset", dataset), ("statistics", statistics), ("epsilon", epsilon)):
+    refuse_guesses("suffice.spec", more, MEANT_BY_SPEC)
+    loss = rho if epsilon is None else epsilon
+    for term, value in (("dataset", dataset), ("statistics", statistics), ("epsilon", loss)):
         if value is None:
             message = f"suffice.spec needs {term}=: suffice.spec(dataset=..., statistics={{...}}, epsilon=1)"
             raise UsageError(message)
+    if rho is not None and epsilon is not None:
+        message = "suffice.spec takes epsilon= or, for accounts that count rho, rho=: not both"
+        raise UsageError(message)
     if groups is not None and not isinstance(groups, Mapping):
         message = (
             'groups maps columns to their public keys, as {"origin": ["EWR", "JFK"]}: keys are stated, and '
@@ -134,7 +143,11 @@ def spec(
         "dataset": dataset,
         "source": source,
         "window": window,
-        "privacy": {"epsilon": epsilon, "neighboring": neighboring, "unit": unit},
+        "privacy": {
+            **({"rho": rho} if epsilon is None else {"epsilon": epsilon}),
+            "neighboring": neighboring,
+            "unit": unit,
+        },
         "where": where,
         "derived": derived,
         "per_unit": per_unit,
@@ -182,37 +195,6 @@ def _stated(value: Any, place: str) -> Any:
     return value
 
 
-_ABOUT = 'about={{"statistics": {{NAME: {{"{0}": ...}}}}}} of suffice.spec'
-_MEANT = {
-    **{word: _ABOUT.format(word) for word in ("label", "description", "digits", "values")},
-    **dict.fromkeys(("min", "low", "minimum_value", "clip_lower"), "lower="),
-    **dict.fromkeys(("max", "high", "maximum_value", "clip_upper"), "upper="),
-    **dict.fromkeys(("bounds", "range", "clip", "limits"), "lower= and upper="),
-    **dict.fromkeys(("levels", "classes"), "categories="),
-    "by": "groups= of suffice.spec",
-    "epsilon": "epsilon= of suffice.spec, which share= divides",
-}
-_UNIT = 'unit={"column": "customer_id", "max_rows": 20}'
-_MEANT_BY_SPEC = {
-    **{word: f'about={{"{word}": ...}}' for word in ("title", "description", "licence", "contact")},
-    "license": 'about={"licence": ...}',
-    "label": 'about={"title": ...}',
-    **dict.fromkeys(("user", "person", "id", "privacy_unit"), _UNIT),
-    **dict.fromkeys(("eps", "budget"), "epsilon="),
-    **dict.fromkeys(("by", "group_by", "groupby", "keys"), "groups="),
-    **dict.fromkeys(("stats", "columns", "aggregations", "queries"), "statistics="),
-    **dict.fromkeys(("data", "frame", "df"), "suffice.release(spec, data=frame)"),
-}
-"""What others call things, and what they are here."""
-
-
-def _refuse_guesses(of: str, given: Mapping[str, Any], meant: Mapping[str, str] = _MEANT) -> None:
-    for word in given:
-        if word in meant:
-            message = f"{of} takes no {word}: here it is {meant[word]}"
-            raise UsageError(message)
-
-
 def _entry(family: str, stated: dict[str, Any]) -> Entry:
     """Return an entry of what was stated; a column that was not keeps its place."""
     common = stated.pop("common")
@@ -224,7 +206,7 @@ def _entry(family: str, stated: dict[str, Any]) -> Entry:
             f"what else there is has a name: {named}"
         )
         raise UsageError(message)
-    _refuse_guesses(family, common)
+    refuse_guesses(family, common, MEANT)
     missing = [key for key in ("lower", "upper", "categories") if stated.get(key, key) is None]
     if missing:
         message = f"{family}() is missing what is publicly known: {', '.join(missing)}"

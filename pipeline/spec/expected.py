@@ -20,7 +20,7 @@ from suffice.pipeline.spec.plan import Plan, compile_plan, measures
 from suffice.pipeline.terms.declaration.derived_columns import read_derived, row_columns
 from suffice.pipeline.terms.declaration.documents import Count, one_of, printed
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, period_end, period_start
-from suffice.pipeline.terms.declaration.fields import ROW_FITS, SUFFIX
+from suffice.pipeline.terms.declaration.priced import ROW_FITS, SUFFIX
 from suffice.pipeline.terms.statistics.measure import columns_of
 
 if TYPE_CHECKING:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.terms import ROW
+from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.domains import Every, is_period, period_end, period_start
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,10 +64,12 @@ class PersonLoss:
             Fraction(0),
         )
 
-    def of_rows(self, rows: int, windows: int | None = None) -> Fraction:
+    # proof: units-over-windows
+    def of_rows(self, rows: int, windows: int | None = None, *, measure: PrivacyMeasure) -> Fraction:
         """Return the most that so many rows lose where the unit is a row: each row loses for itself.
 
         Of rows in so many windows, one is in each of the windows that cost most, and all others in the first.
+        Rows of one window add up in epsilon; in rho it is the square of their number that counts.
 
         Raises
         ------
@@ -76,10 +80,10 @@ class PersonLoss:
         if not 1 <= windows <= rows:
             message = f"{rows} rows lie in 1 to {rows} windows, not in {windows}"
             raise UsageError(message)
-        return (rows - windows) * self.in_windows(1) + sum(
-            (self.in_windows(number) - self.in_windows(number - 1) for number in range(1, windows + 1)),
-            windows * self.of_all,
-        )
+        power = 1 if measure is PrivacyMeasure.EPSILON else 2
+        together = rows - windows + 1
+        first, each = (self.in_windows(number) - self.of_all for number in (1, windows))
+        return rows**power * self.of_all + each + (together**power - 1) * first
 
     @property
     def in_a_year(self) -> Fraction:
@@ -209,9 +213,11 @@ def of_release(loss: PrivacyLoss, every: Every | None, unit: str, amendment: int
         amended = f" with its {1 + amendment} editions" if amendment else ""
         parts.append(f"one unit: {of}{window.text} in a window{amended}")
         if every is not Every.YEAR:
-            year = (window * windows_in_a_year(every)).text
-            parts.append(f"{year} in a year of {every}s, with rows in each")
+            year = window * windows_in_a_year(every)
+            epsilons = "" if year.rho is None else f", (epsilon, delta) at most {shown_epsilons(year.rho)}"
+            parts.append(f"{year.text} in a year of {every}s, with rows in each{epsilons}")
     parts.append("other charges of the account add to it")
     if unit == ROW:
-        parts.append("a unit is one row: a person with r rows loses up to r times as much")
+        times = "r" if loss.rho is None else "r^2"
+        parts.append(f"a unit is one row: a person with r rows loses up to {times} times as much")
     return "; ".join(parts)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
+from suffice.pipeline.terms.declaration.delta import DELTAS, epsilon_at, shown_delta, shown_epsilons
 from suffice.pipeline.terms.declaration.derived_columns import needed, physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.domains import cell_count, cells_in_words, key_columns
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.terms import Terms
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.declaration.fields import ColumnUnit, Expectation
+    from suffice.pipeline.terms.declaration.fields import ColumnUnit
+    from suffice.pipeline.terms.declaration.priced import Expectation
     from suffice.pipeline.terms.declaration.scalars import Duration
     from suffice.pipeline.terms.statistics.measure import Measure
 
@@ -76,8 +78,9 @@ def plan_html(plan: Plan) -> str:
 
 
 def _columns_of(plan: Plan) -> list[str]:
+    norm = "l1" if plan.loss.rho is None else "l2^2"
     measure = str(plan.loss.measure)
-    return ["statistic", "family", measure, "quantity", "noise sd", "l1 (lattice)", "scale (lattice)"]
+    return ["statistic", "family", measure, "quantity", "noise sd", f"{norm} (lattice)", "scale (lattice)"]
 
 
 def _lines(plan: Plan) -> list[str]:
@@ -108,9 +111,10 @@ def _heading(plan: Plan) -> str:
         keeps_rows = any((statistic.rows_of or "").startswith(OF_KEPT_ROWS) for statistic in plan.statistics)
         unit += f", {plan.column_unit}" if keeps_rows else f"; {plan.column_unit.without}"
     window = f", released per window of {in_words(plan.grid)}" if plan.grid else ""
-    heading = (
-        f"{plan.name}: {plan.loss} of {plan.dataset}, {plan.neighboring}, {unit}{window}\n{plan.cells_text}"
-    )
+    heading = f"{plan.name}: {plan.loss} of {plan.dataset}, {plan.neighboring}, {unit}{window}"
+    if plan.loss.rho is not None:
+        heading += f"\n(epsilon, delta) at most {shown_epsilons(plan.loss.rho)}"
+    heading += f"\n{plan.cells_text}"
     if not plan.amend:
         return heading
     after = " and ".join(map(str, plan.amend))
@@ -130,7 +134,7 @@ def _sentences(plan: Plan) -> list[str]:
 
 
 @printed(
-    "name dataset epsilon?=loss.epsilon rho?=loss.rho neighboring unit "
+    "name dataset epsilon?=loss.epsilon rho?=loss.rho epsilon_at? neighboring unit "
     "max_rows?=column_unit.max_rows unit_nulls?=column_unit.nulls "
     "window=grid amend=calendar epsilon_per_window?=window_loss.epsilon "
     "rho_per_window?=window_loss.rho where?=in_words derived=computed "
@@ -248,6 +252,13 @@ class Plan:
         return None if self.loss.epsilon is None else self.loss
 
     @property
+    def epsilon_at(self) -> dict[str, float] | None:
+        """The epsilon of a plan in rho by delta, rounded up; None of a plan in epsilon."""
+        if self.loss.rho is None:
+            return None
+        return {shown_delta(delta): epsilon_at(self.loss.rho, delta) for delta in DELTAS}
+
+    @property
     def window_loss(self) -> PrivacyLoss:
         """What a window is charged in all, with every amendment of the calendar."""
         return self.loss * (1 + len(self.amend))
@@ -306,6 +317,8 @@ def compile_plan(spec: AnySpec) -> Plan:
 
     .. math:: \varepsilon_j = \varepsilon \frac{\text{share}_j}{\sum_i \text{share}_i}, \qquad
               b_j = \Delta_j / \varepsilon_j \text{ rounded up}
+
+    or, of a spec in rho, its part of rho and :math:`b_j = \Delta_{2,j} / \sqrt{2 \rho_j}`.
 
     Parameters
     ----------

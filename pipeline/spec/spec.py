@@ -21,7 +21,7 @@ from suffice.pipeline.spec import assumed
 from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit
 from suffice.pipeline.spec.checks import check_statistic, check_terms, n_sums, taking, with_prior
 from suffice.pipeline.spec.terms import Terms
-from suffice.pipeline.terms.declaration import fields
+from suffice.pipeline.terms.declaration import fields, priced
 from suffice.pipeline.terms.declaration.column_types import HiveType
 from suffice.pipeline.terms.declaration.derived_columns import (
     MOST_DERIVED,
@@ -223,7 +223,7 @@ class Spec(Terms):
     """
 
     source: Annotated[SourceSpec, PlainValidator(parse_source)] = Field(default_factory=GivenSpec)
-    expect: fields.Expectation | None = None
+    expect: priced.Expectation | None = None
     about: About = NOTHING
     assume: assumed.Assumed | None = None
     directory: Path = Path()
@@ -416,11 +416,14 @@ def _check_expect(document: Document, spec: Spec) -> None:
     if spec.expect is None:
         return
     location = document.location(("expect",))
-    if len(spec.name) > fields.LONGEST_NAME - len(fields.SUFFIX):
-        count = spec.name + fields.SUFFIX
+    if len(spec.name) > fields.LONGEST_NAME - len(priced.SUFFIX):
+        count = spec.name + priced.SUFFIX
         rule = f"its count is released as {count}, and names have at most {fields.LONGEST_NAME} characters"
         raise SpecError(location, rule, "shorten the name")
     counts = "rows" if spec.privacy.column_unit is None else "units"
+    if spec.expect.loss.measure is not spec.privacy.loss.measure:
+        rule = f"it states {spec.expect.loss.measure}, and privacy states {spec.privacy.loss.measure}"
+        raise SpecError(location, rule, f"state {spec.privacy.loss.measure} in both")
     if spec.expect.counts != counts:
         rule = f"the unit is {spec.unit_name}, so {counts} are counted"
         raise SpecError(location, rule, f"state {counts}: {spec.expect.floor}")
@@ -429,9 +432,9 @@ def _check_expect(document: Document, spec: Spec) -> None:
     if named is not None:
         rule = f"{named!r} is of units, and rows are looked at for these columns"
         raise SpecError(document.location(("expect", "columns")), rule, "name columns of rows")
-    if fields.ROW_FITS in spec.derived:
-        rule = f"the derived column {fields.ROW_FITS!r} says which rows are counted"
-        raise SpecError(document.location(("derived", fields.ROW_FITS)), rule, "call it otherwise")
+    if priced.ROW_FITS in spec.derived:
+        rule = f"the derived column {priced.ROW_FITS!r} says which rows are counted"
+        raise SpecError(document.location(("derived", priced.ROW_FITS)), rule, "call it otherwise")
 
 
 def _check_files_by_window(document: Document, spec: Spec) -> None:

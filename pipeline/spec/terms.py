@@ -18,6 +18,7 @@ from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
 from suffice.pipeline.terms.declaration.domains import cell_count, key_columns
+from suffice.pipeline.terms.declaration.priced import PricedModel
 from suffice.pipeline.terms.declaration.row_rules import column_or_rule, stored_column
 from suffice.pipeline.terms.declaration.scalars import read_choice
 from suffice.pipeline.terms.declaration.time_zones import window_grid
@@ -54,7 +55,7 @@ def _unit(value: object) -> str | fields.ColumnUnit:
     return ROW
 
 
-class Privacy(fields.PricedModel):
+class Privacy(PricedModel):
     """The price and the guarantee."""
 
     neighboring: Annotated[

@@ -15,6 +15,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.spec import Spec
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.pipeline.terms.declaration.fields import ColumnUnit
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS
 from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
 
@@ -122,6 +123,7 @@ SCALARS: dict[str, Schema] = {
     "read_hive": {"type": "object"},
     "table_name": {"type": "string", "minLength": 1},
     "parse_epsilon": NUMBER,
+    "parse_rho": NUMBER,
     "read_boolean or None": BOOLEAN,
     "_name": NAME,
     "_release_name": {**NAME, "not": {"const": "publications"}},
@@ -192,7 +194,8 @@ class _Generator(GenerateJsonSchema):
         name = function.__name__
         if name == "<lambda>":  # of what it calls
             called = function.__code__.co_names
-            name = "parse_epsilon" if "parse_epsilon" in called else f"{called[0]} or None"
+            losses = [each for each in ("parse_epsilon", "parse_rho") if each in called]
+            name = losses[0] if losses else f"{called[0]} or None"
         return {_READER: name}
 
 
@@ -226,6 +229,8 @@ def spec_schema() -> Schema:
     definitions["column_of_units"] = COLUMN_OF_UNITS
     definitions["groups"] = {"type": "object", "additionalProperties": DOMAIN}
     definitions["unit"] = _of(ColumnUnit)
+    for name in ("Privacy", "Expectation"):
+        definitions[name]["oneOf"] = [{"required": [measure]} for measure in PrivacyMeasure]
     for name in ("VariableSpec", "NodeSpec"):  # written short: `name: categories`
         definitions[name]["required"].remove("column")
         definitions[name] = {"anyOf": [DOMAIN, definitions[name]]}

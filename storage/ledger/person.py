@@ -80,7 +80,7 @@ class PersonView:
             unit = in_words(self.account.unit)
             message = f"--rows: the unit is {unit}, whose rows lose together what one unit loses"
             raise UsageError(message)
-        return self.loss.of_rows(rows, windows)
+        return self.loss.of_rows(rows, windows, measure=PrivacyMeasure.EPSILON)
 
     @property
     def assumptions(self) -> tuple[str, ...]:

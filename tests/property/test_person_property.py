@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from suffice.pipeline.terms.declaration.domains import Every, period_end, period_label, period_start
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.charge import ChargeRequest, ChargeState
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.ledger.person import PersonView, person_view
@@ -155,8 +156,10 @@ def check(view: PersonView, held: list[Held], rng: random.Random) -> None:
         assert lost(held, rows) <= loss.in_windows(number)
         assert lost(held, rows) <= loss.in_every_window
         of_each = sum((lost(held, [row]) for row in rows), Fraction(0))
-        assert of_each <= loss.of_rows(len(rows))
-        assert of_each <= loss.of_rows(len(rows), len(rows)) or n_windows(held, rows) < len(rows)
+        assert of_each <= loss.of_rows(len(rows), measure=PrivacyMeasure.EPSILON)
+        assert of_each <= loss.of_rows(len(rows), len(rows), measure=PrivacyMeasure.EPSILON) or n_windows(
+            held, rows
+        ) < len(rows)
     everywhere = [FIRST_DAY + dt.timedelta(days=day) for day in range(-60, DAYS + 60)]
     in_all = [{"day": day, "booked": day} for day in everywhere]
     assert lost(held, in_all) == loss.in_every_window, "it is reached"

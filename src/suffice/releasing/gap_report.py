@@ -24,7 +24,7 @@ from suffice.pipeline.spec.windows_and_amendments import (
     windows_between,
 )
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Exact, Instant, one_of, printed
-from suffice.pipeline.terms.declaration.fields import SUFFIX
+from suffice.pipeline.terms.declaration.priced import SUFFIX
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import prices, stopped_windows

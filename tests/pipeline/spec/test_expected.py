@@ -151,7 +151,7 @@ def test_chances_are_those_of_discrete_laplace_noise(tmp_path: Path) -> None:
         ({"epsilon": "0.01"}, "needs rows: N"),
         ({"rows": "1", "units": "1", "epsilon": "0.01"}, "needs rows: N"),
         ({"rows": "0", "epsilon": "0.01"}, "lies in 1"),
-        ({"rows": "10"}, "'epsilon' is missing"),
+        ({"rows": "10"}, "needs epsilon: E, or rho: R"),
         ({"rows": "10", "epsilon": "0"}, "epsilon"),
         ({"rows": "10", "epsilon": "1", "columns": []}, "list of columns"),
         ({"rows": "10", "epsilon": "1", "columns": ["v", "v"]}, "named twice"),
