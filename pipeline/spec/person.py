@@ -131,7 +131,8 @@ def loss_of(held: Iterable[tuple[str | None, str, Fraction]]) -> PersonLoss:
     Parameters
     ----------
     held : iterable of (str or None, str, Fraction)
-        The grid of a charge, its window, and what it holds, all in one measure; the grid is None where the window is ``all``.
+        The grid of a charge, its window, and what it holds, all in one measure; the grid is None where the
+        window is ``all``.
     """
     of_all = Fraction(0)
     windows: defaultdict[str, defaultdict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))

@@ -58,7 +58,7 @@ _MAY_LACK = frozenset({"audit", "contract"})
 _VERSION = re.compile(rb',"format_version":([^,]{1,20}),')
 # What follows a release id is no part of the plan: a statistic of that name would be a mapping.
 _SIGNATURE = re.compile(
-    rb',"release_id":"[0-9a-f]{16}","signature":(?=(null|\{[^{}]{1,400}\}),"statistics":\[)'
+    rb',"release_id":"[0-9a-f]{16}"(?:,"rho":"[0-9.]{1,40}")?,"signature":(?=(null|\{[^{}]{1,400}\}),"statistics":\[)'
 )
 _SCALAR = re.compile(rb'"[^"\\\\]{0,100}"|-?\d{1,16}|null|true|false')
 _PLAN = re.compile(rb'"plan":(?=\{)')

@@ -168,8 +168,8 @@ class Budget:
             else "a ledger's export would show it."
         )
         return (
-            f"{self._name} of published releases over time. What was charged and never published is not in it: "
-            f"{why}"
+            f"{self._name} of published releases over time. What was charged and never published is not in "
+            f"it: {why}"
         )
 
     @property
@@ -220,7 +220,8 @@ class Budget:
         if granted is not None:
             sentences.append(f"The grant allows {self._allowed(granted)}{self._in_epsilon(granted)}.")
         if self.unit == ROW:
-            sentences.append("With r rows in each window it is up to r times as much.")
+            times = "r" if self.measure is PrivacyMeasure.EPSILON else "r^2"
+            sentences.append(f"With r rows in each window it is up to {times} times as much.")
         return tuple(sentences)
 
     def _allowed(self, granted: Fraction) -> str:
