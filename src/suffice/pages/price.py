@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from suffice.pages.drawing import number
@@ -13,6 +14,16 @@ if TYPE_CHECKING:
 
 MOST_READABLE = 10.0
 """The largest epsilon whose factor anybody can read something from."""
+
+
+_PAIR = re.compile(r"\([0-9.]+, 1e-[0-9]+\)")
+
+
+def kept_together(text: str) -> str:
+    """Return a text whose pairs of epsilon and delta no line breaks."""
+    return _PAIR.sub(
+        lambda pair: pair[0].replace(" ", "\N{NO-BREAK SPACE}").replace("-", "\N{NON-BREAKING HYPHEN}"), text
+    )
 
 
 def price(loss: PrivacyLoss, protected: str) -> str:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pages.drawing import number
 from suffice.pages.likelihood_tables import likelihood_tables
-from suffice.pages.price import guarantee_of, price
+from suffice.pages.price import guarantee_of, kept_together, price
 from suffice.pages.rendering import render
 from suffice.pages.statistic_picture import picture
 from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import is_address
-from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.domains import DomainKind
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
@@ -382,10 +381,9 @@ def release_page(
         protects=protects(facts),
         protected=protected,
         loss=release.loss,
-        epsilons="" if release.loss.rho is None else shown_epsilons(release.loss.rho),
         one_unit=one_unit,
-        price=price(release.loss, protected),
-        further=further[:1].upper() + further[1:],
+        price=kept_together(price(release.loss, protected)),
+        further=kept_together(further[:1].upper() + further[1:]),
         most_panels=MOST_OPEN_PANELS,
         banners=banners,
         neighbours=neighbours,
@@ -407,7 +405,7 @@ def release_page(
         lines=lines(views, uri),
         uri=uri,
         publications=publications,
-        limits=list(limits(facts, views)),
+        limits=list(map(kept_together, limits(facts, views))),
         citation=citation(facts, url),
         bibtex=bibtex(facts, url),
     )

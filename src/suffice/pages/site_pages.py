@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from suffice.pages.drawing import DrawnInterval
+from suffice.pages.price import kept_together
 from suffice.pages.release_page import Link, Site, table_rows
 from suffice.pages.rendering import render, visible
 from suffice.pages.statistic_picture import panels_of
@@ -134,12 +135,12 @@ def dataset_page(site: Site, name: str, entries: Sequence[SiteEntry], budget: Bu
         here="",
         crumbs=[("Data", "index.html")],
         name=name,
-        lead=f"{budget.guarantee} {budget.sentence}",
+        lead=kept_together(f"{budget.guarantee} {budget.sentence}"),
         chart=budget.chart(name, height=220),
         caption=budget.caption,
         notes=budget.notes,
         protected=budget.protected,
-        person=budget.person,
+        person=list(map(kept_together, budget.person)),
         rows=table_rows(budget.rows),
         all_series=[_series_card(series_name, of) for series_name, of in series.items()],
     )
