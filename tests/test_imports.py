@@ -48,7 +48,7 @@ CONSUMER_MODULES = (
     "suffice.pipeline.ask.pooling.release",
     "suffice.pipeline.ask.planning.beside_sample",
     "suffice.pipeline.ask.planning.divided_plan",
-    "suffice.pipeline.ask.planning.smallest_epsilon",
+    "suffice.pipeline.ask.planning.smallest_loss",
     "suffice.storage.releases.manifest",
     "suffice.storage.releases.release_parquet",
     "suffice.storage.releases.release_store",

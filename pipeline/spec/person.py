@@ -83,7 +83,8 @@ class PersonLoss:
         power = 1 if measure is PrivacyMeasure.EPSILON else 2
         together = rows - windows + 1
         first, each = (self.in_windows(number) - self.of_all for number in (1, windows))
-        return rows**power * self.of_all + each + (together**power - 1) * first
+        more: int = together**power - 1
+        return int(rows**power) * self.of_all + each + more * first
 
     @property
     def in_a_year(self) -> Fraction:

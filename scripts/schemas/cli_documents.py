@@ -28,6 +28,7 @@ from suffice.cli.inspect import InspectionDocument, Skeleton
 from suffice.cli.keys import ShownCertificates, ShownKey
 from suffice.cli.ledger import AbandonedCharge, GrantDocument
 from suffice.cli.ledger_show import PersonDocument, ShownAccount, ShownCharge
+from suffice.cli.migration import Migration
 from suffice.cli.monitor import MetricsDocument
 from suffice.cli.output import WithdrawnSource
 from suffice.cli.plan import Compared, Target, YearOfPerson
@@ -140,6 +141,7 @@ PRINTED: dict[str, Schema] = {
     ),
     "ledger witness": schema_of(Witness),
     "ledger reconcile": schema_of(Reconciliation),
+    "ledger migrate": schema_of(Migration),
     "ledger recover": schema_of(Report),
     "ledger abandon": schema_of(AbandonedCharge),
     "store verify": schema_of(StoreVerification),

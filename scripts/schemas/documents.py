@@ -45,6 +45,8 @@ from suffice.pipeline.spec.terms import Privacy
 from suffice.pipeline.spec.windows_and_amendments import Window
 from suffice.pipeline.terms.declaration.declared_law import DeclaredLaw
 from suffice.pipeline.terms.declaration.derived_columns import KINDS
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
+from suffice.storage.ledger.amounts import AMOUNTS, stated
 from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.publication import PublicationManifest
 from suffice.storage.releases.about_file import StatedAbout
@@ -81,7 +83,7 @@ ENTRIES: dict[EntryKind, Schema] = {
         **each(or_null(HASH), "contract_sha256 audit_sha256 audit_plan_hash"),
         "failed_readings": COUNT,
         "max_windows": COUNT_OR_NULL,
-        "micro_granted": COUNT,
+        "granted": COUNT,
     },
     EntryKind.RESERVED: {
         "charge_id": digits(32),
@@ -91,7 +93,7 @@ ENTRIES: dict[EntryKind, Schema] = {
         "amends": or_null(RELEASE_ID),
         "amended_sha256": or_null(HASH),
         "attempt": COUNT,
-        "micro_epsilon": COUNT,
+        "charged": COUNT,
         "plan_hash": HASH,
         "store_id": digits(32),
     },
@@ -99,7 +101,7 @@ ENTRIES: dict[EntryKind, Schema] = {
     EntryKind.DRAWING: {**STEP, "zone_data": TEXT_OR_NULL},
     EntryKind.STAGED: {**STEP, "manifest_sha256": HASH},
     EntryKind.PUBLISHED: STEP,
-    EntryKind.ABANDONED: {**STEP, "micro_returned": COUNT, "draw_returned": BOOLEAN},
+    EntryKind.ABANDONED: {**STEP, "returned": COUNT, "draw_returned": BOOLEAN},
     EntryKind.STORE_ADOPTED: {"store_id": digits(32)},
     EntryKind.STORE_RETIRED: {"store_id": digits(32)},
     EntryKind.CHECKPOINT: {},
@@ -112,7 +114,7 @@ ENTRIES: dict[EntryKind, Schema] = {
         "drawing_hash": or_null(HASH),
     },
 }
-"""What the public may see of each kind of entry; amounts are millionths of epsilon."""
+"""What the public may see of each kind of entry; amounts are those of an account's measure."""
 
 
 def family() -> Schema:
@@ -205,9 +207,18 @@ def ledger_export() -> Schema:
     )
     by_kind = [
         {"properties": {"kind": {"const": str(kind)}, "payload": closed(payload)}}
-        for kind, payload in ENTRIES.items()
+        for kind, entry in ENTRIES.items()
+        for payload in _by_measure(kind, entry)
     ]
     return {**line, "oneOf": by_kind}
+
+
+def _by_measure(kind: EntryKind, entry: Schema) -> list[Schema]:
+    """Return what the entries of accounts of each measure state; once, where they state no amount."""
+    if entry.keys().isdisjoint(AMOUNTS):
+        return [entry]
+    of_rho = {"measure": {"const": "rho"}} if kind is EntryKind.GRANT else {}
+    return [stated(entry, PrivacyMeasure.EPSILON), stated({**entry, **of_rho}, PrivacyMeasure.RHO)]
 
 
 def about() -> Schema:

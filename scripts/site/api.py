@@ -87,7 +87,7 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
             "Spec",
             "plan",
             "Plan",
-            "smallest_epsilon",
+            "smallest_loss",
             "divided_plan",
             "DividedPlan",
             "beside_sample",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.models.imputations import CombinedEstimate, combine_imputations
     from suffice.pipeline.ask.planning.beside_sample import beside_sample
     from suffice.pipeline.ask.planning.divided_plan import DividedPlan, divided_plan
-    from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
+    from suffice.pipeline.ask.planning.smallest_loss import smallest_loss
     from suffice.pipeline.ask.pooling.adopted import AdoptedRelease, adopt
     from suffice.pipeline.ask.pooling.comparison import compare, compare_pooled, compare_priors
     from suffice.pipeline.ask.pooling.pool import pool
@@ -201,7 +201,7 @@ __all__ = [
     "release",
     "roll_up",
     "rows_per_unit",
-    "smallest_epsilon",
+    "smallest_loss",
     "smoothness",
     "spec",
     "status",
@@ -295,7 +295,7 @@ _HOMES = {
     "DividedPlan": ("suffice.pipeline.ask.planning.divided_plan", "DividedPlan"),
     "divided_plan": ("suffice.pipeline.ask.planning.divided_plan", "divided_plan"),
     "beside_sample": ("suffice.pipeline.ask.planning.beside_sample", "beside_sample"),
-    "smallest_epsilon": ("suffice.pipeline.ask.planning.smallest_epsilon", "smallest_epsilon"),
+    "smallest_loss": ("suffice.pipeline.ask.planning.smallest_loss", "smallest_loss"),
     "publish": ("suffice.publishing.publish", "publish"),
     "Publication": ("suffice.storage.publications.publication", "Publication"),
     "open_publication": ("suffice.storage.publications.publication_store", "open_publication"),

@@ -334,7 +334,8 @@ class Account:
     max_windows : int or None
         In how many windows of twelve months a unit has rows, as the owner assumes; nothing enforces it.
     granted, spent, reserved : Fraction
-        In the account's measure. For a grant per window, `spent` and `reserved` are what charges of ``all`` take.
+        In the account's measure. For a grant per window, `spent` and `reserved` are what charges of ``all``
+        take.
     remaining : Fraction
         What a release of ``all`` could still take: the least over the windows.
     """
@@ -383,9 +384,10 @@ def account_lines(shown: dict[str, Any]) -> list[str]:
         + (f", per window of {in_words(shown['per_window'])})" if shown["per_window"] else ")")
     )
     # Of a grant per window these are the numbers of releases that have none; windows have lines of their own.
+    of = "rho " if shown["measure"] == PrivacyMeasure.RHO else ""
     scope = " in each window; without a window:" if shown["per_window"] else ","
     lines.append(
-        f"  granted {'rho ' * (shown['measure'] == PrivacyMeasure.RHO)}{shown['granted']}{scope} spent {shown['spent']}, reserved {shown['reserved']}, "
+        f"  granted {of}{shown['granted']}{scope} spent {shown['spent']}, reserved {shown['reserved']}, "
         f"remaining {shown['remaining']}"
         + (f" (returned {shown['returned']})" if "returned" in shown else "")
     )

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 AMOUNTS = ("granted", "spent", "reserved", "charged", "returned")
 """Amounts as tables and books name them."""
-MOST_COUNTED = 2**60
-"""The largest grant, in smallest amounts: sums of a few of them are within 64 bits."""
+MOST_COUNTED = 2**53 - 1
+"""The largest grant, in smallest amounts: every reader of JSON has its integers exactly, and no sum of
+balances comes near 64 bits. Of rho it is some 9007."""
 
 _PREFIXES = {PrivacyMeasure.EPSILON: "micro", PrivacyMeasure.RHO: "pico"}
 _NAMES = {

@@ -88,8 +88,8 @@ class Ledger(AccountsRead):
             first grant fixes which of them the account counts. One of rho takes releases in epsilon too, at
             what they cost in rho.
         neighboring, unit, per_window, units_disjoint
-            See :class:`suffice.storage.ledger.account.AccountTerms`; fixed by the first grant, where they default to
-            ``add_or_remove_one``, ``row``, none and false. Left out later, they stay.
+            See :class:`suffice.storage.ledger.account.AccountTerms`; fixed by the first grant, where they
+            default to ``add_or_remove_one``, ``row``, none and false. Left out later, they stay.
         sources : sequence of str, optional
             Prefixes of allowed sources; replaces the list. An empty one allows any source. A grant per
             window names them, and keeps them.

@@ -88,12 +88,12 @@ class Export:
         releases, or with a head that was noted before.
         """
         problems, last = [], Head()
-        for line, stated in zip(self.lines, self.hashes, strict=True):
+        for line, its_hash in zip(self.lines, self.hashes, strict=True):
             if line.sequence != last.sequence + 1 or line.previous_hash != last.hash:
                 problems.append(f"entry {line.sequence} does not continue the entry before it")
-            elif line.hash != stated:
+            elif line.hash != its_hash:
                 problems.append(f"entry {line.sequence} was altered: its hash does not fit its content")
-            last = Head(sequence=line.sequence, hash=stated)
+            last = Head(sequence=line.sequence, hash=its_hash)
         return tuple(problems) or replay(self.entries())[1]
 
 

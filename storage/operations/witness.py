@@ -29,8 +29,8 @@ from suffice.errors import (
 )
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.documents import printed
-from suffice.storage.ledger.places import check_store
 from suffice.storage.ledger.chain import Head
+from suffice.storage.ledger.places import check_store
 from suffice.storage.objects.address import read_address
 from suffice.storage.operations.markers import markers_after, refuse_newer, refuse_older_ledger
 from suffice.storage.releases.release_store import open_store

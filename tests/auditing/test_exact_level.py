@@ -5,13 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
+from scipy.special import ndtr
 
-from suffice.auditing.levels import joint_loss, try_chains
+from suffice.auditing.levels import joint_loss, rho_of_event, try_chains
 from suffice.auditing.mutants import MUTANTS, mutants_of
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
-from support.audited import SPECS, running
+from support.audited import SPECS, random_spec, running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +26,7 @@ FIRST = {
     "windows of a zone",
     "a parsed window and unit",
     "rows and units",
+    "units in rho",
 }
 """What each commit tries: kinds and paths that differ most; whole audits go through all of them."""
 TRIED = [pytest.param(name, marks=[] if name in FIRST else pytest.mark.audit) for name in SPECS]
@@ -38,7 +41,7 @@ def test_neighbours_lose_no_more_than_declared(tmp_path: Path, name: str) -> Non
     assert level.findings == []
     assert level.pairs == 24
     assert level.largest <= 1
-    if "sample" not in name:
+    if "sample" not in name and name != "two columns in rho":
         # Scales are rounded up to a float.
         assert level.largest > 1 - 1e-12, "the hardest neighbours lose all that is declared"
 
@@ -56,7 +59,26 @@ def test_the_joint_loss_adds_up_over_statistics(tmp_path: Path) -> None:
     assert joint_loss(first, first, plan) == 0
 
 
-EXACT = [mutant.name for mutant in MUTANTS if mutant.level == "exact"]
+@pytest.mark.audit
+@pytest.mark.timeout(3600)
+def test_3000_neighbours_of_any_specs_lose_no_more_than_rho(tmp_path: Path) -> None:
+    """The real path from files to totals: what enumerated neighbours lose is never above the rho."""
+    rng = np.random.default_rng()
+    pairs, largest = 0, Fraction(0)
+    while pairs < 3000:
+        with running(random_spec(rng, measure="rho"), tmp_path / str(pairs)) as (runner, maker):
+            level = try_chains(runner, maker.chains(100), first_only=False)
+        assert level.findings == []
+        pairs, largest = pairs + level.pairs, max(largest, level.largest)
+    assert 1 - Fraction(1, 10**12) < largest <= 1
+
+
+IN_RHO = {
+    "the L1 sensitivity in the place of the square of the L2 sensitivity",
+    "rho without its half",
+    "a scale times 0.9",
+}
+EXACT = [mutant.name for mutant in MUTANTS if mutant.level == "exact" and mutant.name not in IN_RHO]
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -67,6 +89,46 @@ def test_a_mutant_of_the_sums_is_found(tmp_path: Path, name: str) -> None:
             found = try_chains(runner, maker.chains(24), first_only=True).findings
     assert [finding.level for finding in found] == ["exact"] * len(found)
     assert found
+
+
+def test_the_joint_loss_in_rho_is_half_the_sum_of_squares(tmp_path: Path) -> None:
+    with running(load_spec(SPECS["units in rho"]), tmp_path) as (runner, maker):
+        plan = runner.plan()
+        (chain,) = maker.chains(1, (("spark", "spark"),))
+        first, second = (runner.totals(data) for data in chain)
+    assert plan.loss.rho is not None
+    parts = [
+        Fraction(sum(int(each) ** 2 for each in (second[one.name] - first[one.name]).ravel()))
+        / (2 * Fraction(one.scale) ** 2)
+        for one in plan.statistics
+    ]
+    assert 0 < joint_loss(first, second, plan) == sum(parts) <= plan.loss.rho
+
+
+@pytest.mark.parametrize("name", sorted({*IN_RHO, "half of the sensitivity"}))
+def test_a_mutant_of_scales_in_rho_is_found(tmp_path: Path, name: str) -> None:
+    with running(load_spec(SPECS["units in rho"]), tmp_path) as (runner, maker):
+        (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
+        with mutant.apply():
+            found = try_chains(runner, maker.chains(24), first_only=True).findings
+    assert [finding.level for finding in found] == ["exact"] * len(found)
+    assert found
+    assert "declared rho" in found[0].what
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "rho"),
+    [(0.5, 0.5, 0.0), (0.4, 0.5, 0.0), (0.0, 0.1, 0.0), (0.9, 0.1, 1.75), (0.55, 0.45, 0.02)],
+)
+def test_an_event_bounds_rho_from_below(p: float, q: float, rho: float) -> None:
+    assert rho_of_event(p, q) == pytest.approx(rho, rel=0.02)
+
+
+def test_an_event_of_gaussians_shows_no_more_than_their_rho() -> None:
+    """Two normal distributions one apart lose rho 1/2: no half line shows more, and one shows a third."""
+    ends = np.linspace(-4, 4, 81)
+    shown = [rho_of_event(float(ndtr(1 - end)), float(ndtr(-end))) for end in ends]
+    assert 0.3 < max(shown) < 0.5
 
 
 @pytest.mark.parametrize("name", ["transitions", "whole units", "rows and units", "one public number"])

@@ -220,7 +220,7 @@ def test_simulations_take_the_sums(release: Release) -> None:
 def test_a_wanted_width_says_what_counting_costs(workspace: Workspace) -> None:
     entry = {"family": "exponential", "column": "skewed", "upper": 40}
     plain, counted = (
-        suffice.smallest_epsilon(
+        suffice.smallest_loss(
             workspace.spec(groups=None, statistics={"waits": {**entry, **more}}),
             "waits rate width 0.1",
             n=500,
@@ -234,13 +234,14 @@ def test_a_wanted_width_says_what_counting_costs(workspace: Workspace) -> None:
     assert (plain.counts.stated, counted.counts.stated) == (None, Fraction(1, 16))
     # A sixteenth more, by the same random numbers: the search rounds to three digits.
     ratio = 17.0 / 16.0
-    assert float(counted.epsilon) == pytest.approx(ratio * float(plain.epsilon), rel=0.02)
-    assert float(plain.counts.prices[0].epsilon) == pytest.approx(ratio * float(plain.epsilon), rel=1e-4)
-    assert float(counted.counts.epsilon_without) == pytest.approx(float(counted.epsilon) / ratio, rel=1e-4)
+    assert float(counted.loss.amount) == pytest.approx(ratio * float(plain.loss.amount), rel=0.02)
+    price = plain.counts.prices[0].loss.amount
+    assert float(price) == pytest.approx(ratio * float(plain.loss.amount), rel=1e-4)
+    assert float(counted.counts.without.amount) == pytest.approx(float(counted.loss.amount) / ratio, rel=1e-4)
     assert counted.counts.prices[0].noise_sd == pytest.approx(
-        np.sqrt(2.0) * 17.0 / float(counted.epsilon), rel=1e-3
+        np.sqrt(2.0) * 17.0 / float(counted.loss.amount), rel=1e-3
     )
     assert "the spec has none" in str(plain)
     assert "the spec has 0.0625" in str(counted)
     assert document(counted)["count_clipped"]["stated"] == "0.0625"
-    assert float(document(counted)["count_clipped"]["epsilon_without"]) < float(counted.epsilon)
+    assert float(document(counted)["count_clipped"]["epsilon_without"]) < float(counted.loss.amount)

@@ -155,4 +155,4 @@ def test_calibration_takes_columns_of_units(place: Workspace) -> None:
     release = suffice.release(spec, place.store, place.ledger, window="2013-01")
     for statistic in ("spend", "early", "often"):
         result = suffice.calibrate(release, statistic, simulations=4)
-        assert (result.simulations, result.epsilon) == (4, Fraction(2))
+        assert (result.simulations, result.loss.epsilon) == (4, Fraction(2))

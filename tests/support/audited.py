@@ -134,6 +134,22 @@ SPECS: dict[str, dict[str, Any]] = {
         },
     ),
     "units in single cells": changed(groups=None),
+    "units in rho": changed(privacy={"rho": "0.02", "neighboring": "add_or_remove_one", "unit": UNIT}),
+    "replaced rows in rho": changed(privacy={"rho": "0.02", "neighboring": "replace_one"}),
+    "a sample beside noise in rho": changed(
+        privacy={"rho": "0.02", "neighboring": "add_or_remove_one"},
+        groups=None,
+        statistics={"flag": SAMPLE, "carrier": CARRIER},
+    ),
+    "two columns in rho": changed(
+        privacy={"rho": "0.02", "neighboring": "add_or_remove_one"},
+        statistics={
+            "both": {
+                "family": "multivariate_normal",
+                "columns": {"x": {"lower": -1, "upper": 1}, "y": {"lower": 0, "upper": 5}},
+            }
+        },
+    ),
 }
 """By what is tried."""
 
@@ -164,7 +180,7 @@ _SOURCES: tuple[dict[str, Any], ...] = (
 )
 
 
-def random_spec(rng: np.random.Generator) -> Spec:
+def random_spec(rng: np.random.Generator, measure: str = "epsilon") -> Spec:
     """Return any spec of these sources, groups, units and statistics."""
     source = dict(_SOURCES[rng.integers(len(_SOURCES))])
     if "csv" in source:
@@ -174,13 +190,13 @@ def random_spec(rng: np.random.Generator) -> Spec:
     if rng.random() < 0.6:
         nulls = ("drop", "own_unit")[rng.integers(2)]
         unit = {"column": "who", "max_rows": str(rng.integers(1, 5)), "nulls": nulls}
-    epsilon = ("0.1", "0.5", "1", "2")[rng.integers(4)]
+    loss = ("0.1", "0.5", "1", "2")[rng.integers(4)]
     chosen = rng.choice(len(_STATISTICS), size=int(rng.integers(1, 4)), replace=False)
     relation = "replace_one" if replaces else "add_or_remove_one"
     return load_spec(
         changed(
             source=source,
-            privacy={"epsilon": epsilon, "neighboring": relation, "unit": unit},
+            privacy={measure: loss, "neighboring": relation, "unit": unit},
             groups=_GROUPS[rng.integers(len(_GROUPS))],
             statistics={f"s{number}": _STATISTICS[number] for number in chosen},
         )

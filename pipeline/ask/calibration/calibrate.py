@@ -48,12 +48,10 @@ from suffice.pipeline.ask.pooling.adopted import refuse_adopted
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.terms.declaration.documents import Count, Family, Method, document, one_of, printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from fractions import Fraction
 
     from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.calibration.pooled_calibration import PooledCalibration
@@ -64,6 +62,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.math.distributions.distribution import Prior
     from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 _WORTH_SAYING, _MINUTES = 10.0, 120.0
 """Seconds from which on a time is told, and told in minutes."""
@@ -156,9 +155,9 @@ class ShownRanks:
 
 
 @printed(
-    "statistic family method prior n_prior predictor_prior predictors epsilon simulations draws "
-    "clipped_share leaves_out_units conclusion reason simulations_needed false_alarm tolerance noise "
-    "remedies worlds rows=shown"
+    "statistic family method prior n_prior predictor_prior predictors epsilon?=loss.epsilon rho?=loss.rho "
+    "simulations draws clipped_share leaves_out_units conclusion reason simulations_needed false_alarm "
+    "tolerance noise remedies worlds rows=shown"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
@@ -174,8 +173,8 @@ class Calibration:
         What the posterior believes of a regression's predictors; None of others, and of plug-in posteriors.
     predictors : str or None
         What a regression's predictors were drawn from; None of others.
-    epsilon : Fraction
-        Of this statistic, in nats.
+    loss : PrivacyLoss
+        Of this statistic.
     simulations : int
         How many.
     seconds : float
@@ -202,7 +201,7 @@ class Calibration:
     n_prior: str
     predictor_prior: str | None
     predictors: str | None
-    epsilon: Fraction
+    loss: PrivacyLoss
     simulations: Count
     seconds: float = field(compare=False)
     clipped_share: float
@@ -256,8 +255,8 @@ class Calibration:
 
     def __str__(self) -> str:
         heading = (
-            f"{self.statistic}: {self.method} posterior of {self.family}, epsilon "
-            f"{format_epsilon(self.epsilon)}\nprior {self.prior}; N: {self.n_prior}; "
+            f"{self.statistic}: {self.method} posterior of {self.family}, "
+            f"{self.loss}\nprior {self.prior}; N: {self.n_prior}; "
             f"{self.simulations} simulation{'s' if self.simulations > 1 else ''}\n"
         )
         if self.predictors is not None:
@@ -473,7 +472,7 @@ def calibrate(
         n_prior=str(generative_model.n_prior),
         predictor_prior=_text(None if method == PLUG_IN else generative_model.predictor_prior),
         predictors=_text(generative_model.predictor_prior and (generative_model.predictors or "their prior")),
-        epsilon=generative_model.plan.loss.amount,
+        loss=generative_model.plan.loss,
         simulations=simulations,
         seconds=seconds,
         clipped_share=simulated.clipped_share,

@@ -49,13 +49,11 @@ from suffice.pipeline.ask.inference.bounded_records import can_be_of_bounded
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.inference.posterior_terms import BY_EVIDENCE, NOISE_AWARE, PosteriorTerms
 from suffice.pipeline.terms.declaration.documents import Count, Family, one_of, printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
 from suffice.pipeline.terms.declaration.wording import counted, text_table
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from fractions import Fraction
 
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.calibration.simulated_release import GenerativeModel
@@ -63,6 +61,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.pipeline.math.priors.record_count import NPrior
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Counts, Floats
 
@@ -175,8 +174,9 @@ class Covered:
 
 
 @printed(
-    "statistic family population truths sizes n_prior epsilon cells releases conclusion reason "
-    "releases_needed false_alarm bars covered small_cells worst_tenth plug_in control unidentified"
+    "statistic family population truths sizes n_prior epsilon?=loss.epsilon rho?=loss.rho cells releases "
+    "conclusion reason releases_needed false_alarm bars covered small_cells worst_tenth plug_in control "
+    "unidentified"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledCalibration:
@@ -190,8 +190,8 @@ class PooledCalibration:
         What parameters and numbers of records were drawn from.
     n_prior : str
         What posteriors believe of a private N.
-    epsilon : Fraction
-        Of this statistic, in nats.
+    loss : PrivacyLoss
+        Of this statistic.
     cells, releases : int
         How many a release has, and how many were simulated.
     covered, small_cells, worst_tenth : Share
@@ -211,7 +211,7 @@ class PooledCalibration:
     truths: str
     sizes: str
     n_prior: str
-    epsilon: Fraction
+    loss: PrivacyLoss
     cells: Count
     releases: Count
     covered: Share
@@ -246,8 +246,8 @@ class PooledCalibration:
             NOT_CALIBRATED: f" (said of one within at most {FALSE_ALARM:g} of the time)",
         }.get(self.conclusion, f"; about {self.releases_needed} releases would tell")
         return (
-            f"{self.statistic}: pooled posterior of {self.family}, {self.population}, epsilon "
-            f"{format_epsilon(self.epsilon)}\n"
+            f"{self.statistic}: pooled posterior of {self.family}, {self.population}, "
+            f"{self.loss}\n"
             f"{counted(self.releases, 'release')} of {counted(self.cells, 'cell')}; truths: {self.truths}; "
             f"N: {self.sizes}\n\n{text_table(['', 'cover (standard error)'], rows)}\n\n"
             f"{self.conclusion}: {self.reason}{alarm}\n"
@@ -350,7 +350,7 @@ def calibrate_pooled(
         truths=str(model.prior) if prior is not None else "the population as this release has it",
         sizes=str(model.n_prior) if known is None else "the noisy numbers of records, at least 1",
         n_prior=str(first.n_prior),
-        epsilon=statistic.plan.loss.amount,
+        loss=statistic.plan.loss,
         cells=n_cells,
         releases=releases,
         covered=Share.of(every),

@@ -237,7 +237,10 @@ def _with_bounds(
     minimal = plan.design is Design.MINIMAL
     before, block = family.block(generative_model.entry, minimal), family.block(entry, minimal)
     l1_sensitivity = plan.l1_sensitivity * _moved_by_a_unit(block) // _moved_by_a_unit(before)
-    scale = noise_scale(plan.loss, l1_sensitivity=l1_sensitivity, l2_squared=l1_sensitivity**2)
+    l2_squared = None
+    if plan.l2_squared is not None:
+        l2_squared = -(-plan.l2_squared * _squared_by_a_unit(block) // _squared_by_a_unit(before))
+    scale = noise_scale(plan.loss, l1_sensitivity=l1_sensitivity, l2_squared=l2_squared)
     parameters = family.parameters(entry)
     return dataclasses.replace(
         generative_model,
@@ -245,6 +248,7 @@ def _with_bounds(
         plan=dataclasses.replace(
             plan,
             l1_sensitivity=l1_sensitivity,
+            l2_squared=l2_squared,
             scale=scale,
             partition_total=block.partition_total,
             quantities=block.quantities,
@@ -258,6 +262,11 @@ def _with_bounds(
 def _moved_by_a_unit(block: Block) -> int:
     """Return what one record, or one unit, moves; the release's sensitivity is a multiple of it."""
     return block.record_l1 or block.unit_l1 or block.minimal_sensitivity or 1
+
+
+def _squared_by_a_unit(block: Block) -> int:
+    """Return the square of what one record, or one unit, moves by Euclidean distance, alike."""
+    return block.record_l2_squared or block.minimal_l2_squared or _moved_by_a_unit(block) ** 2
 
 
 def _held(

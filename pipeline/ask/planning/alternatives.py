@@ -1,4 +1,4 @@
-"""Other ways to release a statistic at the same epsilon: whose error would be smaller, and by how much.
+"""Other ways to release a statistic at the same loss: whose error would be smaller, and by how much.
 
 A partition of unity with a private N, or minimal sums beside a public one; the weight of second moments; the
 counts of clipped records; noisy sums in place of a sample.
@@ -33,7 +33,7 @@ _WEIGHTS = tuple(Fraction(2) ** power for power in range(-1, 5))
 @printed("statistic parameter change sd sd_changed")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """What another way of releasing a statistic is worth, at the same epsilon.
+    """What another way of releasing a statistic is worth, at the same loss.
 
     Attributes
     ----------

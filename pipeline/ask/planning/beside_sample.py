@@ -1,11 +1,11 @@
-r"""A posterior sample beside the Laplace release, at equal epsilon: whose estimates err less, without data.
+r"""A posterior sample beside the Laplace release, at equal loss: whose estimates err less, without data.
 
 Both mechanisms answer for the same simulated data sets. The one adds discrete Laplace noise to exact sums,
 and the posterior is worked out from those; the other releases draws of
 
 .. math:: P(g) \propto \pi_g \exp(\log L(\theta_g) / T)
 
-over the points of a public grid, T the temperature that the sample's range and epsilon make. Samples are
+over the points of a public grid, T the temperature that the sample's range and loss make. Samples are
 simulated from exact sums here: that protects nobody.
 """
 
@@ -35,7 +35,7 @@ from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.compiled_statistics import score_tables
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Method, printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import canonical, sample_entry
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.sensitivity import Design
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
@@ -111,20 +112,20 @@ _ERRORS = {
 
 
 @printed(
-    "statistic parameter truth epsilon method prior n_prior=prior_of_n draws temperature within simulations "
-    "errors"
+    "statistic parameter truth epsilon?=loss.epsilon rho?=loss.rho method prior n_prior=prior_of_n draws "
+    "temperature within simulations errors"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorComparison:
-    """One statistic by either mechanism, at equal epsilon; made by ``beside_sample``.
+    """One statistic by either mechanism, at equal loss; made by ``beside_sample``.
 
     Attributes
     ----------
     statistic, parameter : str
     truth : float
         The parameter that data were drawn with, in its unit.
-    epsilon : Fraction
-        The statistic's part, in nats, which either costs.
+    loss : PrivacyLoss
+        The statistic's part, which either costs.
     method : str
         Of the Laplace posterior.
     prior : str
@@ -146,7 +147,7 @@ class ErrorComparison:
     statistic: str
     parameter: str
     truth: float
-    epsilon: Fraction
+    loss: PrivacyLoss
     method: Method
     prior: str
     n_prior: str
@@ -172,8 +173,8 @@ class ErrorComparison:
         )
         believed = f", N: {self.n_prior}" if self.n_prior else ""
         return (
-            f"{self.statistic}: {self.parameter} {self.truth:g}, prior {self.prior}, epsilon "
-            f"{format_epsilon(self.epsilon)} either way\n"
+            f"{self.statistic}: {self.parameter} {self.truth:g}, prior {self.prior}, "
+            f"{self.loss} either way\n"
             f"Laplace posterior: {self.method}{believed}; sample: draws {self.draws}, temperature "
             f"{self.temperature:.6g}\n{beyond}"
             f"mean absolute error (its standard error), {self.simulations} simulations\n\n"
@@ -266,7 +267,7 @@ def beside_sample(
 
     Of each simulated data set: the absolute error of the Laplace posterior's mean, of one draw of it, of one
     draw of the sample, and of the mean of the sample's draws. Both start from the prior that the sample
-    states, and each costs the statistic's whole part of epsilon. No data are read and nothing is spent.
+    states, and each costs the statistic's whole part of the loss. No data are read and nothing is spent.
 
     Parameters
     ----------
@@ -330,7 +331,7 @@ def beside_sample(
                 statistic=statistic.name,
                 parameter=_space(model).name,
                 truth=true_parameter,
-                epsilon=model.plan.loss.amount,
+                loss=model.plan.loss,
                 method=method,
                 prior=str(model.prior),
                 n_prior="" if model.believed_n_prior is None else str(model.believed_n_prior),

@@ -1,4 +1,4 @@
-r"""A plan that divides epsilon by what each statistic needs: from public expectations alone.
+r"""A plan that divides its loss by what each statistic needs: from public expectations alone.
 
 The squared inflation of a posterior's standard deviation by noise is :math:`1 + c / \varepsilon^p`, with c of
 ``expected_error.py``; ``division.py`` makes a weighted sum of them, or the largest, least. Shares are text
@@ -22,7 +22,7 @@ from suffice.pipeline.spec.assumed import Assumed, countable
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.documents import Measured, Sha256, one_of, printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, format_number
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.released.table import card, html_table, markup
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import AnySpec, Spec
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 _TARGET = re.compile(
@@ -82,7 +83,8 @@ class WantedError:
 
 
 @printed(
-    "statistic parameter target n trust weight share_now share_divided epsilon_divided sd_without_noise "
+    "statistic parameter target n trust weight share_now share_divided "
+    "epsilon_divided?=loss_divided.epsilon rho_divided?=loss_divided.rho sd_without_noise "
     "sd_now sd_divided inflation_now inflation_divided efficiency_divided clipped_share"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ class DividedStatistic:
     weight : float
     share_now, share_divided : Fraction
         Of the whole, 1.
-    epsilon_divided : Fraction, nats
+    loss_divided : PrivacyLoss
     sd_without_noise, sd_now, sd_divided : float
         Expected standard deviations of the posterior, in the parameter's unit.
     inflation_now, inflation_divided : float
@@ -119,7 +121,7 @@ class DividedStatistic:
     weight: float
     share_now: Fraction
     share_divided: Fraction
-    epsilon_divided: Fraction
+    loss_divided: PrivacyLoss
     sd_without_noise: float
     sd_now: float
     sd_divided: float
@@ -134,8 +136,8 @@ class DividedStatistic:
 
 
 @printed(
-    "criterion plan_hash epsilon expectations total_now total_equal total_divided shares statistics "
-    "alternatives"
+    "criterion plan_hash epsilon?=loss.epsilon rho?=loss.rho expectations total_now total_equal "
+    "total_divided shares statistics alternatives"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DividedPlan:
@@ -147,7 +149,7 @@ class DividedPlan:
         What is least: the weighted sum of squared inflations, or the largest of them.
     plan_hash : str
         Of the spec's plan, at its present shares.
-    epsilon : Fraction, nats
+    loss : PrivacyLoss
         Of the whole release.
     expectations : str
         What was trusted, in words.
@@ -156,12 +158,12 @@ class DividedPlan:
     statistics : tuple of DividedStatistic
         In declared order.
     alternatives : tuple of Alternative
-        Other ways to release a statistic at the same epsilon.
+        Other ways to release a statistic at the same loss.
     """
 
     criterion: Annotated[Criterion, one_of(*Criterion)]
     plan_hash: Sha256
-    epsilon: Fraction
+    loss: PrivacyLoss
     expectations: str
     total_now: float
     total_equal: float
@@ -186,7 +188,7 @@ class DividedPlan:
 
     @property
     def _heading(self) -> str:
-        return f"epsilon {format_epsilon(self.epsilon)}, divided for the least {_NAMES[self.criterion]}"
+        return f"{self.loss}, divided for the least {_NAMES[self.criterion]}"
 
     @property
     def _rows(self) -> list[list[str]]:
@@ -244,12 +246,13 @@ def divided_plan(
     criterion: str = Criterion.SUM,
     targets: Iterable[str | WantedError] = (),
 ) -> DividedPlan:
-    r"""Divide a spec's epsilon among its statistics by what each needs.
+    r"""Divide a spec's epsilon, or rho, among its statistics by what each needs.
 
     .. math:: \varepsilon_j \propto (w_j c_j)^{1/3}
 
     makes :math:`\sum_j w_j (1 + c_j / \varepsilon_j^2)` least, the weighted sum of squared inflations of
-    posterior standard deviations; :math:`c_j^{1/2}` makes the largest of them least. Reads no rows, opens no
+    posterior standard deviations; :math:`c_j^{1/2}` makes the largest of them least. In rho noise adds
+    :math:`c_j / \rho_j`, and the exponents are 1/2 and 1. Reads no rows, opens no
     source and charges nothing.
 
     Parameters
@@ -273,7 +276,7 @@ def divided_plan(
     SpecError
         Where what is assumed is not enough to tell an error.
     UsageError
-        Where a target names nothing, or targets take more than the epsilon that there is.
+        Where a target names nothing, or targets take more than there is.
 
     Notes
     -----
@@ -289,9 +292,9 @@ def divided_plan(
     wanted = _by_statistic(spec, targets)
     counting = _counting(spec, wanted)
     errors = expected_errors(counting, release)
-    epsilon, needs = float(spec.privacy.loss.amount), [_need(error) for error in errors]
+    needs = [_need(error) for error in errors]
     fixed = [_needed(error, wanted.get(error.statistic)) for error in errors]
-    amounts = _with_targets(needs, fixed, epsilon, chosen)
+    amounts = _with_targets(needs, fixed, spec.privacy.loss, chosen)
     shares = rounded_shares(amounts, [of is not None for of in fixed])
     now = _shares_of(spec)
     equal = (Fraction(1, len(needs)),) * len(needs)
@@ -302,7 +305,7 @@ def divided_plan(
     return DividedPlan(
         criterion=chosen,
         plan_hash=before.plan_hash,
-        epsilon=spec.privacy.loss.amount,
+        loss=spec.privacy.loss,
         expectations=_trusted(errors, release),
         total_now=_total(errors, before, chosen),
         total_equal=_total(errors, compile_plan(with_shares(spec, equal)), chosen),
@@ -383,7 +386,7 @@ def _counting(spec: Spec, wanted: dict[str, WantedError]) -> Spec:
 
 
 def _needed(error: ExpectedError, target: WantedError | None) -> float | None:
-    """Return the epsilon that a target takes; None where there is none.
+    """Return how much a target takes; None where there is none.
 
     Raises
     ------
@@ -403,7 +406,7 @@ def _needed(error: ExpectedError, target: WantedError | None) -> float | None:
 
 
 def _with_targets(
-    needs: Sequence[Need], fixed: Sequence[float | None], epsilon: float, criterion: Criterion
+    needs: Sequence[Need], fixed: Sequence[float | None], loss: PrivacyLoss, criterion: Criterion
 ) -> list[float]:
     """Give targets what they take, and divide the rest; where all have one, what is over goes in proportion.
 
@@ -414,14 +417,15 @@ def _with_targets(
     """
     taken = sum(of for of in fixed if of is not None)
     free = [need for need, of in zip(needs, fixed, strict=True) if of is None]
-    if taken > epsilon or (free and taken >= epsilon):
+    whole = float(loss.amount)
+    if taken > whole or (free and taken >= whole):
         message = (
-            f"the targets take epsilon {taken:.4g}"
+            f"the targets take {loss.measure} {taken:.4g}"
             + (", and leave nothing for the others" if free else "")
-            + f": the spec has {epsilon:.6g}; ask for less, or raise it"
+            + f": the spec has {whole:.6g}; ask for less, or raise it"
         )
         raise UsageError(message)
-    rest = iter(divided(free, epsilon - taken, criterion) if free else ())
+    rest = iter(divided(free, whole - taken, criterion) if free else ())
     return [float(next(rest)) if of is None else of for of in fixed]
 
 
@@ -452,7 +456,7 @@ def _row(
         weight=error.weight,
         share_now=now,
         share_divided=share,
-        epsilon_divided=after.loss.amount,
+        loss_divided=after.loss,
         sd_without_noise=error.sampling_sd,
         sd_now=error.sd(before),
         sd_divided=error.sd(after),

@@ -1,7 +1,7 @@
 r"""Dividing one amount among several needs: the mathematics of shares, whatever the amount is.
 
 Noise adds :math:`c_j / a_j^p` to the squared inflation of need j, with an amount :math:`a_j` of the whole
-:math:`\sum_j a_j = A`: p is 2 of Laplace noise in epsilon, and would be 1 of noise in rho. With weights
+:math:`\sum_j a_j = A`: p is 2 of Laplace noise in epsilon, and 1 of noise in rho. With weights
 :math:`w_j`,
 
 .. math::
@@ -45,13 +45,13 @@ class Need:
     ----------
     cost : float, > 0
         c: variance that noise adds over that of sampling, with an amount of 1.
-    power : int
+    power : float
         p: it goes as ``1 / amount^p``.
     weight : float, > 0
     """
 
     cost: float
-    power: int = 2
+    power: float = 2
     weight: float = 1.0
 
 

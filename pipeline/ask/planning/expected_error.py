@@ -83,9 +83,9 @@ class ExpectedError:
     sampling_sd : float
         Standard deviation of the posterior without noise, in the parameter's unit.
     cost : float
-        Variance that noise adds over that of sampling, at an epsilon of 1; it goes as ``1 / epsilon^power``.
-    power : int
-        2 of noise that is added, 1 of a sample.
+        Variance that noise adds over that of sampling, at a loss of 1; it goes as ``1 / loss^power``.
+    power : float
+        In epsilon 2 of noise that is added and 1 of a sample, in rho 1 and 1/2.
     by_variance : float
         What noise of variance 1 on each component adds, over sampling; 0 of a sample.
     clipped_share : float
@@ -99,7 +99,7 @@ class ExpectedError:
     weight: float
     sampling_sd: float
     cost: float
-    power: int
+    power: float
     by_variance: float = field(repr=False)
     clipped_share: float
 
@@ -178,7 +178,10 @@ def expected_error(
     position = np.flatnonzero(counted)[int(np.nanargmax(ratio[world]))]
     cells = plan.n_cells if family.of_release else 1
     by_variance = float(worst[world]) * cells
-    cost = 2.0 * (plan.l1_sensitivity * rows.scale / plan.scale) ** 2 * by_variance
+    # The variance of noise is 2 b^2, with b = Delta_1 / epsilon, or b^2 = Delta_2^2 / 2 rho.
+    at_one = 2.0 * float(plan.l1_sensitivity) ** 2 if plan.l2_squared is None else float(plan.l2_squared)
+    cost = at_one * (rows.scale / plan.scale) ** 2 * by_variance
+    power = 2.0 if plan.l2_squared is None else 1.0
     return ExpectedError(
         statistic=name,
         parameter=names[position],
@@ -187,7 +190,7 @@ def expected_error(
         weight=float(assumed.of(name).weight),
         sampling_sd=float(np.nanmedian(np.sqrt(sampling[usable, position] / worlds.n[usable]))),
         cost=cost if cost_of_sample is None else cost_of_sample,
-        power=2 if cost_of_sample is None else 1,
+        power=power if cost_of_sample is None else power / 2,
         by_variance=by_variance if cost_of_sample is None else 0.0,
         clipped_share=worlds.clipped_share,
     )
@@ -201,11 +204,16 @@ def plan_of(spec: Spec, name: str, entry: StatisticSpec) -> StatisticPlan:
 
 
 def _cost_of_sample(plan: StatisticPlan) -> float | None:
-    r"""Return what a sample costs: the mean of its m draws adds T / m, and T = m R / epsilon.
+    r"""Return what a sample costs: the mean of its m draws adds T / m.
 
-    R is the range of the scores, in nats. Where the temperature is 1 more epsilon adds nothing.
+    .. math:: T = m R / \varepsilon, \qquad T = R \sqrt{m / 8 \rho}
+
+    R is the range of the scores, in nats. Where the temperature is 1 a larger loss adds nothing.
     """
-    return None if plan.sample is None else plan.sample.range_sensitivity / (1 << SCORE_BITS)
+    if plan.sample is None:
+        return None
+    largest_change = plan.sample.range_sensitivity / (1 << SCORE_BITS)
+    return largest_change if plan.loss.rho is None else largest_change / math.sqrt(8 * plan.sample.draws)
 
 
 def without_sample(entry: StatisticSpec) -> StatisticSpec:

@@ -1,6 +1,7 @@
-r"""The levels of an audit: exact sums, the law of the noise, and what outputs alone say of epsilon.
+r"""The levels of an audit: exact sums, the law of the noise, and what outputs alone say of the loss.
 
-The exact level: the joint loss of neighbours over all statistics, in fractions, beside the declared.
+The exact level: the joint loss of neighbours over all statistics, in fractions, beside the declared, in the
+measure of the plan.
 
 The noise level: the exact law of the sum of absolute draws, their signs, and draws that are alike. With
 :math:`q = e^{-1/b}` a draw's magnitude is 0, or with chance :math:`2q / (1 + q)` one more than a geometric
@@ -31,6 +32,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, Table, combine, zeros
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.mechanism import mechanism
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -54,19 +56,21 @@ BLACK_BOX_FALSE_ALARM = 1e-7
 def try_black_box(
     runner: Runner, pair: tuple[DataSet, DataSet] | None, *, runs: int = RUNS
 ) -> tuple[Level, list[Flaw]]:
-    """Bound epsilon from below by an event whose chance differs most between two neighbours."""
+    """Bound the loss from below by an event whose chance differs most between two neighbours."""
     plan = runner.plan()
-    if plan.loss.amount < LEAST_EPSILON or pair is None:
-        said = f"epsilon is below {LEAST_EPSILON}" if pair else "no pair of neighbours differs in its sums"
+    measure = plan.loss.measure
+    least = LEAST_EPSILON if measure is PrivacyMeasure.EPSILON else LEAST_EPSILON**2 / 2
+    if plan.loss.amount < least or pair is None:
+        said = f"{measure} is below {least}" if pair else "no pair of neighbours differs in its sums"
         return Level(name=BLACK_BOX, trials=0, of="runs", said=said), []
     sums = [runner.sums(data) for data in pair]
     first, second = (added_to(combine([each]), runner.spec, plan) for each in sums)
     scores = [_scores(_drawn(runner, plan, each, runs), first, second, plan, runs) for each in sums]
-    bound = max(_bound(scores[0], scores[1]), _bound(-scores[1], -scores[0]))
+    bound = max(_bound(scores[0], scores[1], measure), _bound(-scores[1], -scores[0], measure))
     ratio = bound / float(plan.loss.amount)
     level = Level(name=BLACK_BOX, trials=2 * runs, of="runs", largest=f"{max(ratio, 0.0):.3f}")
     if bound > plan.loss.amount:
-        what = f"outputs of neighbours show a loss of {ratio:.3g} times the declared epsilon"
+        what = f"outputs of neighbours show a loss of {ratio:.3g} times the declared {measure}"
         return level, [Flaw(level=BLACK_BOX, check="a bound from below", what=what)]
     return level, []
 
@@ -108,17 +112,19 @@ def _scores(drawn: Totals, first: Totals, second: Totals, plan: Plan, runs: int)
     return scores
 
 
-def _bound(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return what is below the logarithm of the ratio of the chances of an event, but for a false alarm."""
+def _bound(first: NDArray[np.float64], second: NDArray[np.float64], measure: PrivacyMeasure) -> float:
+    """Return what is below the loss by the chances of an event, but for a false alarm."""
     half = len(first) // 2
     candidates = np.unique(
         np.quantile(np.concatenate([first[:half], second[:half]]), np.linspace(0, 0.95, 20))
     )
-    best = max(candidates, key=lambda least: _ratio(first[:half], second[:half], least))
-    return _ratio(first[half:], second[half:], best)
+    best = max(candidates, key=lambda least: _shown(first[:half], second[:half], least, measure))
+    return _shown(first[half:], second[half:], best, measure)
 
 
-def _ratio(first: NDArray[np.float64], second: NDArray[np.float64], least: float) -> float:
+def _shown(
+    first: NDArray[np.float64], second: NDArray[np.float64], least: float, measure: PrivacyMeasure
+) -> float:
     """Clopper and Pearson's bounds, the chance to err divided among both and two directions."""
     alarm = BLACK_BOX_FALSE_ALARM / 4
     n = len(first)
@@ -127,7 +133,30 @@ def _ratio(first: NDArray[np.float64], second: NDArray[np.float64], least: float
     high = (
         float(special.betaincinv(above_second + 1, n - above_second, 1 - alarm)) if above_second < n else 1.0
     )
+    if measure is PrivacyMeasure.RHO:
+        return rho_of_event(low, high)
     return math.log(low / high) if low > 0 else -math.inf
+
+
+_ORDERS = (1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+
+
+def rho_of_event(low: float, high: float) -> float:
+    r"""Return what rho is at least, where an event has chances of at least `low` and of at most `high`.
+
+    .. math:: \max_\alpha \frac{\log(p^\alpha q^{1 - \alpha} + (1 - p)^\alpha (1 - q)^{1 - \alpha})}
+              {\alpha (\alpha - 1)}
+
+    the Renyi divergence of the event, which is no more than that of the releases, and which grows in p and
+    falls in q where p is above q.
+    """
+    if not low > 0 or high >= low:
+        return 0.0
+    return max(
+        math.log(low**order * high ** (1 - order) + (1 - low) ** order * (1 - high) ** (1 - order))
+        / (order * (order - 1))
+        for order in _ORDERS
+    )
 
 
 EXACT = "exact"
@@ -162,18 +191,26 @@ class ExactLevel:
 def joint_loss(first: Totals, second: Totals, plan: Plan) -> Fraction:
     r"""Return the joint loss of two data sets, exactly.
 
-    .. math:: \sum_j \lVert S_j - S'_j \rVert_1 / b_j
+    .. math:: \sum_j \lVert S_j - S'_j \rVert_1 / b_j, \qquad \sum_j \lVert S_j - S'_j \rVert_2^2 / 2 b_j^2
 
-    and of samples the range of the change of scores over their scale, for each draw in each cell.
+    in epsilon or in rho; and of samples, for each draw in each cell, the range of the change of scores over
+    their scale, or an eighth of its square.
     """
+    in_rho = plan.loss.measure is PrivacyMeasure.RHO
     loss = Fraction(0)
     for statistic in plan.statistics:
         change = second[statistic.name] - first[statistic.name]
-        if statistic.sample is None:
-            loss += Fraction(int(abs(change).sum())) / Fraction(statistic.scale)
+        if statistic.sample is not None:
+            draws, scale = statistic.sample.draws, statistic.sample.scale
+            ranges = [int(cell.max()) - int(cell.min()) for cell in change]
+            squares = sum(each**2 for each in ranges)
+            loss += (
+                Fraction(draws * squares, 8 * scale**2) if in_rho else Fraction(draws * sum(ranges), scale)
+            )
+        elif in_rho:
+            loss += Fraction(int((change.astype(object) ** 2).sum())) / (2 * Fraction(statistic.scale) ** 2)
         else:
-            ranges = sum(int(cell.max()) - int(cell.min()) for cell in change)
-            loss += Fraction(ranges * statistic.sample.draws, statistic.sample.scale)
+            loss += Fraction(int(abs(change).sum())) / Fraction(statistic.scale)
     return loss
 
 
@@ -229,7 +266,9 @@ def _compare(
         seen.largest, seen.spread, seen.strongest = ratio, spread, (first[0], second[0])
     if ratio > 1:
         writers = ", ".join(part.writer for part in second[0].parts)
-        what = f"{second[0].what}, files by {writers}: {float(ratio):.4g} times the declared epsilon"
+        what = (
+            f"{second[0].what}, files by {writers}: {float(ratio):.4g} times the declared {plan.loss.measure}"
+        )
         seen.findings.append(Flaw(level=EXACT, check="joint loss of neighbours", what=what))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import secrets
 from dataclasses import dataclass
 from functools import partial
@@ -16,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from suffice.auditing import wrong_scales
 from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
 from suffice.errors import StageFailedError
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, normalise
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution import bounding, unit_ids
-from suffice.pipeline.rows.mechanism import held_noise, mechanism, noise, sampling
+from suffice.pipeline.rows.mechanism import mechanism, noise, sampling
 from suffice.pipeline.rows.reduce.tree import zero_sums
-from suffice.pipeline.spec import compiled_statistics
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
 from suffice.storage.releases.release_store import ReleaseStore
@@ -109,6 +110,16 @@ def _has_several(plan: Plan) -> bool:
         statistic.sample is None and statistic.scale >= 0.2 and statistic.n_values * statistic.n_cells > 1
         for statistic in plan.statistics
     )
+
+
+def _is_in_rho(plan: Plan) -> bool:
+    """Tell whether some noise is scaled by rho."""
+    return any(statistic.l2_squared is not None for statistic in plan.statistics)
+
+
+def _has_squares(plan: Plan) -> bool:
+    """Tell whether some square of an L2 sensitivity is above the L1 sensitivity."""
+    return any((statistic.l2_squared or 0) > statistic.l1_sensitivity for statistic in plan.statistics)
 
 
 # What is exact
@@ -196,42 +207,7 @@ def _next_cell() -> AbstractContextManager[None]:
     return _at_making(change)
 
 
-@contextlib.contextmanager
-def _half_sensitivity() -> Iterator[None]:
-    """Plan half of the noise, everywhere alike."""
-    compiling = vars(compiled_statistics)
-    scale, compile_sample = compiling["noise_scale"], compiling["compile_sample"]
-
-    def half_sample(*arguments: Any, **fields: Any) -> Any:
-        sample = compile_sample(*arguments, **fields)
-        return sample and dataclasses.replace(sample, scale=max(1, sample.scale // 2))
-
-    with (
-        patched(compiled_statistics, "noise_scale", lambda *stated, **bounds: scale(*stated, **bounds) / 2),
-        patched(compiled_statistics, "compile_sample", half_sample),
-        _scaled(1.0),
-    ):
-        yield
-
-
 # Noise
-
-
-@contextlib.contextmanager
-def _scaled(divisor: float) -> Iterator[None]:
-    """Draw noise of a scale that many times too small, without asking OpenDP's map."""
-
-    def sampler(*, scale: float, **bounds: Any) -> Any:  # noqa: ARG001
-        return noise.Sampler(noise._measurement(scale / divisor))  # noqa: SLF001
-
-    def selector(*, scale: int, **bounds: Any) -> Any:  # noqa: ARG001
-        return sampling.Selector(sampling._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
-
-    with (
-        patched(held_noise, "discrete_laplace", sampler),
-        patched(sampling, "exponential_mechanism", selector),
-    ):
-        yield
 
 
 @contextlib.contextmanager
@@ -503,7 +479,25 @@ MUTANTS: tuple[Mutant, ...] = (
         applies=_has_number_units,
         of_loose_files=True,
     ),
-    Mutant(name="half of the sensitivity", level="exact", apply=_half_sensitivity),
+    Mutant(name="half of the sensitivity", level="exact", apply=wrong_scales.half_sensitivity),
+    Mutant(
+        name="the L1 sensitivity in the place of the square of the L2 sensitivity",
+        level="exact",
+        apply=wrong_scales.root_of_l1,
+        applies=_has_squares,
+    ),
+    Mutant(
+        name="rho without its half",
+        level="exact",
+        apply=partial(wrong_scales.planned, math.sqrt(2)),
+        applies=_is_in_rho,
+    ),
+    Mutant(
+        name="a scale times 0.9",
+        level="exact",
+        apply=partial(wrong_scales.planned, 1 / 0.9),
+        applies=_is_in_rho,
+    ),
     Mutant(name="every record counts twice", level="exact", apply=_twice),
     Mutant(
         name="a record counts in the next cell, too",
@@ -511,7 +505,12 @@ MUTANTS: tuple[Mutant, ...] = (
         apply=_next_cell,
         applies=lambda plan: any(statistic.n_cells > 1 for statistic in plan.statistics),
     ),
-    Mutant(name="noise of a scale / 1.25", level="noise", apply=partial(_scaled, 1.25), applies=_has_noise),
+    Mutant(
+        name="noise of a scale / 1.25",
+        level="noise",
+        apply=partial(wrong_scales.drawn, 1.25),
+        applies=_has_noise,
+    ),
     Mutant(name="no noise on the last statistic", level="noise", apply=_none_on_the_last),
     Mutant(name="noise on one cell only", level="noise", apply=_one_cell_only, applies=_has_several),
     Mutant(name="one draw for all cells", level="noise", apply=_one_draw_for_all, applies=_has_several),

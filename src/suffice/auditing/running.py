@@ -160,7 +160,7 @@ class Runner:
         plan = compile_plan(self.spec)
         ledger.grant(
             plan.dataset,
-            epsilon=max(plan.loss.amount * 100, Fraction(1)),
+            **{str(plan.loss.measure): max(plan.loss.amount * 100, Fraction(1))},
             neighboring=str(plan.neighboring),
             unit=plan.unit,
             contract=self.contract,

@@ -87,7 +87,7 @@ def check_division(asked: AskedDivision, targets: list[str]) -> None:
 def print_division(
     spec: Spec, plan: Plan, asked: AskedDivision, targets: list[str], *, as_json: bool
 ) -> None:
-    """Divide a spec's epsilon, draw it where that is asked, and print it."""
+    """Divide a spec's epsilon or rho, draw it where that is asked, and print it."""
     from suffice.pipeline.ask.planning.divided_plan import divided_plan
     from suffice.pipeline.spec.plan import plan_document
 
@@ -105,7 +105,7 @@ def print_division(
         from suffice.plots.divisions import plot_division
 
         with new_file("--plot", plot, overwrite=asked["overwrite"]) as written:
-            plot_division(division, written, title=f"{plan.name}: epsilon divided by need")
+            plot_division(division, written, title=f"{plan.name}: {plan.loss.measure} divided by need")
     if as_json:
         output.print_json({**plan_document(plan), "divide": document(division)})
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from suffice.cli import messages, output, trust
+from suffice.cli import messages, migration, output, trust
 from suffice.cli.options import DEFAULT_LEDGER, JsonOption, LedgerOption, WitnessOption
 from suffice.cli.output import say
 from suffice.errors import LedgerError, UsageError
@@ -285,6 +285,7 @@ app.command("verify")(trust.verify_ledger)
 app.command("export")(trust.export_ledger)
 app.command("witness")(trust.witness_ledger)
 app.command("reconcile")(reconcile_ledger)
+app.command("migrate")(migration.migrate)
 
 
 @app.command("recover")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.ask.planning.beside_sample import ErrorComparison
-    from suffice.pipeline.ask.planning.smallest_epsilon import NeededEpsilon
+    from suffice.pipeline.ask.planning.smallest_loss import NeededLoss
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
 
@@ -229,7 +229,7 @@ def _contracted(spec: Spec, ledger: str) -> _Contracted | None:
 class Target:
     """What ``--target`` finds."""
 
-    needed: NeededEpsilon
+    needed: NeededLoss
     seed: CountOrNone
 
 
@@ -242,11 +242,11 @@ class Compared:
 
 
 def _find_epsilon(read: Spec, compiled: Plan, target: str, *, as_json: bool, **asked: Any) -> None:
-    from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
+    from suffice.pipeline.ask.planning.smallest_loss import smallest_loss
     from suffice.pipeline.spec.plan import plan_document
 
     progress = None if as_json else output.Progress("planning", "posteriors")
-    needed = smallest_epsilon(read, target, **asked, progress=progress)
+    needed = smallest_loss(read, target, **asked, progress=progress)
     if as_json:
         target_document = document(Target(needed=needed, seed=asked["rng"]))
         output.print_json({**plan_document(compiled), "target": target_document})

@@ -75,7 +75,7 @@ def plot_division(division: DividedPlan, path: Path, *, title: str) -> None:
         kind = "root mean square" if division.criterion == "sum" else "largest"
         subtitle = (
             f"The {kind} goes from {division.total_now:.3g} to {division.total_divided:.3g} (dashed), at the "
-            "same epsilon"
+            f"same {division.loss.measure}"
         )
         version = importlib.metadata.version("suffice")
         finish(figure, title, subtitle, f"{division.expectations}. suffice {version}.")

@@ -82,9 +82,7 @@ def shift(connection: Connection, row: Row[Any], window: str, *, reserved: int, 
     statement = update(table).where(table.c.dataset == row.dataset)
     if by_window:
         statement = statement.where(table.c.window == window)
-    connection.execute(
-        statement.values(reserved=table.c.reserved + reserved, spent=table.c.spent + spent)
-    )
+    connection.execute(statement.values(reserved=table.c.reserved + reserved, spent=table.c.spent + spent))
 
 
 def exceeded_error(connection: Connection, row: Row[Any], request: ChargeRequest) -> BudgetExceededError:

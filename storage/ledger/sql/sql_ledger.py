@@ -34,7 +34,13 @@ from suffice.storage.ledger.charge import (
 from suffice.storage.ledger.ledger import LEASE, Ledger, utc_now
 from suffice.storage.ledger.rerun import Decision, decide_rerun
 from suffice.storage.ledger.sql import moves, tables
-from suffice.storage.ledger.sql.charge_fits import Holder, exceeded_error, find_amended, loss_of_request, start
+from suffice.storage.ledger.sql.charge_fits import (
+    Holder,
+    exceeded_error,
+    find_amended,
+    loss_of_request,
+    start,
+)
 from suffice.storage.ledger.sql.examining import Examiner, write_checkpoint
 from suffice.storage.ledger.sql.granting import (
     LastingTerms,

@@ -27,6 +27,11 @@ _RESTORE = "stop all runs, and restore the newest backup; `suffice ledger verify
 DAMAGED = f"the ledger is damaged: {_RESTORE}"
 _LOCKED = "is one stopped in a transaction? Nothing was changed; run again once it is free"
 
+_OTHER_TABLES = (
+    "the ledger's tables are not as this version of suffice made them: was it migrated meanwhile? Then run "
+    f"again with the version that migrated it; else {_RESTORE}"
+)
+
 _SQLITE = {
     "SQLITE_FULL": "no space is left on the disk of the ledger's file: free some, and run again",
     "SQLITE_READONLY": "the ledger's file, or its directory, cannot be written: check rights and mount",
@@ -38,7 +43,7 @@ _SQLITE = {
     "SQLITE_PROTOCOL": "the ledger's file cannot be locked: use a local disk",
     "SQLITE_NOLFS": "the disk cannot hold files as large as the ledger's",
     "SQLITE_CONSTRAINT": "the ledger refused a row that breaks its rules",
-    "SQLITE_ERROR": f"the ledger's tables are not as this version of suffice made them: {_RESTORE}",
+    "SQLITE_ERROR": _OTHER_TABLES,
 }
 _DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_SCHEMA", "SQLITE_MISMATCH")
 
@@ -50,7 +55,7 @@ _SERVER = {
     "25006": "the server of the ledger takes no writes now: is it a standby?",
     "42P07": "the database holds tables of something else: make the ledger in a database of its own",
     "42501": "permission denied: this role may not do that to the ledger",
-    "42": f"the ledger's tables are not as this version of suffice made them: {_RESTORE}",
+    "42": _OTHER_TABLES,
     "53100": "no space is left on the disk of the ledger's server",
     "53": "the server of the ledger has too few resources: too many connections, or no memory",
     "55P03": f"another session kept the ledger locked for a minute: {_LOCKED}",

@@ -139,9 +139,7 @@ def test_a_checkpoint_never_goes_back(ledger_url: str) -> None:
 
 
 def test_rows_without_entries_are_named_among_many(marked: Ledger, ledger_url: str) -> None:
-    columns = (
-        'name, dataset, "window", amendment, attempt + 1, charged, state, marked, drew, epoch, holder, '
-    )
+    columns = 'name, dataset, "window", amendment, attempt + 1, charged, state, marked, drew, epoch, holder, '
     names = columns.replace(" + 1", "")
     rest = "holder_process, lease_expires, plan_hash, store_id, store_uri, reserved_sequence, created_at"
     with tampered(

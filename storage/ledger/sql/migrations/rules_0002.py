@@ -1,4 +1,4 @@
-"""What the tables of revision 0002 refuse by themselves, beside the rules of 0001 under the columns' new names.
+"""What the tables of revision 0002 refuse by themselves: the rules of 0001 under new names, and one more.
 
 Both databases carry a column's new name into triggers, constraints, indexes and privileges. Only the bodies
 of PostgreSQL's functions are text, and are written anew.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from suffice.pipeline.ask.calibration.verdict import (
     simulations_needed,
 )
 from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +71,7 @@ def calibration(clipped: Ranks, unclipped: Ranks, *, share: float = 0.1, seconds
         n_prior="5",
         predictor_prior=None,
         predictors=None,
-        epsilon=Fraction(1),
+        loss=PrivacyLoss.of_epsilon(Fraction(1)),
         simulations=clipped.simulations,
         seconds=seconds,
         clipped_share=share,
@@ -77,6 +79,16 @@ def calibration(clipped: Ranks, unclipped: Ranks, *, share: float = 0.1, seconds
         unclipped=(unclipped,),
         noise=NoiseSeen(ignored=(unclipped,), variance_ratio=0.5, parameter="rate"),
     )
+
+
+def test_a_calibration_says_its_measure() -> None:
+    of_epsilon = calibration(uniform(50, np.random.default_rng(1)), uniform(50, np.random.default_rng(2)))
+    of_rho = replace(of_epsilon, loss=PrivacyLoss.of_rho(Fraction(1, 50)))
+    assert "rho 0.02" in str(of_rho)
+    assert document(of_rho)["rho"] == "0.02"
+    assert "epsilon" not in document(of_rho)
+    assert "epsilon 1" in str(of_epsilon)
+    assert "rho" not in document(of_epsilon)
 
 
 def test_a_calibrated_posterior_of_one_parameter_passes_at_the_default_and_never_at_1000() -> None:

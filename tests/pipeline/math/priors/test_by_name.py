@@ -13,7 +13,7 @@ from scipy import stats
 import suffice
 from suffice.errors import PriorError
 from suffice.pipeline.ask.calibration.simulation import simulate
-from suffice.pipeline.ask.planning.smallest_epsilon import smallest_epsilon
+from suffice.pipeline.ask.planning.smallest_loss import smallest_loss
 from suffice.pipeline.math.priors.by_name import Independent, parse_density
 from suffice.pipeline.math.priors.mixtures import parse_mixture
 from suffice.pipeline.math.priors.record_count import Uniform
@@ -189,7 +189,7 @@ def test_planning_takes_any_prior() -> None:
         }
     )
     for prior in ("LogNormal(0.5, 0.4)", "Mixture(1, Gamma(9, 5), 1, Gamma(30, 10))"):
-        needed = smallest_epsilon(spec, "visits rate width 0.6", n=200, prior=prior, simulations=2, rng=1)
+        needed = smallest_loss(spec, "visits rate width 0.6", n=200, prior=prior, simulations=2, rng=1)
         assert needed.prior == prior
         assert needed.width <= 0.6
 

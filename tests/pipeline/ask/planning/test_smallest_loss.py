@@ -10,13 +10,13 @@ import pytest
 
 import suffice
 from suffice.errors import PriorError, UsageError
-from suffice.pipeline.ask.planning import smallest_epsilon as planning
-from suffice.pipeline.ask.planning.smallest_epsilon import (
-    NeededEpsilon,
+from suffice.pipeline.ask.planning import smallest_loss as planning
+from suffice.pipeline.ask.planning.smallest_loss import (
+    NeededLoss,
     Trials,
     WantedWidth,
     parse_target,
-    smallest_epsilon,
+    smallest_loss,
 )
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.spec.spec import load_spec
@@ -87,15 +87,15 @@ def widths(epsilon: Fraction, n: int, simulations: int) -> np.ndarray:
 
 def test_the_answer_is_where_the_width_is_reached() -> None:
     """Median widths of 1,000 fresh simulations: 6 standard errors of both sides' medians, and no more."""
-    found = smallest_epsilon(spec_of(neighboring="replace_one"), "flag probability width 0.12", n=1000)
-    assert found.statistic_epsilon == found.epsilon / 2
+    found = smallest_loss(spec_of(neighboring="replace_one"), "flag probability width 0.12", n=1000)
+    assert found.statistic_loss.amount == found.loss.amount / 2
     assert found.width <= 0.12
     assert found.width_without_noise < 0.07
     error = 6 * np.hypot(found.width_standard_error, found.width_standard_error * np.sqrt(200 / 1000))
     assert 0 < error < 0.02
-    assert 0 < found.epsilon_standard_error < 0.2 * found.epsilon
-    assert abs(np.median(widths(found.statistic_epsilon, 1000, 1000)) - 0.12) < error + 0.002
-    assert np.median(widths(found.statistic_epsilon * 2 / 3, 1000, 1000)) > 0.12 + error
+    assert 0 < found.standard_error < 0.2 * found.loss.amount
+    assert abs(np.median(widths(found.statistic_loss.amount, 1000, 1000)) - 0.12) < error + 0.002
+    assert np.median(widths(found.statistic_loss.amount * 2 / 3, 1000, 1000)) > 0.12 + error
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_a_fine_grid_of_all_simulations_agrees(
         }
     )
     asked = parse_target(target)
-    found = smallest_epsilon(spec, asked, n=n, prior=prior, simulations=size, rng=3)
+    found = smallest_loss(spec, asked, n=n, prior=prior, simulations=size, rng=3)
     trials = Trials.of(spec, asked, n=n, prior=prior, simulations=size, rng=3)
-    grid = [found.epsilon * (1 + Fraction(step, 100)) for step in (-8, -5, -3, -2, 0, 4)]
+    grid = [found.loss.amount * (1 + Fraction(step, 100)) for step in (-8, -5, -3, -2, 0, 4)]
     medians = [float(np.median(trials.widths(epsilon))) for epsilon in grid]
     assert [median <= asked.width for median in medians] == [False, False, False, False, True, True]
     assert found.width == pytest.approx(medians[4], rel=1e-6)
@@ -172,14 +172,14 @@ def test_a_prior_without_moments_is_planned_for() -> None:
         }
     )
     prior = "Independent(mean=Normal(20, 10), sd=HalfCauchy(10))"
-    found = smallest_epsilon(spec, "delay mean width 20", n=500, prior=prior, simulations=3, rng=1)
-    assert 0.01 < found.epsilon < 1
+    found = smallest_loss(spec, "delay mean width 20", n=500, prior=prior, simulations=3, rng=1)
+    assert 0.01 < found.loss.amount < 1
     assert found.width <= 20
 
 
 def test_progress_ends_with_all_that_was_done() -> None:
     told: list[tuple[int, int]] = []
-    smallest_epsilon(
+    smallest_loss(
         spec_of(neighboring="replace_one"),
         "flag probability width 0.2",
         n=300,
@@ -195,15 +195,15 @@ def test_progress_ends_with_all_that_was_done() -> None:
 
 @pytest.mark.slow
 def test_a_seed_makes_the_answer_repeatable_and_shares_count() -> None:
-    def found(share: str, text: str, neighboring: str) -> NeededEpsilon:
-        return smallest_epsilon(spec_of(share, neighboring), text, n=300, simulations=40, rng=7)
+    def found(share: str, text: str, neighboring: str) -> NeededLoss:
+        return smallest_loss(spec_of(share, neighboring), text, n=300, simulations=40, rng=7)
 
     flag = found("1", "flag probability width 0.2", "replace_one")
     assert found("1", "flag probability width 0.2", "replace_one") == flag
     smaller = found("3", "flag probability width 0.2", "replace_one")
-    assert flag.statistic_epsilon == flag.epsilon / 2
-    assert smaller.statistic_epsilon == smaller.epsilon / 4
-    assert float(smaller.epsilon / flag.epsilon) == pytest.approx(2, rel=0.05)
+    assert flag.statistic_loss.amount == flag.loss.amount / 2
+    assert smaller.statistic_loss.amount == smaller.loss.amount / 4
+    assert float(smaller.loss.amount / flag.loss.amount) == pytest.approx(2, rel=0.05)
     assert (flag.n_prior, flag.prior) == ("300", "Beta(1, 1)")
     kind = found("1", "kind probability[U A] width 0.2", "add_or_remove_one")
     assert (kind.n_prior, kind.prior) == ("Uniform(0, 600)", "Dirichlet(1)")
@@ -236,7 +236,7 @@ def test_what_cannot_be_answered_is_refused(
     text: str, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        suffice.smallest_epsilon(spec_of(), text, **{"n": 500, "simulations": 200, **options})
+        suffice.smallest_loss(spec_of(), text, **{"n": 500, "simulations": 200, **options})
 
 
 def test_a_target_reads_back_as_written() -> None:
@@ -259,10 +259,10 @@ def test_posteriors_that_take_mcmc_are_refused() -> None:
         }
     )
     with pytest.raises(UsageError, match="take MCMC"):
-        suffice.smallest_epsilon(spec, "pair mean width 0.1", n=100)
+        suffice.smallest_loss(spec, "pair mean width 0.1", n=100)
 
 
 def test_a_sample_has_no_width_to_plan_for() -> None:
     spec = sampled_spec({"flag": drawn("f")})
     with pytest.raises(UsageError, match="flag is released as a posterior sample"):
-        suffice.smallest_epsilon(spec, "flag probability width 0.1", n=100)
+        suffice.smallest_loss(spec, "flag probability width 0.1", n=100)

@@ -9,8 +9,9 @@ about
 so that :math:`\tfrac12 \log(w^2 - w_0^2)` falls about as a straight line against :math:`\log \varepsilon`:
 the secant method finds where it crosses the target in a few steps, first over a few of the simulations.
 
-Noise is a sensitivity over epsilon. The same width with counts of clipped records takes epsilon times the
-ratio of two sensitivities.
+Of a loss of rho epsilon is :math:`\sqrt{2 \rho}`. Noise is a sensitivity over epsilon. The same width with
+counts of clipped records takes epsilon times the ratio of two sensitivities by L1, or rho times that of two
+squares by L2.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.documents import printed
-from suffice.pipeline.terms.declaration.exact_numbers import MICRO, format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import MICRO, format_number
 from suffice.pipeline.terms.declaration.fields import DEFAULT_COUNT_WEIGHT, CountClipped, RowsOf
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.beside_sums import N_ABOVE
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats, Rows
 
@@ -42,6 +44,7 @@ WEIGHTS = (DEFAULT_COUNT_WEIGHT, Fraction(1, 4), Fraction(1))
 """The default, the largest, and one between: the wider the noise of counts, the cheaper they are."""
 
 
+@printed("weight epsilon?=loss.epsilon rho?=loss.rho noise_sd")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedPrice:
     """What a target takes where moved records are counted with a weight.
@@ -50,54 +53,54 @@ class CountedPrice:
     ----------
     weight : Fraction
         As in ``count_clipped: {weight: 0.25}``.
-    epsilon : Fraction
-        Of the whole release, in nats, rounded up to a multiple of 10^-6.
+    loss : PrivacyLoss
+        Of the whole release, rounded up to what accounts count.
     noise_sd : float
-        Of ``n_below`` and of ``n_above`` at that epsilon, in records.
+        Of ``n_below`` and of ``n_above`` at that loss, in records.
     """
 
     weight: Fraction
-    epsilon: Fraction
+    loss: PrivacyLoss
     noise_sd: float
 
 
-@printed("stated epsilon_without weights=prices")
+@printed("stated epsilon_without?=without.epsilon rho_without?=without.rho weights=prices")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountsBeside:
-    """The epsilons at which a target is reached without counts of moved records, and with them.
+    """The losses at which a target is reached without counts of moved records, and with them.
 
-    Noise is a sensitivity over epsilon, so that one is the other times the ratio of two sensitivities.
+    Noise is a sensitivity over epsilon, so that one is the other times the ratio of two sensitivities, or in
+    rho of two squares.
 
     Attributes
     ----------
     stated : Fraction or None
         The weight in the spec; None where it does not count them.
-    epsilon_without : Fraction
-        Of the whole release, in nats, rounded up to a multiple of 10^-6.
+    without : PrivacyLoss
+        Of the whole release, rounded up to what accounts count.
     prices : tuple of CountedPrice
         By ascending weight, that of the spec among them.
     """
 
     stated: Fraction | None
-    epsilon_without: Fraction
+    without: PrivacyLoss
     prices: tuple[CountedPrice, ...]
 
     def __str__(self) -> str:
-        stated = "none" if self.stated is None else format_epsilon(self.stated)
-        rows = [["none", format_epsilon(self.epsilon_without), ""]]
+        stated = "none" if self.stated is None else format_number(self.stated)
+        rows = [["none", self.without.text, ""]]
         rows += [
-            [format_epsilon(price.weight), format_epsilon(price.epsilon), f"{price.noise_sd:.4g}"]
-            for price in self.prices
+            [format_number(price.weight), price.loss.text, f"{price.noise_sd:.4g}"] for price in self.prices
         ]
         return (
             "the same width, with counts of the records that clipping moves (count_clipped, by weight; the "
             f"spec has {stated}):\n\n"
-            + text_table(["weight", "epsilon", "noise sd of n_below, n_above"], rows)
+            + text_table(["weight", str(self.without.measure), "noise sd of n_below, n_above"], rows)
         )
 
 
-def counts_beside(spec: Spec, statistic: str, epsilon: Fraction) -> CountsBeside | None:
-    """Return all prices of what `epsilon` reaches under the spec; None where nothing can be counted."""
+def counts_beside(spec: Spec, statistic: str, loss: PrivacyLoss) -> CountsBeside | None:
+    """Return all prices of what a loss reaches under the spec; None where nothing can be counted."""
     entry = spec.statistics[statistic]
     can_be = FAMILIES[entry.family].clipping_bounds is not None and entry.within_unit is None
     if not can_be or entry.rows_of is RowsOf.UNITS:
@@ -105,47 +108,46 @@ def counts_beside(spec: Spec, statistic: str, epsilon: Fraction) -> CountsBeside
     stated = None if entry.count_clipped is None else entry.count_clipped.weight
     weights = sorted({*WEIGHTS, *(() if stated is None else (stated,))})
     try:
-        as_stated = _plan(spec, statistic, stated, epsilon)
-        without = _plan(spec, statistic, None, epsilon)
-        with_counts = [_plan(spec, statistic, weight, epsilon) for weight in weights]
+        as_stated = _plan(spec, statistic, stated, loss)
+        without = _plan(spec, statistic, None, loss)
+        with_counts = [_plan(spec, statistic, weight, loss) for weight in weights]
     except SpecError:  # with counts the noise would be beyond what is drawn
         return None
 
-    def same_width(plan: StatisticPlan) -> Fraction:
-        return epsilon * plan.l1_sensitivity / as_stated.l1_sensitivity
+    def same_width(plan: StatisticPlan) -> PrivacyLoss:
+        return loss * (_paid_by(plan) / _paid_by(as_stated))
 
     prices = []
     for weight, plan in zip(weights, with_counts, strict=True):
         above = next(quantity for quantity in plan.quantities if quantity.name == N_ABOVE)
-        at_same_width = float(epsilon / same_width(plan))
+        at_same_width = float(loss.amount / same_width(plan).amount) ** (1.0 if loss.rho is None else 0.5)
         prices.append(
             CountedPrice(
                 weight=weight,
-                epsilon=_to_a_millionth(same_width(plan)),
+                loss=same_width(plan).rounded_up,
                 noise_sd=plan.quantity_noise_sd(above) * at_same_width,
             )
         )
-    return CountsBeside(
-        stated=stated, epsilon_without=_to_a_millionth(same_width(without)), prices=tuple(prices)
-    )
+    return CountsBeside(stated=stated, without=same_width(without).rounded_up, prices=tuple(prices))
 
 
-def _plan(spec: Spec, name: str, weight: Fraction | None, epsilon: Fraction) -> StatisticPlan:
-    """Return the plan of a statistic with or without counts, in a release of this epsilon."""
+def _paid_by(plan: StatisticPlan) -> Fraction:
+    """Return what the loss at a given noise is proportional to."""
+    return Fraction(plan.l1_sensitivity if plan.l2_squared is None else plan.l2_squared)
+
+
+def _plan(spec: Spec, name: str, weight: Fraction | None, loss: PrivacyLoss) -> StatisticPlan:
+    """Return the plan of a statistic with or without counts, in a release of this loss."""
     counted = None if weight is None else CountClipped.model_construct(weight=weight)
     entry = spec.statistics[name]
     changed = entry.model_copy(update={"count_clipped": counted}).under(spec.privacy.max_rows)
     other = spec.model_copy(
         update={
             "statistics": {**spec.statistics, name: changed},
-            "privacy": spec.privacy.model_copy(update={"epsilon": epsilon}),
+            "privacy": spec.privacy.model_copy(update={"epsilon": loss.epsilon, "rho": loss.rho}),
         }
     )
     return next(plan for plan in compile_plan(other).statistics if plan.name == name)
-
-
-def _to_a_millionth(epsilon: Fraction) -> Fraction:
-    return Fraction(-(-epsilon * MICRO // 1), MICRO)
 
 
 LARGEST_EPSILON = 100

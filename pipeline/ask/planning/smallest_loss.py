@@ -1,7 +1,9 @@
-"""Planning backwards: the smallest epsilon at which a posterior is as narrow as asked for, without data.
+"""Planning backwards: the smallest loss at which a posterior is as narrow as asked for, without data.
 
 A plan is to reach a width, as people write it: ``arr_delay mean width 2``. Data sets are simulated once, and
-their posteriors worked out at one epsilon after another, by the same random numbers.
+their posteriors worked out at one loss after another, by the same random numbers. Losses are tried by the
+epsilon that costs as much: of a spec in rho that of ``epsilon^2 / 2``, so that noise goes as ``1 / epsilon``
+in either measure.
 """
 
 from __future__ import annotations
@@ -10,30 +12,26 @@ import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.calibration import simulated_release
 from suffice.pipeline.ask.inference.posterior_terms import IGNORED, NOISE_AWARE, PLUG_IN
-from suffice.pipeline.ask.planning import epsilon_search
+from suffice.pipeline.ask.planning import width_search
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.documents import Count, printed
-from suffice.pipeline.terms.declaration.exact_numbers import (
-    LARGEST_SCALE,
-    MICRO,
-    format_epsilon,
-    scale_rounded_up,
-)
+from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, MICRO
 from suffice.pipeline.terms.declaration.fields import canonical
-from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.statistic_plan import noise_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,42 +86,51 @@ class WantedWidth:
         return f"{self.statistic} {self.parameter}{category} width {self.width:g}"
 
 
+class _ByMeasure(NamedTuple):
+    """A number, by the measure that it is of."""
+
+    epsilon: float | None
+    rho: float | None
+
+
 @printed(
     "statistic=target.statistic parameter=target.parameter category?=target.category width=target.width mass "
-    "n prior n_prior simulations epsilon epsilon_standard_error statistic_epsilon median_width=width "
+    "n prior n_prior simulations epsilon?=loss.epsilon rho?=loss.rho "
+    "epsilon_standard_error?=standard_error_by.epsilon rho_standard_error?=standard_error_by.rho "
+    "statistic_epsilon?=statistic_loss.epsilon statistic_rho?=statistic_loss.rho median_width=width "
     "median_width_standard_error=width_standard_error median_width_without_noise=width_without_noise "
     "count_clipped?=counts"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeededEpsilon:
-    """The smallest epsilon that reaches a target; made by ``smallest_epsilon``.
+class NeededLoss:
+    """The smallest loss that reaches a target; made by ``smallest_loss``.
 
     Attributes
     ----------
     target : WantedWidth
-    epsilon : Fraction
-        Of the whole release, in nats, at the spec's shares; a multiple of 10^-6.
-    epsilon_standard_error : float
+    loss : PrivacyLoss
+        Of the whole release, in the spec's measure and at its shares; one that accounts can count.
+    standard_error : float
         Its Monte Carlo error, from that of the width: other simulations give another median.
-    statistic_epsilon : Fraction
+    statistic_loss : PrivacyLoss
         The statistic's part of it.
     n : int
         Records in a cell.
     prior, n_prior : str
         Of the parameters, and of a private N; a number where N is public.
     width, width_standard_error : float
-        The median width over the simulations at this epsilon, and its Monte Carlo error.
+        The median width over the simulations at this loss, and its Monte Carlo error.
     width_without_noise : float
-        The median width that the exact statistics would give: no epsilon reaches less.
+        The median width that the exact statistics would give: no loss reaches less.
     simulations : int
     counts : CountsBeside or None
-        What counting the records that clipping moved adds to epsilon; None where the family counts none.
+        What counting the records that clipping moved adds to the loss; None where the family counts none.
     """
 
     target: WantedWidth
-    epsilon: Fraction
-    epsilon_standard_error: float
-    statistic_epsilon: Fraction
+    loss: PrivacyLoss
+    standard_error: float
+    statistic_loss: PrivacyLoss
     n: Count
     prior: str
     n_prior: str
@@ -131,14 +138,20 @@ class NeededEpsilon:
     width_standard_error: float
     width_without_noise: float
     simulations: Count
-    counts: epsilon_search.CountsBeside | None = None
+    counts: width_search.CountsBeside | None = None
     mass: ClassVar[float] = MASS
+
+    @property
+    def standard_error_by(self) -> _ByMeasure:
+        """The Monte Carlo error of the loss, by its measure."""
+        error, is_epsilon = self.standard_error, self.loss.measure is PrivacyMeasure.EPSILON
+        return _ByMeasure(epsilon=error if is_epsilon else None, rho=None if is_epsilon else error)
 
     def __str__(self) -> str:
         return (
-            f"target {self.target}: epsilon {format_epsilon(self.epsilon)} "
-            f"({self.target.statistic}'s part is {format_epsilon(self.statistic_epsilon)}; standard error "
-            f"{self.epsilon_standard_error:.2g})\n"
+            f"target {self.target}: {self.loss} "
+            f"({self.target.statistic}'s part is {self.statistic_loss.text}; standard error "
+            f"{self.standard_error:.2g})\n"
             f"with {self.n} records a cell, prior {self.prior}, N: {self.n_prior}\n"
             f"median width of the 95 % interval: {self.width:.4g} (standard error "
             f"{self.width_standard_error:.2g}, {self.simulations} simulations); without noise "
@@ -170,7 +183,7 @@ def parse_target(text: str) -> WantedWidth:
     )
 
 
-def smallest_epsilon(
+def smallest_loss(
     spec: Spec,
     target: WantedWidth | str,
     *,
@@ -180,20 +193,20 @@ def smallest_epsilon(
     simulations: int | None = None,
     rng: np.random.Generator | int | None = None,
     progress: Progress | None = None,
-) -> NeededEpsilon:
-    r"""Find the smallest epsilon whose prior-predictive median 95 % interval is as narrow as a target.
+) -> NeededLoss:
+    r"""Find the smallest loss whose prior-predictive median 95 % interval is as narrow as a target.
 
     .. math:: \min \{\varepsilon : \mathrm{median}_{\theta, X, Z} \; w_{0.95}(Y_\varepsilon) \le w\}
 
     The parameters are drawn from the prior, `n` records from the model, clipped and rounded as a release
-    clips and rounds them, and noise from the distribution that the spec has at each epsilon: by the same
-    random numbers at every one, so that a seed makes the answer repeatable. No data are read and nothing is
-    spent.
+    clips and rounds them, and noise from the distribution that the spec has at each epsilon, or of a spec in
+    rho at :math:`\rho = \varepsilon^2 / 2`: by the same random numbers at every one, so that a seed makes the
+    answer repeatable. No data are read and nothing is spent.
 
     Parameters
     ----------
     spec : Spec
-        Its own epsilon plays no part; the shares of its statistics do.
+        What it costs plays no part; its measure and the shares of its statistics do.
     target : WantedWidth or str
         As ``arr_delay mean width 2``.
     n : int, > 0
@@ -211,16 +224,17 @@ def smallest_epsilon(
 
     Returns
     -------
-    NeededEpsilon
+    NeededLoss
 
     Raises
     ------
     UsageError, PriorError
-        Where the target names nothing in the spec, or no epsilon up to 100 reaches it, or none is needed.
+        Where the target names nothing in the spec, or no epsilon up to 100 (rho up to 5,000) reaches it, or
+        none is needed.
     """
     asked = parse_target(target) if isinstance(target, str) else target
     trials = Trials.of(spec, asked, n=n, prior=prior, n_prior=n_prior, simulations=simulations, rng=rng)
-    generative_model, share = trials.generative_model, trials.share
+    generative_model = trials.generative_model
     without = trials.widths_without_noise()
     least_width = float(np.median(without))
     if least_width >= asked.width:
@@ -243,22 +257,21 @@ def smallest_epsilon(
             progress(done, max(done + 1, _POSTERIORS * size))
         return of_rows
 
-    least = math.ceil(MICRO * generative_model.plan.l1_sensitivity / (LARGEST_SCALE * share)) + 1
-    crossing = epsilon_search.smallest(widths, without, asked.width, least)
+    least = math.ceil(MICRO * trials.scale_at_one / LARGEST_SCALE) + 1
+    crossing = width_search.smallest(widths, without, asked.width, least)
     if progress is not None:
         progress(done, done)
     if crossing is None:
-        largest = epsilon_search.LARGEST_EPSILON
-        message = f"target {asked}: not reached at epsilon {largest}: ask for a wider interval"
+        largest = loss_of(trials.measure, Fraction(width_search.LARGEST_EPSILON))
+        message = f"target {asked}: not reached at {largest}: ask for a wider interval"
         raise UsageError(message)
-    return NeededEpsilon(
+    loss = loss_of(trials.measure, crossing.epsilon)
+    power = 1 if trials.measure is PrivacyMeasure.EPSILON else 2
+    return NeededLoss(
         target=asked,
-        epsilon=crossing.epsilon,
-        epsilon_standard_error=float(crossing.epsilon)
-        * crossing.width_error
-        / crossing.width
-        / -crossing.slope,
-        statistic_epsilon=share * crossing.epsilon,
+        loss=loss,
+        standard_error=power * float(loss.amount) * crossing.width_error / crossing.width / -crossing.slope,
+        statistic_loss=loss * trials.share,
         n=n,
         prior=str(generative_model.prior),
         n_prior=str(generative_model.n_prior),
@@ -266,7 +279,7 @@ def smallest_epsilon(
         width_standard_error=crossing.width_error,
         width_without_noise=least_width,
         simulations=size,
-        counts=epsilon_search.counts_beside(spec, asked.statistic, crossing.epsilon),
+        counts=width_search.counts_beside(spec, asked.statistic, loss),
     )
 
 
@@ -279,8 +292,10 @@ class Trials:
     target : WantedWidth
     generative model : GenerativeModel
         Of the target's statistic.
+    measure : PrivacyMeasure
+        Of the spec.
     share : Fraction
-        Of the release's epsilon that is the statistic's.
+        Of the release's loss that is the statistic's.
     sums : ndarray of object, shape (n_simulations, n_sums)
         Exact sums of clipped and rounded records.
     seed : int
@@ -289,6 +304,7 @@ class Trials:
 
     target: WantedWidth
     generative_model: simulated_release.GenerativeModel
+    measure: PrivacyMeasure
     share: Fraction
     sums: NDArray[np.object_]
     seed: int
@@ -305,7 +321,7 @@ class Trials:
         simulations: int | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> Self:
-        """Draw parameters and records; see ``smallest_epsilon``."""
+        """Draw parameters and records; see ``smallest_loss``."""
         simulated_release.require_positive("n", n)
         if simulations is not None:
             simulated_release.require_positive("simulations", simulations)
@@ -319,15 +335,17 @@ class Trials:
         return cls(
             target=target,
             generative_model=generative_model,
+            measure=spec.privacy.loss.measure,
             share=share,
             sums=sums,
             seed=int(source.integers(2**63)),
         )
 
     def widths(self, epsilon: Fraction, rows: Rows | None = None) -> Floats:
-        """Widths at an epsilon of the release, (n_simulations,), or of some of them in their order."""
+        """Widths at the loss that costs as much as an epsilon, (n_simulations,), or some in their order."""
         chosen = np.arange(len(self.sums)) if rows is None else rows
-        at = replace(self.generative_model, plan=_plan_at(self.generative_model.plan, self.share * epsilon))
+        plan = _plan_at(self.generative_model.plan, loss_of(self.measure, epsilon) * self.share)
+        at = replace(self.generative_model, plan=plan)
         same = np.random.default_rng(self.seed)
         size = (len(self.sums), len(at.plan.components))
         noise = discrete_laplace(at.plan.scale, size, same, at.cells_summed)
@@ -339,9 +357,18 @@ class Trials:
         if generative_model.family.clipped_record is None:
             generative_model = replace(generative_model, method=PLUG_IN, believed_n_prior=None)
         else:  # where plug-in posteriors would take clipped records for what they were before
-            generative_model = replace(generative_model, plan=_plan_at(generative_model.plan, _NO_NOISE))
+            plan = _plan_at(generative_model.plan, loss_of(self.measure, _NO_NOISE))
+            generative_model = replace(generative_model, plan=plan)
         silence = np.zeros((len(self.sums), len(generative_model.plan.components)), dtype=np.int64)
         return self._widths(generative_model, self.sums, silence, np.random.default_rng(self.seed))
+
+    @property
+    def scale_at_one(self) -> float:
+        """The scale of the statistic's noise at an epsilon of 1 for the release; it goes as 1 / epsilon."""
+        plan = self.generative_model.plan
+        if plan.l2_squared is None:
+            return float(plan.l1_sensitivity / self.share)
+        return math.sqrt(plan.l2_squared / self.share)
 
     def width_of_prior(self) -> float:
         """The width of the prior's own interval."""
@@ -371,7 +398,7 @@ class Trials:
 def _generative_model(
     spec: Spec, target: WantedWidth, n: int, prior: AnyPrior, n_prior: NPrior | int | str | None
 ) -> tuple[simulated_release.GenerativeModel, Fraction]:
-    """Return the generative model of the target's statistic, and its share of the release's epsilon."""
+    """Return the generative model of the target's statistic, and its share of the release's loss."""
     plan = compile_plan(spec)
     chosen = [statistic for statistic in plan.statistics if statistic.name == target.statistic]
     if not chosen:
@@ -398,7 +425,7 @@ def _generative_model(
     if FAMILIES[statistic.family].by_mcmc(statistic.parameters):
         message = (
             f"target {target}: {statistic.name} is {statistic.family}, whose posteriors take MCMC, too "
-            "slow to try many epsilons: simulate one release at a time with suffice calibrate"
+            "slow to try many losses: simulate one release at a time with suffice calibrate"
         )
         raise UsageError(message)
     believed = Uniform(0, 2 * n) if private and n_prior is None else n_prior
@@ -413,9 +440,16 @@ def _generative_model(
     return generative_model, statistic.loss.amount / plan.loss.amount
 
 
-def _plan_at(plan: StatisticPlan, epsilon: Fraction) -> StatisticPlan:
-    loss = PrivacyLoss.of_epsilon(epsilon)
-    return replace(plan, loss=loss, scale=scale_rounded_up(plan.l1_sensitivity, epsilon))
+def loss_of(measure: PrivacyMeasure, epsilon: Fraction) -> PrivacyLoss:
+    """Return the loss that costs as much as an epsilon; of rho, rounded up to what accounts count."""
+    if measure is PrivacyMeasure.EPSILON:
+        return PrivacyLoss.of_epsilon(epsilon)
+    return PrivacyLoss.of_rho(epsilon**2 / 2).rounded_up
+
+
+def _plan_at(plan: StatisticPlan, loss: PrivacyLoss) -> StatisticPlan:
+    scale = noise_scale(loss, l1_sensitivity=plan.l1_sensitivity, l2_squared=plan.l2_squared)
+    return replace(plan, loss=loss, scale=scale)
 
 
 def _position(posterior: Posterior, target: WantedWidth) -> int:

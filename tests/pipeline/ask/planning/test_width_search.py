@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from suffice.pipeline.ask.planning.epsilon_search import LARGEST_EPSILON, MedianWidth, counts_beside, smallest
+from suffice.pipeline.ask.planning.width_search import LARGEST_EPSILON, MedianWidth, counts_beside, smallest
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ def test_a_median_is_that_of_all_widths() -> None:
 @pytest.mark.parametrize("noise", [1e-5, 0.03, 1.0, 20.0])
 @pytest.mark.parametrize("target", [1.01, 1.5, 7.0])
 @pytest.mark.parametrize("prior", [math.inf, 8.0])
-def test_the_smallest_epsilon_is_found_to_a_hundredth(noise: float, target: float, prior: float) -> None:
+def test_the_smallest_loss_is_found_to_a_hundredth(noise: float, target: float, prior: float) -> None:
     """And rounded up to three digits: at most 1 % each; from 3 medians of all widths rather than dozens."""
     curves = Curves(noise, prior=prior)
     scaled = target * float(np.median(curves.without))
@@ -133,7 +134,9 @@ NORMAL: dict[str, Any] = {"family": "normal", "lower": "-60", "upper": "180"}
 @pytest.mark.parametrize("stated", [None, "0.1"])
 def test_the_noise_of_the_sums_is_the_same_at_every_price(neighboring: str, stated: str | None) -> None:
     counted: dict[str, Any] = {} if stated is None else {"count_clipped": {"weight": stated}}
-    found = counts_beside(spec_of(neighboring, **NORMAL, **counted), "delay", Fraction(1, 10))
+    found = counts_beside(
+        spec_of(neighboring, **NORMAL, **counted), "delay", PrivacyLoss.of_epsilon(Fraction(1, 10))
+    )
     assert found is not None
     assert found.stated == (None if stated is None else Fraction(stated))
     weights = [price.weight for price in found.prices]
@@ -145,19 +148,19 @@ def test_the_noise_of_the_sums_is_the_same_at_every_price(neighboring: str, stat
         (chosen,) = (each for each in plan.quantities if each.name == quantity)
         return plan.quantity_noise_sd(chosen)
 
-    alone = sd_of("total", found.epsilon_without)
+    alone = sd_of("total", found.without.amount)
     for price in found.prices:
         entry = {"count_clipped": {"weight": f"{float(price.weight)}"}}
-        assert sd_of("total", price.epsilon, **entry) == pytest.approx(alone, rel=1e-4)
-        assert sd_of("n_above", price.epsilon, **entry) == pytest.approx(price.noise_sd, rel=1e-4)
-    (as_stated,) = [price.epsilon for price in found.prices if price.weight == found.stated] or [
-        found.epsilon_without
+        assert sd_of("total", price.loss.amount, **entry) == pytest.approx(alone, rel=1e-4)
+        assert sd_of("n_above", price.loss.amount, **entry) == pytest.approx(price.noise_sd, rel=1e-4)
+    (as_stated,) = [price.loss.amount for price in found.prices if price.weight == found.stated] or [
+        found.without.amount
     ]
     assert as_stated == Fraction(1, 10)
     # A control: at the price without counts a release with them has noisier sums.
-    assert sd_of("total", found.epsilon_without, count_clipped={"weight": "1"}) > 1.5 * alone
+    assert sd_of("total", found.without.amount, count_clipped={"weight": "1"}) > 1.5 * alone
 
 
 def test_families_that_count_nothing_have_no_such_prices() -> None:
     spec = spec_of("add_or_remove_one", family="bernoulli")
-    assert counts_beside(spec, "delay", Fraction(1)) is None
+    assert counts_beside(spec, "delay", PrivacyLoss.of_epsilon(Fraction(1))) is None

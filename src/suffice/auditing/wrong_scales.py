@@ -1,0 +1,74 @@
+"""Mutants of the scale of noise: too small by a factor, or by another sensitivity."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+from suffice.auditing.running import patched
+from suffice.pipeline.rows.mechanism import held_noise, noise, sampling
+from suffice.pipeline.spec import compiled_statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+
+
+@contextlib.contextmanager
+def drawn(divisor: float) -> Iterator[None]:
+    """Draw noise of a scale that many times too small, without asking OpenDP's map."""
+
+    def sampler(*, scale: float, **bounds: Any) -> Any:  # noqa: ARG001
+        return noise.Sampler(noise._measurement(scale / divisor))  # noqa: SLF001
+
+    def selector(*, scale: int, **bounds: Any) -> Any:  # noqa: ARG001
+        return sampling.Selector(sampling._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
+
+    with (
+        patched(held_noise, "discrete_laplace", sampler),
+        patched(sampling, "exponential_mechanism", selector),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def half_sensitivity() -> Iterator[None]:
+    """Plan half of the noise, everywhere alike."""
+    compiling = vars(compiled_statistics)
+    scale, compile_sample = compiling["noise_scale"], compiling["compile_sample"]
+
+    def half_sample(*arguments: Any, **fields: Any) -> Any:
+        sample = compile_sample(*arguments, **fields)
+        return sample and dataclasses.replace(sample, scale=max(1, sample.scale // 2))
+
+    with (
+        patched(compiled_statistics, "noise_scale", lambda *stated, **bounds: scale(*stated, **bounds) / 2),
+        patched(compiled_statistics, "compile_sample", half_sample),
+        drawn(1.0),
+    ):
+        yield
+
+
+def planned(divisor: float) -> AbstractContextManager[None]:
+    """Plan noise of a loss of rho so many times too small."""
+    return _planned_by(lambda rho, _, l2_squared: math.sqrt(l2_squared / (2 * rho)) / divisor)
+
+
+def root_of_l1() -> AbstractContextManager[None]:
+    """Plan noise of a loss of rho by the L1 sensitivity, where the square of the L2 sensitivity belongs."""
+    return _planned_by(lambda rho, l1_sensitivity, _: math.sqrt(l1_sensitivity / (2 * rho)))
+
+
+@contextlib.contextmanager
+def _planned_by(scale_of: Callable[[float, int, int], float]) -> Iterator[None]:
+    """Plan other scales, without asking OpenDP's map."""
+
+    def scale(loss: PrivacyLoss, *, l1_sensitivity: int, l2_squared: int) -> float:
+        return scale_of(float(loss.amount), l1_sensitivity, l2_squared)
+
+    with patched(compiled_statistics, "noise_scale", scale), drawn(1.0):
+        yield
