@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import suffice
+from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.recovery import Action
 from support.faults import FREE, IN_THE_DRAW, POINTS, PUBLISHED, RETURNED
-from support.judging import EPSILON, Scene, problems
+from support.judging import EPSILON, Scene, make_scene, problems
 
 if TYPE_CHECKING:
     from fractions import Fraction
+    from pathlib import Path
+
+    from support.forking import Forks
 
 RECOVER, RERUN = "recover", "rerun"
 
@@ -26,7 +32,9 @@ def spent(scene: Scene) -> Fraction:
     return account.spent
 
 
-def kill_and_end(scene: Scene, name: str, point: str, ending: str, **edition: Any) -> None:
+def kill_and_end(
+    scene: Scene, name: str, point: str, ending: str, cost: Fraction = EPSILON, **edition: Any
+) -> None:
     """Kill a run at a point, end it, and hold what is there to the rules; then make the release after all."""
     before = spent(scene)
     ended = scene.run(name, point=point, number=signal.SIGKILL, expired=True, **edition)
@@ -40,9 +48,9 @@ def kill_and_end(scene: Scene, name: str, point: str, ending: str, **edition: An
         else:
             assert actions == [Action.PUBLISHED if point in PUBLISHED else Action.ABANDONED]
         assert [charge.returned for charge in report.charges if charge.returned] == (
-            [EPSILON] if point in RETURNED else []
+            [cost] if point in RETURNED else []
         )
-        assert spent(scene) - before == (EPSILON if point in PUBLISHED else 0)
+        assert spent(scene) - before == (cost if point in PUBLISHED else 0)
         assert str(scene.recover()) == "nothing to recover: every charge is final"
     else:
         ended = scene.run(name, **edition)
@@ -50,11 +58,11 @@ def kill_and_end(scene: Scene, name: str, point: str, ending: str, **edition: An
             assert ended.result["status"] == "already_published"
         else:
             assert ended.result["status"] == "published"
-        assert spent(scene) - before == EPSILON
+        assert spent(scene) - before == cost
     assert problems(scene, name) == []
     again = scene.run(name, **edition)  # a draw that was returned needs no new attempt
     assert again.result["status"] in {"published", "already_published"}
-    assert spent(scene) - before == EPSILON
+    assert spent(scene) - before == cost
     assert problems(scene, name) == []
 
 
@@ -75,6 +83,19 @@ def test_a_kill_in_the_middle_of_an_amendment(sqlite_scene: Scene) -> None:
         kill_and_end(scene, name, point, [RECOVER, RERUN][index % 2], window=window, amendment=1)
         newest = suffice.open_release(f"{name}@{window}", store=scene.store)
         assert newest.manifest["amends"]["release_id"] == first.result["release_id"]
+
+
+@pytest.mark.slow
+def test_a_kill_among_charges_of_epsilon_and_of_rho(tmp_path: Path, ledger_url: str, forks: Forks) -> None:
+    scene = make_scene(tmp_path, ledger_url, forks, PrivacyMeasure.RHO)
+    losses = [{"rho": "0.000123456789"}, {"epsilon": "0.01"}, {"rho": "0.000000000001"}]
+    for index, point in enumerate(["after reserve", "after the draw", "after file 1"]):
+        scene.loss = losses[index]
+        cost = compile_plan(scene.order("r")["spec"]).rho
+        assert scene.loss.get("rho", "0.0000125") == format_number(cost), "four shares of a quarter each"
+        kill_and_end(
+            scene, f"r{index}", point, [RECOVER, RERUN][(index + ledger_url.startswith("sqlite")) % 2], cost
+        )
 
 
 @pytest.mark.audit

@@ -35,10 +35,11 @@ from suffice.errors import (
     ReadingsExhaustedError,
     SufficeError,
 )
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.charge import DEFAULT_ALLOWED, MOST_RETURNED_DRAWS, Charge, ChargeRequest
 from suffice.storage.ledger.ledger import LEASE
 from suffice.storage.ledger.opening import create_ledger, open_ledger
-from support.losses import pure
+from support.losses import costing, pure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,11 +47,19 @@ if TYPE_CHECKING:
 
     from support.postgres import Server
 
-EPSILON = {"a": Fraction(1), "b": Fraction(750_001, 10**6)}
+COSTS = {
+    PrivacyMeasure.EPSILON: {"a": pure(Fraction(1)), "b": pure(Fraction(750_001, 10**6))},
+    PrivacyMeasure.RHO: {
+        "a": costing(PrivacyMeasure.RHO, Fraction(1)),
+        "b": pure(Fraction(1_225_001, 10**6)),  # in rho .7503..., rounded up to 1e-12
+    },
+}
+"""What requests of each name cost, by the measure of their account."""
+MEASURES = {"whole": PrivacyMeasure.EPSILON, "monthly": PrivacyMeasure.RHO}
 TOTALS = (Fraction(1), Fraction(3, 2), Fraction(2))
 GRIDS = {"whole": None, "monthly": "day:month:UTC"}
 WINDOWS = ("all", "2013-01", "2013-02")
-KEYS = st.tuples(st.sampled_from(sorted(GRIDS)), st.sampled_from(sorted(EPSILON)), st.sampled_from(WINDOWS))
+KEYS = st.tuples(st.sampled_from(sorted(GRIDS)), st.sampled_from("ab"), st.sampled_from(WINDOWS))
 NEXT = {"reserved": "enter_drawing", "drawing": "stage", "staged": "publish"}
 MOVES = ("next", "next", "next", "abandon", "enter_drawing", "stage", "publish", "renew")
 AGES = st.integers(0, 3)
@@ -64,7 +73,7 @@ class Attempt:
 
     dataset: str
     window: str
-    epsilon: Fraction
+    amount: Fraction
     state: str = "reserved"
     drawing_epoch: int = 0
     """In which it entered ``drawing``; 0 where it did not."""
@@ -81,13 +90,13 @@ class Attempt:
 
     @property
     def is_spent(self) -> bool:
-        """Whether its epsilon stays away for good, where it was abandoned."""
+        """Whether what it took stays away for good, where it was abandoned."""
         return self.drew and not self.returned
 
     @property
     def takes(self) -> Fraction:
-        """Epsilon that the attempt keeps from others."""
-        return Fraction(0) if self.state == "abandoned" and not self.is_spent else self.epsilon
+        """What the attempt keeps from others."""
+        return Fraction(0) if self.state == "abandoned" and not self.is_spent else self.amount
 
     @property
     def failures(self) -> int:
@@ -113,7 +122,8 @@ class LedgerMachine(RuleBasedStateMachine):
         self.charges: list[Charge] = []
         """Every charge that a call returned, the outdated ones too."""
         for dataset, grid in GRIDS.items():
-            self.runs[0].grant(dataset, epsilon=TOTALS[1], per_window=grid, sources=["/data"], reason="x")
+            total = {str(MEASURES[dataset]): TOTALS[1]}
+            self.runs[0].grant(dataset, **total, per_window=grid, sources=["/data"], reason="x")
 
     @initialize(keys=st.lists(KEYS, min_size=3, max_size=3, unique=True))
     def begin(self, keys: list[tuple[str, str, str]]) -> None:
@@ -124,7 +134,7 @@ class LedgerMachine(RuleBasedStateMachine):
         return self.time
 
     def taken(self, dataset: str, window: str) -> Fraction:
-        """Epsilon that counts against one window of an account."""
+        """What counts against one window of an account."""
         counted = (window, "all") if GRIDS[dataset] else WINDOWS
         return sum(
             (
@@ -149,15 +159,16 @@ class LedgerMachine(RuleBasedStateMachine):
     def grant(self, dataset: str, total: Fraction) -> None:
         if total < self.most_taken(dataset):
             with pytest.raises(BudgetExceededError):
-                self.runs[0].grant(dataset, epsilon=total, reason="x")
+                self.runs[0].grant(dataset, **{str(MEASURES[dataset]): total}, reason="x")
         else:
-            self.runs[0].grant(dataset, epsilon=total, reason="x")
+            self.runs[0].grant(dataset, **{str(MEASURES[dataset]): total}, reason="x")
             self.granted[dataset] = total
 
     @rule(key=KEYS, run=RUNS, new_attempt=st.booleans())
     def reserve(self, key: tuple[str, str, str], run: int, new_attempt: bool) -> None:
         dataset, name, window = key
         request = request_for(*key)
+        amount = price(dataset, name)
         attempts = self.attempts.setdefault(key, [])
         last = attempts[-1] if attempts else None
         expired = last is not None and last.expires <= self.time
@@ -168,7 +179,7 @@ class LedgerMachine(RuleBasedStateMachine):
             )
             if last is not None and last.is_spent and not new_attempt:
                 error = ChargeSpentError
-            elif left < EPSILON[name]:
+            elif left < amount:
                 error = BudgetExceededError
         elif (last.state == "reserved" and not expired) or last.state == "drawing":
             error = ChargeInProgressError
@@ -182,7 +193,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 Attempt(
                     dataset=dataset,
                     window=window,
-                    epsilon=EPSILON[name],
+                    amount=amount,
                     holder=run,
                     expires=self.time + LEASE,
                 )
@@ -304,7 +315,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for _ in range(10):
             step = choice(["reserve", "reserve", "move", "move", "move", "take_over", "return", "wait"])
             if step == "reserve":
-                key = (choice(list(GRIDS)), choice(list(EPSILON)), choice(WINDOWS))
+                key = (choice(list(GRIDS)), choice(["a", "b"]), choice(WINDOWS))
                 self.reserve(key, run=choice([0, 1]), new_attempt=choice([True, False]))
             elif step == "wait":
                 self.wait(choice(SECONDS))
@@ -330,7 +341,8 @@ class LedgerMachine(RuleBasedStateMachine):
                 )
 
     def teardown(self) -> None:
-        problems = self.runs[0].verify()
+        problems = self.runs[0].verify() + self.runs[0].add_checkpoint().problems
+        problems += self.runs[1].examine().problems
         for run in self.runs:
             run.close()
         assert problems == ()
@@ -341,7 +353,7 @@ def request_for(dataset: str, name: str, window: str) -> ChargeRequest:
         dataset=dataset,
         name=f"{dataset}-{name}",
         window=window,
-        **pure(EPSILON[name]),
+        **COSTS[MEASURES[dataset]][name],
         neighboring="add_or_remove_one",
         unit="row",
         grid=None if window == "all" else "day:month:UTC",
@@ -351,6 +363,13 @@ def request_for(dataset: str, name: str, window: str) -> ChargeRequest:
         store_id="s",
         store_uri="releases",
     )
+
+
+def price(dataset: str, name: str) -> Fraction:
+    """Return what a request of a name costs its account."""
+    costs = COSTS[MEASURES[dataset]][name]
+    amount: Fraction = costs["rho"] if MEASURES[dataset] is PrivacyMeasure.RHO else costs["loss"].amount
+    return amount
 
 
 def check(new_url: Callable[[], str], max_examples: int) -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import create_ledger
-from support.losses import pure
+from support.losses import costing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,16 +55,22 @@ def ledger_factory(ledger_url: str, clock: Clock) -> Iterator[Callable[[], Ledge
 
 
 @pytest.fixture
-def ledger(ledger_factory: Callable[[], Ledger]) -> Ledger:
-    """A ledger where `flights` has epsilon 3."""
+def measure() -> PrivacyMeasure:
+    """What `flights` counts; a module that is of every measure says so."""
+    return PrivacyMeasure.EPSILON
+
+
+@pytest.fixture
+def ledger(ledger_factory: Callable[[], Ledger], measure: PrivacyMeasure) -> Ledger:
+    """A ledger where `flights` has 3."""
     ledger = ledger_factory()
-    ledger.grant("flights", epsilon=Fraction(3), reason="first")
+    ledger.grant("flights", **{str(measure): Fraction(3)}, reason="first")
     return ledger
 
 
 @pytest.fixture
-def make_request() -> Callable[..., ChargeRequest]:
-    """Build a request for epsilon 1 from `flights`, with some fields replaced."""
+def make_request(measure: PrivacyMeasure) -> Callable[..., ChargeRequest]:
+    """Build a request that costs `flights` 1, with some fields replaced."""
 
     def make(*, plan: dict[str, Any] | None = None, **fields: Any) -> ChargeRequest:
         epsilon = fields.pop("epsilon", Fraction(1))
@@ -72,7 +79,7 @@ def make_request() -> Callable[..., ChargeRequest]:
             "dataset": "flights",
             "name": "delays",
             "window": "all",
-            **pure(epsilon),
+            **costing(measure, epsilon),
             "neighboring": "add_or_remove_one",
             "unit": "row",
             "grid": None if fields.get("window", "all") == "all" else "day:month:UTC",

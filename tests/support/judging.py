@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.charge import ChargeState
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.operations.recovery import Report, recover
@@ -38,6 +39,8 @@ class Scene:
     ledger: str
     forks: Forks
     files: dict[tuple[str, str], set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    loss: dict[str, str] = field(default_factory=lambda: {"epsilon": "0.01"})
+    """What specs of runs state that they cost."""
 
     @property
     def store(self) -> Path:
@@ -60,7 +63,7 @@ class Scene:
             "spec": mapping(
                 self.directory / "data",
                 name=name,
-                privacy={"epsilon": "0.01", "neighboring": "add_or_remove_one", "unit": "row"},
+                privacy={**self.loss, "neighboring": "add_or_remove_one", "unit": "row"},
                 statistics=STATISTICS,
                 window=MONTHLY if "window" in changes else None,
             ),
@@ -96,11 +99,13 @@ class Scene:
                 self.files[path.parent.name, statistic].add(path.read_bytes())
 
 
-def make_scene(directory: Path, ledger_url: str, forks: Forks) -> Scene:
+def make_scene(
+    directory: Path, ledger_url: str, forks: Forks, measure: PrivacyMeasure = PrivacyMeasure.EPSILON
+) -> Scene:
     """Write data, and grant a budget for them."""
     write_parts(flights(60), directory / "data", 1)
     with create_ledger(ledger_url) as ledger:
-        ledger.grant("passengers", epsilon=Fraction(1000), reason="tests")
+        ledger.grant("passengers", **{str(measure): Fraction(1000)}, reason="tests")
     return Scene(directory, ledger_url, forks)
 
 

@@ -20,14 +20,23 @@ from suffice.errors import (
 from suffice.storage.ledger.charge import ChargeRequest, ChargeState
 from support.charging import MANIFEST, drawn, entry_count, published, shown
 from support.ledger_sql import rows
+from support.losses import MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
     from suffice.storage.ledger.ledger import Ledger
 
     MakeLedger = Callable[[], Ledger]
     MakeRequest = Callable[..., ChargeRequest]
+
+
+@pytest.fixture(params=MEASURES)
+def measure(request: pytest.FixtureRequest) -> PrivacyMeasure:
+    measure: PrivacyMeasure = request.param
+    return measure
+
 
 # The life of a charge
 

@@ -20,16 +20,24 @@ from suffice.storage.ledger.replay import export_lines, read_export, replay
 from suffice.storage.ledger.sql.migrations import limits_0001
 from support.charging import MANIFEST, drawn
 from support.ledger_sql import REFUSALS, execute
+from support.losses import MEASURES, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
     from suffice.storage.ledger.chain import Entry
     from suffice.storage.ledger.charge import ChargeRequest
     from suffice.storage.ledger.ledger import Ledger
 
     MakeLedger = Callable[[], Ledger]
     MakeRequest = Callable[..., ChargeRequest]
+
+
+@pytest.fixture(params=MEASURES)
+def measure(request: pytest.FixtureRequest) -> PrivacyMeasure:
+    measure: PrivacyMeasure = request.param
+    return measure
 
 
 def balance(ledger: Ledger) -> Any:
@@ -77,9 +85,7 @@ def test_a_draw_that_was_taken_over_is_returned(
 ) -> None:
     dataset, window = ("taxis", "2013-01") if grid else ("flights", "all")
     if grid:
-        ledger.grant(
-            "taxis", epsilon=ledger.account("flights").granted, per_window=grid, sources=["/"], reason="x"
-        )
+        ledger.grant("taxis", **total(ledger), per_window=grid, sources=["/"], reason="x")
     request = make_request(dataset=dataset, window=window, source="/data")
     returned = ledger.return_draw(taken_over(ledger, request), reason="its run died")
     assert (returned.state, returned.drew, returned.draw_returned) == (ChargeState.ABANDONED, True, True)
@@ -187,8 +193,7 @@ def test_too_many_failed_attempts_are_spent_in_their_draw_too(
         ledger.return_draw(charge, reason="x")
     with pytest.raises(REFUSALS, match="no more failed readings"):
         execute(ledger_url, "UPDATE charges SET state = 'abandoned', draw_returned = true WHERE drew")
-    granted = ledger.account("flights").granted
-    ledger.grant("flights", epsilon=granted, failed_readings=11, reason="the view is mended")
+    ledger.grant("flights", **total(ledger), failed_readings=11, reason="the view is mended")
     ledger.return_draw(charge, reason="x")
     assert [key.count for key in ledger.failed_readings("flights")] == [10], "nothing paid for them"
     assert balance(ledger) == (0, 0)
