@@ -14,7 +14,7 @@ from suffice.flows.running import RunResult, flow, read_again, run_work, schedul
 from suffice.monitoring.records import newest_charge
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import first_window, moment, windows_between
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 from suffice.releasing.backfill import FAILED, LEFT, STOPPED, carry_out_backfill, is_anything_left
@@ -114,7 +114,7 @@ def _verdict(done: Backfill, subject: Subject, ledger: str, dataset: str) -> Run
         lines += [*(f"{window} failed" for window in done.named(FAILED)), endings.error_text(done.failure)]
     elif done.needed is not None:
         ending = endings.BACKFILL_REFUSED_BUDGET
-        grant = format_epsilon(done.needed)
+        grant = PrivacyLoss(done.loss.measure, done.needed)
         lines += [str(done.refusal), f"a grant of {grant} in all covers what is left"]
     elif done.stopped is not None:
         ending = endings.BACKFILL_STOPPED

@@ -26,7 +26,7 @@ from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from suffice import errors
 from suffice.monitoring import records
 from suffice.monitoring.records import refusal_kind
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.storage.ledger.charge import ChargeState
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from prefect.flows import Flow
 
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.storage.ledger.charge import Charge
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.publications.publication import Publication
@@ -303,7 +304,7 @@ SHOWN_WINDOWS = 50
 """The last windows of an account that its table shows."""
 
 
-def release_text(release: Release, *, ending: str, remaining: str) -> str:
+def release_text(release: Release, *, ending: str, remaining: PrivacyLoss) -> str:
     """Return a release's page in Markdown: what it is, its price, what remains, its files.
 
     Parameters
@@ -311,8 +312,8 @@ def release_text(release: Release, *, ending: str, remaining: str) -> str:
     release : Release
     ending : str
         The name of the run's state.
-    remaining : str
-        Epsilon that is left, decimal text.
+    remaining : PrivacyLoss
+        What the account has left.
     """
     title = release.name if release.window == "all" else f"{release.name}@{release.window}"
     facts = {
@@ -321,7 +322,7 @@ def release_text(release: Release, *, ending: str, remaining: str) -> str:
         "dataset": release.dataset,
         "window": release.window,
         **release.loss.stated,
-        "remaining epsilon": remaining,
+        f"remaining {remaining.measure}": remaining.text,
         "neighbouring relation": str(release.neighboring),
         "unit": release.unit,
         "release id": f"`{release.release_id}`",
@@ -340,12 +341,13 @@ def publication_text(publication: Publication, *, ending: str) -> str:
     """Return a publication's page in Markdown: what was asked, of which releases, its files."""
     stated = publication.manifest
     request = stated["request"]
+    paid = ", ".join(map(str, publication.stated.paid.values()))
     facts = {
         "publication": f"[{publication.uri}]({_link(publication.uri)})",
         "publication id": f"`{publication.publication_id}`",
         "kind": request["kind"].replace("_", " "),
         "releases": ", ".join(release["label"] for release in request["releases"]),
-        "epsilon": f"{', '.join(stated['epsilon'].values())} was spent on these; the publication costs 0",
+        "paid": f"{paid} was spent on these; the publication costs 0",
         "method": request["method"],
         "draws": f"{request['draws']} a cell, seed {request['seed']}",
     }
@@ -381,11 +383,12 @@ def account_rows(ledger: Ledger, dataset: str) -> list[dict[str, str]]:
     return [
         {
             "account": dataset,
+            "measure": str(account.measure),
             "window": window,
-            "granted": format_epsilon(account.granted),
-            "spent": format_epsilon(balance.spent),
-            "reserved": format_epsilon(balance.reserved),
-            "remaining": format_epsilon(balance.remaining),
+            "granted": format_number(account.granted),
+            "spent": format_number(balance.spent),
+            "reserved": format_number(balance.reserved),
+            "remaining": format_number(balance.remaining),
         }
         for window, balance in balances
     ]

@@ -134,10 +134,9 @@ def _released(
 
 
 def _success(outcome: Outcome, places: Settings, subject: Subject) -> RunResult:
-    release, remaining = outcome.release, outcome.remaining_epsilon
+    release, charged, remaining = outcome.release, outcome.charged, outcome.remaining
     again = outcome.status == ALREADY_PUBLISHED
     ending = endings.ALREADY_PUBLISHED if again else endings.PUBLISHED
-    loss = release.loss
 
     def show(reporter: Reporter) -> None:
         text = release_text(release, ending=ending.name, remaining=remaining)
@@ -146,9 +145,14 @@ def _success(outcome: Outcome, places: Settings, subject: Subject) -> RunResult:
 
     return RunResult(
         ending=ending,
-        message=f"{release.uri}; {loss * 0 if again else loss} was charged, {remaining} remains",
+        message=f"{release.uri}; {charged * 0 if again else charged} was charged, {remaining.text} remains",
         subject=subject,
-        facts={**loss.stated, "remaining": remaining, "uri": release.uri},
+        facts={
+            **release.loss.stated,
+            **charged.stated,
+            "remaining": remaining.text,
+            "uri": release.uri,
+        },
         show=show,
         result=release.uri,
     )

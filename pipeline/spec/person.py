@@ -1,4 +1,4 @@
-"""What one unit loses over many windows: exact sums over the calendar, in epsilon.
+"""What one unit loses over many windows: exact sums over the calendar, in epsilon or in rho.
 
 With s(w) what was charged in window w, amendments and all series included, and s(all) what was charged for no
 window, a unit with rows in a set W of windows loses at most the sum of s(w) over W, and s(all).
@@ -18,7 +18,6 @@ from suffice.pipeline.spec.terms import ROW
 from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.domains import Every, is_period, period_end, period_start
-from suffice.pipeline.terms.declaration.exact_numbers import MICRO
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 
 if TYPE_CHECKING:
@@ -40,9 +39,9 @@ class PersonLoss:
 
     Attributes
     ----------
-    of_all : Fraction, nats
+    of_all : Fraction
         What was charged for no window: everybody loses it.
-    windows : mapping of str to mapping of str to Fraction, nats
+    windows : mapping of str to mapping of str to Fraction
         By grid, what was charged in each window.
     """
 
@@ -92,11 +91,11 @@ class PersonLoss:
         """The most that a unit loses by rows in any twelve consecutive calendar months."""
         changes: defaultdict[int, Fraction] = defaultdict(Fraction)
         for grid in self.windows.values():
-            for label, epsilon in grid.items():
+            for label, loss in grid.items():
                 first, last = months_of(label)
                 # it shares a day with the twelve months from `a` on where first - 11 <= a <= last
-                changes[first - _MONTHS + 1] += epsilon
-                changes[last + 1] -= epsilon
+                changes[first - _MONTHS + 1] += loss
+                changes[last + 1] -= loss
         held = most = Fraction(0)
         for month in sorted(changes):
             held += changes[month]
@@ -133,38 +132,39 @@ def loss_of(held: Iterable[tuple[str | None, str, Fraction]]) -> PersonLoss:
     Parameters
     ----------
     held : iterable of (str or None, str, Fraction)
-        The grid of a charge, its window, and epsilon; the grid is None where the window is ``all``.
+        The grid of a charge, its window, and what it holds, all in one measure; the grid is None where the
+        window is ``all``.
     """
     of_all = Fraction(0)
     windows: defaultdict[str, defaultdict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
-    for grid, window, epsilon in held:
+    for grid, window, amount in held:
         if grid is None:
-            of_all += epsilon
+            of_all += amount
         else:
-            windows[grid][window] += epsilon
+            windows[grid][window] += amount
     return PersonLoss(of_all=of_all, windows=windows)
 
 
-def epsilon_for_a_year(
-    per_year: Fraction,
+def loss_for_a_year(
+    per_year: PrivacyLoss,
     every: Every,
     *,
     max_windows: int | None = None,
-    before: Fraction | int = 0,
+    before: PrivacyLoss | None = None,
     n: int = 1,
-) -> Fraction:
-    """Return the largest epsilon of a release with which a unit loses at most so much in twelve months.
+) -> PrivacyLoss:
+    """Return the largest loss of a release with which a unit loses at most so much in twelve months.
 
     Parameters
     ----------
-    per_year : Fraction, nats
+    per_year : PrivacyLoss
         What a unit may lose in twelve consecutive calendar months.
     every : Every
         The period of the windows.
     max_windows : int, optional
         In how many of them a unit has rows, as an officer assumes; in all of them otherwise.
-    before : Fraction, nats
-        What each window is charged besides, whatever epsilon is.
+    before : PrivacyLoss, optional
+        What each window is charged besides, whatever the loss of a release is; of the same measure.
     n : int
         Releases of a window: the first, and amendments.
 
@@ -177,11 +177,14 @@ def epsilon_for_a_year(
     if max_windows is not None and not 1 <= max_windows <= most:
         message = f"twelve months have 1 to {most} windows of a {every}, not {max_windows}"
         raise UsageError(message)
-    micro = int((per_year / (max_windows or most) - before) / n * MICRO)  # rounded down
-    if micro < 1:
-        message = f"less than 0.000001 would be left for a release in each of {max_windows or most} windows"
+    measure, windows = per_year.measure, max_windows or most
+    besides = Fraction(0) if before is None else before.amount
+    count = int((per_year.amount / windows - besides) / n * measure.parts)  # rounded down
+    if count < 1:
+        least = measure.loss(1)
+        message = f"less than {least.text} would be left for a release in each of {windows} windows"
         raise UsageError(message)
-    return Fraction(micro, MICRO)
+    return measure.loss(count)
 
 
 def of_release(loss: PrivacyLoss, every: Every | None, unit: str, amendment: int = 0) -> str:

@@ -36,6 +36,7 @@ SELECT
     json_extract_string(entry, '$.name') AS statistic,
     json_extract_string(entry, '$.family') AS family,
     json_extract_string(entry, '$.epsilon') AS epsilon,
+    json_extract_string(entry, '$.rho') AS rho,
     json_extract_string(entry, '$.mechanism') AS mechanism,
     CASE json_extract_string(entry, '$.mechanism') WHEN 'discrete_laplace'
         THEN CAST(json_extract_string(entry, '$.scale') AS DOUBLE) END AS scale,

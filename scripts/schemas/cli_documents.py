@@ -79,7 +79,7 @@ def reading(*kinds: type) -> Schema:
 def published(further: Schema) -> Schema:
     """Return a publication as it is shown: fields of its manifest, which pydantic checks, and a few more."""
     manifest = documents.publication_manifest()["properties"]
-    shown = ("publication_id", "title", "created", "epsilon", "cost", "diagnostics", "request")
+    shown = ("publication_id", "title", "created", "epsilon", "rho", "cost", "diagnostics", "request")
     file = {**of_model(PublishedEntry)["properties"], **_URI}
     fields = {
         **{name: manifest[name] for name in shown},
@@ -87,7 +87,7 @@ def published(further: Schema) -> Schema:
         **fields_of(ShownRelease, "signed_by"),
         "files": listed(named("published_file", closed(file))),
     }
-    return closed({**fields, **further, **_WITHDRAWN}, tuple(_WITHDRAWN))
+    return closed({**fields, **further, **_WITHDRAWN}, ("rho", *_WITHDRAWN))
 
 
 _URI = {"uri": schema_of(str)}

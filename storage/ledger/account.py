@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import GuaranteeError, UsageError
+from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import (
     Count,
     CountOrNone,
@@ -20,6 +21,7 @@ from suffice.pipeline.terms.declaration.documents import (
     document,
     printed,
 )
+from suffice.pipeline.terms.declaration.exact_numbers import parse_rho
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.pipeline.terms.declaration.row_rules import in_words, is_rule, read_unit, read_window_grid
 from suffice.pipeline.terms.declaration.wording import counted
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
+    from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.storage.ledger.charge import ChargeRequest
 
@@ -388,6 +391,8 @@ def account_lines(shown: dict[str, Any]) -> list[str]:
         f"remaining {shown['remaining']}"
         + (f" (returned {shown['returned']})" if "returned" in shown else "")
     )
+    if shown["measure"] == PrivacyMeasure.RHO:
+        lines.append(f"  (epsilon, delta) of what is granted: {shown_epsilons(parse_rho(shown['granted']))}")
     if shown["per_window"] and shown["units_disjoint"]:
         lines.append(
             "  units disjoint: the owner states that no unit has rows in two windows; one that has loses in "
@@ -467,8 +472,8 @@ def check_guarantee(
     check_store(request.dataset, request.store_uri, stores)
 
 
-def check_measure(request: ChargeRequest, measure: PrivacyMeasure) -> PrivacyLoss:
-    """Return what a request costs an account of a measure.
+def check_measure(request: ChargeRequest | Plan, measure: PrivacyMeasure) -> PrivacyLoss:
+    """Return what a request, or a release of a plan, costs an account of a measure.
 
     Raises
     ------

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from suffice.errors import UsageError
 from suffice.pipeline.spec.contract_fit import floating_unit_warning
 from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
+from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import Count, document, printed
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
@@ -113,20 +114,29 @@ class PersonView:
     def lines(self) -> tuple[str, ...]:
         """Say it as people read it: so far, and under the grant."""
         so_far, granted = document(self.loss), document(self.granted)
+        of = "" if self.account.measure is PrivacyMeasure.EPSILON else f"{self.account.measure} "
         total = granted["in_every_window"]
         limit = f"at most {total} in all" if total is not None else "without limit over all windows"
         if self.account.max_windows is not None and self.account.per_window is not None:
             limit += f"; the year assumes at most {self.account.max_windows} windows"
         worst = f"{so_far['in_a_year']} in a year (the worst twelve months)"
         so_far_line = (
-            f"one unit: so far at most {so_far['in_a_window']} in a window, {worst}, "
+            f"one unit: so far at most {of}{so_far['in_a_window']} in a window, {worst}, "
             f"{so_far['in_every_window']} in all"
         )
         grant_line = (
-            f"one unit: the grant allows {granted['in_a_window']} in a window, {granted['in_a_year']} in a "
-            f"year, {limit}"
+            f"one unit: the grant allows {of}{granted['in_a_window']} in a window, {granted['in_a_year']} "
+            f"in a year, {limit}"
         )
-        return so_far_line, grant_line
+        return so_far_line, *self._epsilons(self.loss), grant_line, *self._epsilons(self.granted)
+
+    def _epsilons(self, loss: PersonLoss | Granted) -> tuple[str, ...]:
+        """Say what is lost in all, or in a year, in approximate privacy; nothing of an account in epsilon."""
+        in_all = loss.in_every_window is not None
+        amount = loss.in_every_window if loss.in_every_window is not None else loss.in_a_year
+        if self.account.measure is PrivacyMeasure.EPSILON or amount <= 0:
+            return ()
+        return (f"  (epsilon, delta) {'in all' if in_all else 'in a year'}: {shown_epsilons(amount)}",)
 
 
 def person_view(ledger: Ledger, account: Account) -> PersonView:

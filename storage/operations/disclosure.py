@@ -7,10 +7,10 @@ described at https://registry.opendp.org/transparency-tiers. What only people kn
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from suffice.pipeline.spec.person import of_release
+from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import each_of
 from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
@@ -30,7 +30,7 @@ TO_STATE = {
     "deployment.dp_variant.data_domain": "which data sets are protected: actual, potential, counterfactual",
     "deployment.deployment_model.data_source_type": "Static or Dynamic",
     "deployment.deployment_model.release_type": "One release or Many releases, and how they add up",
-    "deployment.implementation.justification": "how epsilon, bounds and categories were chosen, and why",
+    "deployment.implementation.justification": "how the loss, bounds and categories were chosen, and why",
     "deployment.administrative.registry_authors": "who fills this entry in",
 }
 """What a manifest does not know, and a person states."""
@@ -70,13 +70,20 @@ Accounting: TypeAlias = dict[Literal["post_processing", "composition"], str]
 Implementation: TypeAlias = dict[Literal["preprocessing_and_hyperparameter_tuning", "mechanisms"], str]
 
 
+class Parameters(TypedDict):
+    """Epsilon of a pure release, rho of one in zero-concentrated privacy."""
+
+    epsilon: NotRequired[float]
+    rho: NotRequired[float]
+
+
 class StatedLoss(TypedDict):
     """What is protected, and how far."""
 
     privacy_unit: str
     privacy_unit_details: str
     privacy_parameters_details: str
-    privacy_parameters: dict[Literal["epsilon"], float]
+    privacy_parameters: Parameters
 
 
 class Deployment(TypedDict):
@@ -133,7 +140,7 @@ def disclosure(manifest: Mapping[str, Any]) -> Disclosure:
         "deployment": {
             "basic": _basic(manifest, release),
             "dp_variant": {
-                "variant_name": "Pure DP",
+                "variant_name": "Pure DP" if "epsilon" in manifest else "Zero-concentrated DP",
                 "unprotected_quantities": _unprotected(manifest),
             },
             "privacy_loss": _privacy_loss(manifest),
@@ -212,16 +219,24 @@ def _privacy_loss(manifest: Mapping[str, Any]) -> StatedLoss:
             f"hash of what they hold. Rows without a value {without}. Texts are told apart by keyed 128-bit "
             "hashes."
         )
-    parts = "; ".join(f"{entry['name']}: {entry['epsilon']}" for entry in manifest["statistics"])
+    loss = PrivacyLoss.read(manifest)
+    parts = "; ".join(f"{entry['name']}: {PrivacyLoss.read(entry).text}" for entry in manifest["statistics"])
+    stated = f"Exactly {loss.text}, in nats; of it, {parts}. "
+    parameters: Parameters = {"epsilon": float(loss.amount)}
+    if loss.rho is not None:
+        stated = (
+            f"Exactly {loss.text}; of it, {parts}. It is (epsilon, delta) = {shown_epsilons(loss.rho)}, "
+            "epsilons rounded up. "
+        )
+        parameters = {"rho": float(loss.rho)}
     return {
         "privacy_unit": "Row" if unit == "row" else f"Value of {unit.removeprefix('column:')}",
         "privacy_unit_details": _NEIGHBOURS[manifest["neighboring"]].format(
             unit="row" if unit == "row" else f"value of {unit.removeprefix('column:')}, with all its rows"
         )
         + bound,
-        "privacy_parameters": {"epsilon": float(Fraction(manifest["epsilon"]))},
-        "privacy_parameters_details": f"Exactly {manifest['epsilon']}, in nats; of it, {parts}. "
-        + _one_unit(manifest),
+        "privacy_parameters": parameters,
+        "privacy_parameters_details": stated + _one_unit(manifest),
     }
 
 
@@ -239,20 +254,18 @@ def _one_unit(manifest: Mapping[str, Any]) -> str:
 
 def _accounting(manifest: Mapping[str, Any]) -> Accounting:
     charged = f"entry {manifest['drawing_sequence']} of ledger {manifest['ledger_id']}"
+    measure = PrivacyLoss.read(manifest).measure
     return {
         "post_processing": "None: what is released is as it was drawn, also negative numbers.",
-        "composition": "Statistics compose by addition to the release's epsilon, and releases of one "
-        "data set to what its account has spent. The epsilon was charged durably before noise was drawn "
+        "composition": f"Statistics compose by addition to the release's {measure}, and releases of one "
+        f"data set to what its account has spent. The {measure} was charged durably before noise was drawn "
         f"({charged}).",
     }
 
 
 def _implementation(manifest: Mapping[str, Any]) -> Implementation:
     noisy = [entry for entry in manifest["statistics"] if entry["mechanism"] == _LAPLACE]
-    scales = "; ".join(
-        f"{entry['name']}: L1 sensitivity {entry['l1_sensitivity']}, scale {entry['scale']}"
-        for entry in noisy
-    )
+    scales = "; ".join(f"{entry['name']}: {_sensitivity(entry)}, scale {entry['scale']}" for entry in noisy)
     draws = "; ".join(
         f"{entry['name']}: {counted(entry['draws'], 'draw')} of {entry['grid']} points, range of the scores "
         f"{entry['range_sensitivity']}, scale {entry['scale']}, in 2^-20 nats"
@@ -270,6 +283,13 @@ def _implementation(manifest: Mapping[str, Any]) -> Implementation:
         + _AUDIT["audit" in manifest],
         "mechanisms": f"{' '.join(mechanisms)} Not hardened against observers of time. Versions: {versions}.",
     }
+
+
+def _sensitivity(entry: Mapping[str, Any]) -> str:
+    """Name the sensitivity that the scale follows from."""
+    if "rho" in entry:
+        return f"squared L2 sensitivity {entry['l2_squared']}"
+    return f"L1 sensitivity {entry['l1_sensitivity']}"
 
 
 def _notes(manifest: Mapping[str, Any]) -> str:

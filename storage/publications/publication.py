@@ -10,6 +10,7 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 from datetime import UTC
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -17,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from suffice.errors import PublicationCorruptError, UsageError
 from suffice.pipeline.ask.publication.request import Request
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.documents import LEFT_OUT
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.storage.releases.manifest import checksum, software_versions
 from suffice.storage.releases.manifest_model import Hex16, Hex32, Hex64, SignatureEntry, StrictModel, Version
 from suffice.storage.signatures.signing import PUBLICATION
@@ -43,7 +46,7 @@ def compose_publication(
     request: Mapping[str, Any],
     *,
     title: str,
-    epsilon: Mapping[str, str],
+    losses: Mapping[str, PrivacyLoss],
     files: Sequence[PublishedEntry],
     created: datetime,
     diagnostics: Mapping[str, Mapping[str, str]] | None = None,
@@ -57,8 +60,8 @@ def compose_publication(
         What canonical JSON can hold; its bytes give the id.
     title : str
         One line.
-    epsilon : mapping of str to str
-        By release id, decimal text, of each release of the request.
+    losses : mapping of str to PrivacyLoss
+        By release id, of each release of the request.
     files : sequence of PublishedEntry
         From :meth:`suffice.storage.publications.publication.PublishedFile.entry`.
     created : datetime
@@ -80,7 +83,7 @@ def compose_publication(
         "request": dict(request),
         "title": title,
         "created": created.astimezone(UTC).strftime("%Y-%m-%dT%HZ"),
-        "epsilon": dict(epsilon),
+        **_stated(losses),
         "cost": "0",
         "diagnostics": {of: dict(numbers) for of, numbers in (diagnostics or {}).items()},
         "files": [file.model_dump() for file in files],
@@ -94,6 +97,14 @@ def compose_publication(
     data = canonical_json.encode(content)
     parse_publication(data)
     return data
+
+
+def _stated(losses: Mapping[str, PrivacyLoss]) -> dict[str, dict[str, str]]:
+    """Return losses by their measure; rho stands only where a release states one."""
+    stated: dict[str, dict[str, str]] = {str(PrivacyMeasure.EPSILON): {}}
+    for release_id, loss in losses.items():
+        stated.setdefault(str(loss.measure), {})[release_id] = loss.text
+    return stated
 
 
 def parse_publication(data: bytes) -> PublicationManifest:
@@ -243,8 +254,9 @@ class PublicationManifest(StrictModel):
         The first 32 hex digits of the SHA-256 of the canonical request.
     request : dict
         What was asked for, whole.
-    epsilon : dict
-        By release id, decimal text: what each release had cost. The publication cost nothing more.
+    epsilon, rho : dict
+        By release id, decimal text: what each release had cost, in its own measure. The publication cost
+        nothing more. `rho` is left out where no release states one.
     diagnostics : dict
         By what they are of, then by name, as text: R-hat and effective draws where there were chains.
     """
@@ -255,6 +267,9 @@ class PublicationManifest(StrictModel):
     title: _Line
     created: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}Z$")]
     epsilon: dict[Hex16, _Decimal]
+    rho: Annotated[dict[Hex16, _Decimal] | None, Field(min_length=1, json_schema_extra={LEFT_OUT: True})] = (
+        None
+    )
     cost: Literal["0"]
     diagnostics: dict[Diagnostic, dict[Diagnostic, Diagnostic]]
     files: Annotated[list[PublishedEntry], Field(min_length=1, max_length=MOST_FILES)]
@@ -272,10 +287,19 @@ class PublicationManifest(StrictModel):
         if len({file.name for file in self.files}) < len(self.files):
             message = "each file has a name of its own"
             raise ValueError(message)
-        if {release.release_id for release in self.head.releases} != self.epsilon.keys():
-            message = "epsilon is stated for each release that the request names"
+        named = sorted({release.release_id for release in self.head.releases})
+        if named != sorted([*self.epsilon, *(self.rho or {})]):
+            message = "epsilon or rho is stated for each release that the request names"
             raise ValueError(message)
         return self
+
+    @property
+    def paid(self) -> dict[str, PrivacyLoss]:
+        """What each release had cost, by its id."""
+        return {
+            **{name: PrivacyLoss.of_epsilon(Fraction(text)) for name, text in self.epsilon.items()},
+            **{name: PrivacyLoss.of_rho(Fraction(text)) for name, text in (self.rho or {}).items()},
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,8 @@ from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration import canonical_json
 from suffice.pipeline.terms.declaration.domains import DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.loss_in_words import factor_of_rho
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ def citation(facts: Mapping[str, Any], url: str | None = None) -> str:
     Parameters
     ----------
     facts : mapping
-        name, window, edition, dataset, epsilon, neighboring, unit, release_id, created, manifest_sha256; a
-        title where there is one.
+        name, window, edition, dataset, epsilon or rho, neighboring, unit, release_id, created,
+        manifest_sha256; a title where there is one.
     url : str, optional
         Where the release is described on the web.
     """
@@ -48,7 +50,7 @@ def citation(facts: Mapping[str, Any], url: str | None = None) -> str:
     named = f"{facts['title']} ({facts['name']})" if facts.get("title") else facts["name"]
     return (
         f"{named}{window}: a differentially private release of {facts['dataset']} "
-        f"(epsilon {facts['epsilon']}, {str(facts['neighboring']).replace('_', ' ')}, unit {facts['unit']}). "
+        f"({PrivacyLoss.read(facts)}, {str(facts['neighboring']).replace('_', ' ')}, unit {facts['unit']}). "
         f"Release {facts['release_id']}, {facts['created'][:10]}. Manifest SHA-256 "
         f"{facts['manifest_sha256']}.{where}"
     )
@@ -83,11 +85,23 @@ def description(manifest: Manifest, about: About = NOTHING) -> str:
     licence = "" if about.licence else " No licence is stated there."
     return (
         f"{said}Differentially private statistics of the data set {manifest.dataset}, made once: with "
-        f"{other} in the data, the probability of any outcome changes by a factor of at most exp(epsilon), "
-        f"{manifest.loss.measure} = {manifest.loss.text} for the whole release. {' '.join(_laws(manifest))} "
+        f"{other} in the data, {_promise(manifest.loss)}. {' '.join(_laws(manifest))} "
         "Every combination of group keys has its rows, empty or not. The manifest, manifest.json, states "
         f"{'what was drawn' if _is_sampled(manifest) else 'the exact maps from components to quantities'}."
         f"{licence}"
+    )
+
+
+def _promise(loss: PrivacyLoss) -> str:
+    """Say by how much the probability of an outcome changes at most."""
+    if loss.rho is None:
+        return (
+            "the probability of any outcome changes by a factor of at most exp(epsilon), "
+            f"epsilon = {loss.text} for the whole release"
+        )
+    return (
+        f"{factor_of_rho(loss.rho)}; it is zero-concentrated differential privacy, rho = {loss.text} for the "
+        "whole release"
     )
 
 
@@ -285,6 +299,7 @@ def _law(statistic: StatisticPlan) -> dict[str, Any]:
         "mechanism": "discrete_laplace",
         "scale": format_number(Fraction(statistic.scale)),
         "l1_sensitivity": str(statistic.l1_sensitivity),
+        **({} if statistic.l2_squared is None else {"l2_squared": str(statistic.l2_squared)}),
         **statistic.loss.stated,
         "partition_total": None if total is None else str(total),
     }

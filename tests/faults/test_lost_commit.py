@@ -229,7 +229,7 @@ def test_a_whole_release_survives_a_lost_answer(
     monkeypatch.setattr(SqlLedger, step, cut_off)
     workspace = make_workspace(tmp_path)
     outcome = carry_out(workspace.spec(), store=workspace.store, ledger=proxy.url)
-    assert (outcome.status, outcome.remaining_epsilon, len(draws)) == ("published", "9", 1)
+    assert (outcome.status, outcome.remaining.text, len(draws)) == ("published", "9", 1)
     assert proxy.n_cuts == 1
     with open_ledger(postgres_url) as ledger:
         (charge,) = ledger.charges("passengers")

@@ -15,6 +15,7 @@ from suffice.errors import UsageError
 from suffice.monitoring import textfile
 from suffice.monitoring.standing import AccountStanding, SeriesStanding, Standing
 from suffice.monitoring.textfile import METRICS, hour, hour_of, rendered, write_textfile
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,14 +24,17 @@ NOW = datetime(2013, 2, 4, 2, 59, 59, tzinfo=UTC)
 HOSTILE = 'a"b\\c\nd{}='
 
 
-def stands(dataset: str = "people", *, covered: int | None = 3) -> Standing:
+def stands(
+    dataset: str = "people", *, covered: int | None = 3, measure: PrivacyMeasure = PrivacyMeasure.EPSILON
+) -> Standing:
     series = SeriesStanding(
         spec="s.yaml", dataset=dataset, name="n", releases=1, windows={"published": 1},
         amendments={"due": 2}, due=4, covered=covered, ok=True,
     )  # fmt: skip
     account = AccountStanding(
-        dataset=dataset, per_window=False, granted=Fraction(1), spent=Fraction(1, 8), remaining=Fraction(7, 8)
-    )
+        dataset=dataset, measure=measure, per_window=False, granted=Fraction(1), spent=Fraction(1, 8),
+        remaining=Fraction(7, 8),
+    )  # fmt: skip
     return Standing(
         as_of=NOW, accounts=(account,), series=(series,), unreadable=(), in_spool=0, counted=None
     )  # fmt: skip
@@ -56,6 +60,12 @@ def test_samples_have_their_labels_and_numbers() -> None:
     assert found["suffice_metrics_hour_seconds"] == str(int(NOW.timestamp()) // 3600 * 3600)
     every = samples(rendered(stands(covered=None), now=NOW))
     assert every['suffice_releases_covered{dataset="people",name="n"}'] == "+Inf"
+
+
+def test_an_account_in_rho_has_metrics_of_its_own() -> None:
+    found = samples(rendered(stands(measure=PrivacyMeasure.RHO), now=NOW))
+    assert found['suffice_rho_remaining{dataset="people",scope="account"}'] == "0.875"
+    assert not any(name.startswith("suffice_epsilon") for name in found)
 
 
 def test_labels_are_escaped() -> None:

@@ -416,7 +416,7 @@ def test_what_one_customer_loses_adds_up_over_windows_and_series(assumed: int | 
             Charged(
                 hour="2014-01-01T00Z",
                 what="sales",
-                epsilon=Fraction(1, 1 + number),
+                loss=Fraction(1, 1 + number),
                 state="published",
                 granted=Fraction(1),
                 window=window,

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import io
 import json
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 
 from suffice.data_files.tables import parquet_bytes
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.publishing.publish import publish
 from suffice.storage.publications.publication import PublishedEntry, compose_publication, file_path
 from suffice.storage.releases.manifest import checksum
@@ -71,7 +73,9 @@ def make(folder: Path, tables: Mapping[str, tuple[str, bytes, int | None]], **ch
     manifest = compose_publication(
         request,
         title="Posterior of cancelled",
-        epsilon={release["release_id"]: "1.0" for release in request["releases"]},
+        losses={
+            release["release_id"]: PrivacyLoss.of_epsilon(Fraction(1)) for release in request["releases"]
+        },
         files=entries,
         created=CREATED,
         **changes,

@@ -10,6 +10,7 @@ import pytest
 import suffice
 from suffice.errors import BudgetExceededError, ChargeSpentError, ExpectationNotMetError, SpecChangedError
 from suffice.pipeline.rows import sources
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.releasing import backfill as backfilling
 from suffice.releasing import release as releasing
 from suffice.releasing.expectation import Expected
@@ -225,7 +226,7 @@ def test_a_backfill_goes_on_after_a_window_that_is_stopped(tmp_path: Path) -> No
         WindowState.OVERDUE,
     ]
     assert not report.ok
-    assert report.expect_epsilon == 1
+    assert report.expected == PrivacyLoss.of_epsilon(Fraction(1))
 
 
 def test_a_backfill_says_what_counts_and_releases_need(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def files(directory: Path) -> dict[str, bytes]:
 def test_a_release_is_charged_published_and_read_back(workspace: Workspace) -> None:
     outcome = workspace.run()
     assert outcome.status == "published"
-    assert outcome.remaining_epsilon == "9"
+    assert outcome.remaining.text == "9"
     release = outcome.release
     assert list(release.statistics) == ["carrier", "cancelled", "stops", "arr_delay"]
     assert (release.name, release.dataset, release.window) == ("flights", "passengers", "all")
@@ -168,7 +168,7 @@ def test_windows_are_released_one_by_one_within_a_grant_per_window(tmp_path: Pat
     spec = workspace.spec(window={"column": "day", "every": "month"})
     for window in ("2013-01", "2013-02"):
         outcome = carry_out(spec, store=workspace.store, ledger=workspace.ledger, window=window)
-        assert (outcome.release.window, outcome.remaining_epsilon) == (window, "0")
+        assert (outcome.release.window, outcome.remaining.text) == (window, "0")
     with pytest.raises(SpecError, match="--window"):
         carry_out(spec, store=workspace.store, ledger=workspace.ledger)
     with pytest.raises(BudgetExceededError):
@@ -237,7 +237,7 @@ def test_neighbours_and_empty_data_give_the_same_shape_charge_and_status(tmp_pat
         lengths = tuple(
             sorted((path.name, path.stat().st_size) for path in Path(outcome.release.uri).iterdir())
         )
-        shapes.add((outcome.status, outcome.remaining_epsilon, sizes, lengths))
+        shapes.add((outcome.status, outcome.remaining.text, sizes, lengths))
     assert len(shapes) == 1
 
 

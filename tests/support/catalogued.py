@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+from fractions import Fraction
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import suffice
 from suffice.pages.card import card
 from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.storage.operations.withdrawing import withdraw
 from suffice.storage.publications.publication_store import PublicationStore
 from support.publications import id_of, request_of
@@ -145,7 +147,7 @@ def publish_answer(store: Path, place: str, *, page: str | None = None) -> str:
     manifest = compose_publication(
         request,
         title="Posterior of <i>cancelled</i>",
-        epsilon={RELEASE_ID: "1"},
+        losses={RELEASE_ID: PrivacyLoss.of_epsilon(Fraction(1))},
         files=files,
         created=dt.datetime(2026, 2, 2, tzinfo=dt.UTC),
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.storage.publications.publication import compose_publication, publication_id_of
 from suffice.storage.publications.publication_store import PublicationStore
 from support.faults import interpose
@@ -77,7 +79,9 @@ def manifest_of(
     return compose_publication(
         request,
         title="Posterior of cancelled",
-        epsilon={release["release_id"]: "1.0" for release in request["releases"]},
+        losses={
+            release["release_id"]: PrivacyLoss.of_epsilon(Fraction(1)) for release in request["releases"]
+        },
         files=[file.entry(role="draws", file_format="parquet", rows=3) for file in files],
         created=CREATED,
         diagnostics={"cancelled": {"r_hat": "1.003"}},

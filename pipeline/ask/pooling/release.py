@@ -7,6 +7,7 @@ import difflib
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, Posteri
 from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
 from suffice.pipeline.spec.about import NOTHING, About
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted, not_a_name
 from suffice.pipeline.terms.released.table import Table, card, html_table, markup, text_of
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.documents import ShortId
-    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.released.withdrawal import Withdrawal
@@ -47,7 +48,7 @@ _CALLED_HERE = {
     **dict.fromkeys(("groups", "keys_of", "dims", "coords"), "group_columns, and release[NAME].groups"),
     **dict.fromkeys(("plot", "hist"), "release[NAME].posterior().plot()"),
     **dict.fromkeys(("mean", "interval", "sample", "sd", "std"), "release[NAME].posterior().$()"),
-    "eps": "epsilon",
+    **dict.fromkeys(("eps", "epsilon"), "loss"),
     "metadata": "manifest",
     "title": "about.title",
     "description": "about.description",
@@ -165,7 +166,9 @@ class Release(Mapping[str, Statistic]):
             f"{self.about.title} ({self.label})" if self.about.title else self.label,
             lead=" ".join(said),
             warnings=about[:-1],
-            body=html_table(rows.columns, cells, [name in {"cells", "epsilon"} for name in rows.columns])
+            body=html_table(
+                rows.columns, cells, [name in {"cells", "epsilon", "rho"} for name in rows.columns]
+            )
             + "".join(f'<p class="quiet">{markup(line)}</p>' for line in self._keys())
             + f'<p class="quiet">Ask: <code>{markup(asked)}</code></p>',
         )
@@ -200,6 +203,12 @@ class Release(Mapping[str, Statistic]):
         """The number of the amendment that it is; 0 for its window's first release."""
         amends = self.manifest["amends"]
         return 0 if amends is None else int(amends["number"])
+
+    @property
+    def rho(self) -> Fraction:
+        """What it costs an account of rho, as its manifest tells: the sum over its statistics, rounded up."""
+        blocks = sum((self.plan_of(file["statistic"]).rho for file in self.files), Fraction(0))
+        return PrivacyLoss.of_rho(self.loss.rho or blocks).rounded_up.amount
 
     @property
     def one_unit(self) -> str:

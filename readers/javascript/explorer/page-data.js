@@ -15,7 +15,7 @@ import { wordsOf } from "./words.js";
  * Read the data of the page.
  *
  * @param {string} text - of the script element `suffice-release`
- * @returns {{label: string, uri: string, about: Object, words: Object, name: string, epsilon: string, releaseId: string, nIsPublic: boolean,
+ * @returns {{label: string, uri: string, about: Object, words: Object, name: string, loss: {epsilon: string}|{rho: string}, releaseId: string, nIsPublic: boolean,
  *   mostRows: number, publicN: number|null, likelihoods: Object, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
  *   pathOf: function(string): string, file: function(string): Uint8Array}}
  */
@@ -29,7 +29,7 @@ export function readPage(text) {
     about,
     words,
     name: declared.name,
-    epsilon: declared.epsilon,
+    loss: declared.rho === undefined ? { epsilon: declared.epsilon } : { rho: declared.rho },
     releaseId: declared.release_id,
     nIsPublic: declared.n !== null,
     mostRows: declared.max_total_rows,

@@ -39,8 +39,10 @@ export interface Statistic {
   family: string;
   columns: string[];
   components: string[];
-  /** Exact, as text: a decimal or a fraction. */
-  epsilon: string;
+  /** Exact, as text: a decimal or a fraction. Of a release in rho it is not there. */
+  epsilon?: string;
+  /** The same of a release in rho. */
+  rho?: string;
   /** Whether there are noisy components, or draws of a posterior sample. */
   mechanism: "discrete_laplace" | "exponential";
   /** Exact, as text: of discrete Laplace noise in lattice units; of a sample in 2^-20 nats. */

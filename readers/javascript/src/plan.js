@@ -20,7 +20,8 @@ export function derive(plan, order) {
   const { privacy } = plan;
   onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], ["where"], "plan");
   checkCondition(plan.where, "where");
-  onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
+  const measure = isMapping(privacy) && Object.hasOwn(privacy, "rho") ? "rho" : "epsilon";
+  onlyKeys(privacy, [measure, "neighboring", "unit"], [], "privacy");
   if (!isMapping(plan.derived) || !Object.values(plan.derived).every(isMapping)) throw refused("derived", "it is no mapping");
   if (plan.window !== null) {
     onlyKeys(plan.window, ["column", "every", "time_zone"], ["files_by_window"], "window");
@@ -39,8 +40,8 @@ export function derive(plan, order) {
   if (isBounded && !(maxInCell >= 1 && maxInCell < maxRows)) throw refused("privacy.unit", "max_rows_per_cell is no count below max_rows");
   const replaces = privacy.neighboring === "replace_one";
   if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused("privacy", "neighboring is no relation");
-  const epsilon = number(privacy.epsilon, "privacy.epsilon");
-  if (compare(epsilon, ZERO) <= 0) throw refused("privacy.epsilon", "it is not above 0");
+  const loss = number(privacy[measure], `privacy.${measure}`);
+  if (compare(loss, ZERO) <= 0) throw refused(`privacy.${measure}`, "it is not above 0");
   const heading = cellsOf(plan.groups, order.groups, "groups");
   const entries = ordered(plan.statistics, order.statistics, "statistics");
   checkVariables(plan.statistics, order.variables);
@@ -51,18 +52,19 @@ export function derive(plan, order) {
     maxTotalRows: integer(plan.max_total_rows, "max_total_rows"),
   };
   const statistics = entries.map(([name, entry]) => {
-    const price = divide(multiply(epsilon, share(name, entry)), shares);
+    const amount = divide(multiply(loss, share(name, entry)), shares);
     const stated = statedCells(name, entry, plan.groups, order.variables);
     const { cells, groups } = stated ?? heading;
     const hasGroups = groups.length > 0;
     const rows = Math.min(maxRows, maxInCell * cells);
-    return { name, entry, epsilon: price, stated, terms: { ...shared, rows, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
+    const price = { measure, amount };
+    return { name, entry, price, stated, terms: { ...shared, rows, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
   });
   return {
     heading: {
       name: plan.name,
       dataset: plan.dataset,
-      epsilon: format(epsilon),
+      [measure]: format(loss),
       neighboring: privacy.neighboring,
       unit: unit ? `column:${unit.column}` : "row",
       ...(unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {}),
@@ -95,14 +97,14 @@ function statedCells(name, { groups }, ofPlan, variables) {
  * The fields of a statistic that follow from the plan: all of them in families that this reader knows, else
  * the price and the noise, which follow from the sensitivity that is stated.
  */
-export function statisticFields({ name, entry, epsilon, stated: cells, terms: shared }, stated) {
+export function statisticFields({ name, entry, price, stated: cells, terms: shared }, stated) {
   const isFiltered = shared.isFiltered || entry.where !== undefined;
   const terms = { ...shared, isFiltered, mayBeMinimal: shared.mayBeMinimal && !isFiltered };
   const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
   if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
   const isKnown = isComputedAgain(entry);
   const mechanism = entry.sample === undefined ? "discrete_laplace" : "exponential";
-  const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism, ...cells };
+  const fields = { name, family: entry.family, [price.measure]: format(price.amount), mechanism, ...cells };
   const place = `statistics.${shown(name)}`;
   if (entry.sample !== undefined) {
     if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused(place, "no sample is of this family");
@@ -112,7 +114,7 @@ export function statisticFields({ name, entry, epsilon, stated: cells, terms: sh
       rows_of: sentence(entry, terms),
       design: block.minimalL1 === undefined ? "partition_of_unity" : "minimal",
       parameter: ONE_SUM[entry.family].parameter,
-      ...sampleFields(entry.sample, epsilon, stated, place),
+      ...sampleFields(entry.sample, price, stated, place),
       parameters: block.parameters,
     });
   }
@@ -126,15 +128,14 @@ export function statisticFields({ name, entry, epsilon, stated: cells, terms: sh
     const ofRecord = block.recordL1;
     const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.rows));
     l1 = block.minimalL1 ?? ofRecord * times;
-    const { scale, text } = leastScale(l1, epsilon);
-    const reach = add(rational(block.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale)));
-    Object.assign(fields, {
+    const noise = noiseFields(l1, price, stated, place);
+    const reach = add(rational(block.largest * terms.maxTotalRows), multiply(NOISE_REACH, number(noise.scale, `${place}.scale`)));
+    Object.assign(fields, noise, {
       columns: [entry.column],
       rows_of: sentence(entry, terms),
       design: block.minimalL1 === undefined ? ofPrivateN : "minimal",
       components: block.components,
       l1_sensitivity: String(l1),
-      scale: text,
       partition_total: block.minimalL1 === undefined && !isCounted ? String(ofRecord) : null,
       value_type: compare(reach, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
       quantities: block.quantities.map((one) => quantity(one, block.components)),
@@ -145,8 +146,24 @@ export function statisticFields({ name, entry, epsilon, stated: cells, terms: sh
     return fields;
   }
   if (l1 < 1n) throw refused(`${place}.l1_sensitivity`, "it is below 1");
-  fields.scale = leastScale(l1, epsilon).text;
-  return fields;
+  return Object.assign(fields, noiseFields(l1, price, stated, place));
+}
+
+/**
+ * The scale of the noise: of epsilon the least one by the L1 sensitivity; of rho the stated one, where it is
+ * no less than the stated square of the L2 sensitivity asks for.
+ */
+function noiseFields(l1, { measure, amount }, stated, place) {
+  if (measure === "epsilon") return { scale: leastScale(l1, amount).text };
+  const squared = integer(stated.l2_squared, `${place}.l2_squared`);
+  const scale = number(stated.scale, `${place}.scale`);
+  if (squared < 1n || squared > l1 * l1) throw refused(`${place}.l2_squared`, "it is below 1, or above the square of the L1 sensitivity");
+  if (compare(scale, rational(BigInt(LARGEST_SCALE))) > 0) throw refused("statistics", "a noise scale is above 2^55");
+  const covered = multiply(rational(2n), multiply(amount, multiply(scale, scale)));
+  if (compare(scale, ZERO) <= 0 || compare(rational(squared), covered) > 0) {
+    throw refused(`${place}.scale`, "there is less noise than rho asks for");
+  }
+  return { l2_squared: String(squared), scale: format(scale) };
 }
 
 /** Whether every field of a statistic is computed again; of others the map to quantities is taken as stated. */

@@ -43,13 +43,14 @@ const FILE = {
   rows: (value) => value === null || isCount(value),
 };
 const RESTS_ON = { release_id: isHex16, manifest_sha256: isHex64, label: isLine };
+const isDecimal = isText(/^[0-9]{1,20}(\.[0-9]{1,20})?$/);
 const MANIFEST = {
   format_version: (value) => value === 1,
   publication_id: isText(/^[0-9a-f]{32}$/),
   request: isRequest,
   title: isLine,
   created: isText(/^\d{4}-\d{2}-\d{2}T\d{2}Z$/),
-  epsilon: isMapOf(isHex16, isText(/^[0-9]{1,20}(\.[0-9]{1,20})?$/)),
+  epsilon: isMapOf(isHex16, isDecimal),
   cost: (value) => value === "0",
   diagnostics: isMapOf(isDiagnostic, isMapOf(isDiagnostic, isDiagnostic)),
   files: (value) => Array.isArray(value) && value.length > 0 && value.length <= MOST_FILES && value.every((file) => hasOnly(file, FILE)),
@@ -106,9 +107,12 @@ function checkManifest(manifest) {
     if (!Object.hasOwn(manifest, field) || !fits(manifest[field])) throw corrupt(`${field}: it is not what the format states there`);
   }
   for (const field of Object.keys(manifest)) {
-    if (!Object.hasOwn(MANIFEST, field)) throw corrupt(`${shown(field)}: the format has no such field`);
+    if (!Object.hasOwn(MANIFEST, field) && field !== "rho") throw corrupt(`${shown(field)}: the format has no such field`);
   }
-  const { request, files, epsilon } = manifest;
+  const { request, files, epsilon, rho = {} } = manifest;
+  if (Object.hasOwn(manifest, "rho") && !(isMapOf(isHex16, isDecimal)(rho) && Object.keys(rho).length > 0)) {
+    throw corrupt("rho: it is not what the format states there");
+  }
   if (manifest.publication_id !== sha256(encodeText(encode(request))).slice(0, 32)) {
     throw corrupt("publication_id: it is not the hash of its request");
   }
@@ -117,8 +121,9 @@ function checkManifest(manifest) {
   }
   if (new Set(files.map(({ name }) => name)).size < files.length) throw corrupt("files: two have one name");
   const releases = new Set(request.releases.map(({ release_id: id }) => id));
-  if (releases.size !== Object.keys(epsilon).length || ![...releases].every((id) => Object.hasOwn(epsilon, id))) {
-    throw corrupt("epsilon: it is not stated for each release that the request names");
+  const paid = [...Object.keys(epsilon), ...Object.keys(rho)];
+  if (releases.size !== paid.length || new Set(paid).size < paid.length || !paid.every((id) => releases.has(id))) {
+    throw corrupt("epsilon: it or rho is not stated for each release that the request names");
   }
 }
 

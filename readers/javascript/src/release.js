@@ -48,6 +48,7 @@ export class Release {
       columns: entry.columns,
       components: entry.components ?? [],
       epsilon: entry.epsilon,
+      rho: entry.rho,
       mechanism: entry.mechanism,
       scale: entry.scale,
       rowsOf: entry.rows_of,

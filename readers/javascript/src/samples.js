@@ -8,8 +8,8 @@ const [MOST_DRAWS, FEWEST_POINTS, MOST_POINTS] = [1000n, 3n, 4097n];
 const LEAST_SCALE = 2n ** 20n;
 const LARGEST_SCALE = 2n ** 46n;
 const LARGEST_RANGE = 2n ** 62n;
-/** What is left of epsilon where OpenDP's map is computed in doubles. */
-const BELOW_EPSILON = rational(2n ** 48n - 1n, 2n ** 48n);
+/** What is left of a loss where OpenDP's map is computed in doubles. */
+const BELOW_LOSS = rational(2n ** 48n - 1n, 2n ** 48n);
 
 /** Whether draws of a posterior were released in the place of noisy components: of a manifest's entry. */
 export function isSampled({ mechanism }) {
@@ -17,7 +17,7 @@ export function isSampled({ mechanism }) {
 }
 
 /** What follows of a sample from the plan, and from the range sensitivity that is stated: the rest of its entry. */
-export function sampleFields(sample, epsilon, stated, place) {
+export function sampleFields(sample, { measure, amount }, stated, place) {
   onlyKeys(sample, ["draws", "grid", "prior", "within"], [], `${place}.sample`);
   const draws = integer(sample.draws, `${place}.sample.draws`);
   const grid = integer(sample.grid, `${place}.sample.grid`);
@@ -30,8 +30,10 @@ export function sampleFields(sample, epsilon, stated, place) {
   const range = integer(stated.range_sensitivity, `${place}.range_sensitivity`);
   if (range < 1n) throw refused(`${place}.range_sensitivity`, "it is below 1");
   if (range > LARGEST_RANGE) throw refused(`${place}.range_sensitivity`, "it is above 2^62");
-  const { n, d } = divide(rational(draws * range), multiply(epsilon, BELOW_EPSILON));
-  const least = n / d + 1n;
+  const left = multiply(amount, BELOW_LOSS);
+  const ofRho = divide(rational(draws * range * range, 8n), left);
+  const { n, d } = divide(rational(draws * range), left);
+  const least = (measure === "rho" ? rootRoundedDown(ofRho.n / ofRho.d) : n / d) + 1n;
   const scale = least < LEAST_SCALE ? LEAST_SCALE : least;
   if (scale > LARGEST_SCALE) throw refused(`${place}.scale`, "it is above 2^46");
   return {
@@ -43,6 +45,13 @@ export function sampleFields(sample, epsilon, stated, place) {
     scale: String(scale),
     temperature: format(rational(scale, LEAST_SCALE)),
   };
+}
+
+/** The largest integer whose square is at most this one: Newton's steps from above. */
+function rootRoundedDown(square) {
+  let root = 1n << BigInt((square.toString(2).length + 1) >> 1);
+  for (let next = (root + square / root) >> 1n; next < root; next = (root + square / root) >> 1n) root = next;
+  return root;
 }
 
 /** The value of a point of the grid, in the parameter's unit, rounded once. */

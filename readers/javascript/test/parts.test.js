@@ -89,7 +89,7 @@ test("priors are read from their text, and nothing else is", () => {
 
 test("a sample's range is at most 2^62, and its scale at most 2^46", () => {
   const sample = { draws: "1", grid: "3", prior: "Beta(1, 1)", within: ["0.2", "0.8"] };
-  const fields = (range, epsilon) => sampleFields(sample, parseRational(epsilon), { range_sensitivity: String(range) }, "x");
+  const fields = (range, epsilon) => sampleFields(sample, { measure: "epsilon", amount: parseRational(epsilon) }, { range_sensitivity: String(range) }, "x");
   const much = String(2n ** 20n);
   assert.equal(fields(2n ** 62n, much).range_sensitivity, String(2n ** 62n));
   assert.throws(() => fields(2n ** 62n + 1n, much), /range_sensitivity.*above 2\^62/);

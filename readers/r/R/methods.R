@@ -118,15 +118,17 @@ plot.suffice_posterior <- function(x, parameter = x$parameters[1], mass = 0.9, .
 
 summary.suffice_release <- function(object, ...) {
   of <- function(read) vapply(object$manifest$statistics, read, "")
-  data.frame(
+  table <- data.frame(
     statistic = of(function(entry) entry$name), family = of(function(entry) entry$family),
-    epsilon = of(function(entry) entry$epsilon), scale = of(function(entry) .or_empty(entry$scale)),
+    loss = of(function(entry) entry[[.measure(entry)]]), scale = of(function(entry) .or_empty(entry$scale)),
     posterior = vapply(object$manifest$statistics, function(entry) {
       !.is_sampled(entry) && is.null(entry$within_unit) && is.null(entry$count_clipped) &&
         entry$family %in% c(names(.FAMILIES), "categorical")
     }, TRUE),
     stringsAsFactors = FALSE
   )
+  names(table)[names(table) == "loss"] <- .measure(object$manifest)
+  table
 }
 
 # How many cells there are, and by which columns; where statistics differ, of which.
@@ -142,7 +144,7 @@ summary.suffice_release <- function(object, ...) {
 
 print.suffice_release <- function(x, ...) {
   manifest <- x$manifest
-  cat("Release ", .shown(manifest$name), "@", .shown(manifest$release_id), " of ", .shown(manifest$dataset), ", epsilon ", manifest$epsilon, ", ",
+  cat("Release ", .shown(manifest$name), "@", .shown(manifest$release_id), " of ", .shown(manifest$dataset), ", ", .measure(manifest), " ", manifest[[.measure(manifest)]], ", ",
     .cells_in_words(x$keys), "\n", sep = "")
   if (!is.null(x$withdrawn)) cat("withdrawn: ", .shown(x$withdrawn), "\n", sep = "")
   table <- summary(x)

@@ -10,7 +10,7 @@ read_publication <- function(directory) {
     "checksum", "cost", "created", "diagnostics", "epsilon", "files", "format_version", "publication_id", "request",
     "signature", "title", "versions"
   )
-  if (!setequal(names(manifest), fields)) refuse("fields", "a field is missing, or there is one more")
+  if (!setequal(setdiff(names(manifest), "rho"), fields)) refuse("fields", "a field is missing, or there is one more")
   if (!identical(manifest$checksum, sha256(with_null(bytes, document$spans, c("checksum", "signature"))))) {
     refuse("checksum", "its checksum does not fit")
   }

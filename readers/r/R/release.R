@@ -101,7 +101,7 @@ release_samples <- function(release, statistic) {
 }
 
 .FIELDS <- c(
-  "amends", "cells", "checksum", "created", "dataset", "declared_order", "drawing_hash", "drawing_sequence", "epsilon",
+  "amends", "cells", "checksum", "created", "dataset", "declared_order", "drawing_hash", "drawing_sequence",
   "files", "format_version", "groups", "input_verified", "ledger_id", "max_total_rows", "n", "name", "neighboring",
   "plan", "plan_hash", "release_id", "signature", "statistics", "unit", "versions", "window"
 )
@@ -111,7 +111,8 @@ release_samples <- function(release, statistic) {
 
 .check_manifest <- function(manifest, bytes, spans) {
   if (!identical(manifest$format_version, 1)) refuse("format_version", "this reader reads format 1")
-  if (!all(.FIELDS %in% names(manifest)) || !all(names(manifest) %in% c(.FIELDS, "audit", "contract", "max_rows", "max_rows_per_cell", "unit_nulls"))) {
+  measure <- .measure(manifest)
+  if (!all(.FIELDS %in% names(manifest)) || !all(names(manifest) %in% c(.FIELDS, measure, "audit", "contract", "max_rows", "max_rows_per_cell", "unit_nulls"))) {
     refuse("fields", "a field is missing, or there is one more")
   }
   blank <- with_null(bytes, spans, c("checksum", "signature"))
@@ -140,9 +141,12 @@ release_samples <- function(release, statistic) {
   if (!is.null(manifest$n) != any(designs == "minimal") || (!is.null(manifest$n) && !.is_count(manifest$n))) {
     refuse("fields", "a number of records is stated exactly where it is public")
   }
-  for (entry in manifest$statistics) .check_statistic(entry)
-  spent <- exact_sum(lapply(manifest$statistics, function(entry) exact(entry$epsilon)))
-  if (!at_most(spent, exact(manifest$epsilon))) refuse("noise", "the parts of epsilon add up to more than the whole")
+  for (entry in manifest$statistics) {
+    if (.measure(entry) != measure) refuse("noise", "a statistic states another measure than the release")
+    .check_statistic(entry)
+  }
+  spent <- exact_sum(lapply(manifest$statistics, function(entry) exact(entry[[measure]])))
+  if (!at_most(spent, exact(manifest[[measure]]))) refuse("noise", paste("the parts of", measure, "add up to more than the whole"))
   if (length(manifest$files) != length(manifest$statistics)) refuse("files", "they are not those of the statistics")
   for (at in seq_along(manifest$files)) {
     file <- manifest$files[[at]]
@@ -155,6 +159,19 @@ release_samples <- function(release, statistic) {
   }
 }
 
+# What a manifest or a statistic states its price in: epsilon, or rho.
+.measure <- function(entry) {
+  stated <- intersect(c("epsilon", "rho"), names(entry))
+  if (length(stated) != 1) refuse("fields", "it states epsilon or rho, one of the two")
+  stated
+}
+
+# What covers a sensitivity: scale times epsilon; of rho, 2 rho times the square of the scale covers the squared L2 sensitivity.
+.covered <- function(scale, loss, measure, times = "2") {
+  if (measure == "epsilon") return(exact_product(scale, loss))
+  exact_product(exact(times), exact_product(loss, exact_product(scale, scale)))
+}
+
 .check_statistic <- function(entry) {
   if (!.matches("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", entry$name)) refuse("fields", "a statistic has no such name")
   if (.is_sampled(entry)) return(.check_sample(entry))
@@ -162,10 +179,16 @@ release_samples <- function(release, statistic) {
   if (!length(components) || anyDuplicated(components)) refuse("shape", "a component stands twice, or there is none")
   if (!identical(entry$mechanism, "discrete_laplace")) refuse("noise", "the format knows no such mechanism")
   if (!.matches("^[1-9][0-9]*$", entry$l1_sensitivity)) refuse("noise", "a sensitivity is a positive integer")
-  epsilon <- exact(entry$epsilon)
+  measure <- .measure(entry)
+  loss <- exact(entry[[measure]])
   scale <- exact(entry$scale)
-  if (!is_positive(epsilon) || !is_positive(scale)) refuse("noise", "epsilon and scale are above 0")
-  if (!at_most(exact(entry$l1_sensitivity), exact_product(scale, epsilon))) refuse("noise", "there is less noise than epsilon asks for")
+  if (!is_positive(loss) || !is_positive(scale)) refuse("noise", paste(measure, "and scale are above 0"))
+  moved <- entry$l1_sensitivity
+  if (measure == "rho") {
+    if (!.matches("^[1-9][0-9]*$", entry$l2_squared)) refuse("noise", "a sensitivity is a positive integer")
+    moved <- entry$l2_squared
+  }
+  if (!at_most(exact(moved), .covered(scale, loss, measure))) refuse("noise", paste("there is less noise than", measure, "asks for"))
   if (!entry$value_type %in% c("int64", "decimal128(38, 0)")) refuse("fields", "values have another type")
   for (quantity in entry$quantities) {
     if (!all(names(quantity$coefficients) %in% components)) refuse("shape", "a quantity is of components that are not there")
@@ -178,16 +201,19 @@ release_samples <- function(release, statistic) {
 .LARGEST_SCALE <- "70368744177664"
 
 .check_sample <- function(entry) {
-  epsilon <- exact(entry$epsilon)
-  if (!is_positive(epsilon)) refuse("noise", "epsilon is above 0")
+  measure <- .measure(entry)
+  loss <- exact(entry[[measure]])
+  if (!is_positive(loss)) refuse("noise", paste(measure, "is above 0"))
   if (!.is_count(entry$draws, 1) || !.is_count(entry$grid, 3) || entry$grid > 4097) refuse("fields", "it is no sample")
   if (!.matches("^[1-9][0-9]*$", entry$range_sensitivity) || !.matches("^[1-9][0-9]*$", entry$scale)) {
     refuse("noise", "range and scale of a sample are positive integers")
   }
   scale <- exact(entry$scale)
-  spent <- exact_product(exact(as.character(entry$draws)), exact(entry$range_sensitivity))
-  if (!at_most(spent, exact_product(scale, epsilon)) || !at_most(exact("1048576"), scale)) {
-    refuse("noise", "it is colder than epsilon allows")
+  range <- exact(entry$range_sensitivity)
+  if (measure == "rho") range <- exact_product(range, range)
+  spent <- exact_product(exact(as.character(entry$draws)), range)
+  if (!at_most(spent, .covered(scale, loss, measure, times = "8")) || !at_most(exact("1048576"), scale)) {
+    refuse("noise", paste("it is colder than", measure, "allows"))
   }
   if (!at_most(exact(entry$range_sensitivity), exact(.LARGEST_RANGE)) || !at_most(scale, exact(.LARGEST_SCALE))) {
     refuse("noise", "its range is above 2^62, or its scale above 2^46")

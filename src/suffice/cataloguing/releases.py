@@ -24,6 +24,7 @@ from suffice.pages.statistic_view import sample_view, statistic_view
 from suffice.pipeline.spec.windows_and_amendments import Window, edition, window_times
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.domains import cells_in_words, key_columns
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.storage.releases.about_file import MOST_WORDINGS, about_name
 from suffice.storage.releases.about_file import beside as beside_manifest
 from suffice.storage.releases.descriptions import describe
@@ -78,6 +79,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "manifest_sha256": hashlib.sha256(manifest).hexdigest(),
         "created": content["created"],
         **release.loss.stated,
+        "costs_rho": format_number(release.rho),
         "neighboring": str(release.neighboring),
         "unit": release.unit,
         "max_rows": content.get("max_rows"),

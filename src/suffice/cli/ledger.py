@@ -65,6 +65,17 @@ def grant(
     epsilon: Annotated[
         str | None, typer.Option("--epsilon", help="The account's new total, decimal text.")
     ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option("--rho", help="The new total of an account in rho; the first grant fixes the measure."),
+    ] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            "--delta",
+            help="With --epsilon or --per-year: grant the largest rho that is (epsilon, delta)-private.",
+        ),
+    ] = None,
     per_year: Annotated[
         str | None,
         typer.Option(
@@ -72,6 +83,10 @@ def grant(
             metavar="EPSILON",
             help="With --per-window, instead of --epsilon: what a unit may lose in any twelve months.",
         ),
+    ] = None,
+    rho_per_year: Annotated[
+        str | None,
+        typer.Option("--rho-per-year", metavar="RHO", help="As --per-year, of an account in rho."),
     ] = None,
     max_windows: Annotated[
         int | None,
@@ -152,7 +167,7 @@ def grant(
             "--failed-readings",
             min=0,
             metavar="N",
-            help="Attempts of a release that may fail and give epsilon back; 10 at first, or as before.",
+            help="Attempts of a release that may fail and be given back; 10 at first, or as before.",
         ),
     ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
@@ -174,13 +189,15 @@ def grant(
 ) -> None:
     """Set an account's total budget; repeating a grant changes nothing."""
     from suffice.cli.ledger_show import print_account
+    from suffice.releasing.granted_total import StatedTotal
     from suffice.releasing.granting import carry_out_grant
 
     account, warnings = carry_out_grant(
         dataset,
         reason=reason,
-        epsilon=epsilon,
-        per_year=per_year,
+        stated=StatedTotal(
+            epsilon=epsilon, rho=rho, delta=delta, per_year=per_year, rho_per_year=rho_per_year
+        ),
         max_windows=max_windows,
         neighboring=neighboring,
         unit=unit,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from suffice.cli import output
 from suffice.cli.output import say
 from suffice.pipeline.terms.declaration.documents import CountOrNone, Exact, document, printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.loss_in_words import with_epsilons
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.account import account_lines, counts_by_window
@@ -43,7 +44,8 @@ class Asked(TypedDict):
 
 
 @printed(
-    "dataset=view.account.dataset unit=view.account.unit neighboring=view.account.neighboring "
+    "dataset=view.account.dataset measure=view.account.measure unit=view.account.unit "
+    "neighboring=view.account.neighboring "
     "per_window=view.account.per_window *view asked"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +62,9 @@ def show_person(
     """Print what one unit of an account loses, and what was asked of it."""
     account = ledger.account(dataset)
     view = person_view(ledger, account)
-    loss = format_epsilon(view.lost_by(rows, windows))
+    loss = PrivacyLoss(account.measure, view.lost_by(rows, windows))
     if as_json:
-        asked = Asked(rows=rows, windows=windows, loss=loss)
+        asked = Asked(rows=rows, windows=windows, loss=loss.text)
         output.print_json(document(PersonDocument(view=view, asked=asked)))
         return
     say(f"{dataset}  ({account.neighboring}, unit {in_words(account.unit)})")
@@ -70,7 +72,9 @@ def show_person(
         say(f"  {line}")
     if rows is not None or windows is not None:
         who = "a unit" if rows is None else f"a person with {counted(rows, 'row')}"
-        say(f"  {who} in {counted(windows or 1, 'window')}: so far at most {loss}")
+        asked_for = f"{who} in {counted(windows or 1, 'window')}"
+        lost = loss.text if loss.rho is None or not loss.rho else with_epsilons(loss)
+        say(f"  {asked_for}: so far at most {lost}")
     for assumption in view.assumptions:
         say(f"  {assumption}")
 
@@ -78,8 +82,8 @@ def show_person(
 def show_json(ledger: Ledger, dataset: str | None, last: int | None) -> None:
     """Print one JSON document of all accounts, or one.
 
-    Every number follows from the charges: what is spent, reserved or returned is the sum of the epsilon of
-    those whose `counts_as` says so, over the charges whose `counts_on` is ``account`` for the account's own
+    Every number follows from the charges: what is spent, reserved or returned is the sum of what those cost
+    whose `counts_as` says so, over the charges whose `counts_on` is ``account`` for the account's own
     numbers, or the window for a window's; `held` is what a charge takes now.
     """
     say('{"accounts": [', end="")

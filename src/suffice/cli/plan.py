@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,8 +14,9 @@ from suffice.cli.division import AskedDivision, check_division, print_division, 
 from suffice.cli.options import JsonOption, SpecArgument, check_simulation
 from suffice.cli.output import say
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
+from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Sha256, document, printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon, parse_epsilon
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,8 +75,8 @@ def plan(
         str | None,
         typer.Option(
             "--per-year",
-            metavar="EPSILON",
-            help="Find the epsilon with which a unit loses at most so much in any twelve months.",
+            metavar="LOSS",
+            help="Find the epsilon, or rho, with which a unit loses at most so much in any twelve months.",
         ),
     ] = None,
     max_windows: Annotated[
@@ -352,28 +352,33 @@ def _warn_of_units(spec: Spec) -> None:
         warnings.warn(text, SufficeWarning, stacklevel=2)
 
 
-@printed("in_a_window in_a_year windows_in_a_year max_windows per_year epsilon")
+@printed(
+    "in_a_window=in_a_window.amount in_a_year=in_a_year.amount windows_in_a_year max_windows "
+    "per_year=per_year.amount epsilon=each.epsilon rho?=each.rho"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YearOfPerson:
-    """What one unit loses in twelve months of a series, and which epsilon would keep it to a number.
+    """What one unit loses in twelve months of a series, and which loss of a release keeps it to a number.
+
+    All losses are in the spec's measure.
 
     Attributes
     ----------
     windows_in_a_year : int
         The most windows of the grid that share a day with twelve months.
-    in_a_window : Fraction, nats
+    in_a_window : PrivacyLoss
         With every amendment of the calendar, and the count before the first release.
     max_windows : int or None
         In how many windows of twelve months a unit has rows, as somebody assumes.
-    per_year, epsilon : Fraction or None, nats
-        What a unit may lose in twelve months, and the epsilon of a release for it, where that is asked.
+    per_year, each : PrivacyLoss or None
+        What a unit may lose in twelve months, and the loss of a release for it, where that is asked.
     """
 
     windows_in_a_year: Count
-    in_a_window: Fraction
+    in_a_window: PrivacyLoss
     max_windows: CountOrNone
-    per_year: Fraction | None
-    epsilon: Fraction | None
+    per_year: PrivacyLoss | None
+    each: PrivacyLoss | None
 
     @property
     def windows(self) -> int:
@@ -381,18 +386,20 @@ class YearOfPerson:
         return self.max_windows or self.windows_in_a_year
 
     @property
-    def in_a_year(self) -> Fraction:
-        """What a unit loses in so many windows, in nats."""
+    def in_a_year(self) -> PrivacyLoss:
+        """What a unit loses in so many windows."""
         return self.in_a_window * self.windows
 
     def __str__(self) -> str:
-        year = format_epsilon(self.in_a_year)
-        window = f"{format_epsilon(self.in_a_window)} in a window, with all that the calendar charges"
-        lines = [f"one unit: {window}; {year} in twelve months with rows in {self.windows} windows"]
-        if self.epsilon is not None and self.per_year is not None:
+        of = "" if self.in_a_window.rho is None else "rho "
+        window = f"{of}{self.in_a_window.text} in a window, with all that the calendar charges"
+        year = self.in_a_year
+        lines = [f"one unit: {window}; {year.text} in twelve months with rows in {self.windows} windows"]
+        if year.rho is not None:
+            lines.append(f"rho {year.text} is (epsilon, delta) = {shown_epsilons(year.rho)}")
+        if self.each is not None and self.per_year is not None:
             lines.append(
-                f"epsilon {format_epsilon(self.epsilon)} for each release leaves it at most "
-                f"{format_epsilon(self.per_year)} in twelve months"
+                f"{self.each} for each release leaves it at most {self.per_year.text} in twelve months"
             )
         if self.max_windows is not None:
             lines.append(
@@ -410,7 +417,7 @@ def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | Non
     UsageError
         Where it is asked of a spec without windows, or nothing is left for a release.
     """
-    from suffice.pipeline.spec.person import epsilon_for_a_year, windows_in_a_year  # it imports numpy
+    from suffice.pipeline.spec.person import loss_for_a_year, windows_in_a_year  # it imports numpy
 
     if spec.window is None:
         if per_year is not None or max_windows is not None:
@@ -420,20 +427,20 @@ def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | Non
     if max_windows is not None and per_year is None:
         message = "--max-windows is of use with --per-year alone: give that too"
         raise UsageError(message)
-    before = spec.expect.loss.amount if spec.expect else Fraction(0)
-    asked = epsilon = None
+    before = spec.expect.loss if spec.expect else None
+    asked = each = None
     if per_year is not None:
         try:
-            asked = parse_epsilon(per_year)
+            asked = PrivacyLoss.read({str(plan.loss.measure): per_year})
         except ValueError as error:
             message = f"--per-year: {error}"
             raise UsageError(message) from None
         n = 1 + len(plan.amend)
-        epsilon = epsilon_for_a_year(asked, spec.window.every, max_windows=max_windows, before=before, n=n)
+        each = loss_for_a_year(asked, spec.window.every, max_windows=max_windows, before=before, n=n)
     return YearOfPerson(
         windows_in_a_year=windows_in_a_year(spec.window.every),
-        in_a_window=plan.window_loss.amount + before,
+        in_a_window=plan.window_loss if before is None else plan.window_loss + before,
         max_windows=max_windows,
         per_year=asked,
-        epsilon=epsilon,
+        each=each,
     )

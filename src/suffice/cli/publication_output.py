@@ -87,13 +87,16 @@ def publish_model(
     print_published(carry_out(question, publications), as_json=as_json)
 
 
+_STATED = ("title", "created", "epsilon", "rho", "cost", "diagnostics")
+
+
 def publication_document(publication: Publication) -> dict[str, Any]:
     """Return a publication as JSON states it."""
     stated = publication.manifest
     return {
         "publication_id": publication.publication_id,
         "uri": publication.uri,
-        **{name: stated[name] for name in ("title", "created", "epsilon", "cost", "diagnostics")},
+        **{name: stated[name] for name in _STATED if name in stated},
         "signed_by": None if stated["signature"] is None else stated["signature"]["key_id"],
         "request": stated["request"],
         "files": [{**file, "uri": f"{publication.uri}/{file['path']}"} for file in stated["files"]],
@@ -106,8 +109,9 @@ def print_publication(document: dict[str, Any]) -> None:
     for name in ("title", "publication_id", "uri", "created"):
         say(f"{name.replace('_', ' '):<16} {in_line(document[name])}")
     for release in request["releases"]:
-        epsilon = document["epsilon"][release["release_id"]]
-        say(f"{'release':<16} {in_line(release['label'])} {release['release_id']}, epsilon {epsilon}")
+        name = release["release_id"]
+        measure = "epsilon" if name in document["epsilon"] else "rho"
+        say(f"{'release':<16} {in_line(release['label'])} {name}, {measure} {document[measure][name]}")
     say(f"{'cost':<16} {document['cost']}: what is published follows from releases alone")
     for asked in request["statistics"]:
         priors = "; ".join(

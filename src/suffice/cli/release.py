@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.spec.about import About
-    from suffice.pipeline.terms.declaration.documents import Count, Exact, Sha256, ShortId, UnitNullsName
+    from suffice.pipeline.terms.declaration.documents import Count, Sha256, ShortId, UnitNullsName
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.releasing.rehearsal import Rehearsal
     from suffice.releasing.run import ReleaseStatus
     from suffice.storage.releases.release_store import ListedRelease
@@ -82,7 +83,10 @@ def release(
             )
     note_withdrawn(outcome.release, warned=True)
     made = MadeRelease(
-        **_shown(outcome.release, None), status=outcome.status, remaining_epsilon=outcome.remaining_epsilon
+        **_shown(outcome.release, None),
+        status=outcome.status,
+        charged=outcome.charged,
+        remaining=outcome.remaining,
     )
     if as_json:
         output.print_json(document(made))
@@ -90,7 +94,10 @@ def release(
     if outcome.status == "already_published":
         say("already published: the data were not read again, nothing was charged")
     _print_release(document(made))
-    say(f"remaining epsilon  {outcome.remaining_epsilon}")
+    measure = outcome.remaining.measure
+    if outcome.charged.measure is not outcome.release.loss.measure:
+        say(f"{'charged':<18} {outcome.charged}, for the account counts {measure}")
+    say(f"{f'remaining {measure}':<18} {outcome.remaining.text}")
 
 
 def show(
@@ -276,12 +283,15 @@ class ShownRelease:
         return signature["key_id"] if signature else None
 
 
-@printed(f"{_KEYS} remaining_epsilon")
+@printed(
+    f"{_KEYS} charged_rho?=charged.rho remaining_epsilon?=remaining.epsilon remaining_rho?=remaining.rho"
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeRelease(ShownRelease):
     """What ``suffice release`` prints."""
 
-    remaining_epsilon: Exact
+    charged: PrivacyLoss
+    remaining: PrivacyLoss
 
 
 def _shown(release: Release, public_keys: list[str] | None) -> _Shown:
@@ -309,7 +319,7 @@ def _shown(release: Release, public_keys: list[str] | None) -> _Shown:
 def _print_release(shown: dict[str, Any]) -> None:
     from suffice.pipeline.terms.declaration.row_rules import in_words  # --help needs no pydantic
 
-    fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "neighboring", "unit")
+    fields = ("name", "dataset", "window", "release_id", "uri", "epsilon", "rho", "neighboring", "unit")
     for field in (*fields, *_UNIT_BOUND, "status"):
         if field in shown:
             say(f"{field:<18} {in_words(shown[field]) if field == 'unit' else shown[field]}")

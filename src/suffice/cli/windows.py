@@ -179,7 +179,8 @@ def _show_dry_run(planned: Backfill, *, as_json: bool) -> None:
         return
     _print_backfill(planned)
     needed = document(planned)["needed_grant"]
-    say("nothing is left" if needed is None else f"a grant of epsilon {needed} in all covers what is left")
+    grant = f"a grant of {planned.loss.measure} {needed} in all covers what is left"
+    say("nothing is left" if needed is None else grant)
     say("nothing was charged or read")
 
 
@@ -194,12 +195,13 @@ def _print_backfill(done: Backfill) -> None:
         for status, count in counted.items()
         if count or status != "stopped"  # only a spec that expects something has such windows
     ]
-    say(f"\n{', '.join(counts)}; epsilon {written['epsilon']} each")
+    say(f"\n{', '.join(counts)}; {done.loss} each")
     if done.stopped is not None:
         say(done.stopped)
     if done.refusal is not None:
         say(done.refusal)
-        say(f"to go on: a grant of epsilon {written['needed_grant']} in all, then the same command again")
+        grant = f"{done.loss.measure} {written['needed_grant']}"
+        say(f"to go on: a grant of {grant} in all, then the same command again")
 
 
 def _print_status(report: GapReport) -> None:
@@ -233,9 +235,9 @@ def _print_status(report: GapReport) -> None:
     gaps = sum(counts[state] for state in GAPS) + len(report.amendments)
     further = "every further one" if report.further is None else f"{report.further} further ones"
     where = " in a window without charges" if report.per_window else ""
-    counting = f" and {shown['expect_epsilon']} for the count before" if report.expect_epsilon else ""
+    counting = f" and {report.expected.text} for the count before" if report.expected else ""
     say(
-        f"epsilon {shown['epsilon']} each{counting}, {shown['remaining_epsilon']} left{where}: "
+        f"{report.loss} each{counting}, {report.remaining.text} left{where}: "
         f"covers {report.covered} of {gaps} to come, and {further}"
     )
 

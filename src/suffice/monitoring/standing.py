@@ -20,6 +20,7 @@ from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.windows_and_amendments import moment
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, counts_by, printed
 from suffice.profile.settings import pinned_profile, settings
+from suffice.releasing.expectation import prices
 from suffice.releasing.gap_report import GAPS, AmendmentState, WindowState, gaps
 from suffice.storage.ledger.charge import ChargeState, is_held
 from suffice.storage.ledger.opening import open_ledger
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
     from suffice.storage.ledger.account import Account
     from suffice.storage.ledger.ledger import Ledger
 
@@ -85,14 +87,17 @@ class AccountStanding:
     Attributes
     ----------
     dataset : str
+    measure : PrivacyMeasure
+        What the account counts.
     per_window : bool
         Whether the grant holds for each window; then `spent` and `remaining` are those of a window that was
         never charged.
-    granted, spent, remaining : Fraction, nats
+    granted, spent, remaining : Fraction
         `spent` and `remaining` sum to `granted`: what a running release holds counts as spent.
     """
 
     dataset: str
+    measure: PrivacyMeasure
     per_window: bool
     granted: Fraction
     spent: Fraction
@@ -236,6 +241,7 @@ def _account(account: Account) -> AccountStanding:
     held = account.spent + account.reserved
     return AccountStanding(
         dataset=account.dataset,
+        measure=account.measure,
         per_window=account.per_window is not None,
         granted=account.granted,
         spent=held,
@@ -289,6 +295,7 @@ def _without_windows(
     """Judge the one release of a spec without windows."""
     places = settings(store=store, ledger=ledger, spec_path=spec.directory)
     remaining = opened.remaining(spec.dataset, "all")
+    price, _ = prices(spec, opened.account(spec.dataset).measure)
     state = WindowState.MISSING
     charge = opened.find(spec.dataset, spec.name, "all")
     if charge is not None and charge.state is ChargeState.PUBLISHED:
@@ -304,7 +311,7 @@ def _without_windows(
         windows={str(each): int(each is state) for each in WindowState},
         amendments={str(each): 0 for each in AmendmentState},
         due=int(state is WindowState.MISSING),
-        covered=int(remaining >= spec.privacy.loss.amount) if state is WindowState.MISSING else None,
+        covered=int(remaining >= price.amount) if state is WindowState.MISSING else None,
         ok=state is not WindowState.NOT_IN_STORE,
     )
 

@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,6 +44,24 @@ def _metric(name: str, says: str, *labels: str) -> Metric:
     return Metric(name=name, kind="counter" if name.endswith("_total") else "gauge", labels=labels, says=says)
 
 
+def _of_accounts(measure: PrivacyMeasure) -> Iterator[Metric]:
+    """Return the metrics of accounts that count one measure."""
+    name, labels = f"{measure[0].upper()}{measure[1:]}", ("dataset", "scope")
+    yield _metric(
+        f"suffice_{measure}_granted", f"{name} that was granted, in all or for each window.", *labels
+    )
+    yield _metric(
+        f"suffice_{measure}_spent",
+        f"{name} that was spent or is held by runs; of a grant for each window, in one never charged.",
+        *labels,
+    )
+    yield _metric(
+        f"suffice_{measure}_remaining",
+        f"{name} that remains; of a grant for each window, in one never charged.",
+        *labels,
+    )
+
+
 _SERIES = ("dataset", "name")
 METRICS = (
     _metric(
@@ -66,21 +85,7 @@ METRICS = (
         "Releases that the budget still covers, those that are due first; +Inf: every one.",
         *_SERIES,
     ),
-    _metric(
-        "suffice_epsilon_granted", "Epsilon that was granted, in all or for each window.", "dataset", "scope"
-    ),
-    _metric(
-        "suffice_epsilon_spent",
-        "Epsilon that was spent or is held by runs; of a grant for each window, in one never charged.",
-        "dataset",
-        "scope",
-    ),
-    _metric(
-        "suffice_epsilon_remaining",
-        "Epsilon that remains; of a grant for each window, in one never charged.",
-        "dataset",
-        "scope",
-    ),
+    *(metric for measure in PrivacyMeasure for metric in _of_accounts(measure)),
     _metric("suffice_spool_charges", "Charges that were drawn and are not published yet."),
     _metric(
         "suffice_specs_unreadable",
@@ -134,9 +139,8 @@ def _samples(standing: Standing, now: datetime) -> Iterator[Sample]:
         yield "suffice_releases_covered", key, "+Inf" if series.covered is None else str(series.covered)
     for account in standing.accounts:
         labels = (account.dataset, "window" if account.per_window else "account")
-        yield "suffice_epsilon_granted", labels, format_epsilon(account.granted)
-        yield "suffice_epsilon_spent", labels, format_epsilon(account.spent)
-        yield "suffice_epsilon_remaining", labels, format_epsilon(account.remaining)
+        for what in ("granted", "spent", "remaining"):
+            yield f"suffice_{account.measure}_{what}", labels, format_number(getattr(account, what))
     yield "suffice_spool_charges", (), str(standing.in_spool)
     yield "suffice_specs_unreadable", (), str(len(standing.unreadable))
     if standing.counted is not None:

@@ -14,10 +14,13 @@ from suffice.pages.drawing import steps
 from suffice.pipeline.spec.person import loss_of, windows_in_a_year
 from suffice.pipeline.spec.terms import ROW
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
+from suffice.pipeline.terms.declaration.delta import DELTAS, shown_delta, shown_epsilon, shown_epsilons
 from suffice.pipeline.terms.declaration.domains import Every
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
+from suffice.storage.ledger.amounts import stated_measure, stated_name
 from suffice.storage.ledger.replay import read_export
 
 if TYPE_CHECKING:
@@ -42,7 +45,8 @@ class Charged:
         ``2026-01-31T08Z``.
     what : str
         Name and edition of the release, or what is known of a charge without one.
-    epsilon : Fraction
+    loss : Fraction
+        In the account's measure.
     state : str
     granted : Fraction or None
         All that was granted by then; None where it is not known.
@@ -54,7 +58,7 @@ class Charged:
 
     hour: str
     what: str
-    epsilon: Fraction
+    loss: Fraction
     state: str
     granted: Fraction | None = None
     release_id: str | None = None
@@ -71,6 +75,8 @@ class Budget:
         Who is protected, as a sentence.
     charges : tuple of Charged
         In order of time.
+    measure : PrivacyMeasure
+        What the account counts.
     per_window : str or None
         The window grid where the grant holds for each window by itself.
     complete : bool
@@ -87,6 +93,7 @@ class Budget:
 
     guarantee: str
     charges: tuple[Charged, ...]
+    measure: PrivacyMeasure = PrivacyMeasure.EPSILON
     per_window: str | None = None
     complete: bool = False
     uncounted: tuple[str, ...] = ()
@@ -98,33 +105,51 @@ class Budget:
     def __post_init__(self) -> None:
         total, rows = Fraction(0), []
         for charge in self.charges:
-            total += charge.epsilon
+            total += charge.loss
             rows.append(
                 {
                     "hour": charge.hour,
                     "release": charge.what,
                     "state": charge.state,
-                    "epsilon": format_epsilon(charge.epsilon),
-                    "in all": format_epsilon(total),
+                    str(self.measure): format_number(charge.loss),
+                    "in all": format_number(total),
+                    **self._epsilons(total),
                 }
             )
         object.__setattr__(self, "rows", rows)
 
+    def _epsilons(self, total: Fraction) -> dict[str, str]:
+        """Return the epsilon of so much rho, by delta; nothing of an account in epsilon."""
+        if self.measure is PrivacyMeasure.EPSILON:
+            return {}
+        return {f"epsilon at {shown_delta(delta)}": shown_epsilon(total, delta) for delta in DELTAS}
+
+    def _in_epsilon(self, amount: Fraction) -> str:
+        """Return what to say after an amount of rho; empty of an account in epsilon."""
+        if self.measure is PrivacyMeasure.EPSILON or amount <= 0:
+            return ""
+        return f", which is (epsilon, delta) = {shown_epsilons(amount)}"
+
+    @property
+    def _name(self) -> str:
+        return f"{self.measure[0].upper()}{self.measure[1:]}"
+
     @property
     def total(self) -> Fraction:
-        """Epsilon of all charges together."""
-        return sum((charge.epsilon for charge in self.charges), Fraction(0))
+        """The loss of all charges together."""
+        return sum((charge.loss for charge in self.charges), Fraction(0))
 
     @property
     def sentence(self) -> str:
         """What was spent, in words."""
         what = "charge" if self.complete else "published release"
-        spent = f"Epsilon {format_epsilon(self.total)} in {counted(len(self.charges), what)}"
+        spent = f"{self._name} {format_number(self.total)} in {counted(len(self.charges), what)}"
+        spent += self._in_epsilon(self.total)
         granted = self.charges[-1].granted if self.charges else None
         if granted is not None and self.per_window is not None:
-            spent += f"; {format_epsilon(granted)} is granted for each window by itself"
+            spent += f"; {format_number(granted)} is granted for each window by itself"
         elif granted is not None:
-            spent += f", of {format_epsilon(granted)} granted"
+            spent += f"{';' if self._in_epsilon(self.total) else ', of'} {format_number(granted)} granted"
         if self.uncounted:
             spent += f". Not counted: {counted(len(self.uncounted), 'release')} that the export does not list"
         return f"{spent}."
@@ -136,15 +161,15 @@ class Budget:
             charges = "charges that the ledger's public export lists" if self.uncounted else "all charges"
             by = "" if self.uncounted else ", by the ledger's public export"
             dashed = "; dashed: what was granted" if self._limits() else ""
-            return f"Epsilon of {charges} over time{by}{dashed}."
+            return f"{self._name} of {charges} over time{by}{dashed}."
         why = (
             "the ledger's export that this page was made with knows nothing of this dataset."
             if self.export_is_of_others
             else "a ledger's export would show it."
         )
         return (
-            "Epsilon of published releases over time. What was charged and never published is not in it: "
-            f"{why}"
+            f"{self._name} of published releases over time. What was charged and never published is not in "
+            f"it: {why}"
         )
 
     @property
@@ -181,29 +206,30 @@ class Budget:
     def person(self) -> tuple[str, ...]:
         """What one unit loses over all windows and in a year, as sentences."""
         loss = loss_of(
-            (None if charge.window == ALL else "", charge.window, charge.epsilon) for charge in self.charges
+            (None if charge.window == ALL else "", charge.window, charge.loss) for charge in self.charges
         )
         who = "A person with one row" if self.unit == ROW else f"One {self.protected} with rows"
         by = "by all charges" if self.complete and not self.uncounted else "by what is listed here"
-        year, whole = format_epsilon(loss.in_a_year), format_epsilon(loss.in_every_window)
+        year, whole = format_number(loss.in_a_year), format_number(loss.in_every_window)
         first = (
-            f"{who} in every window loses at most epsilon {year} in any twelve months, "
-            f"and {whole} in all, {by} so far."
+            f"{who} in every window loses at most {self.measure} {year} in any twelve months, "
+            f"and {whole} in all, {by} so far{self._in_epsilon(loss.in_every_window)}."
         )
         sentences = [first]
         granted = self.charges[-1].granted if self.charges else None
         if granted is not None:
-            sentences.append(f"The grant allows {self._allowed(granted)}.")
+            sentences.append(f"The grant allows {self._allowed(granted)}{self._in_epsilon(granted)}.")
         if self.unit == ROW:
-            sentences.append("With r rows in each window it is up to r times as much.")
+            times = "r" if self.measure is PrivacyMeasure.EPSILON else "r^2"
+            sentences.append(f"With r rows in each window it is up to {times} times as much.")
         return tuple(sentences)
 
     def _allowed(self, granted: Fraction) -> str:
         if self.per_window is None:
-            return f"{format_epsilon(granted)} in all"
+            return f"{format_number(granted)} in all"
         windows = windows_in_a_year(Every(self.per_window.rsplit(":", 2)[1]))
-        year = format_epsilon(granted * min(windows, self.max_windows or windows))
-        text = f"{format_epsilon(granted)} in a window and {year} in any twelve months"
+        year = format_number(granted * min(windows, self.max_windows or windows))
+        text = f"{format_number(granted)} in a window and {year} in any twelve months"
         if self.max_windows is not None:
             text += (
                 f", if nobody has rows in more than {counted(self.max_windows, 'window')} of them, which the "
@@ -227,7 +253,7 @@ class Budget:
         ]
         totals, total = [], Fraction(0)
         for charge in self.charges:
-            total += charge.epsilon
+            total += charge.loss
             totals.append(float(total))
         ends = (f"{hours[0]:%Y-%m-%d}", f"{hours[-1]:%Y-%m-%d}") if hours else ("", "")
         if hours and not span:
@@ -236,7 +262,8 @@ class Budget:
             times,
             totals,
             labels=ends,
-            title=f"Epsilon charged to {name} over time",
+            axis=f"{self.measure} in all",
+            title=f"{self._name} charged to {name} over time",
             description=f"{self.sentence} The axis: {ends[0]} {ends[1]}",
             limits=[float(limit) for limit in self._limits()],
             height=height,
@@ -274,17 +301,20 @@ def budgets_of(
             budgets[name] = dataclasses.replace(charges[name], uncounted=tuple(uncounted))
             continue
         first = of[0]
+        losses = [PrivacyLoss.read(facts) for facts in of]
+        is_rho = any(loss.rho is not None for loss in losses)  # an account of epsilon takes no rho
         budgets[name] = Budget(
+            measure=PrivacyMeasure.RHO if is_rho else PrivacyMeasure.EPSILON,
             guarantee=guarantee(first["neighboring"], first["unit"]),
             charges=tuple(
                 Charged(
                     hour=facts["created"],
                     what=facts["label"],
-                    epsilon=Fraction(facts["epsilon"]),
+                    loss=Fraction(facts["costs_rho"]) if is_rho else loss.amount,
                     state="published",
                     window=facts["window"],
                 )
-                for facts in of
+                for facts, loss in zip(of, losses, strict=True)
             ),
             unit=first["unit"],
             export_is_of_others=charges is not None,
@@ -322,6 +352,7 @@ def read_charges(path: Path) -> dict[str, Budget]:
 def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
     """Return the budget of each dataset by the public lines of a ledger: what was drawn counts for good."""
     terms: dict[str, dict[str, Any]] = {}
+    measures: dict[str, PrivacyMeasure] = {}
     reserved: dict[str, dict[str, Any]] = {}
     drawn: defaultdict[str, list[tuple[str, str, Fraction | None]]] = defaultdict(list)
     ended: dict[str, str] = {}
@@ -329,11 +360,12 @@ def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
         content = line.payload
         if line.kind == "grant":
             terms[content["dataset"]] = content
+            measures[content["dataset"]] = stated_measure(content)
         elif line.kind == "reserved":
             reserved[content["charge_id"]] = content
         elif line.kind == "drawing":
             dataset = reserved[content["charge_id"]]["dataset"]
-            granted = Fraction(terms[dataset]["micro_granted"], 10**6)
+            granted = _amount("granted", terms[dataset], measures[dataset])
             drawn[dataset].append((line.hour, content["charge_id"], granted))
         elif line.kind in {"published", "abandoned"}:
             ended[content["charge_id"]] = line.kind
@@ -345,7 +377,7 @@ def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
                     hour=hour,
                     what=f"{reserved[charge]['name']}@"
                     f"{edition(reserved[charge]['window'], reserved[charge]['amendment'])}",
-                    epsilon=Fraction(reserved[charge]["micro_epsilon"], 10**6),
+                    loss=_amount("charged", reserved[charge], measures[dataset]),
                     state=ended.get(charge, "not published yet"),
                     granted=granted,
                     release_id=reserved[charge]["release_id"],
@@ -353,6 +385,7 @@ def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
                 )
                 for hour, charge, granted in drawn[dataset]
             ),
+            measure=measures[dataset],
             per_window=term["per_window"],
             complete=True,
             unit=term["unit"],
@@ -360,3 +393,8 @@ def _charged_by(lines: Iterable[Any]) -> dict[str, Budget]:
         )
         for dataset, term in terms.items()
     }
+
+
+def _amount(what: str, content: Mapping[str, Any], measure: PrivacyMeasure) -> Fraction:
+    """Return an amount that an entry of the chain states."""
+    return measure.loss(content[stated_name(what, measure)]).amount

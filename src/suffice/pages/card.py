@@ -22,6 +22,7 @@ from suffice.pipeline.ask.posterior.curves import in_words as parameter_in_words
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.arguments import interval_in_words
+from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.released.table import texts_of
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
@@ -178,9 +180,15 @@ def _model_of(posterior: Posterior) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
-def does_not_say(posterior: Posterior) -> Iterable[str]:
-    """Say what they do not mean."""
-    yield "Anything about one person or record: the release is private at the epsilon stated above."
+def does_not_say(posterior: Posterior, loss: PrivacyLoss) -> Iterable[str]:
+    """Say what they do not mean, of a release that costs `loss`."""
+    if loss.rho is None:
+        yield "Anything about one person or record: the release is private at the epsilon stated above."
+    else:
+        yield (
+            "Anything much about one person or record: the release is zero-concentrated private at the rho "
+            f"stated above, which is (epsilon, delta) = {shown_epsilons(loss.rho)}."
+        )
     is_of_records = isinstance(posterior, UnionPosterior)
     if is_of_records or FAMILIES[posterior.family].of_release:
         yield "That the prior is right: it is an assumption."
@@ -264,7 +272,7 @@ def card(
         description=release.about.words(posterior.statistic).description or "",
         release=release,
         posterior=posterior,
-        loss=str(statistic.plan.loss),
+        loss=statistic.plan.loss,
         prior=_prior_in_short(posterior),
         interval=f"{100 * mass:g} % {kind}",
         intervals=count,
@@ -281,7 +289,7 @@ def card(
         posterior_facts=posterior_facts(posterior, mass, kind, draws, seed),
         release_facts=release_facts(release, statistic),
         says=list(says(posterior, statistic, mass)),
-        does_not_say=list(does_not_say(posterior)),
+        does_not_say=list(does_not_say(posterior, release.loss)),
     )
 
 

@@ -414,6 +414,7 @@ def steps(
     totals: Sequence[float],
     *,
     labels: tuple[str, str],
+    axis: str,
     title: str,
     description: str,
     limits: Sequence[float] = (),
@@ -430,6 +431,8 @@ def steps(
         What it rose to.
     labels : tuple of str
         Of both ends of the axis.
+    axis : str
+        What the total is of.
     limits : sequence of float
         What was granted at each of the times; drawn as a line of its own. Empty where it is not known.
     height : int
@@ -467,7 +470,7 @@ def steps(
     parts.append(f'<text x="{left}%" y="{height - 21}">{escape(labels[0])}</text>')
     if labels[1] not in {"", labels[0]}:
         parts.append(f'<text x="{_RIGHT}%" y="{height - 21}" text-anchor="end">{escape(labels[1])}</text>')
-    parts += _axis_titles("date of charge", "epsilon in all", height)
+    parts += _axis_titles("date of charge", axis, height)
     return _chart(parts, height, title, description)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import math
 import re
 import shlex
 from dataclasses import dataclass
@@ -15,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.pages.drawing import number
 from suffice.pages.likelihood_tables import likelihood_tables
+from suffice.pages.price import guarantee_of, kept_together, price
 from suffice.pages.rendering import render
 from suffice.pages.statistic_picture import picture
 from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import is_address
 from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table, texts_of
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.about import StatisticWords
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
-MOST_READABLE = 10.0
 _SPECIAL = re.compile(r"([&%$#_{}])")
 
 
@@ -50,7 +50,7 @@ def bibtex(facts: Mapping[str, Any], url: str | None) -> str:
         "year": facts["created"][:4],
         "month": str(int(facts["created"][5:7])),
         "note": (
-            f"epsilon {text(facts['epsilon'])}, release {facts['release_id']}, "
+            f"{PrivacyLoss.read(facts)}, release {facts['release_id']}, "
             f"manifest SHA-256 {facts['manifest_sha256']}"
         ),
         **({"howpublished": f"\\url{{{url}}}"} if url else {}),
@@ -174,20 +174,11 @@ def _of_the_account(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "The input files were not compared with checksums by their owner before the release."
 
 
-def _factor(epsilon: float) -> str:
-    """Return e to the epsilon; empty where nobody can read anything from it."""
-    return number(math.exp(epsilon), 3) if epsilon <= MOST_READABLE else ""
-
-
 def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator[str]:
     """Say in plain words what no reader should take from the page."""
     unit = "row" if facts["unit"] == "row" else in_words(facts["unit"]).removeprefix("column:")
     added = "added or removed" if facts["neighboring"] == "add_or_remove_one" else "replaced by another"
-    yield (
-        f"Nothing here tells much about any one {unit}: with or without it ({added}), every possible release "
-        f"is about as likely, within a factor of e to the {facts['epsilon']}. That is the whole guarantee; "
-        "it is no promise about groups, or about what others know from elsewhere."
-    )
+    yield guarantee_of(PrivacyLoss.read(facts), unit, added)
     kinds = {view.kind for view in views}
     if kinds != {SAMPLE}:
         yield (
@@ -364,7 +355,10 @@ def release_page(
     signature_note : str
         What is known of the signature.
     """
-    _, _, further = facts["one_unit"].partition("; ")
+    one_unit, _, further = facts["one_unit"].removeprefix("one unit: ").partition("; ")
+    if release.loss.rho is None:
+        one_unit = f"epsilon {one_unit}"
+    protected = in_words(facts["unit"]).removeprefix("column:")
     about, data_size = release.about, sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED
     alike = not any(release.plan_of(view.name).states_groups for view in views)
@@ -387,9 +381,11 @@ def release_page(
         ],
         lead=lead(facts, views),
         protects=protects(facts),
-        protected=in_words(facts["unit"]).removeprefix("column:"),
-        factor=_factor(float(release.loss.amount)),
-        further=further[:1].upper() + further[1:],
+        protected=protected,
+        loss=release.loss,
+        one_unit=one_unit,
+        price=kept_together(price(release.loss, protected)),
+        further=kept_together(further[:1].upper() + further[1:]),
         most_panels=MOST_OPEN_PANELS,
         banners=banners,
         neighbours=neighbours,
@@ -411,7 +407,7 @@ def release_page(
         lines=lines(views, uri),
         uri=uri,
         publications=publications,
-        limits=list(limits(facts, views)),
+        limits=list(map(kept_together, limits(facts, views))),
         citation=citation(facts, url),
         bibtex=bibtex(facts, url),
     )

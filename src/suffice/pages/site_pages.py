@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from suffice.pages.drawing import DrawnInterval
+from suffice.pages.price import kept_together
 from suffice.pages.release_page import Link, Site, table_rows
 from suffice.pages.rendering import render, visible
 from suffice.pages.statistic_picture import panels_of
 from suffice.pages.statistic_view import SAMPLE
 from suffice.pipeline.spec.about import read_about
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -61,6 +63,11 @@ class SiteEntry:
         if not facts["title"]:
             return str(facts["label"])
         return str(facts["title"]) + ("" if facts["window"] == "all" else f", {facts['edition']}")
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What the release states that it costs."""
+        return PrivacyLoss.read(self.facts)
 
     @property
     def statistics(self) -> str:
@@ -128,12 +135,12 @@ def dataset_page(site: Site, name: str, entries: Sequence[SiteEntry], budget: Bu
         here="",
         crumbs=[("Data", "index.html")],
         name=name,
-        lead=f"{budget.guarantee} {budget.sentence}",
+        lead=kept_together(f"{budget.guarantee} {budget.sentence}"),
         chart=budget.chart(name, height=220),
         caption=budget.caption,
         notes=budget.notes,
         protected=budget.protected,
-        person=budget.person,
+        person=list(map(kept_together, budget.person)),
         rows=table_rows(budget.rows),
         all_series=[_series_card(series_name, of) for series_name, of in series.items()],
     )
@@ -157,8 +164,8 @@ def series_page(site: Site, name: str, entries: Sequence[SiteEntry]) -> str:
         crumbs=[("Data", "index.html"), (newest["dataset"], dataset_path(newest["dataset"]))],
         name=newest["title"] or name,
         dataset=newest["dataset"],
-        lead=f"{windows[0].upper()}{windows[1:]}{so_far}, epsilon "
-        f"{newest['epsilon']}{_each(entries)}. {_cells_text(entries[-1])}",
+        lead=f"{windows[0].upper()}{windows[1:]}{so_far}, "
+        f"{entries[-1].loss}{_each(entries)}. {_cells_text(entries[-1])}",
         statistics=[statistic for statistic in statistics if statistic is not None],
         entries=list(reversed(entries)),
     )
@@ -188,7 +195,7 @@ def search_page(site: Site, entries: Sequence[SiteEntry], publications: Sequence
                 "kind": "release",
                 "title": entry.title,
                 "path": entry.path,
-                "text": f"{_statistics_text(entry)}; epsilon {entry.facts['epsilon']}"
+                "text": f"{_statistics_text(entry)}; {entry.loss}"
                 + (f"; {entry.mark}" if entry.mark else ""),
                 "words": f"{entry.facts['release_id']} {entry.facts['dataset']} {entry.facts['label']}",
             }
@@ -274,7 +281,7 @@ def _series_card(name: str, entries: Sequence[SiteEntry]) -> dict[str, Any]:
     return {
         "name": newest["title"] or name,
         "path": series_path(name),
-        "text": f"{counted(len(entries), 'release')}{span}, epsilon {newest['epsilon']}{_each(entries)}. "
+        "text": f"{counted(len(entries), 'release')}{span}, {entries[-1].loss}{_each(entries)}. "
         f"{_cells_text(entries[-1])}",
         "tags": [_called(entries[-1].about, statistic, "{}: {}") for statistic in newest["statistics"]],
     }
@@ -417,7 +424,7 @@ def _summary(entry: SiteEntry) -> str:
     mark = f" This release was {entry.mark}." if entry.mark else ""
     about = entry.about.description or ""
     said = f" {about}" if about.endswith((".", "!", "?")) else f" {about}." if about else ""
-    about_cells = f"{entry.statistics}; {facts['cells_text']}, epsilon {facts['epsilon']}"
+    about_cells = f"{entry.statistics}; {facts['cells_text']}, {entry.loss}"
     return f"{facts['dataset']}: {about_cells}.{said}{mark}"
 
 

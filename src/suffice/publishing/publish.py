@@ -259,7 +259,7 @@ def carry_out(
     manifest = compose_publication(
         request.content(),
         title=title_of(question),
-        epsilon={release.release_id: release.loss.text for release in question.releases},
+        losses={release.release_id: release.loss for release in question.releases},
         files=entries,
         created=dt.datetime.now(dt.UTC),
         diagnostics=diagnostics,

@@ -24,8 +24,10 @@ from suffice.pipeline.spec.windows_and_amendments import (
 from suffice.pipeline.terms.declaration.documents import Count, one_of, printed
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
+from suffice.releasing.expectation import prices
 from suffice.releasing.release import PUBLISH_TIMEOUT, carry_out
 from suffice.releasing.run import ALREADY_PUBLISHED, PUBLISHED
+from suffice.storage.ledger.account import check_measure
 from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.ledger.opening import open_ledger
 
@@ -90,12 +92,12 @@ class Backfill:
     windows : tuple of BackfilledWindow
         In the order in which they were due, oldest first.
     loss : PrivacyLoss
-        What each release is charged; what is counted before it is charged besides.
+        What each release is charged, in the account's measure; what is counted before it is charged besides.
     stopped : ExpectationNotMetError or None
         Why the last window that is stopped is; None where none is.
     refusal : str or None
         Why the account refused the first window that is left; None where none is.
-    needed : Fraction or None, nats
+    needed : Fraction or None
         The total that a grant has to state for all windows that are left; None where none was refused, or
         nothing is left of a dry run.
     failure : SufficeError or None
@@ -227,10 +229,11 @@ def plan_backfill(
     instant, plan = moment(as_of, datetime.now(UTC)), compile_plan(spec)
     labels = windows_between(spec, first, last, as_of=instant, allow_open=allow_open)
     with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
+        loss = check_measure(plan, opened.account(spec.dataset).measure)
         releases = _expected(opened, spec, plan, labels, instant, by_calendar=by_calendar)
     return Backfill(
         windows=tuple(releases),
-        loss=plan.loss,
+        loss=loss,
         stopped=None,
         refusal=None,
         needed=_needed(chosen.ledger, spec, releases),
@@ -273,7 +276,8 @@ def carry_out_backfill(
     say = notice or (lambda _: None)
     with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
         releases = _expected(opened, spec, plan, labels, instant, by_calendar=by_calendar)
-        per_window = opened.account(spec.dataset).per_window is not None
+        account = opened.account(spec.dataset)
+        per_window, loss = account.per_window is not None, check_measure(plan, account.measure)
     refusal: str | None = None
     failure: errors.SufficeError | None = None
     stopped: errors.ExpectationNotMetError | None = None
@@ -322,7 +326,7 @@ def carry_out_backfill(
             break
     return Backfill(
         windows=tuple(releases),
-        loss=plan.loss,
+        loss=loss,
         stopped=stopped,
         refusal=refusal,
         needed=None if refusal is None else _needed(chosen.ledger, spec, releases),
@@ -392,22 +396,21 @@ def _needed(ledger: str, spec: Spec, releases: Sequence[BackfilledWindow]) -> Fr
 
     The count before a first release is taken for one that is still to be charged.
     """
-    each = spec.privacy.loss.amount
-    before = spec.expect.loss.amount if spec.expect else Fraction(0)
-    asked: defaultdict[str, Fraction] = defaultdict(Fraction)
-    for release in releases:
-        if release.status == LEFT:
-            asked[release.window] += each if release.amendment else each + before
-    if not asked:
+    left = [release for release in releases if release.status == LEFT]
+    if not left:
         return None
+    asked: defaultdict[str, Fraction] = defaultdict(Fraction)
     with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
         account = opened.account(spec.dataset)
+        each, counted_before = prices(spec, account.measure)
+        for release in left:
+            asked[release.window] += each.amount
+            if counted_before is not None and not release.amendment:
+                asked[release.window] += counted_before.amount
         if account.per_window is None:
             lacking = sum(asked.values(), Fraction(0)) - account.remaining
         else:
-            lacking = max(
-                epsilon - opened.remaining(spec.dataset, window) for window, epsilon in asked.items()
-            )
+            lacking = max(amount - opened.remaining(spec.dataset, window) for window, amount in asked.items())
         return account.granted + max(lacking, Fraction(0))
 
 

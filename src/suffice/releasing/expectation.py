@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from suffice.errors import ExpectationNotMetError, ReleaseMissingError
 from suffice.pipeline.spec.expected import STATISTIC, ExpectPlan, expect_spec, noisy_count
+from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.windows_and_amendments import ALL
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.releasing.run import ALREADY_PUBLISHED, ReleaseRun
+from suffice.storage.ledger.account import check_measure
 from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.releases.manifest import require_manifest
 from suffice.storage.releases.release_store import open_release
@@ -127,15 +129,17 @@ class Expected:
     def _not_met(
         self, run: ReleaseRun, charge: Charge, counted: int, *, charged: bool
     ) -> ExpectationNotMetError:
-        price, both = self.plan.loss, run.request.loss + self.plan.loss
-        left = run.ledger.remaining(self.spec.dataset, run.window)
+        measure = run.ledger.account(self.spec.dataset).measure
+        price = check_measure(self.plan.plan, measure)
+        both = check_measure(run.plan, measure) + price
+        left = PrivacyLoss(measure, run.ledger.remaining(self.spec.dataset, run.window))
         paid = f"{price} was charged, for the count" if charged else "nothing was charged"
         if run.window == ALL:
             again = "choose another name"
-        elif left < both.amount:
+        elif left < both:
             again = (
                 "a larger grant is needed: counting again and releasing take "
-                f"{both}, and {format_epsilon(left)} is left for this window"
+                f"{both}, and {left.text} is left for this window"
             )
         else:
             again = f"--new-attempt counts again, for {price}"
@@ -144,6 +148,19 @@ class Expected:
             f"that fit, noise included, and {self.plan.floor:,} are expected; {paid}; when the data "
             f"have come, {again}; a lower floor is held against this count, and costs nothing"
         )
+
+
+def prices(spec: Spec, measure: PrivacyMeasure) -> tuple[PrivacyLoss, PrivacyLoss | None]:
+    """Return what a release costs an account, and what the count before it costs; None where there is none.
+
+    Raises
+    ------
+    GuaranteeError
+        Where the account counts epsilon and the spec states rho.
+    """
+    plan = ExpectPlan.of(spec)
+    counted = None if plan is None else check_measure(plan.plan, measure)
+    return check_measure(compile_plan(spec), measure), counted
 
 
 def published_count(store: ReleaseStore, charge: Charge | ChargeSummary) -> int:

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from suffice.errors import SpecError
 from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec
@@ -23,10 +23,11 @@ from suffice.pipeline.spec.windows_and_amendments import (
     window_times,
     windows_between,
 )
-from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Instant, one_of, printed
+from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Exact, Instant, one_of, printed
 from suffice.pipeline.terms.declaration.priced import SUFFIX
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.profile.settings import settings
-from suffice.releasing.expectation import stopped_windows
+from suffice.releasing.expectation import prices, stopped_windows
 from suffice.releasing.row_counts import Rows, compared_windows
 from suffice.storage.ledger.charge import ChargeState, newest_published
 from suffice.storage.ledger.opening import open_ledger
@@ -34,7 +35,6 @@ from suffice.storage.releases.release_store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from fractions import Fraction
 
     from suffice.pipeline.spec.windows_and_amendments import Window
     from suffice.storage.ledger.charge import ChargeSummary
@@ -121,10 +121,23 @@ class AmendmentStatus:
     charge: str | None
 
 
-@printed(
-    "name dataset as_of first_from ok windows amendments epsilon expect_epsilon remaining_epsilon=remaining "
-    "per_window covered further"
-)
+class InEpsilon(TypedDict):
+    """What a release costs an account in epsilon, its count before it, and what is left."""
+
+    epsilon: Exact
+    expect_epsilon: Exact | None
+    remaining_epsilon: Exact
+
+
+class InRho(TypedDict):
+    """The same, of an account in rho."""
+
+    rho: Exact
+    expect_rho: Exact | None
+    remaining_rho: Exact
+
+
+@printed("name dataset as_of first_from ok windows amendments *in_epsilon *in_rho per_window covered further")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapReport:
     """The windows of a spec from the first that is expected to the last that has ended.
@@ -140,12 +153,13 @@ class GapReport:
         Oldest first.
     amendments : tuple of AmendmentStatus
         Those that are due, by window.
-    epsilon : Fraction, nats
-        What each release is charged, of a window for the first time or as an amendment.
-    expect_epsilon : Fraction or None, nats
+    loss : PrivacyLoss
+        What each release is charged, of a window for the first time or as an amendment; in the account's
+        measure, as all losses here.
+    expected : PrivacyLoss or None
         What the count before a window's first release is charged besides; None where nothing is expected. The
         budget is taken to cover a count for every release.
-    remaining : Fraction, nats
+    remaining : PrivacyLoss
         What the account has left; of a grant per window, what a window that was never charged has.
     per_window : bool
         Whether the grant holds for each window.
@@ -162,9 +176,9 @@ class GapReport:
     first_from: Annotated[str, one_of("parameter", "spec", "ledger", "calendar")]
     windows: tuple[WindowStatus, ...]
     amendments: tuple[AmendmentStatus, ...]
-    epsilon: Fraction
-    expect_epsilon: Fraction | None
-    remaining: Fraction
+    loss: PrivacyLoss
+    expected: PrivacyLoss | None
+    remaining: PrivacyLoss
     per_window: bool
     covered: Count
     further: CountOrNone
@@ -174,6 +188,26 @@ class GapReport:
         """Whether nothing is overdue or stopped, and no release gone from the store."""
         late = any(amendment.state is AmendmentState.OVERDUE for amendment in self.amendments)
         return not late and not any(window.state in ALARMING for window in self.windows)
+
+    @property
+    def in_epsilon(self) -> InEpsilon | None:
+        """The losses of an account in epsilon, as documents name them."""
+        if self.loss.epsilon is None:
+            return None
+        expected = None if self.expected is None else self.expected.text
+        return {
+            "epsilon": self.loss.text,
+            "expect_epsilon": expected,
+            "remaining_epsilon": self.remaining.text,
+        }
+
+    @property
+    def in_rho(self) -> InRho | None:
+        """The losses of an account in rho, as documents name them."""
+        if self.loss.rho is None:
+            return None
+        expected = None if self.expected is None else self.expected.text
+        return {"rho": self.loss.text, "expect_rho": expected, "remaining_rho": self.remaining.text}
 
 
 def status(
@@ -255,9 +289,8 @@ def gaps(
         )
         gaps = [window.window for window in windows if window.state in GAPS]
         gaps += [amendment.window for amendment in amendments]
-        epsilon = spec.privacy.loss.amount
-        expect_epsilon = spec.expect.loss.amount if spec.expect else None
-        price = epsilon + (expect_epsilon or 0)
+        loss, expected = prices(spec, account.measure)
+        price = (loss if expected is None else loss + expected).amount
         further: int | None
         if account.per_window is None:
             affordable = account.remaining // price
@@ -274,9 +307,9 @@ def gaps(
         first_from=first_from,
         windows=windows,
         amendments=amendments,
-        epsilon=epsilon,
-        expect_epsilon=expect_epsilon,
-        remaining=remaining,
+        loss=loss,
+        expected=expected,
+        remaining=PrivacyLoss(account.measure, remaining),
         per_window=account.per_window is not None,
         covered=covered,
         further=further,

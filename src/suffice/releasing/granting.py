@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import AccountMissingError, LedgerMissingError, SufficeWarning, UsageError
 from suffice.pipeline.terms.declaration.data_contract import DataContract, parse_contract, read_contract
 from suffice.pipeline.terms.declaration.domains import Every
-from suffice.pipeline.terms.declaration.exact_numbers import parse_epsilon
 from suffice.pipeline.terms.declaration.row_rules import (
     entry_of,
     is_rule,
@@ -27,6 +26,7 @@ from suffice.pipeline.terms.declaration.source_specs import GivenSpec, is_url, s
 from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from suffice.profile.settings import settings
+from suffice.releasing.granted_total import StatedTotal
 from suffice.storage.ledger.account import UNGUARDED
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from suffice.storage.ledger.places import overlapping
@@ -35,21 +35,22 @@ from suffice.storage.operations.witness import make_witness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from fractions import Fraction
 
     from suffice.pipeline.spec.spec import Spec
+    from suffice.releasing.granted_total import AnyNumber
     from suffice.storage.ledger.account import Account
     from suffice.storage.operations.audits import FittingAudit
 
     AnyPath = str | os.PathLike[str]
-    AnyEpsilon = str | int | float | Fraction
     Named = Callable[[str], str]
 
 
 def grant(
     dataset: str,
-    epsilon: AnyEpsilon | None = None,
+    epsilon: AnyNumber | None = None,
     *,
+    rho: AnyNumber | None = None,
+    delta: AnyNumber | None = None,
     reason: str,
     ledger: str | None = None,
     create: bool = False,
@@ -59,7 +60,8 @@ def grant(
     sources: Sequence[str] | None = None,
     stores: Sequence[str] | None = None,
     per_window: str | None = None,
-    per_year: AnyEpsilon | None = None,
+    per_year: AnyNumber | None = None,
+    rho_per_year: AnyNumber | None = None,
     max_windows: int | None = None,
     units_disjoint: bool = False,
     checksums: AnyPath | None = None,
@@ -77,6 +79,11 @@ def grant(
         The protected population: the account.
     epsilon : str, int, float or Fraction, nats
         The account's new total.
+    rho : str, int, float or Fraction
+        The new total of an account that counts rho; the first grant decides what an account counts.
+    delta : str, int, float or Fraction
+        Beside `epsilon` or `per_year`: the account counts rho, and gets the largest one that is
+        (epsilon, delta)-private, rounded down.
     reason : str
         Why; kept in the ledger.
     ledger : str, optional
@@ -92,7 +99,7 @@ def grant(
         is ``column:NAME``.
     sources, stores : sequence of str, optional
         Where data may come from, and releases may go; any, or as before. ``data:`` is what is in memory.
-    per_window, units_disjoint, per_year, max_windows
+    per_window, units_disjoint, per_year, rho_per_year, max_windows
         As the options of ``suffice ledger grant``.
     checksums : path, optional
         A list of SHA-256 that every release must fit; `no_checksums` demands none any more.
@@ -101,7 +108,7 @@ def grant(
     witness : str, optional
         The URI of the ledger's witness, which every run has to ask; `unwitnessed` says that there is none.
     failed_readings : int, optional
-        Attempts of a release that may fail and give epsilon back.
+        Attempts of a release that may fail and give back what they were charged.
 
     Returns
     -------
@@ -116,8 +123,9 @@ def grant(
     account, texts = carry_out_grant(
         dataset,
         reason=reason,
-        epsilon=epsilon,
-        per_year=per_year,
+        stated=StatedTotal(
+            epsilon=epsilon, rho=rho, delta=delta, per_year=per_year, rho_per_year=rho_per_year
+        ),
         max_windows=max_windows,
         neighboring=neighboring,
         unit=unit,
@@ -145,8 +153,7 @@ def carry_out_grant(
     dataset: object,
     *,
     reason: str,
-    epsilon: AnyEpsilon | None,
-    per_year: AnyEpsilon | None,
+    stated: StatedTotal,
     max_windows: int | None,
     neighboring: str | None,
     unit: str | Mapping[str, Any] | None,
@@ -169,6 +176,8 @@ def carry_out_grant(
 
     Parameters
     ----------
+    stated : StatedTotal
+        The total, in whatever form it is stated.
     named : callable
         Gives what messages call an argument: ``--max-windows`` on the command line.
 
@@ -185,22 +194,23 @@ def carry_out_grant(
     _require_text(per_window, "visit_date:month", named("per_window"))
     _require_texts(sources, "data:", named("sources"))
     _require_texts(stores, "s3://bucket/releases", named("stores"))
-    stated = _contract(contract, protected or "row", named)
-    if stated is not None and protected == stated.unit:  # by the name that the contract has for its rule
-        protected = stated.unit_name
+    owned = _contract(contract, protected or "row", named)
+    if owned is not None and protected == owned.unit:  # by the name that the contract has for its rule
+        protected = owned.unit_name
     asked = None if witness is None else read_address(witness).uri
     listed = _checksums(checksums, none=no_checksums, named=named)
     fitting = None if audited is None else _audit(audited, dataset)
-    grid = None if per_window is None else _grid(per_window, named, stated)
-    total = _total(epsilon, per_year, grid, max_windows, named)
+    grid = None if per_window is None else _grid(per_window, named, owned)
+    total = stated.loss(grid, max_windows, named)
     with create_ledger(ledger) if create else open_ledger(ledger) as opened:
         if fitting is not None:
-            fitting.check_contract(stated or opened.contract(dataset))
+            fitting.check_contract(owned or opened.contract(dataset))
         if asked is not None:  # before the grant, which an older copy of the ledger is not to make
             make_witness(opened, asked)
         account = opened.grant(
             dataset,
-            epsilon=total,
+            epsilon=total.epsilon,
+            rho=total.rho,
             neighboring=neighboring,
             unit=protected,
             sources=[source_prefix(prefix, named) for prefix in sources] if sources else None,
@@ -209,7 +219,7 @@ def carry_out_grant(
             units_disjoint=units_disjoint,
             checksums=listed,
             witness=asked if asked is not None else "" if unwitnessed else None,
-            contract=stated,
+            contract=owned,
             unwitnessed=unwitnessed,
             failed_readings=failed_readings,
             max_windows=max_windows,
@@ -318,36 +328,6 @@ def _contract(
     try:
         return read_contract(os.fspath(stated))
     except UsageError as error:
-        message = f"{place}: {error}"
-        raise UsageError(message) from None
-
-
-def _total(
-    epsilon: AnyEpsilon | None,
-    per_year: AnyEpsilon | None,
-    grid: str | None,
-    max_windows: int | None,
-    named: Named,
-) -> Fraction:
-    """Return what is granted: as stated, or as much of each window as leaves a unit no more in a year."""
-    if (epsilon is None) == (per_year is None):
-        message = f"state {named('epsilon')}, or {named('per_year')} beside {named('per_window')}"
-        raise UsageError(message)
-    if epsilon is not None:
-        return _epsilon(named("epsilon"), epsilon)
-    if grid is None or per_year is None:
-        message = f"{named('per_year')} works out what each window may take: state {named('per_window')}, too"
-        raise UsageError(message)
-    from suffice.pipeline.spec.person import epsilon_for_a_year
-
-    every = Every(grid.rsplit(":", 2)[1])
-    return epsilon_for_a_year(_epsilon(named("per_year"), per_year), every, max_windows=max_windows or None)
-
-
-def _epsilon(place: str, value: AnyEpsilon) -> Fraction:
-    try:
-        return parse_epsilon(repr(value) if isinstance(value, float) else str(value))
-    except ValueError as error:
         message = f"{place}: {error}"
         raise UsageError(message) from None
 

@@ -23,7 +23,7 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec, require_source
 from suffice.pipeline.spec.windows_and_amendments import ALL, moment, resolve_window
 from suffice.pipeline.terms.declaration.documents import printed
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.source_specs import declared_sample
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
@@ -31,7 +31,7 @@ from suffice.releasing.expectation import Expected
 from suffice.releasing.granting import naming_the_grant
 from suffice.releasing.guarding import contained
 from suffice.releasing.run import charge_request, require_engine, timely
-from suffice.storage.ledger.account import chosen_witness
+from suffice.storage.ledger.account import check_measure, chosen_witness
 from suffice.storage.ledger.charge import ChargeState, label, newest_published
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
@@ -349,8 +349,9 @@ class _Run:
         charge = ledger.rehearse(request)
         if charge.state is not ChargeState.RESERVED:
             return request, f"{charge.state} before: a release would read nothing and charge nothing"
-        left = format_epsilon(ledger.remaining(self.spec.dataset, self.window))
-        tried = f"{self.plan.loss} of the {left} that remains was reserved, and undone"
+        measure = ledger.account(self.spec.dataset).measure
+        left = PrivacyLoss(measure, ledger.remaining(self.spec.dataset, self.window))
+        tried = f"{charge.loss} of the {left.text} that remains was reserved, and undone"
         expected = Expected.of(self.spec)
         if expected is None:
             return request, tried
@@ -361,7 +362,8 @@ class _Run:
             count = label(counted_before.name, counted_before.edition)
             return request, f"{tried}; {count} is published, and decides whether it is charged"
         expected.check(ledger, request)
-        return request, f"{tried}; {expected.plan.loss} for the count before it remains as well"
+        price = check_measure(expected.plan.plan, measure)
+        return request, f"{tried}; {price} for the count before it remains as well"
 
     def _generated(self, contract: DataContract | None) -> tuple[Split, ...]:
         """Check the source's schema, let go of the source, and return rows of the same types."""

@@ -18,7 +18,7 @@ from suffice.errors import DataChangedError, SufficeWarning, UsageError
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import AnySpec, Spec, load_spec, require_source
 from suffice.pipeline.spec.windows_and_amendments import ALL, check_amendment, moment, resolve_window
-from suffice.pipeline.terms.declaration.exact_numbers import format_epsilon
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.profile.settings import settings
 from suffice.releasing.expectation import Expected
 from suffice.releasing.granting import naming_the_grant
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.cluster.addresses import AnyCluster
     from suffice.pipeline.rows.sources.given_rows import GivenRows
-    from suffice.pipeline.terms.declaration.documents import Exact
     from suffice.releasing.run import ReleaseStatus
     from suffice.storage.ledger.charge import Charge
 
@@ -62,13 +61,16 @@ class Outcome:
     status : str
         ``published``, or ``already_published`` where the same key had been published before: then no
         data were read and nothing was charged.
-    remaining_epsilon : str
-        What the account has left, decimal text.
+    charged : PrivacyLoss
+        What the account paid for it, in the account's measure.
+    remaining : PrivacyLoss
+        What the account has left.
     """
 
     release: Release
     status: ReleaseStatus
-    remaining_epsilon: Exact
+    charged: PrivacyLoss
+    remaining: PrivacyLoss
 
 
 _RELEASED: dict[str, str] = {}
@@ -126,7 +128,7 @@ def run_release(
     allow_open : bool
         Release a window that has not ended by then, for good, without the rows that are still to come.
     new_attempt : bool
-        Charge again after an attempt whose epsilon was spent without a release.
+        Charge again after an attempt that was spent without a release.
     publish_timeout : float
         Seconds for which a store that fails after the draw is tried again. Later, any run of the same spec
         on this host publishes what was drawn.
@@ -323,7 +325,7 @@ def carry_out(
             contained(lambda: _compare(run, charge, given))
         if pinned_witness is not None and status == PUBLISHED:
             follow_witness(opened, pinned_witness)
-        remaining = opened.remaining(spec.dataset, window)
+        remaining = PrivacyLoss(charge.loss.measure, opened.remaining(spec.dataset, window))
         run.put_missing_words(charge)
         uri = run.store.release_uri(charge.name, charge.edition, charge.release_id)
         release = open_release(uri, allow_withdrawn=True)
@@ -336,7 +338,7 @@ def carry_out(
                 "SPEC` mends them"
             )
             warnings.warn(text, SufficeWarning, stacklevel=2)
-        return Outcome(release=release, status=status, remaining_epsilon=format_epsilon(remaining))
+        return Outcome(release=release, status=status, charged=charge.loss, remaining=remaining)
 
 
 def _compare(run: ReleaseRun, charge: Charge, given: GivenRows) -> None:

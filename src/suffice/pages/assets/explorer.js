@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 50c3ce80aa2d7382915413dceaec1534281a174b61b61578ff2793c5fe72af23
+// sha256: 7264905f0992d954f0041607a513d4cf93e4b725722c255189a23cef8821b22e
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -566,11 +566,11 @@
   var LEAST_SCALE = 2n ** 20n;
   var LARGEST_SCALE = 2n ** 46n;
   var LARGEST_RANGE = 2n ** 62n;
-  var BELOW_EPSILON = rational(2n ** 48n - 1n, 2n ** 48n);
+  var BELOW_LOSS = rational(2n ** 48n - 1n, 2n ** 48n);
   function isSampled({ mechanism }) {
     return mechanism === "exponential";
   }
-  function sampleFields(sample2, epsilon, stated, place) {
+  function sampleFields(sample2, { measure, amount }, stated, place) {
     onlyKeys(sample2, ["draws", "grid", "prior", "within"], [], `${place}.sample`);
     const draws = integer(sample2.draws, `${place}.sample.draws`);
     const grid = integer(sample2.grid, `${place}.sample.grid`);
@@ -583,8 +583,10 @@
     const range = integer(stated.range_sensitivity, `${place}.range_sensitivity`);
     if (range < 1n) throw refused2(`${place}.range_sensitivity`, "it is below 1");
     if (range > LARGEST_RANGE) throw refused2(`${place}.range_sensitivity`, "it is above 2^62");
-    const { n, d } = divide(rational(draws * range), multiply(epsilon, BELOW_EPSILON));
-    const least = n / d + 1n;
+    const left = multiply(amount, BELOW_LOSS);
+    const ofRho = divide(rational(draws * range * range, 8n), left);
+    const { n, d } = divide(rational(draws * range), left);
+    const least = (measure === "rho" ? rootRoundedDown(ofRho.n / ofRho.d) : n / d) + 1n;
     const scale2 = least < LEAST_SCALE ? LEAST_SCALE : least;
     if (scale2 > LARGEST_SCALE) throw refused2(`${place}.scale`, "it is above 2^46");
     return {
@@ -596,6 +598,11 @@
       scale: String(scale2),
       temperature: format(rational(scale2, LEAST_SCALE))
     };
+  }
+  function rootRoundedDown(square) {
+    let root2 = 1n << BigInt(square.toString(2).length + 1 >> 1);
+    for (let next = root2 + square / root2 >> 1n; next < root2; next = root2 + square / root2 >> 1n) root2 = next;
+    return root2;
   }
   function gridPoint({ within: within2, grid }, position) {
     const [lower, upper] = within2.map((end) => number(end, "within"));
@@ -2408,7 +2415,8 @@
     const { privacy } = plan;
     onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], ["where"], "plan");
     checkCondition(plan.where, "where");
-    onlyKeys(privacy, ["epsilon", "neighboring", "unit"], [], "privacy");
+    const measure = isMapping2(privacy) && Object.hasOwn(privacy, "rho") ? "rho" : "epsilon";
+    onlyKeys(privacy, [measure, "neighboring", "unit"], [], "privacy");
     if (!isMapping2(plan.derived) || !Object.values(plan.derived).every(isMapping2)) throw refused2("derived", "it is no mapping");
     if (plan.window !== null) {
       onlyKeys(plan.window, ["column", "every", "time_zone"], ["files_by_window"], "window");
@@ -2427,8 +2435,8 @@
     if (isBounded && !(maxInCell >= 1 && maxInCell < maxRows)) throw refused2("privacy.unit", "max_rows_per_cell is no count below max_rows");
     const replaces = privacy.neighboring === "replace_one";
     if (!replaces && privacy.neighboring !== "add_or_remove_one") throw refused2("privacy", "neighboring is no relation");
-    const epsilon = number(privacy.epsilon, "privacy.epsilon");
-    if (compare(epsilon, ZERO2) <= 0) throw refused2("privacy.epsilon", "it is not above 0");
+    const loss = number(privacy[measure], `privacy.${measure}`);
+    if (compare(loss, ZERO2) <= 0) throw refused2(`privacy.${measure}`, "it is not above 0");
     const heading2 = cellsOf(plan.groups, order.groups, "groups");
     const entries = ordered(plan.statistics, order.statistics, "statistics");
     checkVariables(plan.statistics, order.variables);
@@ -2442,18 +2450,19 @@
       maxTotalRows: integer(plan.max_total_rows, "max_total_rows")
     };
     const statistics = entries.map(([name, entry]) => {
-      const price = divide(multiply(epsilon, share(name, entry)), shares2);
+      const amount = divide(multiply(loss, share(name, entry)), shares2);
       const stated = statedCells(name, entry, plan.groups, order.variables);
       const { cells, groups } = stated ?? heading2;
       const hasGroups = groups.length > 0;
       const rows = Math.min(maxRows, maxInCell * cells);
-      return { name, entry, epsilon: price, stated, terms: { ...shared, rows, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
+      const price = { measure, amount };
+      return { name, entry, price, stated, terms: { ...shared, rows, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
     });
     return {
       heading: {
         name: plan.name,
         dataset: plan.dataset,
-        epsilon: format(epsilon),
+        [measure]: format(loss),
         neighboring: privacy.neighboring,
         unit: unit ? `column:${unit.column}` : "row",
         ...unit ? { max_rows: maxRows, unit_nulls: unit.nulls } : {},
@@ -2477,14 +2486,14 @@
     const order = variables.find(([of2, key]) => of2 === name && key === "groups");
     return cellsOf(groups, order?.[2], place);
   }
-  function statisticFields({ name, entry, epsilon, stated: cells, terms: shared }, stated) {
+  function statisticFields({ name, entry, price, stated: cells, terms: shared }, stated) {
     const isFiltered = shared.isFiltered || entry.where !== void 0;
     const terms = { ...shared, isFiltered, mayBeMinimal: shared.mayBeMinimal && !isFiltered };
     const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
     if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
     const isKnown = isComputedAgain(entry);
     const mechanism = entry.sample === void 0 ? "discrete_laplace" : "exponential";
-    const fields = { name, family: entry.family, epsilon: format(epsilon), mechanism, ...cells };
+    const fields = { name, family: entry.family, [price.measure]: format(price.amount), mechanism, ...cells };
     const place = `statistics.${shown(name)}`;
     if (entry.sample !== void 0) {
       if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused2(place, "no sample is of this family");
@@ -2494,7 +2503,7 @@
         rows_of: sentence(entry, terms),
         design: block2.minimalL1 === void 0 ? "partition_of_unity" : "minimal",
         parameter: ONE_SUM[entry.family].parameter,
-        ...sampleFields(entry.sample, epsilon, stated, place),
+        ...sampleFields(entry.sample, price, stated, place),
         parameters: block2.parameters
       });
     }
@@ -2508,15 +2517,14 @@
       const ofRecord = block2.recordL1;
       const times2 = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.rows));
       l1 = block2.minimalL1 ?? ofRecord * times2;
-      const { scale: scale2, text } = leastScale(l1, epsilon);
-      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, ofNumber(scale2)));
-      Object.assign(fields, {
+      const noise = noiseFields(l1, price, stated, place);
+      const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, number(noise.scale, `${place}.scale`)));
+      Object.assign(fields, noise, {
         columns: [entry.column],
         rows_of: sentence(entry, terms),
         design: block2.minimalL1 === void 0 ? ofPrivateN : "minimal",
         components: block2.components,
         l1_sensitivity: String(l1),
-        scale: text,
         partition_total: block2.minimalL1 === void 0 && !isCounted ? String(ofRecord) : null,
         value_type: compare(reach2, rational(2n ** 63n)) < 0 ? "int64" : "decimal128(38, 0)",
         quantities: block2.quantities.map((one) => quantity(one, block2.components)),
@@ -2527,8 +2535,19 @@
       return fields;
     }
     if (l1 < 1n) throw refused2(`${place}.l1_sensitivity`, "it is below 1");
-    fields.scale = leastScale(l1, epsilon).text;
-    return fields;
+    return Object.assign(fields, noiseFields(l1, price, stated, place));
+  }
+  function noiseFields(l1, { measure, amount }, stated, place) {
+    if (measure === "epsilon") return { scale: leastScale(l1, amount).text };
+    const squared = integer(stated.l2_squared, `${place}.l2_squared`);
+    const scale2 = number(stated.scale, `${place}.scale`);
+    if (squared < 1n || squared > l1 * l1) throw refused2(`${place}.l2_squared`, "it is below 1, or above the square of the L1 sensitivity");
+    if (compare(scale2, rational(BigInt(LARGEST_SCALE2))) > 0) throw refused2("statistics", "a noise scale is above 2^55");
+    const covered = multiply(rational(2n), multiply(amount, multiply(scale2, scale2)));
+    if (compare(scale2, ZERO2) <= 0 || compare(rational(squared), covered) > 0) {
+      throw refused2(`${place}.scale`, "there is less noise than rho asks for");
+    }
+    return { l2_squared: String(squared), scale: format(scale2) };
   }
   function isComputedAgain({ family, within_unit: within2 }) {
     return Object.hasOwn(BLOCKS, family) && within2 === void 0;
@@ -3757,6 +3776,7 @@
         columns: entry.columns,
         components: entry.components ?? [],
         epsilon: entry.epsilon,
+        rho: entry.rho,
         mechanism: entry.mechanism,
         scale: entry.scale,
         rowsOf: entry.rows_of,
@@ -4877,7 +4897,7 @@
       release: page.label,
       release_id: page.releaseId,
       uri: page.uri,
-      epsilon: page.epsilon,
+      ...page.loss,
       cost: "0",
       statistic: statistic.name,
       family: statistic.family,
@@ -5485,7 +5505,7 @@
       about,
       words,
       name: declared.name,
-      epsilon: declared.epsilon,
+      loss: declared.rho === void 0 ? { epsilon: declared.epsilon } : { rho: declared.rho },
       releaseId: declared.release_id,
       nIsPublic: declared.n !== null,
       mostRows: declared.max_total_rows,
