@@ -48,13 +48,13 @@ _FEW_CELLS, _FEWEST, _MOST = 5_000, (321, 161), 1601
 _APART = (0.6, 0.45)
 """How far apart points are, in standard deviations of the narrowest posterior at the least step in question:
 where a wide range of steps is, and where a part of the series has told it."""
-_BEYOND, _TOO_MUCH = 2e-4, 5e-3
+_BEYOND, _TOO_MUCH = 2e-5, 5e-3
 """What of a posterior may lie beyond the points: where points go on, and where they are said to be too few."""
 _BEYOND_OF_OTHERS = 0.01
 """What of a law without a cell may lie beyond the points on which it is held out."""
 _FURTHER = 0.5
 """How far points go on at either end at a time, in units of the line."""
-_ROUNDS, _LONGEST = 3, 12
+_ROUNDS, _LONGEST = 3, 24
 _FLOOR = 1e-300
 
 
@@ -195,7 +195,7 @@ def walk_distribution(
             most_points=_MOST,
         )
         walked = Walked(replace(cells, cell=cells.cell[series]), points, prior, jumps)
-        return stretched(walked, WalkNode(step=float(np.exp(sum(ends) / 2.0))))
+        return stretched(walked, WalkNode(step=float(np.exp(0.4 * ends[0] + 0.6 * ends[1]))))
 
     def weighed_of(walked: Walked, ends: tuple[float, float]) -> tuple[StepPosterior, tuple[float, float]]:
         least, n_cells = least_step(walked.points, n_times), int(np.sum(walked.cells.cell >= 0))
