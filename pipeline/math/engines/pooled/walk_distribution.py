@@ -33,6 +33,7 @@ from suffice.pipeline.math.engines.pooled.walk_steps import (
     narrowest,
     nodes_of,
     points_of,
+    smoothed_at,
     weighed,
 )
 from suffice.pipeline.math.engines.pooled.walked import Walked
@@ -49,7 +50,7 @@ _APART = (0.6, 0.45)
 """How far apart points are, in standard deviations of the narrowest posterior at the least step in question:
 where a wide range of steps is, and where a part of the series has told it."""
 _BEYOND, _TOO_MUCH = 2e-5, 5e-3
-"""What of a posterior may lie beyond the points: where points go on, and where they are said to be too few."""
+"""What of a posterior may lie beyond the points: from there on they go on, or are too few."""
 _BEYOND_OF_OTHERS = 0.01
 """What of a law without a cell may lie beyond the points on which it is held out."""
 _FURTHER = 0.5
@@ -74,6 +75,18 @@ class WalkDistribution(LineMarginals):
     steps: StepPosterior
     walked: Walked = field(repr=False)
     settled: bool
+
+    @property
+    def known(self) -> dict[str, tuple[float, float]]:
+        """Posterior means and standard deviations of the hyperparameters, by name."""
+        steps = self.steps
+        known = {"step": (steps.mean, steps.sd)}
+        return known if steps.nodes[0].levels is None else {**known, "coefficient": steps.coefficient}
+
+    @property
+    def log_sd(self) -> dict[str, float]:
+        """Posterior standard deviations of logarithms of standard deviations."""
+        return {"step": self.steps.log_sd}
 
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: the step first, then a path of every series."""
@@ -153,7 +166,9 @@ def _hold_out(walked: Walked, steps: StepPosterior, series: Cells, log_z: Floats
         for number, (node, weight) in enumerate(zip(steps.nodes, steps.weight.tolist(), strict=True)):
             inverse = np.zeros(len(row))
             for chain, share in walked.shared(node, block):
-                of_others = smoothed(block.likelihood, chain.first, chain.kernel, is_seen).of_others[row, time]
+                of_others = smoothed(block.likelihood, chain.first, chain.kernel, is_seen).of_others[
+                    row, time
+                ]
                 z = np.einsum("ij,ij->i", of_others, block.likelihood[row, time])
                 inverse += share[row] / np.maximum(z, _FLOOR)
                 # Tails of jumps fall by a factor of e over 1, those of first positions over at most 2.
@@ -188,8 +203,7 @@ def walk_distribution(
         points = points_of(
             mean[series],
             precision[series],
-            prior,
-            ends,
+            smoothed_at(mean[series], precision[series], prior, ends),
             apart=apart,
             least_points=_FEWEST[cells.n_cells > _FEW_CELLS],
             most_points=_MOST,

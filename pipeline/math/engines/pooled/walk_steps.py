@@ -184,7 +184,7 @@ class StepPosterior:
 
     @property
     def step(self) -> Floats:
-        """s of every node."""
+        """Steps of all nodes."""
         return np.array([node.step for node in self.nodes])
 
     @property
@@ -308,8 +308,7 @@ def weighed(
 def points_of(
     mean: Floats,
     precision: Floats,
-    prior: LocationPrior,
-    ends: tuple[float, float],
+    smooth: tuple[Floats, Floats],
     *,
     apart: float,
     least_points: int,
@@ -320,20 +319,16 @@ def points_of(
     Parameters
     ----------
     mean, precision : ndarray of shape (n_series, n_times), float64
-    prior : LocationPrior
-    ends : (float, float)
-        Of log s.
+    smooth : tuple of ndarray of shape (n_thetas, n_series, n_times), float64
+        Means and variances of positions at some hyperparameters in question.
     apart : float
         How far apart points are, at most, in standard deviations of the narrowest posterior.
     least_points, most_points : int
         Of the widest series.
     """
-    # The widest steps of the rule have next to no weight.
-    low_end, high_end = ends[0], ends[1] - 0.3 * (ends[1] - ends[0])
-    smooth = approximated(mean, precision, prior, np.exp(np.linspace(low_end, high_end, 3)))
-    sd = np.sqrt(smooth.variance)
-    low = np.min(smooth.mean - _TAILS * sd, axis=(0, 2))
-    high = np.max(smooth.mean + _TAILS * sd, axis=(0, 2))
+    middle, sd = smooth[0], np.sqrt(smooth[1])
+    low = np.min(middle - _TAILS * sd, axis=(0, 2))
+    high = np.max(middle + _TAILS * sd, axis=(0, 2))
     # A cell that is told by itself, after a jump or before one.
     is_told = precision > 2.0
     of_cell = np.where(is_told, 5.0 / np.sqrt(np.maximum(precision, 2.0)), 0.0)
@@ -344,6 +339,16 @@ def points_of(
     spacing = float(np.max(half)) / int(np.clip(wanted, least_points // 2, most_points // 2))
     reach = np.ceil(half / spacing - 1e-9).astype(np.int64)
     return Points(centre=(low + high) / 2.0, spacing=spacing, reach=reach)
+
+
+def smoothed_at(
+    mean: Floats, precision: Floats, prior: LocationPrior, ends: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """Return means and variances of positions at some steps between ends of log s."""
+    # The widest steps of the rule have next to no weight.
+    low, high = ends[0], ends[1] - 0.3 * (ends[1] - ends[0])
+    smooth = approximated(mean, precision, prior, np.exp(np.linspace(low, high, 3)))
+    return smooth.mean, smooth.variance
 
 
 def narrowest(mean: Floats, precision: Floats, prior: LocationPrior, log_step: float) -> float:

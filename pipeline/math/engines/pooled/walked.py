@@ -117,9 +117,7 @@ class Walked:
             normal = (1.0 - self.jumps) * np.exp(-0.5 * (place / sd) ** 2) / (sd * np.sqrt(2.0 * np.pi))
             jump = self.jumps * np.exp(-np.abs(place) / JUMP_SCALE) / (2.0 * JUMP_SCALE)
             first = np.broadcast_to(spacing * (normal + jump), block.grid.shape)
-            yield Chain(
-                kernel=kernel, first=first, log_prior=self.prior.log_density(middle + level) + apart
-            )
+            yield Chain(kernel=kernel, first=first, log_prior=self.prior.log_density(middle + level) + apart)
 
     def shared(self, node: WalkNode, block: Block) -> Iterator[tuple[Chain, Floats]]:
         """Give chains with p(m | y_i, h) of (1), (n_series,); 1 of a walk."""
@@ -127,13 +125,13 @@ class Walked:
             for chain in self.chains(node, block):
                 yield chain, np.ones(len(block.series))
             return
-        log_joint = self._log_joint(node, block)
+        log_joint = self.log_joint(node, block)
         share = np.exp(log_joint - np.logaddexp.reduce(log_joint, axis=0))
         for chain, of_level in zip(self.chains(node, block), share, strict=True):
             if np.max(of_level) > _NEGLIGIBLE:
                 yield chain, of_level
 
-    def _log_joint(self, node: WalkNode, block: Block) -> Floats:
+    def log_joint(self, node: WalkNode, block: Block) -> Floats:
         """Return log p(m) p(y_i | m, h) of (1), (n_levels, n_series)."""
         return np.array(
             [
@@ -147,7 +145,7 @@ class Walked:
         total = np.zeros(len(nodes))
         for block in self.blocks():
             for number, node in enumerate(nodes):
-                total[number] += np.sum(np.logaddexp.reduce(self._log_joint(node, block), axis=0))
+                total[number] += np.sum(np.logaddexp.reduce(self.log_joint(node, block), axis=0))
         return total
 
 
