@@ -235,7 +235,7 @@ def walked_posterior(
             raise UsageError(message)
     _check_span(name, walk, ordered)
     try:
-        distributions = [_worked_out(series, space.name, line, walk) for series in ordered]
+        distributions = [worked_out(series, space.name, line, walk) for series in ordered]
     except np.linalg.LinAlgError:
         message = (
             f"{name}: expectation propagation does not settle over={walk}: walk over {walk.over} alone, "
@@ -299,7 +299,7 @@ def _check_span(name: str, walk: Walk, ordered: Sequence[CellsInOrder]) -> None:
             raise UsageError(message)
 
 
-def _worked_out(
+def worked_out(
     series: CellsInOrder, name: str, line: Line, walk: Walk
 ) -> WalkDistribution | OrderedDistribution:
     """Return the posterior of one pool: by recursions where there may be jumps, else by propagation."""

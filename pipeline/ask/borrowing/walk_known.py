@@ -90,7 +90,7 @@ class Steps:
         )
 
     @property
-    def further(self) -> dict[str, Any]:
+    def further(self) -> dict[str, float | None]:
         """Means and standard deviations of the coefficient, steps of slopes and the season, by name."""
         pairs = {name: getattr(self, name) or (None, None) for name in _FURTHER}
         return {name + end: pairs[name][place] for name in _FURTHER for place, end in enumerate(("", "_sd"))}

@@ -263,7 +263,12 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 jumps=walked.walk.share_of_jumps,
                 identified=steps.identified,
                 settled=steps.settled,
-                **steps.further,
+                coefficient=steps.further["coefficient"],
+                coefficient_sd=steps.further["coefficient_sd"],
+                slope_step=steps.further["slope_step"],
+                slope_step_sd=steps.further["slope_step_sd"],
+                season=steps.further["season"],
+                season_sd=steps.further["season_sd"],
             )
             for steps in walked.steps
         ],

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def mode_and_covariance(
 
     first = np.array(start)
     simplex = first + np.concatenate([np.zeros((1, len(first))), np.diag(sizes)])
-    options = {"initial_simplex": simplex, "xatol": 0.03, "fatol": 0.02, "maxfev": 200}
+    options: dict[str, Any] = {"initial_simplex": simplex, "xatol": 0.03, "fatol": 0.02, "maxfev": 200}
     mode = minimize(loss, first, method="Nelder-Mead", options=options).x
     n, h = len(mode), 0.2 / 0.7 * np.array(sizes)
     unit = np.diag(h)
@@ -116,7 +116,8 @@ def resolved(
     points: list[AnyPoint] = []
     weight, settled, start = np.zeros(0), False, None
     for round_number in range(_ROUNDS):
-        steps = step * np.linalg.cholesky(covariance)
+        root: Any = np.linalg.cholesky(covariance)
+        steps = step * root
         points, is_whole = followed(at, is_possible, centre, steps, start)
         weight, mean, spread = weights_of(points)
         settled = is_whole and bool(np.min(in_steps(steps, spread)) > 0.5**2)
