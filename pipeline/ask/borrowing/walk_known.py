@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.ordered_distribution import OrderedDistribution
     from suffice.pipeline.math.engines.pooled.walk_distribution import WalkDistribution
 
-UNRELIABLE = 0.3
-"""Standard deviations: where more than 1 of 100 cells are off by more, an answer is not settled."""
+UNRELIABLE, UNRELIABLE_SD = 0.3, 0.1
+"""Standard deviations: where more than 1 of 100 cells are off by more, an answer is not settled; and where
+standard deviations themselves are off by more than that share."""
 _FURTHER = ("coefficient", "slope_step", "season")
 
 
@@ -85,7 +86,8 @@ class Steps:
             season=known.get("season"),
             identified=told["step"] or told.get("slope_step", False),
             season_identified=told.get("season", True),
-            settled=part.settled and (error is None or error.largest <= UNRELIABLE),
+            settled=part.settled
+            and (error is None or (error.largest <= UNRELIABLE and error.of_sd <= UNRELIABLE_SD)),
             error=error,
         )
 
@@ -223,7 +225,8 @@ def _unsettled(steps: Steps) -> str:
     if steps.error is not None:
         return (
             f"expectation propagation{in_keys(steps.keys)} is not reliable here, as its check says, or not "
-            f"resolved: means may be off by {steps.error.largest:.2f} sd and more"
+            f"resolved: means may be off by {steps.error.largest:.2f} sd and more, and sds by "
+            f"{100.0 * steps.error.of_sd:.0f} %"
         )
     return (
         f"the walk{in_keys(steps.keys)} is not resolved: its cells are too precise, or too far apart, for "

@@ -62,7 +62,7 @@ def mode_and_covariance(
     """
     from scipy.optimize import minimize
 
-    first = np.array(start)
+    first: Any = np.array(start)
     simplex = first + np.concatenate([np.zeros((1, len(first))), np.diag(sizes)])
     options: dict[str, Any] = {"initial_simplex": simplex, "xatol": 0.03, "fatol": 0.02, "maxfev": 200}
     mode = minimize(loss, first, method="Nelder-Mead", options=options).x

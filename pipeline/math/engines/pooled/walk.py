@@ -6,8 +6,8 @@ Model. Of a series with positions :math:`x_t` and likelihoods :math:`L_t`,
     x_t - x_{t-1} \sim (1 - \pi) \, \mathrm{Normal}(0, s^2) + \pi \, \mathrm{Laplace}(0, 1), \qquad
     x_1 \sim p. \qquad (1)
 
-A time without a cell has the likelihood 1, so that the walk takes one step more over a gap. A process of first
-order that returns to a level m has
+A time without a cell has the likelihood 1, so that the walk takes one step more over a gap. A process of
+first order that returns to a level m has
 
 .. math::
     x_t - m - \phi (x_{t-1} - m) \sim \text{the same law}, \qquad

@@ -76,25 +76,27 @@ def likelihoods(values: list[float], scale: float, x: Floats) -> Floats:
     k = np.arange(int(max(values) + 60.0 * scale + 200.0))
     chance = np.asarray(poisson.pmf(k[:, None], np.exp(x))).T
     each = np.array([chance @ dlaplace.pmf(k - value, 1.0 / scale) for value in values])
-    return each / each.max(axis=1, keepdims=True)
+    return np.asarray(each / each.max(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize(
-    ("values", "scale", "off"),
-    [([30.0, 34.0, 55.0], 2.0, 0.01), ([3.0, 14.0, 1.0], 6.0, 0.05)],
+    ("values", "scale", "off", "of_sd"),
+    [([30.0, 34.0, 55.0], 2.0, 0.01, 0.02), ([3.0, 14.0, 1.0], 6.0, 0.1, 0.3)],
     ids=["told", "hidden by noise"],
 )
 @pytest.mark.parametrize("name", ["trend", "season", "return"])
-def test_propagation_agrees_with_quadrature(name: str, values: list[float], scale: float, off: float) -> None:
-    """Of three counts at known hyperparameters: a sum over 120^3 positions. The check sees the error."""
+def test_propagation_agrees_with_quadrature(
+    name: str, values: list[float], scale: float, off: float, of_sd: float
+) -> None:
+    """Of three counts at known hyperparameters: a sum over 140^3 positions. The check sees the error."""
     law, prior = LAWS[name], location_prior(Line.LOGARITHM, 3.0)
-    x = np.linspace(-6.0, 5.5, 120)
+    x = np.linspace(-15.0, 5.5, 140)
     covariance = law.covariance(theta_of(law), 3, prior)
     likelihood = likelihoods(values, scale, x)
     places = x - 3.0
     joint = np.stack(np.meshgrid(places, places, places, indexing="ij"), axis=-1).reshape(-1, 3)
     weight = np.exp(-0.5 * np.einsum("ij,jk,ik->i", joint, np.linalg.inv(covariance), joint))
-    weight *= np.prod([likelihood[t][np.arange(120)[_axis(t)]] for t in range(3)], axis=0).ravel()
+    weight *= np.einsum("i,j,k->ijk", *likelihood).ravel()
     weight /= weight.sum()
     mean = weight @ joint
     sd = np.sqrt(weight @ joint**2 - mean**2)
@@ -104,16 +106,16 @@ def test_propagation_agrees_with_quadrature(name: str, values: list[float], scal
     assert at.settled
     # Cavities times exact likelihoods, which is what cells are answered by.
     assert np.max(np.abs(at.tilted.mean[0] - mean) / sd) < off
-    assert np.max(np.abs(np.sqrt(at.tilted.variance[0]) / sd - 1.0)) < 2.0 * off
-    of_mean, _, is_of_all = errors(at, places[None], likelihood[None], seen, 40_000, np.random.default_rng(2))
+    sd_of_cells = np.sqrt(at.tilted.variance[0])
+    assert np.max(np.abs(sd_of_cells / sd - 1.0)) < of_sd
+    of_mean, seen_of_sd, is_of_all = errors(
+        at, places[None], likelihood[None], seen, 40_000, np.random.default_rng(2)
+    )
     assert is_of_all[0]
     assert np.max(np.abs(at.tilted.mean[0] + of_mean[0] * sd - mean) / sd) < off
+    assert np.max(np.abs(sd_of_cells * (1.0 + seen_of_sd[0]) / sd - 1.0)) < 0.02 + 0.2 * of_sd
     plain = Normal.of(covariance, *start)
     assert np.max(np.abs(plain.mean[0] - mean) / sd) > 2.0 * off, "a normal law that is not moved is seen"
-
-
-def _axis(time: int) -> tuple[slice | None, ...]:
-    return tuple(slice(None) if axis == time else None for axis in range(3))
 
 
 def counts(n_times: int, mean: float, seed: int) -> list[float]:
@@ -133,7 +135,9 @@ def test_a_walk_by_propagation_is_that_of_recursions() -> None:
     assert np.max(np.abs(answer.sd("rate") / sd - 1.0)) < 0.02
     assert answer.known["step"][0] == pytest.approx(exact.steps.mean, rel=0.02)
     np.testing.assert_allclose(answer.own_share, exact.own_share, atol=0.02)
-    np.testing.assert_allclose(answer.left_out().log_predictive, exact.left_out().log_predictive, atol=0.02)
+    np.testing.assert_allclose(
+        answer.left_out().log_predictive[1:], exact.left_out().log_predictive[1:], atol=0.02
+    )
     sloped = ordered_distribution(series, "rate", Line.LOGARITHM, LAWS["trend"])
     assert np.max(np.abs(sloped.mean("rate") - exact.mean("rate")) / sd) > 0.05, "another law is seen"
     drawn = np.log(answer.sample(4000, np.random.default_rng(5))["rate"])
@@ -164,12 +168,12 @@ def test_a_return_agrees_with_quadrature() -> None:
     x = np.linspace(series.middle - 2.2, series.middle + 1.8, 200)
     h, each = x[1] - x[0], likelihoods(values, scale, x)
     total, mass = 0.0, np.zeros((3, 200))
-    steps = np.exp(np.linspace(np.log(0.03), np.log(1.5), 14))
-    coefficients, levels = np.arange(0.05, 1.0, 0.1), np.linspace(-4.0, 4.0, 41) + series.middle
+    steps = np.exp(np.linspace(np.log(0.03), np.log(1.5), 11))
+    coefficients, levels = np.arange(0.05, 1.0, 0.1), np.linspace(-4.0, 4.0, 33) + series.middle
 
     def law(gap: Floats, sd: float) -> Floats:
         normal = np.exp(-0.5 * (gap / sd) ** 2) / (sd * np.sqrt(2.0 * np.pi))
-        return h * ((1.0 - jumps) * normal + jumps * np.exp(-np.abs(gap)) / 2.0)
+        return np.asarray(h * ((1.0 - jumps) * normal + jumps * np.exp(-np.abs(gap)) / 2.0))
 
     for s, phi, m in itertools.product(steps, coefficients, levels):
         weight = s * np.exp(-0.5 * (s / SCALE) ** 2 + prior.log_density(np.array(m)))

@@ -47,7 +47,7 @@ def test_recursions_agree_with_all_paths(step: float, jumps: float, gap: bool, r
     first /= first.sum()
     kernel = StepKernel.of(step, spacing, n, jumps)
     if returns:
-        kernel = StepKernel.returning(spacing * np.arange(n) - 1.3, step, 0.6, jumps)
+        kernel = StepKernel.returning(np.linspace(-1.3, 2.7, n), step, 0.6, jumps)
     mass, others, jumped, total = np.zeros((4, n)), np.zeros((4, n)), np.zeros(4), 0.0
     points = np.array(list(product(range(n), repeat=4)))
     for labels in product((False, True), repeat=3):
@@ -80,7 +80,7 @@ def test_joint_draws_have_the_differences_of_the_walk(returns: bool) -> None:
     first = np.full((1, n), 1.0 / n)
     kernel = StepKernel.of(0.6, 0.5, n, 0.2)
     if returns:
-        kernel = StepKernel.returning(0.5 * np.arange(n) - 2.2, 0.6, 0.5, 0.2)
+        kernel = StepKernel.returning(np.linspace(-2.2, 2.8, n), 0.6, 0.5, 0.2)
     forward, _ = filtered(likelihood, first, kernel)
     path = drawn(forward, kernel, draws, rng)[0]
     joint = first.T * likelihood[0, 0][:, None] * (kernel.normal + kernel.jump) * likelihood[0, 1]
