@@ -62,11 +62,14 @@ def mode_and_covariance(
     """
     from scipy.optimize import minimize
 
-    first: Any = np.array(start)
-    target: Any = loss  # the stubs of scipy ask for a function of any further arguments
+    first = np.array(start)
     simplex = first + np.concatenate([np.zeros((1, len(first))), np.diag(sizes)])
-    options: dict[str, Any] = {"initial_simplex": simplex, "xatol": 0.03, "fatol": 0.02, "maxfev": 200}
-    mode = minimize(target, first, method="Nelder-Mead", options=options).x
+    mode = minimize(
+        loss,
+        first,
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "xatol": 0.03, "fatol": 0.02, "maxfev": 200},
+    ).x
     n, h = len(mode), 0.2 / 0.7 * np.array(sizes)
     unit = np.diag(h)
     hessian = np.empty((n, n))
