@@ -52,11 +52,11 @@ def test_a_series_is_walked_over(store: str, suffice: Runner, tmp_path: Path) ->
     [
         (("flights@2013-02", "--over", "window"), "NAME without @WINDOW"),
         (("flights", "--over", "month"), "has no such group column (its columns: origin)"),
-        (("flights", "--over", "window order=2"), "are not worked out"),
+        (("flights", "--over", "window season=12"), "no series spans two seasons"),
         (("flights", "--over", "window", "--pooled", "beta"), "population does not go with over=window"),
         (("flights", "--over", "window", "--prior", "Beta(1, 1)"), "leave prior out"),
     ],
-    ids=["one window", "no column", "second order", "population", "prior"],
+    ids=["one window", "no column", "short season", "population", "prior"],
 )
 def test_what_is_refused(words: tuple[str, ...], says: str, store: str, suffice: Runner) -> None:
     name, *options = words

@@ -18,21 +18,27 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing import doubtful_cells
-from suffice.pipeline.ask.borrowing.pool import UNIDENTIFIED
 from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.borrowing.walk import Walk, times_of
+from suffice.pipeline.ask.borrowing.walk_known import (
+    Steps,
+    WalkConflict,
+    WalkPrior,
+    doubts,
+    in_keys,
+    method_of,
+)
 from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.ask.judging.conflict import Conflict, conflict_of_n
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.engines.pooled.ordered_distribution import LONGEST, ordered_distribution
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
+from suffice.pipeline.math.engines.pooled.returning_walk import returning_distribution
 from suffice.pipeline.math.engines.pooled.series import CellsInOrder
-from suffice.pipeline.math.engines.pooled.walk import JUMP_SCALE
 from suffice.pipeline.math.engines.pooled.walk_distribution import walk_distribution
-from suffice.pipeline.math.engines.pooled.walk_steps import LOG_STEP_SD
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table
 
@@ -40,100 +46,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.distributions.distribution import Line
+    from suffice.pipeline.math.engines.pooled.ordered_distribution import OrderedDistribution
     from suffice.pipeline.math.engines.pooled.walk_distribution import WalkDistribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells, Floats
 
 _NAMED = 6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
-    """What is known of the steps of the series of one pool.
-
-    Attributes
-    ----------
-    keys : dict of str to str or int
-        What its cells have in common; empty where all are one pool.
-    n_series, n_cells, n_times : int
-        A time that has no cell counts as one.
-    step : (float, float)
-        Posterior mean and standard deviation of the standard deviation of steps, on the line: the logit of a
-        probability, the logarithm of a rate or a scale.
-    identified : bool
-        Whether the cells tell the step.
-    settled : bool
-        Whether integrals are resolved.
-    """
-
-    keys: dict[str, str | int]
-    n_series: int
-    n_cells: int
-    n_times: int
-    step: tuple[float, float]
-    identified: bool
-    settled: bool
-
-    @classmethod
-    def of(cls, keys: dict[str, str | int], part: WalkDistribution) -> Steps:
-        """Sum up the posterior of the step."""
-        n_series, n_times = part.walked.cells.cell.shape
-        return cls(
-            keys=keys,
-            n_series=n_series,
-            n_cells=part.n_cells,
-            n_times=n_times,
-            step=(part.steps.mean, part.steps.sd),
-            identified=part.steps.log_sd <= UNIDENTIFIED * LOG_STEP_SD,
-            settled=part.settled,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalkPrior:
-    """The prior of cells that walk, in words.
-
-    Attributes
-    ----------
-    walk : Walk
-    line : Line
-    """
-
-    walk: Walk
-    line: Line
-
-    def __str__(self) -> str:
-        is_logit = self.line is Line.LOGIT
-        what, first = ("logits", "Logistic(0, 1)") if is_logit else ("logarithms", "Logistic(centre, 2)")
-        jumps = self.walk.share_of_jumps
-        steps = (
-            f"{1.0 - jumps:.3g} Normal(0, s^2) + {jumps:.3g} Laplace(0, {JUMP_SCALE:g})"
-            if jumps
-            else "Normal(0, s^2)"
-        )
-        return (
-            f"random walk of {what} over {self.walk.over}: steps {steps}, s integrated over under "
-            f"HalfNormal({self.walk.step:g}); first position {first}"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalkConflict(Conflict):
-    """A ``Conflict``: of released numbers of records, and whether steps are identified.
-
-    Attributes
-    ----------
-    unidentified : tuple of str
-        A sentence for every pool whose step is not identified, or that is not resolved.
-    """
-
-    unidentified: tuple[str, ...]
-
-    def lines(self) -> list[str]:
-        """Return a sentence for sizes, and for every step that is not identified."""
-        # super() has no class to start from in slots of a dataclass.
-        return [*Conflict.lines(self), *self.unidentified]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -196,6 +116,36 @@ class WalkedPosterior(PooledPosterior):
         ]
         return Table(rows, title=f"{self.statistic}: cells to which a jump leads")
 
+    def seasons(self) -> Table:
+        """Return the effects of the season of each series: keys, ``mean`` and ``sd`` on the line.
+
+        The line is the logit of a probability, or the logarithm of a rate or a scale. Each effect stands at
+        the first key of the column that has it.
+
+        Raises
+        ------
+        UsageError
+            Where there is no season.
+        """
+        if self.walk.season is None:
+            message = f"{self.statistic}: over={self.walk} has no season"
+            raise UsageError(message)
+        rows: list[dict[str, Any]] = []
+        pools = zip(self.distribution.pools, self.distribution.cells, strict=True)  # type: ignore[attr-defined]
+        for pool, cells in pools:
+            placed = pool.walked.cells.cell
+            for numbers, means, sds in zip(placed, *pool.seasons(), strict=True):
+                done = set()
+                for time in np.flatnonzero(numbers >= 0).tolist():
+                    effect = time % self.walk.season
+                    if effect in done:
+                        continue
+                    done.add(effect)
+                    cell = int(cells[numbers[time]])
+                    keys = {column: keys[cell] for column, keys in self.groups.items()}
+                    rows.append({**keys, "mean": float(means[effect]), "sd": float(sds[effect])})
+        return Table(rows, title=f"{self.statistic}: effects of a season of {self.walk.season}")
+
     @property
     def conflict(self) -> Conflict:
         """Whether released numbers of records and steps are as their priors expect."""
@@ -209,30 +159,11 @@ class WalkedPosterior(PooledPosterior):
                 prior=str(posterior.prior),
                 n_prior="" if posterior.n_prior is None else str(posterior.n_prior),
                 not_judged=sizes.not_judged if sizes else (),
-                unidentified=tuple(map(_unsettled, (s for s in self.steps if not s.settled)))
-                + tuple(map(_unidentified, (s for s in self.steps if not s.identified))),
+                unidentified=doubts(self.steps),
             )
 
         conflict: Conflict = self._once("conflict", judged)
         return conflict
-
-
-def _of(keys: Mapping[str, object]) -> str:
-    return f" of {', '.join(f'{column}={key}' for column, key in keys.items())}" if keys else ""
-
-
-def _unsettled(steps: Steps) -> str:
-    return (
-        f"the walk{_of(steps.keys)} is not resolved: its cells are too precise, or too far apart, for the "
-        "points it is worked out on; intervals may be off"
-    )
-
-
-def _unidentified(steps: Steps) -> str:
-    return (
-        f"the step of the walk{_of(steps.keys)} is not identified by its {counted(steps.n_cells, 'cell')}: "
-        "its hyperprior decides how much they borrow; each cell alone is shown first"
-    )
 
 
 def walked_posterior(
@@ -280,16 +211,12 @@ def walked_posterior(
     if walk.over in within:
         message = f"{name}: cells walk over {walk.over}, so that they are not pooled within it: leave one out"
         raise UsageError(message)
-    if not walk.is_plain:
-        message = (
-            f"{name}: order=2, season and kind=ar1 are not worked out yet: walk over {walk.over} alone, "
-            "which follows slopes and seasons by its steps"
-        )
-        raise UsageError(message)
     if declared is None:
         declared = list(statistic.plan.groups.get(walk.over) or dict.fromkeys(statistic.groups[walk.over]))
     present = set(statistic.groups[walk.over])
-    time_of, order = times_of(walk.over, [key for key in declared if key in present])
+    time_of, order = times_of(
+        walk.over, [key for key in declared if key in present], by_unit=walk.season is not None
+    )
     parts = [(statistic, np.arange(len(statistic.values)))] if parts is None else parts
     n_priors = [chosen_priors.n_prior_for(part, stated_n_prior) for part, _ in parts]
     of_keys: dict[tuple[str | int, ...], list[int]] = {}
@@ -301,15 +228,20 @@ def walked_posterior(
     ordered = [_in_order(statistic, walk.over, time_of, cells, parts, n_priors) for cells in pools]
     for keys, series in zip(of_keys, ordered, strict=True):
         if int(np.max(np.sum(series.cell >= 0, axis=1))) < 2:
-            where = _of(dict(zip(within, keys, strict=True)))
+            where = in_keys(dict(zip(within, keys, strict=True)))
             message = (
                 f"{name}: no series{where} has two cells over {walk.over}: there is nothing to walk over"
             )
             raise UsageError(message)
-    distributions = [
-        walk_distribution(series, space.name, line, jumps=walk.share_of_jumps, scale=walk.step)
-        for series in ordered
-    ]
+    _check_span(name, walk, ordered)
+    try:
+        distributions = [worked_out(series, space.name, line, walk) for series in ordered]
+    except np.linalg.LinAlgError:
+        message = (
+            f"{name}: expectation propagation does not settle over={walk}: walk over {walk.over} alone, "
+            "whose recursions are exact"
+        )
+        raise UsageError(message) from None
     steps = tuple(
         Steps.of(dict(zip(within, keys, strict=True)), part)
         for keys, part in zip(of_keys, distributions, strict=True)
@@ -338,6 +270,44 @@ def walked_posterior(
         _alone=alone,
     )
     return _said(posterior, order)
+
+
+def _check_span(name: str, walk: Walk, ordered: Sequence[CellsInOrder]) -> None:
+    """Refuse too many times for normal laws, and fewer than two seasons.
+
+    Raises
+    ------
+    UsageError
+    """
+    if walk.season is None and walk.order == 1 and walk.kind == "walk":
+        return
+    for series in ordered:
+        n_times = series.cell.shape[1]
+        if n_times > LONGEST:
+            message = (
+                f"{name}: {n_times} times of over={walk}: order, season and kind are worked out over at most "
+                f"{LONGEST}: walk over {walk.over} alone"
+            )
+            raise UsageError(message)
+        is_seen = series.cell >= 0
+        spans = n_times - np.argmax(is_seen[:, ::-1], axis=1) - np.argmax(is_seen, axis=1)
+        if walk.season is not None and int(np.max(spans)) < 2 * walk.season:
+            message = (
+                f"{name}: season={walk.season}: no series spans two seasons, {2 * walk.season} times, so "
+                "that nothing tells a season from steps: leave season out"
+            )
+            raise UsageError(message)
+
+
+def worked_out(
+    series: CellsInOrder, name: str, line: Line, walk: Walk
+) -> WalkDistribution | OrderedDistribution:
+    """Return the posterior of one pool: by recursions where there may be jumps, else by propagation."""
+    if not walk.has_jumps:
+        return ordered_distribution(series, name, line, walk.law)
+    if walk.kind == "ar1":
+        return returning_distribution(series, name, line, walk.law, jumps=walk.share_of_jumps)
+    return walk_distribution(series, name, line, jumps=walk.share_of_jumps, scale=walk.step)
 
 
 def _in_order(
@@ -375,10 +345,10 @@ def _said(posterior: WalkedPosterior, order: str) -> WalkedPosterior:
         f"{walk.over}, in the order of {order}"
     )
     if len(steps) == 1:
-        (step, sd), n_missing = steps[0].step, steps[0].n_series * steps[0].n_times - steps[0].n_cells
+        n_missing = steps[0].n_series * steps[0].n_times - steps[0].n_cells
         if n_missing:
             said += f", {n_missing} of {steps[0].n_series * steps[0].n_times} times without a cell"
-        said += f"; steps {step:.2g} (sd {sd:.2g}) on the log scale of odds or rates"
+        said += f"; {steps[0]}"
     else:
         said += f"; steps differ between the {counted(len(steps), 'pool')}"
     named = posterior.jumps()
@@ -389,6 +359,7 @@ def _said(posterior: WalkedPosterior, order: str) -> WalkedPosterior:
         )
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         said += f"; a jump leads to {cells}{more}"
+    said += method_of(steps)
     said += (
         "; sizes are each cell's own, and have no slope; own_share: how much of an answer is the cell's own"
     )

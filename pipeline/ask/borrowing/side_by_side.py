@@ -72,18 +72,12 @@ def populations(together: PooledPosterior) -> list[dict[str, Any]]:
     if isinstance(together, WalkedPosterior):
         return [
             {
-                **steps.keys,
+                **each.row,
                 "population": together.population,
-                "series": steps.n_series,
-                "cells": steps.n_cells,
-                "times": steps.n_times,
-                "step": steps.step[0],
-                "step_sd": steps.step[1],
-                "identified": steps.identified,
-                "settled": steps.settled,
+                "settled": each.settled,
                 "in_words": together.rows_of,
             }
-            for steps in together.steps
+            for each in together.steps
         ]
     line = line_of(together.observed[0])
     return [

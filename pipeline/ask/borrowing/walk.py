@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Self
 
 from suffice.errors import UsageError
+from suffice.pipeline.math.engines.pooled.ordered_law import OrderedLaw
 from suffice.pipeline.terms.declaration.domains import Every, is_period, period_start
 
 if TYPE_CHECKING:
@@ -30,14 +31,15 @@ class Walk:
     over : str
         A group column whose keys are in order, or ``"window"`` of a series of releases.
     order : {1, 2}, optional
-        Whether positions take random steps, or slopes do.
+        Whether positions take random steps, or slopes do, too: a local linear trend.
     season : int, optional
-        How many times a year has, as 12: a term of the season is added, which changes by random steps.
+        How many times a season lasts, as 12 months or 7 days: as many effects are added that add up to 0, and
+        are the same each time. Two seasons at least.
     jumps : float, optional
-        The share of steps that are jumps, in 0..0.5; 0.01 otherwise, and 0 where `order` is 2, there is a
-        season or `kind` is ``"ar1"``, which have none.
+        The share of steps that are jumps, in 0..0.5; 0.01 otherwise, and 0 where `order` is 2 or there is a
+        season, which have none.
     kind : {"walk", "ar1"}, optional
-        A random walk, or a process that returns to an estimated mean.
+        A random walk, or a process that returns to a level of each series, which is estimated.
     step : float, optional
         The scale of the half-normal hyperprior of steps, on the log scale of odds or rates: of one time.
     """
@@ -79,22 +81,26 @@ class Walk:
         if self.kind == "ar1" and self.order == 2:
             message = "over: kind=ar1 returns to a mean, and has no order=2: leave one of them out"
             raise UsageError(message)
-        if self.jumps and not self.is_plain:
-            message = (
-                "over: jumps are of a random walk of first order without a season: leave jumps out, or "
-                "order, season and kind"
-            )
+        if self.jumps and not self.has_jumps:
+            message = "over: jumps are of first order without a season: leave jumps out, or order and season"
             raise UsageError(message)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is a random walk of first order, without a season."""
-        return self.order == 1 and self.season is None and self.kind == "walk"
+    def has_jumps(self) -> bool:
+        """Whether it is of first order, without a season: recursions on a line are exact, with jumps."""
+        return self.order == 1 and self.season is None
+
+    @property
+    def law(self) -> OrderedLaw:
+        """The normal law of it, but for jumps."""
+        return OrderedLaw(
+            scale=self.step, has_slope=self.order == 2, returns=self.kind == "ar1", season=self.season
+        )
 
     @property
     def share_of_jumps(self) -> float:
         """The share of steps that are jumps."""
-        return (JUMPS if self.is_plain else 0.0) if self.jumps is None else float(self.jumps)
+        return (JUMPS if self.has_jumps else 0.0) if self.jumps is None else float(self.jumps)
 
     @classmethod
     def of(cls, over: str | Walk) -> Self | Walk:
@@ -145,7 +151,9 @@ def _is_number(value: object, *, whole: bool = False) -> bool:
     return isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def times_of(column: str, declared: Sequence[str | int]) -> tuple[dict[str | int, int], str]:
+def times_of(
+    column: str, declared: Sequence[str | int], *, by_unit: bool = False
+) -> tuple[dict[str | int, int], str]:
     """Return the time of every key, from 0 on, and in which order they are, in words.
 
     Integers and days, weeks, months or years are in their own order, with gaps; other keys in the order that
@@ -156,6 +164,8 @@ def times_of(column: str, declared: Sequence[str | int]) -> tuple[dict[str | int
     column : str
     declared : sequence of str or int
         Its keys, each once, in declared order.
+    by_unit : bool
+        Whether a day, week, month, year or 1 is a time even where no two keys are next to each other.
 
     Raises
     ------
@@ -171,7 +181,7 @@ def times_of(column: str, declared: Sequence[str | int]) -> tuple[dict[str | int
     else:
         places, words = list(range(len(texts))), "the spec's keys"
     first = min(places)
-    unit = math.gcd(*(place - first for place in places)) or 1
+    unit = 1 if by_unit else math.gcd(*(place - first for place in places)) or 1
     places = [(place - first) // unit for place in places]
     if max(places) >= MOST_TIMES:
         message = (

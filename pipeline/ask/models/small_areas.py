@@ -68,18 +68,7 @@ class SmallAreas:
         ``cells``, ``times``, ``step`` and ``step_sd``: a walk has no population.
         """
         if isinstance(self.posterior, WalkedPosterior):
-            steps = [
-                {
-                    **each.keys,
-                    "series": each.n_series,
-                    "cells": each.n_cells,
-                    "times": each.n_times,
-                    "step": each.step[0],
-                    "step_sd": each.step[1],
-                    "identified": each.identified,
-                }
-                for each in self.posterior.steps
-            ]
+            steps = [each.row for each in self.posterior.steps]
             return Table(steps, title="Walks: steps, on the logit or log scale")
         before = (None,) * len(self.posterior.pools) if self.before is None else self.before.pools
         rows = [

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Unpack
 
+    from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
@@ -274,7 +275,8 @@ class Series:
             Of the newest window. Windows whose statistic is another one are left out, and the answer says so.
         pooled : bool, str, sequence of str or Pooling
             True: a random walk over windows. Group columns: series share the size of steps within each of
-            their keys. A :class:`Pooling`, as ``Pooling(over="window jumps=0")``. False: each cell alone.
+            their keys. A :class:`Pooling`, as ``Pooling(over="window jumps=0")``. A population: windows
+            are cells of it, in no order, and the answer says so. False: each cell alone.
         **terms
             The prior of a private N, and the cells: see :class:`PosteriorTerms`.
 
@@ -302,7 +304,10 @@ class Series:
             if len(windows.parts) > 1:
                 message = f"{statistic}: the noise of its windows differs: walk over them, with over=window"
                 raise UsageError(message)
-            return self._described(pooled_posterior(whole, stated, pooling, alone), windows, last)
+            together = pooled_posterior(whole, stated, pooling, alone)
+            n_windows = counted(len(windows.releases), "window")
+            said = f"{n_windows} pooled as cells of one population, in no order: pooled=True walks over them"
+            return self._described(_adding(together, said, windows), windows, last)
         check_walk_alone(statistic, pooling)
         walked = walked_posterior(
             whole,
@@ -314,8 +319,7 @@ class Series:
             declared=windows_in_order(windows) if pooling.over.over == WINDOW else None,
             parts=windows.parts,
         )
-        said = "; ".join([str(walked.rows_of), *_reasons(windows.left_out)])
-        return self._described(dataclasses.replace(walked, rows_of=said), windows, last)
+        return self._described(_adding(walked, "", windows), windows, last)
 
     def _described(self, posterior: Posterior, windows: Windows, last: Release) -> Posterior:
         """Return a posterior that says whose it is, in the words of the newest window."""
@@ -351,6 +355,12 @@ class PosteriorOfParts(Posterior):
         judged = [part.conflict for part in self.parts]
         tails = np.concatenate([each.tails for each in judged])[self.order]
         return dataclasses.replace(judged[-1], tails=tails)
+
+
+def _adding(posterior: PooledPosterior, said: str, windows: Windows) -> PooledPosterior:
+    """Say one thing more of what was pooled, and which windows were left out."""
+    words = [str(posterior.rows_of), *([said] if said else []), *_reasons(windows.left_out)]
+    return dataclasses.replace(posterior, rows_of="; ".join(words))
 
 
 def windows_in_order(windows: Windows) -> list[str | int]:

@@ -156,7 +156,10 @@ class Checked(TypedDict):
 
 
 class WalkedOver(TypedDict):
-    """What is known of the steps of the series of one pool; of the step mean and standard deviation."""
+    """What is known of the steps of the series of one pool; means and standard deviations.
+
+    ``coefficient`` is of kind=ar1, ``slope_step`` of order=2, ``season`` the spread of a season's effects.
+    """
 
     keys: dict[str, str | int]
     over: str
@@ -166,7 +169,14 @@ class WalkedOver(TypedDict):
     step: float
     step_sd: float
     jumps: float
+    coefficient: float | None
+    coefficient_sd: float | None
+    slope_step: float | None
+    slope_step_sd: float | None
+    season: float | None
+    season_sd: float | None
     identified: bool
+    settled: bool
 
 
 class Pooled(TypedDict):
@@ -252,6 +262,13 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 step_sd=steps.step[1],
                 jumps=walked.walk.share_of_jumps,
                 identified=steps.identified,
+                settled=steps.settled,
+                coefficient=steps.further["coefficient"],
+                coefficient_sd=steps.further["coefficient_sd"],
+                slope_step=steps.further["slope_step"],
+                slope_step_sd=steps.further["slope_step_sd"],
+                season=steps.further["season"],
+                season_sd=steps.further["season_sd"],
             )
             for steps in walked.steps
         ],

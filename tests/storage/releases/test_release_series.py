@@ -56,6 +56,14 @@ def test_the_newest_edition_counts_and_gaps_are_longer_steps(store: SeriesStore)
         series["2013-04"]
 
 
+def test_windows_of_one_population_are_said_to_have_no_order(store: SeriesStore) -> None:
+    for month in MONTHS[:6]:
+        store.publish(month, 0.3)
+    pooled = opened(store).posterior("cancelled", pooled="beta")
+    assert "6 windows pooled as cells of one population, in no order: pooled=True walks" in str(pooled)
+    assert "in no order" not in str(walked(opened(store)))
+
+
 def test_what_is_withdrawn_or_is_another_statistic_is_left_out_by_name(store: SeriesStore) -> None:
     for month in MONTHS[:8]:
         if month == "2013-02":

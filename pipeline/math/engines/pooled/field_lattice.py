@@ -11,23 +11,17 @@ Hyperpriors are those of ``hyperparameters``, and :math:`\rho` is uniform on 0..
 
 Method. With :math:`\theta = (\log s, \operatorname{logit} \rho, b)`, p(theta | y) is the prior times (3) of
 ``field_propagation``. Where it is follows from the normal approximation of each cell's likelihood, about
-where a population without a map is: its mode, and its covariance there, of whose Cholesky factor ``_STEP``
-columns are a step of a lattice, the slope's first. From the mode the lattice is followed in all directions
-until the posterior is e^-``_DEPTH`` of its highest (Rue, Martino, Chopin 2009); if its covariance turns out
-to be another one, so is the lattice. The trapezoidal rule is then off by :math:`2 e^{-2 \pi^2 / 1.5^2}` of a
-normal posterior.
+where a population without a map is: its mode, and its covariance there. The lattice of ``hyper_lattice`` is
+followed from the mode, the slope first; if its covariance turns out to be another one, so is the lattice.
 
 References
 ----------
 Riebler, Sørbye, Simpson, Rue. An intuitive Bayesian spatial model for disease mapping that accounts for
-scaling. Stat. Methods Med. Res. 25, 2016. Rue, Martino, Chopin. Approximate Bayesian inference for latent
-Gaussian models by using integrated nested Laplace approximations. J. R. Stat. Soc. B 71, 2009.
+scaling. Stat. Methods Med. Res. 25, 2016.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -37,6 +31,14 @@ from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.contaminated import SHARE
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 from suffice.pipeline.math.engines.pooled.field_propagation import Measures, propagated
+from suffice.pipeline.math.engines.pooled.hyper_lattice import (
+    STEP,
+    followed,
+    in_steps,
+    mode_and_covariance,
+    next_covariance,
+    weights_of,
+)
 from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD, Moments, fitted, location_prior
 
 if TYPE_CHECKING:
@@ -48,13 +50,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
     from suffice.typing import Floats
 
-_STEP, _DEPTH = 1.5, 4.5
-_UNSETTLED = 2.5
-"""How far below the highest a point is whose neighbours may be missing."""
-_MOST, _ROUNDS = 260, 3
+_ROUNDS = 3
 _LOG_SPREAD = (-6.0, 3.0)
 _LOGIT = 8.0
-_WIDEST, _NARROWEST = 2.5, 0.02
 _OF_WIDTH, _FINEST, _FARTHEST, _OF_SLOPE = 1.0, 1.0 / 60.0, 15.0, 5.0
 
 
@@ -251,7 +249,6 @@ def _moments(hyper: Hyperparameters, blocks: KeptNodes, n_cells: int) -> Moments
 
 def _approximate_mode(model: FieldModel) -> tuple[Floats, Floats]:
     """Return the mode of theta, and the covariance there, with a normal likelihood of each cell."""
-    from scipy.optimize import minimize
 
     def loss(theta: Floats) -> float:
         if not model.is_inside(theta):
@@ -261,24 +258,8 @@ def _approximate_mode(model: FieldModel) -> tuple[Floats, Floats]:
         except np.linalg.LinAlgError:
             return 1e10
 
-    start = np.array([-1.0, 0.0, 0.0][: 2 + model.has_slope])
-    simplex = start + np.concatenate([np.zeros((1, len(start))), np.diag([0.7, 1.5, 0.2][: len(start)])])
-    mode = minimize(
-        loss,
-        start,
-        method="Nelder-Mead",
-        options={"initial_simplex": simplex, "xatol": 0.03, "fatol": 0.02, "maxfev": 200},
-    ).x
-    n, h = len(mode), 0.2 * np.array([1.0, 2.0, 0.25][: len(mode)])
-    unit = np.diag(h)
-    hessian = np.empty((n, n))
-    for i, j in itertools.product(range(n), repeat=2):
-        if i <= j:
-            corners = [loss(mode + p * unit[i] + q * unit[j]) * p * q for p in (1, -1) for q in (1, -1)]
-            hessian[i, j] = hessian[j, i] = sum(corners) / (4.0 * h[i] * h[j])
-    values, axes = np.linalg.eigh(hessian)
-    variances = 1.0 / np.clip(values, _WIDEST**-2.0, _NARROWEST**-2.0)
-    return mode, (axes * variances) @ axes.T
+    n = 2 + model.has_slope
+    return mode_and_covariance(loss, [-1.0, 0.0, 0.0][:n], [0.7, 1.5, 0.2][:n])
 
 
 def _focused(model: FieldModel, theta: Floats, covariance: Floats) -> FieldModel:
@@ -312,24 +293,12 @@ def lattice(
     for round_number in range(_ROUNDS):
         steps = _steps(covariance)
         points, is_whole = _followed(model, centre, steps, start)
-        log_weight = np.array([point.log_weight for point in points])
-        weight = np.exp(log_weight - np.max(log_weight))
-        weight /= np.sum(weight)
-        thetas = np.array([point.theta for point in points])
-        mean = weight @ thetas
-        spread = (weight[:, None] * (thetas - mean)).T @ (thetas - mean)
-        # In steps of the lattice, which are to be 1.5 standard deviations.
-        inverse = np.linalg.inv(steps)
-        in_steps = np.linalg.eigvalsh(inverse @ spread @ inverse.T)
-        settled = bool(is_whole and np.min(in_steps) > 0.5**2)
+        weight, mean, spread = weights_of(points)
+        settled = is_whole and bool(np.min(in_steps(steps, spread)) > 0.5**2)
         if settled or round_number == _ROUNDS - 1:
             break
         start = points[int(np.argmax(weight))].sites
-        # Where a step is too long to tell, all that is known is that it is.
-        values, axes = np.linalg.eigh(spread)
-        covariance = (axes * np.clip(values, (0.3 * _NARROWEST) ** 2, _WIDEST**2)) @ axes.T
-        covariance += 0.1 * steps @ steps.T * float(np.min(in_steps) < 0.05)
-        centre = mean
+        centre, covariance = mean, next_covariance(steps, spread)
         # Nodes are to be dense where the posterior turned out to be.
         model = _focused(replace(model, steepest=np.inf), centre, covariance)
     return model, points, weight, settled
@@ -339,40 +308,16 @@ def _steps(covariance: Floats) -> Floats:
     """Return columns of steps, of which one changes the slope: each slope asks for its own measures."""
     order = np.roll(np.arange(len(covariance)), 1)
     steps = np.empty_like(covariance)
-    steps[order] = _STEP * np.linalg.cholesky(covariance[np.ix_(order, order)])
+    steps[order] = STEP * np.linalg.cholesky(covariance[np.ix_(order, order)])
     return steps
 
 
 def _followed(
     model: FieldModel, centre: Floats, steps: Floats, start: Sites
 ) -> tuple[list[FieldPoint], bool]:
-    """Follow the lattice, the highest points first; return whether all that matters is there."""
-    n = len(centre)
-    first = model.at(centre, start)
-    if first is None:
-        message = "no normal law"
-        raise np.linalg.LinAlgError(message)
-    points, seen = [first], {(0,) * n}
-    best, unsettled = first.log_weight, -np.inf
-    waiting = [(-first.log_weight, 0, (0,) * n)]
-    while waiting:
-        _, number, key = heapq.heappop(waiting)
-        parent = points[number]
-        if parent.log_weight < best - _DEPTH:
-            continue
-        if len(points) > _MOST:
-            return points, False
-        for axis, sign in itertools.product(range(n), (1, -1)):
-            near = tuple(each + sign * (place == axis) for place, each in enumerate(key))
-            theta = centre + steps @ np.array(near, dtype=np.float64)
-            if near in seen or not _is_possible(theta):
-                continue
-            seen.add(near)
-            point = model.at(theta, parent.sites) if model.is_inside(theta) else None
-            if point is None:
-                unsettled = max(unsettled, parent.log_weight)
-                continue
-            points.append(point)
-            best = max(best, point.log_weight)
-            heapq.heappush(waiting, (-point.log_weight, len(points) - 1, near))
-    return points, unsettled < best - _UNSETTLED
+    """Follow the lattice from a start of sites."""
+
+    def at(theta: Floats, near: FieldPoint | None) -> FieldPoint | None:
+        return model.at(theta, start if near is None else near.sites) if model.is_inside(theta) else None
+
+    return followed(at, _is_possible, centre, steps)

@@ -134,9 +134,8 @@ class CellsInOrder:
             yield (*at, *self._rows(cell[at], focus))
 
 
-def focus_of(grid: Floats) -> Focus:
-    """Return the focus whose nodes are dense over all points."""
-    low, high = float(np.min(grid)), float(np.max(grid))
+def focus_of(low: float, high: float) -> Focus:
+    """Return the focus whose nodes are dense over all points between two ends."""
     reach = (high - low) / 2.0
     return Focus(centre=(low + high) / 2.0, width=reach / _NODES_IN_REACH, reach=reach)
 

@@ -6,14 +6,20 @@ Model. Of a series with positions :math:`x_t` and likelihoods :math:`L_t`,
     x_t - x_{t-1} \sim (1 - \pi) \, \mathrm{Normal}(0, s^2) + \pi \, \mathrm{Laplace}(0, 1), \qquad
     x_1 \sim p. \qquad (1)
 
-A time without a cell has the likelihood 1, so that the walk takes one step more over a gap.
+A time without a cell has the likelihood 1, so that the walk takes one step more over a gap. A process of
+first order that returns to a level m has
+
+.. math::
+    x_t - m - \phi (x_{t-1} - m) \sim \text{the same law}, \qquad
+    x_1 - m \sim (1 - \pi) \, \mathrm{Normal}\bigl(0, \tfrac{s^2}{1 - \phi^2}\bigr)
+    + \pi \, \mathrm{Laplace}(0, 1). \qquad (2)
 
 Method. On points that are h apart, with the matrix K of steps (``StepKernel``),
 
 .. math::
     \alpha_t \propto (\alpha_{t-1} K) \, L_t, \qquad \beta_{t-1} \propto K (L_t \, \beta_t), \qquad
     p(x_t \mid y) \propto \alpha_t \, \beta_t, \qquad
-    p(x_t \mid y_{-t}) \propto (\alpha_{t-1} K) \, \beta_t, \qquad (2)
+    p(x_t \mid y_{-t}) \propto (\alpha_{t-1} K) \, \beta_t, \qquad (3)
 
 and the evidence is the product of what :math:`\alpha_t` are divided by (Rabiner 1989). All terms are
 positive, so that nothing cancels. A step that is wide on the points is a normal law on them; one narrower
@@ -21,7 +27,7 @@ than ``_NARROW`` h stays, or goes to a neighbour, such that its variance is :mat
 there is nothing: the walk is one that stays among them.
 
 Symbols: L: ``likelihood``, (n_series, n_times, n_points); :math:`\alpha`: ``filtered``; h: ``spacing``;
-s: ``step``; :math:`\pi`: ``jumps``.
+s: ``step``; :math:`\phi`: ``coefficient``; :math:`\pi`: ``jumps``.
 
 References
 ----------
@@ -54,9 +60,9 @@ class StepKernel:
     Attributes
     ----------
     normal, jump : ndarray of shape (n_points, n_points), float64
-        Of steps without and with a jump; both with their shares.
+        Of steps without and with a jump, from rows to columns; both with their shares.
     offset : ndarray of shape (n_offsets,), int64
-        Where steps without a jump go to.
+        Where steps without a jump go to; empty where that depends on where they begin.
     of_offset : ndarray of shape (n_offsets,), float64
     """
 
@@ -84,9 +90,22 @@ class StepKernel:
         jump = jumps * np.tanh(decay / 2.0) * np.exp(-decay * np.abs(gap))
         return cls(normal=of_gap[gap + n_points - 1], jump=jump, offset=offset, of_offset=of_offset)
 
+    @classmethod
+    def returning(cls, place: Floats, step: float, coefficient: float, jumps: float) -> Self:
+        """Return the matrices of (2) on points at places from the level, which is 0.
+
+        A step is wide on the points, ``_NARROW`` of their spacing at least.
+        """
+        gap = place - coefficient * place[:, None]
+        normal = np.exp(-0.5 * (gap / step) ** 2)
+        # What would leave the points is lost, as of a walk: sums are those of all points of the line.
+        normal *= (1.0 - jumps) * (place[1] - place[0]) / (step * np.sqrt(2.0 * np.pi))
+        jump = jumps * np.tanh((place[1] - place[0]) / JUMP_SCALE / 2.0) * np.exp(-np.abs(gap) / JUMP_SCALE)
+        return cls(normal=normal, jump=jump, offset=np.zeros(0, dtype=np.int64), of_offset=np.zeros(0))
+
 
 def filtered(likelihood: Floats, first: Floats, kernel: StepKernel) -> tuple[Floats, Floats]:
-    """Return alpha of (2), (n_times, n_series, n_points), and log evidence, (n_series,)."""
+    """Return alpha of (3), (n_times, n_series, n_points), and log evidence, (n_series,)."""
     n_series, n_times, n_points = likelihood.shape
     result = np.empty((n_times, n_series, n_points))
     total = np.zeros(n_series)
@@ -117,7 +136,7 @@ def log_evidence(likelihood: Floats, first: Floats, kernel: StepKernel) -> Float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smoothed:
-    """What (2) says of every time.
+    """What (3) says of every time.
 
     Attributes
     ----------
@@ -133,7 +152,7 @@ class Smoothed:
 
 
 def smoothed(likelihood: Floats, first: Floats, kernel: StepKernel, is_seen: Mask) -> Smoothed:
-    """Run (2) both ways; `is_seen` (n_series, n_times) says which times have a cell."""
+    """Run (3) both ways; `is_seen` (n_series, n_times) says which times have a cell."""
     n_series, n_times, n_points = likelihood.shape
     whole = kernel.normal + kernel.jump
     # alpha_{t-1} K of every time, and the part of alpha_t without a jump since the last cell.
@@ -164,13 +183,13 @@ def smoothed(likelihood: Floats, first: Floats, kernel: StepKernel, is_seen: Mas
         mass[:, time] /= of_all[:, None]
         of_others[:, time] /= np.maximum(np.sum(of_others[:, time], axis=1, keepdims=True), _FLOOR)
         if time:
-            backward = (likelihood[:, time] * backward) @ whole
+            backward = (likelihood[:, time] * backward) @ whole.T
             backward /= np.maximum(np.max(backward, axis=1, keepdims=True), _FLOOR)
     return Smoothed(mass=mass, of_others=of_others, jumped=jumped)
 
 
 def drawn(forward: Floats, kernel: StepKernel, draws: int, rng: np.random.Generator) -> Cells:
-    """Draw paths backwards given alpha of (2): numbers of points, (n_series, draws, n_times)."""
+    """Draw paths backwards given alpha of (3): numbers of points, (n_series, draws, n_times)."""
     n_times, n_series, _ = forward.shape
     result = np.empty((n_series, draws, n_times), dtype=np.int64)
     for series in range(n_series):
@@ -182,8 +201,11 @@ def drawn(forward: Floats, kernel: StepKernel, draws: int, rng: np.random.Genera
         by_jump = (alpha @ kernel.jump)[rows, after]
         in_all = by_jump + (alpha @ kernel.normal)[rows, after]
         is_jump = rng.random(after.shape) * in_all < by_jump
-        result[:, :, time] = _stepped(alpha, after, kernel, rng)
-        _jump_back(alpha, after, kernel, is_jump, result[:, :, time], rng)
+        if len(kernel.offset):
+            result[:, :, time] = _stepped(alpha, after, kernel, rng)
+        else:
+            _come_from(alpha, after, kernel.normal, ~is_jump, result[:, :, time], rng)
+        _come_from(alpha, after, kernel.jump, is_jump, result[:, :, time], rng)
     return np.asarray(np.minimum(result, forward.shape[2] - 1))
 
 
@@ -204,14 +226,14 @@ def _stepped(alpha: Floats, after: Cells, kernel: StepKernel, rng: np.random.Gen
     return np.clip(result, 0, n_points - 1)
 
 
-def _jump_back(
-    alpha: Floats, after: Cells, kernel: StepKernel, is_jump: Mask, into: Cells, rng: np.random.Generator
+def _come_from(
+    alpha: Floats, after: Cells, steps: Floats, chosen: Mask, into: Cells, rng: np.random.Generator
 ) -> None:
-    """Draw where jumps came from, in their places."""
-    series, draw = np.nonzero(is_jump)
+    """Draw where steps of some paths came from, in their places."""
+    series, draw = np.nonzero(chosen)
     at_once = max(1, _AT_ONCE // alpha.shape[1])
     for start in range(0, len(series), at_once):
         row, column = series[start : start + at_once], draw[start : start + at_once]
-        ends = np.cumsum(alpha[row] * kernel.jump[after[row, column]], axis=1)
+        ends = np.cumsum(alpha[row] * steps.T[after[row, column]], axis=1)
         wanted = rng.random(len(row))[:, None] * ends[:, -1:]
         into[row, column] = np.sum(ends <= wanted, axis=1)

@@ -23,86 +23,40 @@ from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
 from suffice.pipeline.math.engines.pooled.hyperparameters import location_prior
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
 from suffice.pipeline.math.engines.pooled.series import focus_of
-from suffice.pipeline.math.engines.pooled.walk import StepKernel, drawn, filtered, log_evidence, smoothed
+from suffice.pipeline.math.engines.pooled.walk import drawn, filtered, smoothed
 from suffice.pipeline.math.engines.pooled.walk_steps import (
     StepPosterior,
+    WalkNode,
     approximated,
     first_ends,
     least_step,
     narrowest,
+    nodes_of,
     points_of,
+    smoothed_at,
     weighed,
 )
+from suffice.pipeline.math.engines.pooled.walked import Walked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from suffice.pipeline.math.distributions.distribution import Line
-    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
     from suffice.pipeline.math.engines.pooled.series import CellsInOrder
-    from suffice.pipeline.math.engines.pooled.walk_steps import Points
+    from suffice.pipeline.math.engines.pooled.walked import Block
     from suffice.typing import Cells, Floats
 
-_KEPT = 40_000_000
-"""Numbers of likelihoods that are kept between rounds: 320 MB."""
-_AT_ONCE = 300_000
 _FIRST_CELLS = 1_500
 _FEW_CELLS, _FEWEST, _MOST = 5_000, (321, 161), 1601
 _APART = (0.6, 0.45)
 """How far apart points are, in standard deviations of the narrowest posterior at the least step in question:
 where a wide range of steps is, and where a part of the series has told it."""
-_AT_AN_END, _TOO_MUCH = 5e-4, 5e-3
-_BEYOND = 0.01
+_BEYOND, _TOO_MUCH = 2e-5, 5e-3
+"""What of a posterior may lie beyond the points: from there on they go on, or are too few."""
+_BEYOND_OF_OTHERS = 0.01
 """What of a law without a cell may lie beyond the points on which it is held out."""
+_FURTHER = 0.5
+"""How far points go on at either end at a time, in units of the line."""
+_ROUNDS, _LONGEST = 3, 24
 _FLOOR = 1e-300
-_WIDER = ((1.0, 1.5, 2.5), (1.4, 2.0, 3.0))
-"""What ranges of points are tried, of few series and of many: among these are cells that say next to nothing
-on one side, and may have jumped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Walked:
-    """Likelihoods of series on their points, and the law of first positions."""
-
-    cells: CellsInOrder
-    points: Points
-    prior: LocationPrior
-    jumps: float
-    _kept: dict[int, Floats] = field(default_factory=dict)
-
-    def blocks(self, series: Cells | None = None) -> Iterator[tuple[Cells, Floats, Floats]]:
-        """Give series, their likelihoods (n_series, n_times, n_points), and masses of first positions.
-
-        All series, or these.
-        """
-        n_series, n_times = self.cells.cell.shape
-        chosen = np.arange(n_series) if series is None else series
-        at_once = max(1, _AT_ONCE // (n_times * self.points.n_points))
-        is_kept = series is None and n_series * n_times * self.points.n_points <= _KEPT
-        whole = self.points.grid
-        focus = focus_of(whole)
-        for start in range(0, len(chosen), at_once):
-            rows = chosen[start : start + at_once]
-            likelihood = self._kept.get(start) if is_kept else None
-            if likelihood is None:
-                likelihood = np.exp(self.cells.log_likelihood(rows, whole[rows], focus))
-                if is_kept:
-                    self._kept[start] = likelihood
-            log_first = self.prior.log_density(whole[rows])
-            first = np.exp(log_first - np.max(log_first, axis=1, keepdims=True))
-            yield rows, likelihood, first / np.sum(first, axis=1, keepdims=True)
-
-    def kernel(self, step: float) -> StepKernel:
-        """Steps between points."""
-        return StepKernel.of(step, self.points.spacing, self.points.n_points, self.jumps)
-
-    def evidence(self, step: Floats) -> Floats:
-        """Return log evidence of all series together, (n_steps,)."""
-        kernels = [self.kernel(each) for each in step.tolist()]
-        total = np.zeros(len(step))
-        for _, likelihood, first in self.blocks():
-            total += [np.sum(log_evidence(likelihood, first, kernel)) for kernel in kernels]
-        return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,22 +76,32 @@ class WalkDistribution(LineMarginals):
     walked: Walked = field(repr=False)
     settled: bool
 
+    @property
+    def known(self) -> dict[str, tuple[float, float]]:
+        """Posterior means and standard deviations of the hyperparameters, by name."""
+        steps = self.steps
+        known = {"step": (steps.mean, steps.sd)}
+        return known if steps.nodes[0].levels is None else {**known, "coefficient": steps.coefficient}
+
+    @property
+    def log_sd(self) -> dict[str, float]:
+        """Posterior standard deviations of logarithms of standard deviations."""
+        return {"step": self.steps.log_sd}
+
     def sample(self, draws: int, rng: np.random.Generator) -> dict[str, Floats]:
         """Joint draws: the step first, then a path of every series."""
-        of_steps = rng.multinomial(draws, self.steps.weight)
+        of_nodes = rng.multinomial(draws, self.steps.weight)
         position = np.empty((draws, self.n_cells))
-        points, cell = self.walked.points, self.walked.cells.cell
-        shift = (rng.random((draws, len(cell))) - 0.5) * points.spacing
-        kernels = [self.walked.kernel(step) for step in self.steps.step.tolist()]
-        for series, likelihood, first in self.walked.blocks():
-            done = 0
+        cell, spacing = self.walked.cells.cell, self.walked.points.spacing
+        shift = (rng.random((draws, len(cell))) - 0.5) * spacing
+        for block in self.walked.blocks():
+            series, done = block.series, 0
             row, time = np.nonzero(cell[series] >= 0)
-            for kernel, count in zip(kernels, of_steps.tolist(), strict=True):
+            for node, count in zip(self.steps.nodes, of_nodes.tolist(), strict=True):
                 if not count:
                     continue
-                forward, _ = filtered(likelihood, first, kernel)
-                path = drawn(forward, kernel, count, rng)[row, :, time].T
-                at = points.low[series[row]] + points.spacing * path
+                path = _paths(self.walked, block, node, count, rng)[row, :, time].T
+                at = block.grid[row, 0] + spacing * path
                 position[done : done + count, cell[series[row], time]] = (
                     at + shift[done : done + count, series[row]]
                 )
@@ -151,18 +115,40 @@ class WalkDistribution(LineMarginals):
         nothing of it lies beyond. Where they cannot, a score is rough.
         """
         walked, cell = self.walked, self.walked.cells.cell
-        log_z, beyond = np.empty((len(self.steps.step), self.n_cells)), np.zeros(self.n_cells)
+        log_z, beyond = np.empty((len(self.steps.nodes), self.n_cells)), np.zeros(self.n_cells)
         series = np.arange(len(cell))
         while len(series):
             _hold_out(walked, self.steps, series, log_z, beyond)
             of_series = np.max(np.where(cell >= 0, beyond[cell], 0.0), axis=1)
-            series = np.flatnonzero(of_series > _BEYOND)
-            further = min(walked.points.n_points, _MOST - walked.points.n_points) // 2
+            series = np.flatnonzero(of_series > _BEYOND_OF_OTHERS)
+            further = min(walked.points.most, _MOST - walked.points.most) // 4
             if further < 1:
                 break
-            walked = replace(walked, points=walked.points.longer(further), _kept={})
+            longer = np.zeros(len(cell), dtype=np.int64)
+            longer[series] = 2 * further
+            walked = replace(walked, points=walked.points.longer(longer), _kept={})
         scores = HeldOutScores.of_nodes(log_z, self.steps.weight)
-        return replace(scores, effective=np.where(beyond > _BEYOND, 0.0, scores.effective))
+        return replace(scores, effective=np.where(beyond > _BEYOND_OF_OTHERS, 0.0, scores.effective))
+
+
+def _paths(walked: Walked, block: Block, node: WalkNode, count: int, rng: np.random.Generator) -> Cells:
+    """Draw paths of some series at a node: numbers of points, (n_series, count, n_times)."""
+    chains, shares = zip(*walked.shared(node, block), strict=True)
+    n_series, n_times = block.likelihood.shape[:2]
+    result = np.empty((n_series, count, n_times), dtype=np.int64)
+    # The level of every draw of every series.
+    ends = np.cumsum(shares, axis=0)
+    chosen = np.sum(rng.random((n_series, count)) * ends[-1][:, None] >= ends[:, :, None], axis=0)
+    for number, chain in enumerate(chains):
+        is_here = chosen == number
+        most = int(np.max(np.sum(is_here, axis=1)))
+        if most:
+            forward, _ = filtered(block.likelihood, chain.first, chain.kernel)
+            path = drawn(forward, chain.kernel, most, rng)
+            series, draw = np.nonzero(is_here)
+            turn = (np.cumsum(is_here, axis=1) - 1)[series, draw]
+            result[series, draw] = path[series, turn]
+    return result
 
 
 def _hold_out(walked: Walked, steps: StepPosterior, series: Cells, log_z: Floats, beyond: Floats) -> None:
@@ -171,19 +157,24 @@ def _hold_out(walked: Walked, steps: StepPosterior, series: Cells, log_z: Floats
     ``log_z`` is (n_steps, n_cells), ``beyond`` (n_cells,).
     """
     cells, points = walked.cells, walked.points
-    for rows, likelihood, first in walked.blocks(series):
-        is_seen = cells.cell[rows] >= 0
+    for block in walked.blocks(series):
+        is_seen = cells.cell[block.series] >= 0
         row, time = np.nonzero(is_seen)
-        of_block = cells.cell[rows][row, time]
-        highest = cells.highest(rows, points.grid[rows], focus_of(points.grid))[row, time]
+        of_block = cells.cell[block.series][row, time]
+        highest = cells.highest(block.series, block.grid, focus_of(*points.ends))[row, time]
         beyond[of_block] = 0.0
-        for number, (step, weight) in enumerate(zip(steps.step.tolist(), steps.weight.tolist(), strict=True)):
-            of_others = smoothed(likelihood, first, walked.kernel(step), is_seen).of_others[row, time]
-            z = np.einsum("ij,ij->i", of_others, likelihood[row, time])
-            log_z[number, of_block] = highest + np.log(np.maximum(z, _FLOOR))
-            # Tails of jumps fall by a factor of e over 1, those of first positions over at most 2.
-            ends = (of_others[:, 0] + of_others[:, -1]) / points.spacing
-            beyond[of_block] += weight * 2.0 * ends
+        for number, (node, weight) in enumerate(zip(steps.nodes, steps.weight.tolist(), strict=True)):
+            inverse = np.zeros(len(row))
+            for chain, share in walked.shared(node, block):
+                of_others = smoothed(block.likelihood, chain.first, chain.kernel, is_seen).of_others[
+                    row, time
+                ]
+                z = np.einsum("ij,ij->i", of_others, block.likelihood[row, time])
+                inverse += share[row] / np.maximum(z, _FLOOR)
+                # Tails of jumps fall by a factor of e over 1, those of first positions over at most 2.
+                ends = (of_others[:, 0] + of_others[:, -1]) / points.spacing
+                beyond[of_block] += weight * share[row] * 2.0 * ends
+            log_z[number, of_block] = highest - np.log(inverse)
 
 
 def walk_distribution(
@@ -208,93 +199,117 @@ def walk_distribution(
     n_few = int(np.clip(_FIRST_CELLS // n_times, min(n_series, 4), n_series))
     few = np.unique(np.linspace(0, n_series - 1, n_few).astype(np.int64))
 
-    def walked_of(series: Cells, ends: tuple[float, float], apart: float, wider: float) -> Walked:
+    def walked_of(series: Cells, ends: tuple[float, float], apart: float) -> Walked:
         points = points_of(
             mean[series],
             precision[series],
-            prior,
-            ends,
+            smoothed_at(mean[series], precision[series], prior, ends),
             apart=apart,
             least_points=_FEWEST[cells.n_cells > _FEW_CELLS],
             most_points=_MOST,
-            wider=wider,
         )
-        return Walked(replace(cells, cell=cells.cell[series]), points, prior, jumps)
+        walked = Walked(replace(cells, cell=cells.cell[series]), points, prior, jumps)
+        return stretched(walked, WalkNode(step=float(np.exp(0.4 * ends[0] + 0.6 * ends[1]))))
 
     def weighed_of(walked: Walked, ends: tuple[float, float]) -> tuple[StepPosterior, tuple[float, float]]:
         least, n_cells = least_step(walked.points, n_times), int(np.sum(walked.cells.cell >= 0))
         return weighed(walked.evidence, ends, scale=scale, least=least, n_cells=n_cells)
 
     first = first_ends(approximated(mean[few], precision[few], prior), scale)
-    ends, apart, ranges = first, _APART[0], _WIDER[0]
+    ends, apart = first, _APART[0]
     if len(few) < n_series:
         # Of all series the ends are nearer, and the least step, which points are for, is larger.
-        steps, of_few = weighed_of(walked_of(few, ends, apart, 1.0), ends)
+        steps, of_few = weighed_of(walked_of(few, ends, apart), ends)
         half = 1.3 * (len(few) / n_series) ** 0.5 * (of_few[1] - of_few[0]) / 2.0
-        ends = steps.log_mean - half, steps.log_mean + half
-        apart, ranges = _APART[1], _WIDER[1]
-    for wider in ranges:
+        ends, apart = (steps.log_mean - half, steps.log_mean + half), _APART[1]
+    for _ in range(_ROUNDS):
         of_points = max(ends[0], first[0]), max(ends[1], first[1])
-        walked = walked_of(np.arange(n_series), of_points, apart, wider)
+        walked = walked_of(np.arange(n_series), of_points, apart)
         steps, moved = weighed_of(walked, ends)
         ends = min(ends[0], moved[0]), max(ends[1], moved[1])
-        least = max(ends[0], first[0])
-        is_fine = walked.points.are_fine_for(narrowest(mean, precision, prior, least))
-        result, at_an_end = _mixture(walked, steps, name, line, is_fine=is_fine)
-        if at_an_end < _AT_AN_END and (is_fine or walked.points.n_points == _MOST):
+        is_fine = walked.points.are_fine_for(narrowest(mean, precision, prior, max(ends[0], first[0])))
+        if is_fine or walked.points.most >= _MOST:
             break
-    return result
+    return mixture(walked, steps, name, line, is_fine=is_fine)
+
+
+def stretched(walked: Walked, node: WalkNode) -> Walked:
+    """Let points of each series go on until next to nothing of its posterior at a node lies beyond.
+
+    A cell that says next to nothing on one side may have jumped there: tails of jumps fall by a factor of e
+    over 1, so that what lies beyond is about the density at an end.
+    """
+    series = np.arange(len(walked.cells.cell))
+    further = int(np.ceil(_FURTHER / walked.points.spacing))
+    for _ in range(_LONGEST):
+        longer = np.zeros(len(walked.cells.cell), dtype=np.int64)
+        for block in walked.blocks(series):
+            is_seen = walked.cells.cell[block.series] >= 0
+            # The ends of each series: its block may be wider.
+            reach, n_points = walked.points.reach[block.series], block.grid.shape[1]
+            ends = np.stack([n_points // 2 - reach, n_points // 2 + reach], axis=1)[:, None]
+            beyond = np.zeros(len(block.series))
+            for chain, share in walked.shared(node, block):
+                mass = smoothed(block.likelihood, chain.first, chain.kernel, is_seen).mass
+                at_ends = np.sum(np.take_along_axis(mass, ends, axis=2), axis=2)
+                beyond += share * np.max(np.where(is_seen, at_ends, 0.0), axis=1) / walked.points.spacing
+            longer[block.series] = np.where(beyond > _BEYOND, further, 0)
+        longer = np.minimum(longer, np.maximum(_MOST // 2 - walked.points.reach, 0))
+        series = np.flatnonzero(longer)
+        if not len(series):
+            break
+        walked = replace(walked, points=walked.points.longer(longer), _kept={})
+    return walked
 
 
 def plugged_in(answer: WalkDistribution) -> WalkDistribution:
     """Return the same with the most probable of some steps plugged in: for comparison, as it is too sure."""
-    tried = np.geomspace(0.2 * answer.walked.points.spacing, 3.0, 24)
-    best = int(np.argmax(answer.walked.evidence(tried)))
-    steps = StepPosterior(step=tried[best : best + 1], weight=np.ones(1), settled=True)
-    return _mixture(answer.walked, steps, answer.name, answer.line, is_fine=answer.settled)[0]
+    tried = nodes_of(np.geomspace(0.2 * answer.walked.points.spacing, 3.0, 24))
+    best = tried[int(np.argmax(answer.walked.evidence(tried)))]
+    steps = StepPosterior(nodes=(best,), weight=np.ones(1), settled=True)
+    return mixture(answer.walked, steps, answer.name, answer.line, is_fine=answer.settled)
 
 
-def _mixture(
+def mixture(
     walked: Walked, steps: StepPosterior, name: str, line: Line, *, is_fine: bool
-) -> tuple[WalkDistribution, float]:
-    """Return (1), and the largest mass of a cell at the ends of its points."""
+) -> WalkDistribution:
+    """Return (1)."""
     kept, points, cells = steps.kept(), walked.points, walked.cells
-    kernels = [walked.kernel(step) for step in kept.step.tolist()]
-    mass = np.empty((cells.n_cells, points.n_points))
+    mass = np.zeros((cells.n_cells, points.most))
     own_share, jumped = np.zeros((2, cells.n_cells))
-    place = np.arange(points.n_points)
-    for series, likelihood, first in walked.blocks():
-        is_seen = cells.cell[series] >= 0
-        row, time = np.nonzero(is_seen)
-        of_block = cells.cell[series][row, time]
-        total = np.zeros((len(row), points.n_points))
-        for kernel, weight in zip(kernels, kept.weight.tolist(), strict=True):
-            of_step = smoothed(likelihood, first, kernel, is_seen)
-            here = of_step.mass[row, time]
-            total += weight * here
-            told = 1.0 - _variance(here, place) / np.maximum(
-                _variance(of_step.of_others[row, time], place), 1e-12
-            )
-            own_share[of_block] += weight * np.clip(told, 0.0, 1.0)
-            jumped[of_block] += weight * of_step.jumped[row, time]
-        mass[of_block] = total
     series_of = np.empty(cells.n_cells, dtype=np.int64)
-    row, time = np.nonzero(cells.cell >= 0)
-    series_of[cells.cell[row, time]] = row
-    at_an_end = float(np.max(np.concatenate([mass[:, :2], mass[:, -2:]], axis=1)))
-    result = WalkDistribution(
+    for block in walked.blocks():
+        is_seen = cells.cell[block.series] >= 0
+        row, time = np.nonzero(is_seen)
+        of_block = cells.cell[block.series][row, time]
+        series_of[of_block] = block.series[row]
+        n_points = block.grid.shape[1]
+        place, total = np.arange(n_points), np.zeros((len(row), n_points))
+        for node, weight in zip(kept.nodes, kept.weight.tolist(), strict=True):
+            for chain, share in walked.shared(node, block):
+                of_chain = smoothed(block.likelihood, chain.first, chain.kernel, is_seen)
+                of_cell = weight * share[row]
+                here = of_chain.mass[row, time]
+                total += of_cell[:, None] * here
+                of_others = np.maximum(_variance(of_chain.of_others[row, time], place), 1e-12)
+                own_share[of_block] += of_cell * np.clip(1.0 - _variance(here, place) / of_others, 0.0, 1.0)
+                jumped[of_block] += of_cell * of_chain.jumped[row, time]
+        start = (points.most - n_points) // 2
+        mass[of_block, start : start + n_points] = total
+        beyond = float(np.max(total[:, 0] + total[:, -1])) / points.spacing
+        is_fine = is_fine and beyond < _TOO_MUCH
+    return WalkDistribution(
         name=name,
         line=line,
-        position=points.grid[series_of],
+        position=points.grid(series_of),
         mass=mass,
-        spacing=np.full(mass.shape, points.spacing),
+        spacing=np.broadcast_to(points.spacing, mass.shape),
         own_share=own_share,
         outside=jumped,
         steps=kept,
         walked=walked,
-        settled=steps.settled and is_fine and at_an_end < _TOO_MUCH,
+        settled=steps.settled and is_fine,
     )
-    return result, at_an_end
 
 
 def _variance(mass: Floats, place: Cells) -> Floats:

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 STEP_SCALE = 0.3
 """Of the hyperprior of steps: of odds or rates, a third from one time to the next."""
@@ -106,27 +106,58 @@ class Points:
 
     Attributes
     ----------
-    low : ndarray of shape (n_series,), float64
+    centre : ndarray of shape (n_series,), float64
+        The middle one.
     spacing : float
-    n_points : int
+    reach : ndarray of shape (n_series,), int64
+        How many points are on either side of it.
     """
 
-    low: Floats
+    centre: Floats
     spacing: float
-    n_points: int
+    reach: Cells
 
     @property
-    def grid(self) -> Floats:
-        """(n_series, n_points)."""
-        return self.low[:, None] + self.spacing * np.arange(self.n_points)
+    def most(self) -> int:
+        """How many points the widest series has."""
+        return 2 * int(np.max(self.reach)) + 1
 
-    def longer(self, n: int) -> Points:
-        """Return these with so many more at either end."""
-        return replace(self, low=self.low - n * self.spacing, n_points=self.n_points + 2 * n)
+    def grid(self, series: Cells) -> Floats:
+        """Return points of some series, (n_series, n_points): of each as many as the widest has."""
+        reach = int(np.max(self.reach[series]))
+        return self.centre[series, None] + self.spacing * np.arange(-reach, reach + 1)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least point and the highest of all."""
+        reach = self.spacing * self.reach
+        return float(np.min(self.centre - reach)), float(np.max(self.centre + reach))
+
+    def longer(self, n: Cells) -> Points:
+        """Return these with so many more at either end of each series."""
+        return replace(self, reach=self.reach + n)
 
     def are_fine_for(self, sd: float) -> bool:
         """Whether they are about as close together as a posterior is wide."""
         return self.spacing <= _FINE * sd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkNode:
+    """Hyperparameters at one node.
+
+    Attributes
+    ----------
+    step : float
+    coefficient : float
+        What is left of a distance from the level after a time; 1 of a random walk.
+    levels : ndarray of shape (n_levels,), float64, or None
+        From the middle point of each series, evenly spaced; None of a random walk, which has none.
+    """
+
+    step: float
+    coefficient: float = 1.0
+    levels: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,15 +166,33 @@ class StepPosterior:
 
     Attributes
     ----------
-    step, weight : ndarray of shape (n_nodes,), float64
-        Weights add up to 1.
+    nodes : tuple of WalkNode
+    weight : ndarray of shape (n_nodes,), float64
+        Adds up to 1.
     settled : bool
         Whether the posterior lies within the ends of the rule.
     """
 
-    step: Floats
+    nodes: tuple[WalkNode, ...]
     weight: Floats
     settled: bool
+
+    @classmethod
+    def of_steps(cls, step: Floats, weight: Floats, *, settled: bool) -> Self:
+        """Of a random walk."""
+        return cls(nodes=nodes_of(step), weight=weight / np.sum(weight), settled=settled)
+
+    @property
+    def step(self) -> Floats:
+        """Steps of all nodes."""
+        return np.array([node.step for node in self.nodes])
+
+    @property
+    def coefficient(self) -> tuple[float, float]:
+        """Posterior mean and standard deviation of the coefficient."""
+        each = np.array([node.coefficient for node in self.nodes])
+        mean = float(self.weight @ each)
+        return mean, float(np.sqrt(self.weight @ (each - mean) ** 2))
 
     @property
     def mean(self) -> float:
@@ -169,7 +218,13 @@ class StepPosterior:
         """Return the nodes that have a weight."""
         rows = np.flatnonzero(self.weight > _NEGLIGIBLE * np.max(self.weight))
         weight = self.weight[rows]
-        return StepPosterior(step=self.step[rows], weight=weight / np.sum(weight), settled=self.settled)
+        nodes = tuple(self.nodes[row] for row in rows.tolist())
+        return StepPosterior(nodes=nodes, weight=weight / np.sum(weight), settled=self.settled)
+
+
+def nodes_of(step: Floats) -> tuple[WalkNode, ...]:
+    """Return the nodes of random walks."""
+    return tuple(WalkNode(step=each) for each in step.tolist())
 
 
 def log_hyperprior(step: Floats, scale: float) -> Floats:
@@ -197,7 +252,7 @@ def approximated(
 
 
 def weighed(
-    evidence: Callable[[Floats], Floats],
+    evidence: Callable[[Sequence[WalkNode]], Floats],
     ends: tuple[float, float],
     *,
     scale: float,
@@ -209,7 +264,7 @@ def weighed(
     Parameters
     ----------
     evidence : callable
-        Gets steps, and returns log evidence of all series together, (n_steps,).
+        Gets nodes, and returns log evidence of all series together, (n_nodes,).
     ends : (float, float)
         Of log s.
     scale : float
@@ -221,7 +276,7 @@ def weighed(
     n = next(number for most, number in _NODES.items() if most is None or n_cells <= most)
     nodes, of_nodes = np.polynomial.legendre.leggauss(n)
     bottom, top = float(np.log(least)), float(np.log(_HIGHEST * scale))
-    result = StepPosterior(step=np.array([least]), weight=np.ones(1), settled=False)
+    result = StepPosterior.of_steps(np.array([least]), np.ones(1), settled=False)
     for _ in range(_ROUNDS):
         low, high = max(min(ends[0], top - 1.0), bottom), min(max(ends[1], bottom + 1.0), top)
         half = (high - low) / 2.0
@@ -231,9 +286,9 @@ def weighed(
             # All smaller steps: ds over 0..least.
             log_step, log_rule = np.append(log_step, bottom), np.append(log_rule, bottom)
         step = np.exp(log_step)
-        log_weight = evidence(step) + log_hyperprior(step, scale) + log_rule
+        log_weight = evidence(nodes_of(step)) + log_hyperprior(step, scale) + log_rule
         weight = np.exp(log_weight - np.max(log_weight))
-        result = StepPosterior(step=step, weight=weight / np.sum(weight), settled=True)
+        result = StepPosterior.of_steps(step, weight, settled=True)
         mean = result.log_mean
         sd = max(result.log_sd, 0.4 * half / n)
         density = weight[:n] / of_nodes
@@ -247,49 +302,53 @@ def weighed(
             mean - 5.5 * sd - (0 if density[0] < 1e-3 else half),
             mean + 4.5 * sd + (0 if density[n - 1] < 1e-3 else half),
         )
-    return StepPosterior(step=result.step, weight=result.weight, settled=False), ends
+    return replace(result, settled=False), ends
 
 
 def points_of(
     mean: Floats,
     precision: Floats,
-    prior: LocationPrior,
-    ends: tuple[float, float],
+    smooth: tuple[Floats, Floats],
     *,
     apart: float,
     least_points: int,
     most_points: int,
-    wider: float,
 ) -> Points:
-    """Return points that hold every series, and are fine enough for its narrowest posterior.
+    """Return points that hold each series, and are fine enough for the narrowest posterior of all.
 
     Parameters
     ----------
     mean, precision : ndarray of shape (n_series, n_times), float64
-    prior : LocationPrior
-    ends : (float, float)
-        Of log s.
+    smooth : tuple of ndarray of shape (n_thetas, n_series, n_times), float64
+        Means and variances of positions at some hyperparameters in question.
     apart : float
         How far apart points are, at most, in standard deviations of the narrowest posterior.
     least_points, most_points : int
-    wider : float
-        By which the range is multiplied, from 1 on.
+        Of the widest series.
     """
-    # The widest steps of the rule have next to no weight.
-    low_end, high_end = ends[0], ends[1] - 0.3 * (ends[1] - ends[0])
-    smooth = approximated(mean, precision, prior, np.exp(np.linspace(low_end, high_end, 3)))
-    sd = np.sqrt(smooth.variance)
-    low = np.min(smooth.mean - _TAILS * sd, axis=(0, 2))
-    high = np.max(smooth.mean + _TAILS * sd, axis=(0, 2))
+    middle, sd = smooth[0], np.sqrt(smooth[1])
+    low = np.min(middle - _TAILS * sd, axis=(0, 2))
+    high = np.max(middle + _TAILS * sd, axis=(0, 2))
     # A cell that is told by itself, after a jump or before one.
     is_told = precision > 2.0
     of_cell = np.where(is_told, 5.0 / np.sqrt(np.maximum(precision, 2.0)), 0.0)
     low = np.minimum(low, np.min(np.where(is_told, mean - of_cell, np.inf), axis=1))
     high = np.maximum(high, np.max(np.where(is_told, mean + of_cell, -np.inf), axis=1))
-    width = wider * float(np.max(high - low)) + 0.2
-    wanted = int(np.ceil(width / (apart * float(np.min(sd)))))
-    n_points = int(np.clip(wanted, least_points, most_points))
-    return Points(low=(low + high - width) / 2.0, spacing=width / (n_points - 1), n_points=n_points)
+    half = (high - low) / 2.0 + 0.1
+    wanted = int(np.ceil(float(np.max(half)) / (apart * float(np.min(sd)))))
+    spacing = float(np.max(half)) / int(np.clip(wanted, least_points // 2, most_points // 2))
+    reach = np.ceil(half / spacing - 1e-9).astype(np.int64)
+    return Points(centre=(low + high) / 2.0, spacing=spacing, reach=reach)
+
+
+def smoothed_at(
+    mean: Floats, precision: Floats, prior: LocationPrior, ends: tuple[float, float]
+) -> tuple[Floats, Floats]:
+    """Return means and variances of positions at some steps between ends of log s."""
+    # The widest steps of the rule have next to no weight.
+    low, high = ends[0], ends[1] - 0.3 * (ends[1] - ends[0])
+    smooth = approximated(mean, precision, prior, np.exp(np.linspace(low, high, 3)))
+    return smooth.mean, smooth.variance
 
 
 def narrowest(mean: Floats, precision: Floats, prior: LocationPrior, log_step: float) -> float:

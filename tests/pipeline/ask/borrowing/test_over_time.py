@@ -139,7 +139,7 @@ def test_walks_are_read_as_they_are_written(text: str, walk: Walk) -> None:
         ("month season=1", "season is a number of times from 2"),
         ("month kind=drift", "kind is one of walk, ar1"),
         ("month kind=ar1 order=2", "leave one of them out"),
-        ("month order=2 jumps=0.1", "jumps are of a random walk of first order"),
+        ("month order=2 jumps=0.1", "jumps are of first order without a season"),
     ],
     ids=["empty", "word", "third order", "no number", "jumps", "step", "season", "kind", "both", "no jumps"],
 )
@@ -157,13 +157,65 @@ def test_walks_that_are_none(text: str, says: str) -> None:
         ({"over": "month", "covariates": "file.csv"}, "covariates and over do not go together"),
         ({"over": "month", "adjacency": "file.csv"}, "adjacency does not go with over=month"),
         ({"over": "site", "within": ("month",)}, "no series of month=2013-01 has two cells"),
+        ({"over": "month season=3"}, "no series spans two seasons, 6 times"),
     ],
-    ids=["unknown", "within", "population", "covariates", "adjacency", "one cell"],
+    ids=["unknown", "within", "population", "covariates", "adjacency", "one cell", "season"],
 )
 def test_what_a_walk_does_not_go_with(asked: dict[str, Any], says: str) -> None:
     statistic = released(np.full(4, 0.3), {"site": ["A"] * 4, "month": MONTHS[:4]})
     with pytest.raises(UsageError, match=says):
         walked(statistic, **asked)
+
+
+def test_a_season_is_told_and_its_effects_are_listed() -> None:
+    """Of 24 months whose logits have a season of .8 and next to no steps, with 600 records each."""
+    effects = 0.8 * np.sin(2.0 * np.pi * np.arange(24) / 12.0)
+    truth = 1.0 / (1.0 + np.exp(1.0 - effects))
+    statistic = released(truth, {"month": MONTHS}, size=600)
+    answer, plain = walked(statistic, over="month season=12"), walked(statistic, over="month")
+    (steps,) = answer.steps
+    assert steps.season is not None
+    assert steps.season[0] > 5.0 * steps.step[0]
+    assert plain.steps[0].step[0] > 3.0 * steps.step[0]
+    listed = answer.seasons()
+    assert [row["month"] for row in listed] == MONTHS[:12]
+    means, sds = (np.array([row[name] for row in listed]) for name in ("mean", "sd"))
+    assert np.all(np.abs(means - effects[:12]) < 5.0 * sds)
+    assert abs(np.sum(means)) < 1e-6
+    assert np.mean(answer.sd()) < 0.85 * np.mean(plain.sd())
+    for said in ("a season of 12 effects that add up to 0", "first position Normal(0, 1.81^2)"):
+        assert said in str(answer.prior)
+    assert "by expectation propagation" in str(answer)
+    with pytest.raises(UsageError, match="has no season"):
+        plain.seasons()
+
+
+def test_what_returns_to_a_level_and_what_has_a_slope_is_said() -> None:
+    statistic = released(np.full(8, 0.3), {"month": MONTHS[:8]})
+    returning, sloped = walked(statistic, over="month kind=ar1"), walked(statistic, over="month order=2")
+    assert returning.steps[0].coefficient is not None
+    assert sloped.steps[0].slope_step is not None
+    assert "0.01 Laplace(0, 1)" in str(returning.prior)
+    assert "what is left of a distance from the level" in str(returning)
+    assert "local linear trend of logits" in str(sloped.prior)
+    assert not sloped.jumps(0.0)[0]["probability"]
+    row = sloped.steps[0].row
+    assert row.keys() >= {"step", "slope_step", "slope_step_sd"}
+    assert "coefficient" not in row
+
+
+def test_a_season_of_keys_that_are_apart_counts_their_unit() -> None:
+    """Of every second month, a season of 12 months has six effects, not one of 24."""
+    statistic = released(np.full(12, 0.3), {"month": MONTHS[::2]})
+    assert len(walked(statistic, over="month season=6").seasons()) == 3
+    with pytest.raises(UsageError, match="no series spans two seasons, 24 times"):
+        walked(statistic, over="month season=12")
+
+
+def test_too_many_times_for_normal_laws_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("suffice.pipeline.ask.borrowing.over_time.LONGEST", 7)
+    with pytest.raises(UsageError, match="8 times of over=month kind=ar1"):
+        walked(released(np.full(8, 0.3), {"month": MONTHS[:8]}), over="month kind=ar1")
 
 
 def test_a_sum_without_sizes_walks_too() -> None:

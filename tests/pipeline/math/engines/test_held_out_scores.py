@@ -143,7 +143,7 @@ def test_what_others_say_beyond_the_points_of_a_walk_counts() -> None:
     expected = float(np.log(dense.first @ dense.each[4]))
     assert answer.left_out().log_predictive[4] == pytest.approx(expected, abs=0.03)
     # Control: on the points of the posterior alone it would be far more probable.
-    log_z, beyond = np.zeros((len(answer.steps.step), 5)), np.zeros(5)
+    log_z, beyond = np.zeros((len(answer.steps.nodes), 5)), np.zeros(5)
     _hold_out(answer.walked, answer.steps, np.arange(2), log_z, beyond)
     assert log_z[0, 4] > expected + 0.2
     assert beyond[4] > 0.1

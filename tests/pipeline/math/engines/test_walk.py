@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from scipy.stats import dlaplace, poisson
 
 from suffice.pipeline.math.distributions.distribution import Line
-from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
-from suffice.pipeline.math.engines.pooled.cells import Focus, Nodes, nodes_of_positions
 from suffice.pipeline.math.engines.pooled.series import CellsInOrder
 from suffice.pipeline.math.engines.pooled.walk import (
     JUMP_SCALE,
@@ -25,55 +23,20 @@ from suffice.pipeline.math.engines.pooled.walk import (
     smoothed,
 )
 from suffice.pipeline.math.engines.pooled.walk_distribution import plugged_in, walk_distribution
+from support.counts_in_order import SCALE, NoisyCounts, series_of
 
 if TYPE_CHECKING:
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Floats
 
-SCALE = 0.3
 FEW = settings(max_examples=12, deadline=None)
 
 
-@dataclass(frozen=True)
-class NoisyCounts:
-    """Counts behind noise of a scale; a ``CellsSource`` without sizes."""
-
-    values: Floats
-    scale: float
-    has_sizes: ClassVar[bool] = False
-
-    @property
-    def n_cells(self) -> int:
-        return len(self.values)
-
-    @property
-    def middle(self) -> float:
-        return float(np.log(max(float(np.mean(self.values)), 1.0)))
-
-    def nodes(self, cells: Cells, focus: Focus) -> Nodes:
-        value = self.values[cells]
-        count = np.maximum(value, self.scale + 0.5)
-        spread = np.sqrt(count + 2.0 * self.scale**2) / count
-        x, log_dx = nodes_of_positions(np.log(count), spread, focus, (-60.0, 34.0))
-        counts = NoisyCount(values=value[:, None], scales=np.array([self.scale]))
-        return Nodes.of(x, log_dx, np.zeros((len(x), 1)), counts.log_likelihood(x)[:, :, None])
-
-
-def series_of(values: list[float], scale: float, times: list[int] | None = None) -> CellsInOrder:
-    """Return counts as one series; of `times`, which leave gaps."""
-    times = [*range(len(values))] if times is None else times
-    cell = np.full((1, max(times) + 1), -1)
-    cell[0, times] = np.arange(len(values))
-    return CellsInOrder(
-        sources=((NoisyCounts(np.array(values, dtype=float), scale), np.arange(len(values))),), cell=cell
-    )
-
-
 @pytest.mark.parametrize(
-    ("step", "jumps", "gap"),
-    [(0.9, 0.1, False), (0.3, 0.1, True), (0.9, 0.0, True)],
-    ids=["wide steps", "narrow steps and a gap", "no jumps and a gap"],
+    ("step", "jumps", "gap", "returns"),
+    [(0.9, 0.1, False, False), (0.3, 0.1, True, False), (0.9, 0.0, True, False), (0.6, 0.1, True, True)],
+    ids=["wide steps", "narrow steps and a gap", "no jumps and a gap", "a return to a level"],
 )
-def test_recursions_agree_with_all_paths(step: float, jumps: float, gap: bool) -> None:
+def test_recursions_agree_with_all_paths(step: float, jumps: float, gap: bool, returns: bool) -> None:
     """Of 9 points at 4 times, each step with or without a jump: 9^4 x 2^3 paths, summed one by one."""
     rng, n, spacing = np.random.default_rng(3), 9, 0.5
     likelihood = rng.random((1, 4, n)) ** 4
@@ -83,6 +46,8 @@ def test_recursions_agree_with_all_paths(step: float, jumps: float, gap: bool) -
     first = rng.random((1, n))
     first /= first.sum()
     kernel = StepKernel.of(step, spacing, n, jumps)
+    if returns:
+        kernel = StepKernel.returning(np.linspace(-1.3, 2.7, n), step, 0.6, jumps)
     mass, others, jumped, total = np.zeros((4, n)), np.zeros((4, n)), np.zeros(4), 0.0
     points = np.array(list(product(range(n), repeat=4)))
     for labels in product((False, True), repeat=3):
@@ -107,12 +72,15 @@ def test_recursions_agree_with_all_paths(step: float, jumps: float, gap: bool) -
         assert evidence[0] == pytest.approx(np.log(total), abs=1e-10)
 
 
-def test_joint_draws_have_the_differences_of_the_walk() -> None:
+@pytest.mark.parametrize("returns", [False, True], ids=["a walk", "a return to a level"])
+def test_joint_draws_have_the_differences_of_the_walk(returns: bool) -> None:
     """20,000 draws: shares within 6 standard errors, of 121 pairs, so that a false alarm is below 1e-6."""
     rng, n, draws = np.random.default_rng(4), 11, 20_000
     likelihood = rng.random((1, 2, n)) ** 3
     first = np.full((1, n), 1.0 / n)
     kernel = StepKernel.of(0.6, 0.5, n, 0.2)
+    if returns:
+        kernel = StepKernel.returning(np.linspace(-2.2, 2.8, n), 0.6, 0.5, 0.2)
     forward, _ = filtered(likelihood, first, kernel)
     path = drawn(forward, kernel, draws, rng)[0]
     joint = first.T * likelihood[0, 0][:, None] * (kernel.normal + kernel.jump) * likelihood[0, 1]
@@ -280,6 +248,22 @@ def test_points_that_a_part_of_the_series_places_are_fine_enough(monkeypatch: py
     assert np.max(np.abs(placed.sd("rate") / fine.sd("rate") - 1.0)) < 1e-2
     assert of_coarse > 3e-2, "points that are far apart are seen"
     assert not coarse.settled
+
+
+@pytest.mark.parametrize("value", [-3.0, 4.0], ids=["below 0", "few"])
+def test_points_reach_as_far_as_tails_do(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of counts that noise hides: beside points that go on until a ten-millionth lies beyond."""
+    engine = "suffice.pipeline.math.engines.pooled.walk_distribution"
+    series, ends = series_of([value, 2.0, 5.0, 1.0], 9.0), []
+    for beyond, rounds in ((2e-5, 24), (1e-7, 60), (2e-5, 0)):
+        monkeypatch.setattr(f"{engine}._BEYOND", beyond)
+        monkeypatch.setattr(f"{engine}._LONGEST", rounds)
+        answer = walk_distribution(series, "rate", Line.LOGARITHM, jumps=0.01, scale=SCALE)
+        ends.append(np.log(answer.quantiles("rate", (0.025, 0.975), 0, np.random.default_rng(1))))
+        spread = np.sqrt(answer.mass @ answer.position[0] ** 2 - (answer.mass @ answer.position[0]) ** 2)
+    of_rule, of_tails, without = ends
+    assert np.max(np.abs(of_rule - of_tails) / spread[:, None]) < 0.02
+    assert np.max(np.abs(without - of_tails) / spread[:, None]) > 0.05, "points that stop short are seen"
 
 
 def test_points_that_are_too_few_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
