@@ -32,7 +32,8 @@ from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.engines.pooled.distribution import mixture_over
-from suffice.pipeline.math.engines.pooled.hyperparameters import LOG_SPREAD_SD, fitted
+from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
+from suffice.pipeline.math.engines.pooled.hyperpriors import LOG_SPREAD_SD
 from suffice.pipeline.math.engines.pooled.populations import DEFAULT, POPULATIONS
 
 if TYPE_CHECKING:

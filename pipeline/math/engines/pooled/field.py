@@ -171,6 +171,7 @@ def _hyperparameters(
         spread=spread,
         drawn_spread=spread,
         slope=slope if model.has_slope else slope[:1],
+        spread_slope=np.zeros_like(spread),
         weight=weight[:, None] * of_level,
         grid=model.grid,
         settled=settled,

@@ -37,13 +37,16 @@ from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.contaminated import SHARE
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
 from suffice.pipeline.math.engines.pooled.field_propagation import Measures, propagated
-from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD, Moments, fitted, location_prior
+from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
+from suffice.pipeline.math.engines.pooled.hyperpriors import SLOPE_SD, location_prior
+from suffice.pipeline.math.engines.pooled.normal_approximation import Moments
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
-    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes, LocationPrior
+    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes
+    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
     from suffice.typing import Floats
@@ -129,7 +132,9 @@ class FieldModel:
         """The density of theta: of a half-normal s, a uniform rho and a normal b."""
         spread = float(np.exp(theta[0]))
         value = theta[0] - 0.5 * spread**2 - float(np.logaddexp(0.0, theta[1]) + np.logaddexp(0.0, -theta[1]))
-        return float(value - (0.5 * (theta[2] / SLOPE_SD) ** 2 if self.has_slope else 0.0))
+        return float(
+            value - (0.5 * (theta[2] * self.moments.size_unit / SLOPE_SD) ** 2 if self.has_slope else 0.0)
+        )
 
     def is_inside(self, theta: Floats) -> bool:
         """Whether nodes reach for it."""
@@ -178,7 +183,16 @@ class FieldModel:
         return self._kept[slope]
 
     def at(self, theta: Floats, start: Sites) -> FieldPoint | None:
-        """Propagate at one point; None where it does not settle from this start."""
+        """Propagate at one point; None where it settles neither from this start nor from a normal likelihood."""
+        point = self._from(theta, start)
+        if point is None:
+            try:
+                point = self._from(theta, self.approximate(theta)[2])
+            except np.linalg.LinAlgError:
+                return None
+        return point
+
+    def _from(self, theta: Floats, start: Sites) -> FieldPoint | None:
         try:
             result = propagated(
                 self.field_map,
@@ -215,7 +229,7 @@ def field_model(
 
     Points are dense where the field is expected.
     """
-    hyper, blocks = fitted(source, population, line)
+    hyper, blocks = fitted(source, population, line, has_spread_slope=False)
     model = FieldModel(
         field_map=field_map,
         population=population,

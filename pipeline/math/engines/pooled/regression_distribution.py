@@ -23,6 +23,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.reweighted import LARGEST_SHAPE, effective, resampled, smoothed
+from suffice.pipeline.math.engines.pooled.block_sums import BlockSums, joined
 from suffice.pipeline.math.engines.pooled.cells import TellsRecords
 from suffice.pipeline.math.engines.pooled.distribution import (
     PooledDistribution,
@@ -178,15 +179,12 @@ def mixture_with_covariates(
     hyper: Regression, blocks: KeptNodes, population: Population, name: str, line: Line
 ) -> RegressionDistribution:
     """Return the exact mixture over the nodes that have a weight."""
-    points = hyper.grid.points
     # Nodes of one pair of s and b stand together.
     pairs = _pairs(hyper, population)
-    middle = hyper.mean(hyper.location)
-    squares = [hyper.mean(spread**2) for spread in population.spreads(hyper.spread)]
-    position, mass, spacing, own_share, outside = [], [], [], [], []
+    squares = np.array([hyper.mean(spread**2) for spread in population.spreads(hyper.spread)])
+    marginals = []
     for cells, nodes in blocks(hyper.grid.focus):
-        of_nodes = np.zeros(nodes.of_kept.shape)
-        moments = np.zeros((len(squares), 3, len(cells)))
+        sums = BlockSums.of(hyper.grid, hyper.mean(hyper.location), nodes, len(squares))
         for number, of_slope in enumerate(pairs):
             if not of_slope:
                 continue
@@ -199,33 +197,18 @@ def mixture_with_covariates(
                 z = np.exp(places.looked_up(table, location))
                 at_places = places.spread_out(hyper.weight[number][chosen] / z, location)
                 together += [at_places @ part for part in places.parts]
-            of_nodes += nodes.of_kept * placed.at_nodes(np.sum(together, axis=0))
-            for part, each in enumerate(together):
-                at = measure * each
-                moments[part] += [np.sum(at * (points - middle) ** power, axis=1) for power in range(3)]
-        of_nodes = np.maximum(of_nodes, 0.0)
-        whole = np.bincount(nodes.kept, of_nodes, nodes.weight.size).reshape(nodes.weight.shape).sum(axis=2)
-        position.append(nodes.position + hyper.offset[cells][:, None])
-        spacing.append(nodes.spacing)
-        mass.append(whole / np.maximum(np.sum(whole, axis=1, keepdims=True), _FLOOR))
-        share = moments[:, 0] / np.maximum(np.sum(moments[:, 0], axis=0), _FLOOR)
-        mean, square = moments[:, 1:].transpose(1, 0, 2) / np.maximum(moments[:, 0], _FLOOR)
+            sums.add(placed, measure, list(together))
         # (1).
-        variances = np.array(squares)[:, None] + hyper.location_variance(cells)
-        told = 1.0 - (square - mean**2) / variances
-        own_share.append(np.sum(share * np.clip(told, 0.0, 1.0), axis=0))
-        outside.append(share[1] if population.is_contaminated else np.zeros(len(cells)))
+        variances = (squares[:, None] + hyper.location_variance(cells))[:, :, None]
+        offset = hyper.offset[cells][:, None]
+        marginals.append(sums.marginals(variances, is_contaminated=population.is_contaminated, offset=offset))
     return RegressionDistribution(
         name=name,
         line=line,
-        position=np.concatenate(position),
-        mass=np.concatenate(mass),
-        spacing=np.concatenate(spacing),
-        own_share=np.concatenate(own_share),
-        outside=np.concatenate(outside),
         hyperparameters=hyper,
         population=population,
         blocks=blocks,
+        **joined(marginals),
     )
 
 

@@ -61,27 +61,44 @@ class Brute:
         return cls(x, log_mean, np.array(parts))
 
     def moments(self, name: str, origin: float) -> tuple[Floats, Floats, float]:
-        """Means and standard deviations of probabilities, and the mean spread."""
-        x, m, s = self.x, np.linspace(-8.0, 5.0, 79), (np.arange(24) + 0.5) * 0.16
+        """Means and standard deviations of probabilities, and the mean spread.
+
+        Two sizes next to each other have the spread of the one between them.
+        """
+        x, m, s = self.x, np.linspace(-8.0, 5.0, 53), (np.arange(16) + 0.5) * 0.24
         size = np.log1p(np.exp(self.log_mean)) - origin
-        posterior, total, spread = np.zeros((3, len(x))), 0.0, 0.0
-        for slope in np.linspace(-1.8, 1.8, 11) if name != "beta" else [0.0]:
-            on_z = np.zeros((3, len(x)))
+        between, n = np.mean(size.reshape(-1, 2), axis=1), len(x)
+        slopes, growths = np.linspace(-1.8, 1.8, 11), np.linspace(-0.75, 0.75, 7)
+        if name == "beta":
+            slopes, growths, between = np.zeros(1), np.zeros(1), np.zeros(1)
+        of_slopes = np.zeros((len(slopes), 3, len(between), n))
+        for number, slope in enumerate(slopes):
             for cell in range(3):
                 for j, shift in enumerate(slope * size):
-                    on_z[cell] += np.interp(x + shift, x, self.likelihood[cell][:, j], left=0.0, right=0.0)
-            back = np.zeros((3, len(x)))
+                    of_size = self.likelihood[cell][:, j]
+                    of_slopes[number, cell, min(j // 2, len(between) - 1)] += np.interp(
+                        x + shift, x, of_size, left=0.0, right=0.0
+                    )
+        back, total, spread = np.zeros_like(of_slopes), 0.0, 0.0
+        for growth in growths:
             for each in s:
-                density = self.density(name, m, each)
-                z = on_z @ density.T
-                weight = np.prod(z, axis=0) * expit(m) * expit(-m) * np.exp(-0.5 * each**2 - 2.0 * slope**2)
-                total += float(np.sum(weight))
-                spread += float(np.sum(weight)) * float(each)
-                back += (weight / np.maximum(z, 1e-300)) @ density
+                density = np.stack([self.density(name, m, each * np.exp(growth * v)) for v in between], axis=1)
+                density = density.reshape(len(m), -1)
+                for number, slope in enumerate(slopes):
+                    z = of_slopes[number].reshape(3, -1) @ density.T
+                    weight = np.prod(z, axis=0) * expit(m) * expit(-m)
+                    weight *= np.exp(-0.5 * each**2 - 2.0 * slope**2 - 8.0 * growth**2)
+                    total += float(np.sum(weight))
+                    spread += float(np.sum(weight)) * float(each)
+                    back[number] += ((weight / np.maximum(z, 1e-300)) @ density).reshape(3, -1, n)
+        posterior = np.zeros((3, n))
+        for number, slope in enumerate(slopes):
             for cell in range(3):
                 for j, shift in enumerate(slope * size):
-                    at = np.interp(x - shift, x, back[cell], left=0.0, right=0.0)
-                    posterior[cell] += self.likelihood[cell][:, j] * at
+                    at = back[number, cell, min(j // 2, len(between) - 1)]
+                    posterior[cell] += self.likelihood[cell][:, j] * np.interp(
+                        x - shift, x, at, left=0.0, right=0.0
+                    )
         posterior /= np.sum(posterior, axis=1, keepdims=True)
         mean = posterior @ expit(x)
         return mean, np.sqrt(posterior @ expit(x) ** 2 - mean**2), spread / total
