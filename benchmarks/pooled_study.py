@@ -82,7 +82,8 @@ def answers(release: Simulated, truth: Truth, family: str, n0: float) -> tuple[A
         ones = np.ones((1, 1))
         known = dataclasses.replace(
             hyper, slope=np.array([slope]), weight=ones, location=0.0 * ones, spread=ones,
-            grid=dataclasses.replace(hyper.grid, origin=float(np.log1p(n0))),
+            spread_slope=0.0 * ones,
+            grid=dataclasses.replace(hyper.grid, origin=float(np.log1p(n0)), knots=(float(np.log1p(n0)),)),
         )  # fmt: skip
         return answer(mixture_over(known, blocks, Known(density), "x", line))
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.moment_pools import MomentPool
 
 UNIDENTIFIED = 0.6
-COLLINEAR = 0.9
-"""R^2 from which on a slope and coefficients are not told apart: a variance inflated tenfold."""
+COLLINEAR = 0.75
+"""R^2 from which on a slope and coefficients are not told apart: what a slope is off by is doubled."""
 
 
 def in_sentence(keys: Mapping[str, object]) -> str:
@@ -110,9 +110,9 @@ class Pool:
             return ""
         name, share = self.beside_size
         return (
-            f"the covariate {name} goes with log(1 + size){in_sentence(self.keys)}: its coefficient and the slope "
-            f"on size are hardly told apart (R^2 {share:.2f} in their posterior), so that neither is to be read "
-            "by itself; answers of cells rest on both together"
+            f"the covariate {name} goes with log(1 + size){in_sentence(self.keys)}: its coefficient and "
+            f"the slope on size are hardly told apart (R^2 {share:.2f} in their posterior): neither is to "
+            "be read by itself, and answers of cells rest on both together"
         )
 
     @classmethod

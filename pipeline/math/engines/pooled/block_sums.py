@@ -3,7 +3,8 @@ r"""Sums over hyperparameters for a block of cells: their marginals, and how muc
 With the weight of a component k of the population at the points of the grid given all cells,
 :math:`\sum_h p(h | y) \epsilon_k f_k / Z_c(h)`, a cell's nodes times these are its posterior, and
 
-.. math:: \text{own}_c = \sum_k P(k \mid y) \Bigl(1 - \frac{\mathrm{Var}(z_c \mid y, k)}{\mathrm{Var}_k(z_c)}\Bigr).
+.. math::
+    \text{own}_c = \sum_k P(k \mid y) \Bigl(1 - \frac{\mathrm{Var}(z_c \mid y, k)}{\mathrm{Var}_k(z_c)}\Bigr).
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class FieldModel:
         return self._kept[slope]
 
     def at(self, theta: Floats, start: Sites) -> FieldPoint | None:
-        """Propagate at one point; None where it settles neither from this start nor from a normal likelihood."""
+        """Propagate from this start, or else from normal likelihoods; None where neither settles."""
         point = self._from(theta, start)
         if point is None:
             try:

@@ -20,7 +20,8 @@ The approximation only says where to look: weights are those of (1), and the end
 means and standard deviations until these lie inside, first of some hundred cells, then of all. Spreads far
 below what any cell can tell are one spread, ``LEAST`` of the standard deviation of m at s = 0.
 
-Spreads at a size are those at knots of log size some ``_APART`` apart, and mixtures between (``residual_grid``).
+Spreads are those at knots of log size at most ``_APART`` apart, but for long ranges, and mixtures between
+them (``residual_grid``).
 
 Symbols: t, s, b, g: nodes of the four rules; log p(h | y): ``log_weight``.
 """

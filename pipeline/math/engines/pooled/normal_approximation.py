@@ -1,7 +1,7 @@
 r"""The normal approximation of cells' likelihoods, which says where hyperparameters are looked for.
 
-Model. Cell c says of its position :math:`\hat x_c` with the precision :math:`q_c` (Fay, Herriot 1979), and has
-the log size :math:`\hat v_c`. Given the spread s, and the slopes b and g of ``hyperparameters``,
+Model. Cell c says of its position :math:`\hat x_c` with the precision :math:`q_c` (Fay, Herriot 1979), and
+has the log size :math:`\hat v_c`. Given the spread s, and the slopes b and g of ``hyperparameters``,
 
 .. math:: \hat x_c \sim \mathrm{Normal}\bigl(m + b (\hat v_c - v_0), \, 1 / \omega_c\bigr), \qquad
     \omega_c = \frac{q_c}{1 + s_c^2 q_c}, \qquad s_c = s \, e^{g (\hat v_c - v_0)}. \qquad (1)

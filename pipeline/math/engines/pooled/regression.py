@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -115,6 +115,12 @@ class Regression(Hyperparameters):
     design: Floats
     shape: float
     effective: float
+
+    def at_means(self) -> Self:
+        """Return the one node of all hyperparameters and coefficients at their posterior means."""
+        mean = self.weight.ravel() @ self.coefficients.reshape(-1, self.coefficients.shape[2])
+        # Without slots' super(), whose class the dataclass has replaced.
+        return replace(Hyperparameters.at_means(self), coefficients=mean[None, None, :])
 
     @property
     def diagnostics(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ matrices.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -60,6 +60,22 @@ class RegressionDistribution(PooledDistribution):
         source = self.blocks.source
         source = source.source if isinstance(source, Residuals) else source
         return isinstance(source, TellsRecords) and source.has_sizes
+
+    def plug_in(self) -> RegressionDistribution:
+        """Return the same cells with hyperparameters and coefficients at their posterior means."""
+        return mixture_with_covariates(
+            self.hyperparameters.at_means(), self.blocks, self.population, self.name, self.line
+        )
+
+    def population_draws(self, log_size: Floats, rng: np.random.Generator) -> NoReturn:  # noqa: ARG002
+        """Refuse: new cells have no covariates.
+
+        Raises
+        ------
+        UsageError
+        """
+        message = "new cells of a population with covariates have none: draw those of cells that have"
+        raise UsageError(message)
 
     def _joint(self, draws: int, rng: np.random.Generator, *, with_sizes: bool) -> tuple[Floats, Floats]:
         """Draw hyperparameters and coefficients first, then the position and log size of every cell."""

@@ -84,7 +84,7 @@ class ResidualGrid:
     def components(
         self, population: Population, location: Floats, spread: Floats, spread_slope: Floats
     ) -> list[tuple[float, Floats]]:
-        """Return shares and densities, (n_hyperparameters, n_knots n_points), of a population's components."""
+        """Return shares and densities of components, (n_hyperparameters, n_knots n_points)."""
         points = self.points
         if len(self.knots) == 1:
             return population.components(points, location, spread)
