@@ -53,6 +53,8 @@ class Pool:
     spread_slope : (float, float), optional
         Posterior mean and standard deviation of the slope of the logarithm of the spread; None where the
         spread has none.
+    size_unit : float
+        What hyperpriors of slopes are by: the standard deviation of log sizes, or 1 where that is less.
     beside_size : (str, float), optional
         The covariate that says what the size of a cell says, where there is one, and the R^2 of the slope by
         coefficients.
@@ -84,6 +86,7 @@ class Pool:
     identified: bool
     settled: bool
     spread_slope: tuple[float, float] | None = None
+    size_unit: float = 1.0
     beside_size: tuple[str, float] | None = None
     most_spread: float | None = None
     chain_gap: float | None = None
@@ -140,6 +143,7 @@ class Pool:
             spread_slope=(hyper.mean(hyper.spread_slope), hyper.sd(hyper.spread_slope))
             if has_spread_slope
             else None,
+            size_unit=hyper.size_unit,
             beside_size=_beside_size(hyper, coefficients),
             identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
             most_spread=hyper.most(hyper.drawn_spread),

@@ -100,7 +100,7 @@ class PooledDistribution(LineMarginals):
             for number in np.flatnonzero(np.any(drawn > 0, axis=1)):
                 kept = np.flatnonzero(drawn[number])
                 placed = hyper.grid.placed(nodes, float(hyper.slope[number]))
-                densities = hyper.density(self.population, int(number), kept)
+                densities = hyper.densities(self.population, int(number), kept)
                 for each, density in zip(drawn[number][kept].tolist(), densities, strict=True):
                     weight = nodes.of_kept * placed.at_nodes_of_all(density)
                     position[done : done + each, cells], chosen = drawn_positions(nodes, weight, each, rng)
@@ -125,7 +125,7 @@ class PooledDistribution(LineMarginals):
         chosen = int(rng.choice(hyper.weight.size, p=hyper.weight.ravel() / np.sum(hyper.weight)))
         number, node = np.unravel_index(chosen, hyper.weight.shape)
         points = hyper.grid.points
-        mass = hyper.density(self.population, int(number), [node])[0].reshape(-1, len(points))
+        mass = hyper.densities(self.population, int(number), [node])[0].reshape(-1, len(points))
         mass = mass * np.gradient(points)
         mass /= np.sum(mass, axis=1, keepdims=True)
         below = np.cumsum(mass, axis=1) - mass / 2.0

@@ -121,7 +121,7 @@ class Hyperparameters:
             population, *(each[number][rows] for each in (self.location, self.spread, self.spread_slope))
         )
 
-    def density(self, population: Population, number: int, rows: Any) -> Floats:
+    def densities(self, population: Population, number: int, rows: Any) -> Floats:
         """Return densities, on the grid, at some nodes of a slope."""
         chosen = np.arange(self.weight.shape[1])[rows]
         density = np.empty((len(chosen), self.grid.n_points))
@@ -364,7 +364,7 @@ class _Fit:
             for number, slope in enumerate(b):
                 density = held.get(number)
                 if density is None:
-                    density = result.density(self.population, number, slice(None))
+                    density = result.densities(self.population, number, slice(None))
                 # Of few cells there are many nodes, and each slope is asked once.
                 if len(self.blocks.cells) > BLOCK:
                     held[number] = density

@@ -115,7 +115,7 @@ def left_out(pool: PooledDistribution) -> LeftOut:
     hyper = pool.hyperparameters
     inverse, square, log_scale = np.zeros(pool.n_cells), np.zeros(pool.n_cells), np.zeros(pool.n_cells)
     kept = [np.flatnonzero(weight) for weight in hyper.weight]
-    densities = [hyper.density(pool.population, number, rows) for number, rows in enumerate(kept)]
+    densities = [hyper.densities(pool.population, number, rows) for number, rows in enumerate(kept)]
     for cells, nodes in pool.blocks(hyper.grid.focus):
         log_scale[cells] = nodes.log_scale
         for number, rows in enumerate(kept):
@@ -188,7 +188,7 @@ class _Population:
         nodes = [pool.blocks.source.nodes(block, hyper.grid.focus) for block in blocks]
 
         def factor(number: int) -> Floats:
-            density = hyper.density(pool.population, number, slice(None)).T
+            density = hyper.densities(pool.population, number, slice(None)).T
             z = [_measure(hyper, each, number) @ density for each in nodes]
             # Of no more than 1, so that sums of them are numbers.
             return np.asarray(least[:, None] / np.maximum(np.concatenate(z), _FLOOR))
@@ -211,7 +211,7 @@ class _Population:
                 [np.interp(hyper.slope[number], hyper.slope[chosen], row) for row in np.eye(len(chosen))]
             )
             density += (
-                shares[:, None] * (weight @ hyper.density(pool.population, number, slice(None)))[:, None, :]
+                shares[:, None] * (weight @ hyper.densities(pool.population, number, slice(None)))[:, None, :]
             )
         return cls(
             grid=hyper.grid,
