@@ -29,6 +29,7 @@ Symbols: t, s, b, g: nodes of the four rules; log p(h | y): ``log_weight``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -50,7 +51,7 @@ from suffice.pipeline.math.engines.pooled.normal_approximation import (
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
@@ -131,6 +132,20 @@ class Hyperparameters:
             parts = self.components(population, number, chosen[start : start + step])
             density[start : start + step] = sum(share * each for share, each in parts)
         return density
+
+    def densities_by_slope(
+        self, population: Population, n_cells: int, rows: Sequence[Any] | None = None
+    ) -> Callable[[int], Floats]:
+        """Return what tells the densities at the nodes of a slope, or at some of these.
+
+        Those of many cells are kept, since every block of cells asks again; of few there are many nodes, and
+        each slope is asked once.
+        """
+
+        def of_slope(number: int) -> Floats:
+            return self.densities(population, number, slice(None) if rows is None else rows[number])
+
+        return lru_cache(maxsize=None if n_cells > BLOCK else 1)(of_slope)
 
     def spread_variances(self, population: Population, log_size: float) -> list[float]:
         """Return posterior means of variances of the components, at a size."""
@@ -359,16 +374,10 @@ class _Fit:
             grid=grid,
             size_unit=unit,
         )
-        held: dict[int, Floats] = {}
+        of_slope = result.densities_by_slope(self.population, len(self.blocks.cells))
         for _, nodes in self.blocks(grid.focus):
             for number, slope in enumerate(b):
-                density = held.get(number)
-                if density is None:
-                    density = result.densities(self.population, number, slice(None))
-                # Of few cells there are many nodes, and each slope is asked once.
-                if len(self.blocks.cells) > BLOCK:
-                    held[number] = density
-                z = grid.placed(nodes, float(slope)).measure() @ density.T
+                z = grid.placed(nodes, float(slope)).measure() @ of_slope(number).T
                 log_weight[number] += np.sum(np.log(np.maximum(z, _FLOOR)), axis=0)
         weight = np.exp(log_weight - np.max(log_weight))
         weight /= np.sum(weight)

@@ -115,12 +115,12 @@ def left_out(pool: PooledDistribution) -> LeftOut:
     hyper = pool.hyperparameters
     inverse, square, log_scale = np.zeros(pool.n_cells), np.zeros(pool.n_cells), np.zeros(pool.n_cells)
     kept = [np.flatnonzero(weight) for weight in hyper.weight]
-    densities = [hyper.densities(pool.population, number, rows) for number, rows in enumerate(kept)]
+    of_slope = hyper.densities_by_slope(pool.population, pool.n_cells, kept)
     for cells, nodes in pool.blocks(hyper.grid.focus):
         log_scale[cells] = nodes.log_scale
         for number, rows in enumerate(kept):
             if rows.size:
-                z = _measure(hyper, nodes, number) @ densities[number].T
+                z = _measure(hyper, nodes, number) @ of_slope(number).T
                 z = np.maximum(z, _FLOOR)
                 # Of weights w_h / Z, the square of their mean over the mean of their squares.
                 inverse[cells] += (1.0 / z) @ hyper.weight[number][rows]
