@@ -46,7 +46,7 @@ from suffice.pipeline.math.engines.pooled.normal import normal_density
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.engines.pooled.hyperparameters import KeptNodes
+    from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Floats
 

@@ -45,7 +45,8 @@ from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
-    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes
+    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
+    from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Floats, Rows
 

@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
-    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes
+    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
     from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
+    from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
     from suffice.typing import Floats

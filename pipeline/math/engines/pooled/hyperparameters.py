@@ -41,6 +41,7 @@ from suffice.pipeline.math.engines.pooled.hyperpriors import (
     SPREAD_SLOPE_SD,
     location_prior,
 )
+from suffice.pipeline.math.engines.pooled.kept_nodes import BLOCK, KeptNodes, blocks_focus
 from suffice.pipeline.math.engines.pooled.normal_approximation import (
     T_REACH,
     Box,
@@ -51,16 +52,15 @@ from suffice.pipeline.math.engines.pooled.normal_approximation import (
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from suffice.pipeline.math.distributions.distribution import Line
-    from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
+    from suffice.pipeline.math.engines.pooled.cells import CellsSource
     from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
     from suffice.pipeline.math.engines.pooled.normal_approximation import Moments
     from suffice.pipeline.math.engines.pooled.populations import Population
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Floats
 
-BLOCK = 256
 _NODES = {100: (15, 17, 21), 2000: (11, 13, 11), None: (9, 9, 7)}
 """Nodes of the rules over t, s and b, up to so many cells: of more, less is left to integrate over."""
 _NODES_OF_ALL = {10: (11, 13, 13, 9), 100: (7, 11, 9, 7), 2000: (7, 11, 7, 7), None: (7, 9, 7, 5)}
@@ -77,8 +77,6 @@ FARTHEST, FINEST, _FINEST_OF_KNOTS = 40.0, 1.0 / 400.0, 1.0 / 150.0
 """Of where slopes move cells, in units of the line: beyond, narrow laws fall between nodes and evidence is
 too high (a slope of 2 moves cells of 2 records 26 units from those of 10^6). Of it, the least width, and that
 where spreads have a slope."""
-_KEPT_NODES = 12_000
-"""Cells whose nodes are kept between rounds: 5 kB each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,30 +186,6 @@ class Hyperparameters:
         return np.broadcast_to(self.slope[:, None], self.weight.shape)
 
 
-class KeptNodes:
-    """Nodes of a source, a block at a time, kept where there are few cells."""
-
-    def __init__(self, source: CellsSource, cells: Cells) -> None:
-        self.source, self.cells = source, cells
-        self._focus: Focus | None = None
-        self._kept: list[Nodes] = []
-
-    def __call__(self, focus: Focus) -> Iterator[tuple[Cells, Nodes]]:
-        """Give places of cells among these, and their nodes."""
-        if self._focus != focus:
-            self._focus, self._kept = focus, []
-        places = np.arange(len(self.cells))
-        for number, start in enumerate(range(0, len(places), BLOCK)):
-            block = places[start : start + BLOCK]
-            if number < len(self._kept):
-                yield block, self._kept[number]
-                continue
-            nodes = self.source.nodes(self.cells[block], focus)
-            if len(places) <= _KEPT_NODES:
-                self._kept.append(nodes)
-            yield block, nodes
-
-
 def fitted(
     source: CellsSource, population: Population, line: Line, *, has_spread_slope: bool = True
 ) -> tuple[Hyperparameters, KeptNodes]:
@@ -279,18 +253,6 @@ def even_rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
     """Return evenly spaced nodes and weights: of what falls at both ends, fewer do."""
     step = 2.0 * ends[1] / n
     return ends[0] - ends[1] + step * (np.arange(n) + 0.5), np.full(n, step)
-
-
-def blocks_focus(blocks: KeptNodes, focus: Focus) -> Focus:
-    """Return the focus whose nodes are kept, where it is near enough to the one that is wanted."""
-    known = blocks._focus  # noqa: SLF001 - of this file
-    if (
-        known is not None
-        and 0.4 * focus.width <= known.width <= focus.width
-        and float(np.max(np.abs(known.centre - focus.centre))) + focus.reach < known.width + known.reach
-    ):
-        return known
-    return focus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ import numpy as np
 from suffice.pipeline.math.engines.pooled.cells import CellsSource, Focus, dense_nodes
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.engines.pooled.held_out_scores import LEAST_EFFECTIVE, MOST_AGAIN, HeldOutScores
-from suffice.pipeline.math.engines.pooled.hyperparameters import BLOCK, KeptNodes
+from suffice.pipeline.math.engines.pooled.kept_nodes import BLOCK, KeptNodes
 from suffice.pipeline.math.engines.pooled.normal_approximation import moments_of
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from suffice.pipeline.math.engines.pooled.hyperpriors import (
 )
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.engines.pooled.hyperparameters import KeptNodes
     from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
+    from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.typing import Floats
 
 _REFERENCE_SD = 3.0

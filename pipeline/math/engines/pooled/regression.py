@@ -60,13 +60,12 @@ from suffice.pipeline.math.engines.pooled.hyperparameters import (
     MORE,
     ROUNDS,
     Hyperparameters,
-    KeptNodes,
-    blocks_focus,
     followed,
     legendre_rule,
     rule_sizes,
 )
 from suffice.pipeline.math.engines.pooled.hyperpriors import COEFFICIENT_SD, SLOPE_SD, location_prior
+from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes, blocks_focus
 from suffice.pipeline.math.engines.pooled.normal_approximation import Box, first_box, moments_of
 from suffice.pipeline.math.engines.pooled.regression_target import Places, Proposal, Target, degrees, mixed
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid

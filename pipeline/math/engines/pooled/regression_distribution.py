@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
-    from suffice.pipeline.math.engines.pooled.hyperparameters import KeptNodes
+    from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Cells, Floats
 
