@@ -250,9 +250,10 @@ def followed(
 
 
 def even_rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
-    """Return evenly spaced nodes and weights: of what falls at both ends, fewer do."""
+    """Return evenly spaced nodes and weights, by the middle and half width."""
     step = 2.0 * ends[1] / n
-    return ends[0] - ends[1] + step * (np.arange(n) + 0.5), np.full(n, step)
+    nodes: Floats = ends[0] - ends[1] + step * (np.arange(n) + 0.5)
+    return nodes, np.full(n, step, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,8 +304,9 @@ class _Fit:
     def weighed(self, box: Box) -> tuple[Hyperparameters, Floats]:
         """Return nodes and weights of the posterior within a box, and t at the nodes."""
         moments, prior, sizes = self.moments, self.prior, self.sizes
-        of_s, rule = legendre_rule(box.s, sizes["s"]), even_rule if self.has_spread_slope else legendre_rule
-        (s, of_s), (t, of_t) = of_s, rule(box.t, sizes["t"])
+        # Evenly spaced nodes do with fewer than Gauss's of what falls at both ends.
+        rule = even_rule if self.has_spread_slope else legendre_rule
+        (s, of_s), (t, of_t) = legendre_rule(box.s, sizes["s"]), rule(box.t, sizes["t"])
         b, of_b = rule(box.b, sizes["b"]) if self.has_slope else (np.zeros(1), np.ones(1))
         g, of_g = rule(box.g, sizes["g"]) if self.has_spread_slope else (np.zeros(1), np.ones(1))
         # Sizes are taken from where they tell nothing of the location.
@@ -361,7 +363,7 @@ class _Fit:
         knots: tuple[float, ...] = (origin,)
         if self.has_spread_slope:
             n_knots = int(np.clip(np.ceil((sizes[1] - sizes[0]) / _APART) + 1, *_KNOTS))
-            knots = tuple(np.linspace(*sizes, n_knots).tolist())
+            knots = tuple(np.linspace(float(sizes[0]), float(sizes[1]), n_knots).tolist())
         # At the sizes where populations are narrowest.
         narrowest = float(np.min(np.exp(box.g[0] * (sizes - origin))))
         spread = spread * narrowest
