@@ -132,6 +132,7 @@ class Brute:
         return np.asarray(0.95 * most + 0.05 * norm.pdf(self.x, m[:, None], np.hypot(s, 2.0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["contaminated", "logit-normal", "beta"])
 def test_three_cells_are_as_a_brute_force_over_everything_has_them(name: str) -> None:
     population = POPULATIONS[Line.LOGIT][name]
@@ -229,6 +230,7 @@ def at_one_node(hyper: Any, *, spread: float, spread_slope: float, location: flo
     return dataclasses.replace(hyper, **nodes, slope=np.zeros(1), weight=np.ones((1, 1)))
 
 
+@pytest.mark.slow
 def test_a_known_spread_that_falls_with_size_is_that_of_sums_over_all_counts() -> None:
     """Small cells are drawn to the population by less than large ones: at first sight .27, .23 and .17."""
     population, spread, spread_slope = POPULATIONS[Line.LOGIT]["logit-normal"], 0.4, -0.25
