@@ -35,7 +35,8 @@ from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells
 from suffice.pipeline.math.engines.pooled.distribution import mixture_over, pooled_distribution
-from suffice.pipeline.math.engines.pooled.hyperparameters import KeptNodes, fitted
+from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
+from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
 from suffice.pipeline.math.engines.pooled.normal import normal_density
 from suffice.pipeline.math.engines.pooled.populations import DEFAULT, POPULATIONS
 from suffice.pipeline.math.engines.pooled.regression import Residuals
@@ -130,6 +131,7 @@ def answers(release: Simulated) -> dict[str, tuple[Floats, Floats]]:
     known = dataclasses.replace(
         hyper, slope=np.zeros(1), weight=np.ones((1, 1)),
         location=np.zeros((1, 1)), spread=np.ones((1, 1)), drawn_spread=np.ones((1, 1)),
+        spread_slope=np.zeros((1, 1)),
         grid=dataclasses.replace(hyper.grid, focus=Focus(centre=0.0, width=release.sd / 2, reach=1.0)),
     )  # fmt: skip
     blocks = KeptNodes(Residuals(source=release.cells, offset=release.known), everything)

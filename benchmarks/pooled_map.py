@@ -101,7 +101,7 @@ def answers(release: Simulated, pairs: Cells) -> dict[str, PooledDistribution]:
     hyper, blocks = fitted(release.cells, population, Line.LOGIT)
     alone = dataclasses.replace(
         hyper, slope=np.zeros(1), weight=np.ones((1, 1)), location=np.zeros((1, 1)),
-        spread=np.ones((1, 1)), drawn_spread=np.ones((1, 1)),
+        spread=np.ones((1, 1)), drawn_spread=np.ones((1, 1)), spread_slope=np.zeros((1, 1)),
     )  # fmt: skip
     uniform = Known(lambda z: np.exp(-np.abs(z)) / (1.0 + np.exp(-np.abs(z))) ** 2)
     field_map = FieldMap.of(n, pairs, np.zeros(n, dtype=np.int64))

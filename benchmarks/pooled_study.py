@@ -7,9 +7,10 @@ The first appends one row for each release and method to a CSV file, whose relea
 each has a seed of its own. The second prints a line for each world. ``--data`` has ``adult``, ``fars`` and
 ``nycflights13``; without it, rates of real groups are left out.
 
-Methods, of the very same releases: ``pooled`` as suffice answers by default, the cell ``alone`` under the
-family's default prior, ``plug-in`` with hyperparameters at their posterior means, an ``oracle`` that knows
-the population, and ``Fay-Herriot`` on noisy direct estimates (`fay_herriot.py`). Worlds: `pooled_worlds.py`.
+Methods, of the very same releases: ``pooled`` as suffice answers by default, ``one spread`` of all sizes,
+the cell ``alone`` under the family's default prior, ``plug-in`` with hyperparameters at their posterior
+means, an ``oracle`` that knows the population, and ``Fay-Herriot`` on noisy direct estimates
+(`fay_herriot.py`). Worlds: `pooled_worlds.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from suffice.pipeline.ask.inference import chosen_priors
 from suffice.pipeline.ask.inference.pooled_sources import cells_source
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.engines.pooled.distribution import mixture_over
-from suffice.pipeline.math.engines.pooled.hyperparameters import LOG_SPREAD_SD, fitted
+from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
+from suffice.pipeline.math.engines.pooled.hyperpriors import LOG_SPREAD_SD
 from suffice.pipeline.math.engines.pooled.populations import DEFAULT, POPULATIONS
 
 if TYPE_CHECKING:
@@ -76,12 +78,15 @@ def answers(release: Simulated, truth: Truth, family: str, n0: float) -> tuple[A
     answered = {"pooled": answer(pooled)}
     seconds = time.process_time() - started
     answered["plug-in"] = answer(pooled.plug_in())
+    of_one = fitted(source, population, line, has_spread_slope=False)
+    answered["one spread"] = answer(mixture_over(*of_one, population, "x", line))
 
     def under(density: Callable[[Floats], Floats], slope: float) -> tuple[Floats, Floats, Floats]:
         ones = np.ones((1, 1))
         known = dataclasses.replace(
             hyper, slope=np.array([slope]), weight=ones, location=0.0 * ones, spread=ones,
-            grid=dataclasses.replace(hyper.grid, origin=float(np.log1p(n0))),
+            spread_slope=0.0 * ones,
+            grid=dataclasses.replace(hyper.grid, origin=float(np.log1p(n0)), knots=(float(np.log1p(n0)),)),
         )  # fmt: skip
         return answer(mixture_over(known, blocks, Known(density), "x", line))
 
@@ -213,9 +218,12 @@ def figures(by_method: dict[str, list[dict[str, str]]], cells: int) -> dict[str,
         "unidentified": with_error(pooled.of("unidentified")),
     }
     if "oracle" in methods:
-        known = {_world(row) for row in by_method["oracle"]}
-        beside = Method([row for row in pooled.rows if _world(row) in known], cells)
+        worlds = {_world(row) for row in by_method["oracle"]}
+        beside = Method([row for row in pooled.rows if _world(row) in worlds], cells)
         known["oracle"] = float(np.sum(beside.of("width")) / np.sum(methods["oracle"].of("width"))), np.nan
+    if "one spread" in methods:
+        known["one spread"] = with_error(methods["one spread"].coverage)
+        known["one spread small"] = with_error(methods["one spread"].small)
     if "Fay-Herriot" in methods:
         other = methods["Fay-Herriot"]
         known["Fay-Herriot"] = with_error(other.coverage)
@@ -243,6 +251,7 @@ def table(path: Path, least: int, by: str) -> Iterator[str]:
             lines.setdefault(key, {}).setdefault(row["method"], []).append(row)
     columns = (
         "family", "truth", "N0", "epsilon", "cells", "releases", "covered", "small cells", "worst tenth",
+        "one spread covers, small",
         "error alone / pooled", "pooled / alone, n epsilon > 30", "width / oracle's", "plug-in covers",
         "Fay-Herriot covers, small", "its error / pooled", "outliers, n epsilon >= 30", "not identified",
     )  # fmt: skip
@@ -260,11 +269,14 @@ def table(path: Path, least: int, by: str) -> Iterator[str]:
         if n < least:
             continue
         known = figures(by_method, int(key[4]))
-        other = " ".join(_shown(known.get(name), 3) for name in ("Fay-Herriot", "Fay-Herriot small"))
+        other, of_one = (
+            " ".join(_shown(known.get(each), 3) for each in (name, f"{name} small")).strip()
+            for name in ("Fay-Herriot", "one spread")
+        )
         cells = [
-            *key, str(n), *(_shown(known[name], 3) for name in ("mean", "small", "worst")),
+            *key, str(n), *(_shown(known[name], 3) for name in ("mean", "small", "worst")), of_one,
             *(_shown(known.get(name), 2) for name in ("alone", "strong", "oracle")),
-            _shown(known["plug-in"], 3), other.strip(), _shown(known.get("Fay-Herriot error"), 2),
+            _shown(known["plug-in"], 3), other, _shown(known.get("Fay-Herriot error"), 2),
             _shown(known.get("outliers"), 2), f"{100 * known['unidentified'][0]:.0f} %",
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"

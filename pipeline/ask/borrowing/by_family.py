@@ -13,7 +13,11 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.dictionary import TOTAL
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
-from suffice.pipeline.math.engines.pooled.hyperparameters import COEFFICIENT_SD, SLOPE_SD
+from suffice.pipeline.math.engines.pooled.hyperpriors import (
+    COEFFICIENT_SD,
+    SLOPE_SD,
+    SPREAD_SLOPE_SD,
+)
 from suffice.pipeline.math.engines.pooled.populations import DICTIONARY, POPULATIONS
 from suffice.pipeline.math.engines.pooled.regression_distribution import regression_distribution
 
@@ -53,7 +57,11 @@ class PopulationPrior:
         is_logit = self.line is Line.LOGIT
         what = "logits" if is_logit else "logarithms"
         location = "Logistic(0, 1)" if is_logit else "Logistic(centre of all cells, 2)"
-        slope = f", slope on log(1 + size) Normal(0, {SLOPE_SD:g})" if self.has_slope else ""
+        slope = (
+            slopes_in_words(of_spread=self.formula is None and self.population != DICTIONARY)
+            if self.has_slope
+            else ""
+        )
         if self.population == DICTIONARY:
             return (
                 f"one population, {self.population}, integrated over: a mixture of normal laws of {what}, "
@@ -72,6 +80,14 @@ class PopulationPrior:
             f"; location depends on public covariates, {self.formula}, coefficients Normal(0, "
             f"{COEFFICIENT_SD:g}) for each standard deviation, of indicators from 0 to 1"
         )
+
+
+def slopes_in_words(*, of_spread: bool) -> str:
+    """Say what slopes have as hyperpriors."""
+    said = f", slope on log(1 + size) Normal(0, {SLOPE_SD:g})"
+    if of_spread:
+        said += f", of the log spread Normal(0, {SPREAD_SLOPE_SD:g})"
+    return f"{said}, for each standard deviation of log(1 + size) where that is above 1"
 
 
 def _likelihoods(

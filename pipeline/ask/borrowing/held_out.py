@@ -35,7 +35,7 @@ from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
 from suffice.pipeline.math.engines.pooled.held_out_scores import HoldsOut
-from suffice.pipeline.math.engines.pooled.hyperparameters import BLOCK
+from suffice.pipeline.math.engines.pooled.kept_nodes import BLOCK
 from suffice.pipeline.math.engines.pooled.left_out import left_out
 from suffice.pipeline.math.engines.pooled.populations import DEFAULT
 from suffice.pipeline.math.priors.mixtures import Mixture

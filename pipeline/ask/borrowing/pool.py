@@ -15,6 +15,7 @@ import numpy as np
 
 from suffice.pipeline.math.engines.pooled.dictionary import DrawnPopulations
 from suffice.pipeline.math.engines.pooled.moment_cells import UNIT
+from suffice.pipeline.math.engines.pooled.regression import Regression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.borrowing.covariates import Coefficient
     from suffice.pipeline.math.engines.pooled.dirichlet import CategoryPool
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
+    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
     from suffice.pipeline.math.engines.pooled.moment_pools import MomentPool
 
 UNIDENTIFIED = 0.6
+COLLINEAR = 0.75
+"""R^2 from which on a slope and coefficients are not told apart: what a slope is off by is doubled."""
 
 
 def in_sentence(keys: Mapping[str, object]) -> str:
@@ -45,7 +49,15 @@ class Pool:
         Posterior mean and standard deviation, on the line: the logit of a probability, the logarithm of a
         rate or a scale. The location is that at a typical size; the slope is 0 where there is none.
     typical_size : float or None
-        The number of records that the location is of; None where there is no slope.
+        The number of records that location and spread are of; None where there is no slope.
+    spread_slope : (float, float), optional
+        Posterior mean and standard deviation of the slope of the logarithm of the spread; None where the
+        spread has none.
+    size_unit : float
+        What hyperpriors of slopes are by: the standard deviation of log sizes, or 1 where that is less.
+    beside_size : (str, float), optional
+        The covariate that says what the size of a cell says, where there is one, and the R^2 of the slope by
+        coefficients.
     identified : bool
         Whether the cells tell the spread.
     settled : bool
@@ -73,6 +85,9 @@ class Pool:
     typical_size: float | None
     identified: bool
     settled: bool
+    spread_slope: tuple[float, float] | None = None
+    size_unit: float = 1.0
+    beside_size: tuple[str, float] | None = None
     most_spread: float | None = None
     chain_gap: float | None = None
     coefficients: tuple[Coefficient, ...] = ()
@@ -91,6 +106,18 @@ class Pool:
         known = self.most_spread
         return "" if known is None else f" (at most {known:.2g}, but for a chance of .025)"
 
+    @property
+    def of_collinear_size(self) -> str:
+        """What is said of a covariate that goes with the size of cells; empty where none does."""
+        if self.beside_size is None:
+            return ""
+        name, share = self.beside_size
+        return (
+            f"the covariate {name} goes with log(1 + size){in_sentence(self.keys)}: its coefficient and "
+            f"the slope on size are hardly told apart (R^2 {share:.2f} in their posterior): neither is to "
+            "be read by itself, and answers of cells rest on both together"
+        )
+
     @classmethod
     def of(
         cls,
@@ -105,6 +132,7 @@ class Pool:
             for values in (hyper.location, hyper.drawn_spread, hyper.slopes)
         )
         has_slope = len(hyper.slope) > 1
+        has_spread_slope = len(hyper.grid.knots) > 1
         return cls(
             keys=keys,
             n_cells=pool.n_cells,
@@ -112,6 +140,11 @@ class Pool:
             spread=spread,
             slope=slope if has_slope else (0.0, 0.0),
             typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
+            spread_slope=(hyper.mean(hyper.spread_slope), hyper.sd(hyper.spread_slope))
+            if has_spread_slope
+            else None,
+            size_unit=hyper.size_unit,
+            beside_size=_beside_size(hyper, coefficients),
             identified=hyper.log_spread_sd <= UNIDENTIFIED * hyper.prior_log_spread_sd,
             most_spread=hyper.most(hyper.drawn_spread),
             settled=hyper.settled,
@@ -174,3 +207,11 @@ class Pool:
             )
             for place, category in enumerate(categories)
         ]
+
+
+def _beside_size(hyper: Hyperparameters, coefficients: Sequence[Coefficient]) -> tuple[str, float] | None:
+    """Return the covariate that a slope is not told apart from, and how well coefficients foretell it."""
+    if not isinstance(hyper, Regression):
+        return None
+    share, place = hyper.beside_slope
+    return (coefficients[place].name, share) if share >= COLLINEAR else None

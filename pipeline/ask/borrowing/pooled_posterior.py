@@ -197,7 +197,8 @@ class PooledPosterior(Posterior):
                     "borrow; each cell alone is shown first"
                     for pool in self.pools
                     if not pool.identified
-                ),
+                )
+                + _once(pool.of_collinear_size for pool in self.pools if pool.of_collinear_size),
             )
 
         conflict: Conflict = self._once("conflict", judged)
@@ -428,6 +429,9 @@ def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has
         said += f"; spread between cells{left} {spread:.2g} (sd {sd:.2g}) on the log scale of odds or rates"
         if has_slope:
             said += f", slope on log(1 + size) {slope:.2g} (sd {slope_sd:.2g})"
+        if pools[0].spread_slope is not None:
+            slope, slope_sd = pools[0].spread_slope
+            said += f", of the log spread {slope:.2g} (sd {slope_sd:.2g})"
     if not has_slope:
         said += "; without a slope on the size of cells: where answers move with it, small cells are off"
     gaps = [pool.chain_gap for pool in pools if pool.chain_gap is not None]

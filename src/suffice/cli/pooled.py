@@ -134,6 +134,8 @@ class Population(TypedDict):
     spread_sd: float
     slope: float
     slope_sd: float
+    spread_slope: float | None
+    spread_slope_sd: float | None
     typical_size: float | None
     identified: bool
     of_map: float | None
@@ -241,6 +243,8 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 spread_sd=pool.spread[1],
                 slope=pool.slope[0],
                 slope_sd=pool.slope[1],
+                spread_slope=pool.spread_slope[0] if pool.spread_slope else None,
+                spread_slope_sd=pool.spread_slope[1] if pool.spread_slope else None,
                 typical_size=pool.typical_size,
                 identified=pool.identified,
                 coefficients=list(coefficients_table([pool])),

@@ -73,6 +73,18 @@ class BlockTridiagonal:
             below=tuple(ordered[after][:, each].toarray() for each, after in itertools.pairwise(slices)),
         )
 
+    def times(self, x: Floats) -> Floats:
+        """Return the product with columns (n, n_columns), in the order of the given matrix."""
+        ordered = x[self.order]
+        parts = [ordered[low:high] for low, high in itertools.pairwise(self.ends)]
+        rows = [block @ part for block, part in zip(self.diagonal, parts, strict=True)]
+        for number, below in enumerate(self.below):
+            rows[number + 1] += below @ parts[number]
+            rows[number] += below.T @ parts[number + 1]
+        product = np.empty_like(ordered)
+        product[self.order] = np.concatenate(rows)
+        return product
+
     def factor(self, added: Floats) -> Factor:
         """Factorise the matrix with a diagonal added to it, in the order of the given matrix.
 

@@ -4,7 +4,7 @@ Model. With atoms k of locations :math:`\mu_k` and spreads :math:`\sigma_k` on t
 ``residual_grid``,
 
 .. math:: z_c \sim \sum_k \pi_k \, \mathrm{Normal}(\mu_k, \sigma_k^2), \qquad
-    \pi \sim \mathrm{Dirichlet}(A \gamma), \qquad b \sim \mathrm{Normal}(0, .5^2), \qquad (1)
+    \pi \sim \mathrm{Dirichlet}(A \gamma), \qquad b \sim \mathrm{Normal}(0, (.5 / u)^2), \qquad (1)
 
 with the small total A = 2, so that a release's population is of few atoms unless its cells say otherwise, and
 :math:`\gamma_k \propto \sigma_k e^{-\sigma_k^2 / 2}`, a half-normal law of spreads that are evenly spaced in
@@ -40,12 +40,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.cells import Focus
-from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD, Hyperparameters
+from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
+from suffice.pipeline.math.engines.pooled.hyperpriors import SLOPE_SD
 from suffice.pipeline.math.engines.pooled.normal import normal_density
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.engines.pooled.hyperparameters import KeptNodes
+    from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Floats
 
@@ -149,7 +150,7 @@ def drawn_populations(hyper: Hyperparameters, blocks: KeptNodes, *, has_slope: b
     if has_slope:
         half = max(_SLOPE_REACH * hyper.sd(hyper.slopes), 0.02)
         slope = hyper.mean(hyper.slopes) + half * np.linspace(-1.0, 1.0, _SLOPES)
-        log_prior = -0.5 * (slope / SLOPE_SD) ** 2
+        log_prior = -0.5 * (slope * hyper.size_unit / SLOPE_SD) ** 2
     density = normal_density(grid.points, atoms.location, atoms.spread)
     likelihood = np.empty((len(slope), len(blocks.cells), len(atoms.location)))
     for cells, nodes in blocks(grid.focus):
@@ -169,6 +170,7 @@ def drawn_populations(hyper: Hyperparameters, blocks: KeptNodes, *, has_slope: b
         spread=np.broadcast_to(spread, shape),
         drawn_spread=np.broadcast_to(spread, shape),
         slope=slope,
+        spread_slope=np.zeros(shape),
         weight=weight,
         grid=grid,
         settled=hyper.settled and gap <= _GAP,

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.distributions.composite import Draws
-from suffice.pipeline.math.engines.pooled.hyperparameters import LOG_SPREAD_SD
+from suffice.pipeline.math.engines.pooled.hyperpriors import LOG_SPREAD_SD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,8 +3,8 @@ r"""Posteriors of cells' parameters under a population whose hyperparameters are
 Model. With the weights of ``hyperparameters``,
 
 .. math::
-    p(x_c \mid y) = \sum_h \frac{p(h \mid y)}{Z_c(h)} \sum_j w_{cj}(x_c) f(x_c - b (v_{cj} - v_0) \mid m, s),
-    \qquad (1)
+    p(x_c \mid y) = \sum_h \frac{p(h \mid y)}{Z_c(h)}
+    \sum_j w_{cj}(x_c) f\bigl(x_c - b (v_{cj} - v_0) \mid m, s e^{g (v_{cj} - v_0)}\bigr), \qquad (1)
 
 the exact mixture over hyperparameters: p(h | y) rests on all cells. Of a population with components k of the
 shares :math:`\epsilon_k`,
@@ -29,11 +29,12 @@ Morris. Parametric empirical Bayes inference: theory and applications. J. Amer. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.math.engines.pooled.block_sums import BlockSums, joined
 from suffice.pipeline.math.engines.pooled.cells import TellsRecords
 from suffice.pipeline.math.engines.pooled.contaminated import OUTLYING
 from suffice.pipeline.math.engines.pooled.dictionary import drawn_populations
@@ -44,7 +45,8 @@ from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
-    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes
+    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
+    from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Floats, Rows
 
@@ -99,7 +101,7 @@ class PooledDistribution(LineMarginals):
             for number in np.flatnonzero(np.any(drawn > 0, axis=1)):
                 kept = np.flatnonzero(drawn[number])
                 placed = hyper.grid.placed(nodes, float(hyper.slope[number]))
-                densities = _densities(self.population, hyper, int(number), kept)
+                densities = hyper.densities(self.population, int(number), kept)
                 for each, density in zip(drawn[number][kept].tolist(), densities, strict=True):
                     weight = nodes.of_kept * placed.at_nodes_of_all(density)
                     position[done : done + each, cells], chosen = drawn_positions(nodes, weight, each, rng)
@@ -111,20 +113,9 @@ class PooledDistribution(LineMarginals):
 
     def plug_in(self) -> PooledDistribution:
         """Return the same cells with hyperparameters fixed at their posterior means: what (1) is not."""
-        hyper = self.hyperparameters
-        location, spread, drawn, slope = (
-            np.full((1, 1), hyper.mean(each))
-            for each in (hyper.location, hyper.spread, hyper.drawn_spread, hyper.slopes)
+        return mixture_over(
+            self.hyperparameters.at_means(), self.blocks, self.population, self.name, self.line
         )
-        fixed = replace(
-            hyper,
-            location=location,
-            spread=spread,
-            drawn_spread=drawn,
-            slope=slope[0],
-            weight=np.ones((1, 1)),
-        )
-        return mixture_over(fixed, self.blocks, self.population, self.name, self.line)
 
     def population_draws(self, log_size: Floats, rng: np.random.Generator) -> Floats:
         """Draw parameters of new cells of these sizes: hyperparameters once, then every cell.
@@ -135,9 +126,17 @@ class PooledDistribution(LineMarginals):
         chosen = int(rng.choice(hyper.weight.size, p=hyper.weight.ravel() / np.sum(hyper.weight)))
         number, node = np.unravel_index(chosen, hyper.weight.shape)
         points = hyper.grid.points
-        mass = _densities(self.population, hyper, int(number), [node])[0] * np.gradient(points)
-        below = np.cumsum(mass) - mass / 2.0
-        z = np.interp(rng.random(len(log_size)) * np.sum(mass), below, points)
+        mass = hyper.densities(self.population, int(number), [node])[0].reshape(-1, len(points))
+        mass = mass * np.gradient(points)
+        mass /= np.sum(mass, axis=1, keepdims=True)
+        below = np.cumsum(mass, axis=1) - mass / 2.0
+        knot, rank, z = (
+            hyper.grid.drawn_knots(log_size, rng),
+            rng.random(len(log_size)),
+            np.zeros(len(log_size)),
+        )
+        for each in np.unique(knot).tolist():
+            z[knot == each] = np.interp(rank[knot == each], below[each], points)
         return self.line.parameter(z + hyper.slope[number] * (log_size - hyper.grid.origin))
 
 
@@ -182,17 +181,12 @@ def drawn_sizes(nodes: Nodes, chosen: Rows, rng: np.random.Generator) -> Floats:
     return drawn
 
 
-def _densities(population: Population, hyper: Hyperparameters, number: int, kept: Any) -> Floats:
-    parts = hyper.components(population, number, kept)
-    return np.asarray(sum(share * density for share, density in parts))
-
-
 def pooled_distribution(
     source: CellsSource, population: Population, name: str, line: Line
 ) -> PooledDistribution:
     """Return the posterior of every cell's parameter, hyperparameters integrated over."""
     if isinstance(population, DictionaryPopulation):
-        about, blocks = fitted(source, OUTLYING, line)
+        about, blocks = fitted(source, OUTLYING, line, has_spread_slope=False)
         hyper: Hyperparameters = drawn_populations(about, blocks, has_slope=source.has_sizes)
     else:
         hyper, blocks = fitted(source, population, line)
@@ -203,50 +197,31 @@ def mixture_over(
     hyper: Hyperparameters, blocks: KeptNodes, population: Population, name: str, line: Line
 ) -> PooledDistribution:
     """Return (1) and (2) over the nodes of hyperparameters that have a weight."""
-    points = hyper.grid.points
     kept = [np.flatnonzero(weight) for weight in hyper.weight]
-    parts = [hyper.components(population, number, rows) for number, rows in enumerate(kept)]
     middle = hyper.mean(hyper.location)
     of_location = hyper.mean((hyper.location - middle) ** 2)
-    variances = [hyper.mean(spread**2) + of_location for spread in population.spreads(hyper.spread)]
-    n_parts = len(variances)
-    position, mass, spacing, own_share, outside = [], [], [], [], []
-    for cells, nodes in blocks(hyper.grid.focus):
-        of_nodes = np.zeros(nodes.of_kept.shape)
-        moments = np.zeros((n_parts, 3, len(cells)))
+    of_knots = [hyper.spread_variances(population, knot) for knot in hyper.grid.knots]
+    variances = np.transpose(of_knots)[:, None, :] + of_location
+    marginals = []
+    for _, nodes in blocks(hyper.grid.focus):
+        sums = BlockSums.of(hyper.grid, middle, nodes, len(variances))
         for number, rows in enumerate(kept):
             if not rows.size:
                 continue
             placed = hyper.grid.placed(nodes, float(hyper.slope[number]))
             measure = placed.measure()
-            shared = [share * density for share, density in parts[number]]
+            shared = [share * density for share, density in hyper.components(population, number, rows)]
             z = np.maximum(measure @ np.sum(shared, axis=0).T, _FLOOR)
             ratio = hyper.weight[number][rows] / z
-            together = [ratio @ each for each in shared]
-            of_nodes += nodes.of_kept * placed.at_nodes(np.asarray(sum(together)))
-            for part, each in enumerate(together):
-                at = measure * each
-                moments[part] += [np.sum(at * (points - middle) ** power, axis=1) for power in range(3)]
-        size = nodes.weight.size
-        whole = np.bincount(nodes.kept, of_nodes, size).reshape(nodes.weight.shape).sum(axis=2)
-        position.append(nodes.position)
-        spacing.append(nodes.spacing)
-        mass.append(whole / np.maximum(np.sum(whole, axis=1, keepdims=True), _FLOOR))
-        share = moments[:, 0] / np.maximum(np.sum(moments[:, 0], axis=0), _FLOOR)
-        mean, square = moments[:, 1:].transpose(1, 0, 2) / np.maximum(moments[:, 0], _FLOOR)
+            # (1).
+            sums.add(placed, measure, [ratio @ each for each in shared])
         # (2).
-        told = 1.0 - (square - mean**2) / np.array(variances)[:, None]
-        own_share.append(np.sum(share * np.clip(told, 0.0, 1.0), axis=0))
-        outside.append(share[1] if population.is_contaminated else np.zeros(len(cells)))
+        marginals.append(sums.marginals(variances, is_contaminated=population.is_contaminated))
     return PooledDistribution(
         name=name,
         line=line,
-        position=np.concatenate(position),
-        mass=np.concatenate(mass),
-        spacing=np.concatenate(spacing),
-        own_share=np.concatenate(own_share),
-        outside=np.concatenate(outside),
         hyperparameters=hyper,
         population=population,
         blocks=blocks,
+        **joined(marginals),
     )

@@ -26,10 +26,11 @@ Laplace approximations. J. R. Stat. Soc. B 71, 2009.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from suffice.errors import UsageError
 from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution, drawn_sizes
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField
 from suffice.pipeline.math.engines.pooled.field_lattice import field_model, lattice
@@ -72,6 +73,26 @@ class FieldDistribution(PooledDistribution):
         values = np.array([point.of_map for point in self.points])
         mean = float(self.point_weight @ values)
         return mean, float(np.sqrt(self.point_weight @ (values - mean) ** 2))
+
+    def plug_in(self) -> NoReturn:
+        """Refuse: a field is not worked out at means of hyperparameters.
+
+        Raises
+        ------
+        UsageError
+        """
+        message = "cells on a map have no answer with hyperparameters plugged in: pool them without adjacency"
+        raise UsageError(message)
+
+    def population_draws(self, log_size: Floats, rng: np.random.Generator) -> NoReturn:  # noqa: ARG002
+        """Refuse: new cells have no place on the map.
+
+        Raises
+        ------
+        UsageError
+        """
+        message = "new cells have no neighbours on a map: pool cells without adjacency"
+        raise UsageError(message)
 
     def _joint(self, draws: int, rng: np.random.Generator, *, with_sizes: bool) -> tuple[Floats, Floats]:
         """Draw hyperparameters, then a field, then every cell; its size given its position."""
@@ -171,6 +192,7 @@ def _hyperparameters(
         spread=spread,
         drawn_spread=spread,
         slope=slope if model.has_slope else slope[:1],
+        spread_slope=np.zeros_like(spread),
         weight=weight[:, None] * of_level,
         grid=model.grid,
         settled=settled,

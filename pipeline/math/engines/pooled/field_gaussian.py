@@ -144,6 +144,26 @@ class GaussianField:
             _shrunk=shrunk,
         )
 
+    @property
+    def n_dimensions(self) -> int:
+        """Of the law: constraints take one for each component."""
+        return len(self._map.mapped) - self._map.n_components + self._map.n_levels
+
+    def distance(self, sums: Floats, levels: Floats, sites: Sites) -> Floats:
+        """Return squared distances from the mean, in the law's own metric: minus twice its log density.
+
+        Parameters
+        ----------
+        sums, levels : ndarray of shape (draws, n_cells) and (draws, n_levels), float64
+        sites : Sites
+            The observations that the law is of.
+        """
+        gap, of_levels = sums - self.mean, levels - self.level_mean
+        u = ((gap - of_levels[:, self._map.level])[:, self._map.mapped] / self._scale).T
+        value = np.sum(u * self._map.precision.times(u), axis=0)
+        result: Floats = value + gap**2 @ sites.tau + of_levels**2 @ sites.level_tau
+        return result
+
     def drawn(self, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Draw sums together, (draws, n_cells), and levels, (draws, n_levels)."""
         component, mapped = self._map.component, self._map.mapped

@@ -39,13 +39,17 @@ from suffice.pipeline.math.engines.pooled.hyper_lattice import (
     next_covariance,
     weights_of,
 )
-from suffice.pipeline.math.engines.pooled.hyperparameters import SLOPE_SD, Moments, fitted, location_prior
+from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
+from suffice.pipeline.math.engines.pooled.hyperpriors import SLOPE_SD, location_prior
+from suffice.pipeline.math.engines.pooled.normal_approximation import Moments
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
-    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters, KeptNodes, LocationPrior
+    from suffice.pipeline.math.engines.pooled.hyperparameters import Hyperparameters
+    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
+    from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
     from suffice.typing import Floats
@@ -127,7 +131,9 @@ class FieldModel:
         """The density of theta: of a half-normal s, a uniform rho and a normal b."""
         spread = float(np.exp(theta[0]))
         value = theta[0] - 0.5 * spread**2 - float(np.logaddexp(0.0, theta[1]) + np.logaddexp(0.0, -theta[1]))
-        return float(value - (0.5 * (theta[2] / SLOPE_SD) ** 2 if self.has_slope else 0.0))
+        return float(
+            value - (0.5 * (theta[2] * self.moments.size_unit / SLOPE_SD) ** 2 if self.has_slope else 0.0)
+        )
 
     def is_inside(self, theta: Floats) -> bool:
         """Whether nodes reach for it."""
@@ -176,7 +182,16 @@ class FieldModel:
         return self._kept[slope]
 
     def at(self, theta: Floats, start: Sites) -> FieldPoint | None:
-        """Propagate at one point; None where it does not settle from this start."""
+        """Propagate from this start, or else from normal likelihoods; None where neither settles."""
+        point = self._from(theta, start)
+        if point is None:
+            try:
+                point = self._from(theta, self.approximate(theta)[2])
+            except np.linalg.LinAlgError:
+                return None
+        return point
+
+    def _from(self, theta: Floats, start: Sites) -> FieldPoint | None:
         try:
             result = propagated(
                 self.field_map,
@@ -213,7 +228,7 @@ def field_model(
 
     Points are dense where the field is expected.
     """
-    hyper, blocks = fitted(source, population, line)
+    hyper, blocks = fitted(source, population, line, has_spread_slope=False)
     model = FieldModel(
         field_map=field_map,
         population=population,

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.math.engines.pooled.field_map import FieldMap
-    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
+    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
     from suffice.typing import Floats
 
-_ROUNDS = 60
+_ROUNDS = 100
 _TOLERANCE = 3e-3
 """Of means in standard deviations, and of the logarithms of variances."""
 _LEAST_STEP = 0.05
@@ -259,8 +259,8 @@ def propagated(
         )
         if gap < _TOLERANCE:
             break
-        if gap > before:
-            step = max(0.6 * step, _LEAST_STEP)
+        # Shorter where it swings, and longer again where it does not.
+        step = max(0.6 * step, _LEAST_STEP) if gap > before else min(1.15 * step, 1.0)
         before = gap
         wanted = Sites(
             tau=1.0 / tilted.variance - 1.0 / omega,

@@ -42,7 +42,8 @@ import numpy as np
 from suffice.pipeline.math.engines.pooled.cells import CellsSource, Focus, dense_nodes
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.engines.pooled.held_out_scores import LEAST_EFFECTIVE, MOST_AGAIN, HeldOutScores
-from suffice.pipeline.math.engines.pooled.hyperparameters import BLOCK, KeptNodes, moments_of
+from suffice.pipeline.math.engines.pooled.kept_nodes import BLOCK, KeptNodes
+from suffice.pipeline.math.engines.pooled.normal_approximation import moments_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,12 +115,12 @@ def left_out(pool: PooledDistribution) -> LeftOut:
     hyper = pool.hyperparameters
     inverse, square, log_scale = np.zeros(pool.n_cells), np.zeros(pool.n_cells), np.zeros(pool.n_cells)
     kept = [np.flatnonzero(weight) for weight in hyper.weight]
-    densities = [_densities(pool, number, rows) for number, rows in enumerate(kept)]
+    of_slope = hyper.densities_by_slope(pool.population, pool.n_cells, kept)
     for cells, nodes in pool.blocks(hyper.grid.focus):
         log_scale[cells] = nodes.log_scale
         for number, rows in enumerate(kept):
             if rows.size:
-                z = _measure(hyper, nodes, number) @ densities[number].T
+                z = _measure(hyper, nodes, number) @ of_slope(number).T
                 z = np.maximum(z, _FLOOR)
                 # Of weights w_h / Z, the square of their mean over the mean of their squares.
                 inverse[cells] += (1.0 / z) @ hyper.weight[number][rows]
@@ -187,7 +188,7 @@ class _Population:
         nodes = [pool.blocks.source.nodes(block, hyper.grid.focus) for block in blocks]
 
         def factor(number: int) -> Floats:
-            density = _densities(pool, number, slice(None)).T
+            density = hyper.densities(pool.population, number, slice(None)).T
             z = [_measure(hyper, each, number) @ density for each in nodes]
             # Of no more than 1, so that sums of them are numbers.
             return np.asarray(least[:, None] / np.maximum(np.concatenate(z), _FLOOR))
@@ -202,14 +203,16 @@ class _Population:
         """Average by weights times a factor; slopes that are not kept, by their neighbours."""
         hyper = pool.hyperparameters
         likely, chosen = _slopes(hyper)
-        density, mass = np.zeros((n_rows, len(chosen), len(hyper.grid.points))), np.zeros(n_rows)
+        density, mass = np.zeros((n_rows, len(chosen), hyper.grid.n_points)), np.zeros(n_rows)
         for number in likely.tolist():
             weight = factor(number) * hyper.weight[number]
             mass += np.sum(weight, axis=1)
             shares = np.array(
                 [np.interp(hyper.slope[number], hyper.slope[chosen], row) for row in np.eye(len(chosen))]
             )
-            density += shares[:, None] * (weight @ _densities(pool, number, slice(None)))[:, None, :]
+            density += (
+                shares[:, None] * (weight @ hyper.densities(pool.population, number, slice(None)))[:, None, :]
+            )
         return cls(
             grid=hyper.grid,
             slope=hyper.slope[chosen],
@@ -227,11 +230,6 @@ class _Population:
 
 def _measure(hyper: Hyperparameters, nodes: Nodes, number: int) -> Floats:
     return hyper.grid.placed(nodes, float(hyper.slope[number])).measure()
-
-
-def _densities(pool: PooledDistribution, number: int, rows: Cells | slice) -> Floats:
-    parts = pool.hyperparameters.components(pool.population, number, rows)
-    return np.asarray(sum(share * density for share, density in parts))
 
 
 def _slopes(hyper: Hyperparameters) -> tuple[Cells, Cells]:

@@ -36,25 +36,22 @@ from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.hyperparameters import (
     LEAST,
-    LOG_SPREAD_SD,
     ROUNDS,
-    Box,
-    LocationPrior,
-    first_box,
     followed,
     legendre_rule,
-    moments_about,
     rule_sizes,
 )
+from suffice.pipeline.math.engines.pooled.hyperpriors import LOG_SPREAD_SD, LocationPrior
 from suffice.pipeline.math.engines.pooled.marginals import NodeMarginal
 from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentNodes
 from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
+from suffice.pipeline.math.engines.pooled.normal_approximation import Box, first_box, moments_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from suffice.pipeline.math.engines.pooled.hyperparameters import Moments
     from suffice.pipeline.math.engines.pooled.moment_cells import MomentCells
+    from suffice.pipeline.math.engines.pooled.normal_approximation import Moments
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Cells, Floats
 

@@ -33,6 +33,10 @@ class NormalPopulation:
 
 def normal_density(z: Floats, location: Floats, spread: Floats) -> Floats:
     """Return normal densities, (n_hyperparameters, n_points)."""
-    gap = (z - location[:, None]) / spread[:, None]
-    density: Floats = np.exp(-0.5 * gap**2) / (np.sqrt(2.0 * np.pi) * spread[:, None])
+    scale = 1.0 / spread[:, None]
+    density: Floats = (z - location[:, None]) * scale
+    np.square(density, out=density)
+    density *= -0.5
+    np.exp(density, out=density)
+    density *= scale / np.sqrt(2.0 * np.pi)
     return density

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -53,32 +53,28 @@ from suffice.pipeline.math.distributions.reweighted import (
 )
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.hyperparameters import (
-    COEFFICIENT_SD,
     FARTHEST,
     FINEST,
     FIRST_CELLS,
     LEAST,
     MORE,
     ROUNDS,
-    SLOPE_SD,
-    Box,
     Hyperparameters,
-    KeptNodes,
-    blocks_focus,
-    first_box,
     followed,
     legendre_rule,
-    location_prior,
-    moments_of,
     rule_sizes,
 )
+from suffice.pipeline.math.engines.pooled.hyperpriors import COEFFICIENT_SD, SLOPE_SD, location_prior
+from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes, blocks_focus
+from suffice.pipeline.math.engines.pooled.normal_approximation import Box, first_box, moments_of
 from suffice.pipeline.math.engines.pooled.regression_target import Places, Proposal, Target, degrees, mixed
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
-    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior, Moments
+    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
+    from suffice.pipeline.math.engines.pooled.normal_approximation import Moments
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Cells, Floats
 
@@ -119,6 +115,12 @@ class Regression(Hyperparameters):
     shape: float
     effective: float
 
+    def at_means(self) -> Self:
+        """Return the one node of all hyperparameters and coefficients at their posterior means."""
+        mean = self.weight.ravel() @ self.coefficients.reshape(-1, self.coefficients.shape[2])
+        # Without slots' super(), whose class the dataclass has replaced.
+        return replace(Hyperparameters.at_means(self), coefficients=mean[None, None, :])
+
     @property
     def diagnostics(self) -> dict[str, Any]:
         """What the numbers rest on."""
@@ -149,6 +151,22 @@ class Regression(Hyperparameters):
         mean: Floats = weight @ flat
         covariance: Floats = (weight[:, None] * (flat - mean)).T @ (flat - mean)
         return mean, covariance
+
+    @property
+    def beside_slope(self) -> tuple[float, int]:
+        """How well coefficients foretell the slope on log size, R^2, and the column that does most.
+
+        It is that of their posterior: near 1 a covariate says what the size of a cell says.
+        """
+        beta, b = self.coefficients.reshape(-1, self.coefficients.shape[2]), self.slopes.ravel()
+        weight = self.weight.ravel()
+        beta, b = beta - weight @ beta, b - weight @ b
+        variance = float(weight @ b**2)
+        if variance <= 0.0:
+            return 0.0, 0
+        joint, shared = (weight[:, None] * beta).T @ beta, beta.T @ (weight * b)
+        share = float(shared @ np.linalg.pinv(joint, hermitian=True) @ shared) / variance
+        return share, int(np.argmax(np.abs(shared) / np.sqrt(np.maximum(np.diag(joint), 1e-300))))
 
     @property
     def wide(self) -> Proposal:
@@ -382,7 +400,7 @@ def _weighed(cells: _Cells, box: Box, draws: int, wide: Proposal | None = None) 
     b, of_b = legendre_rule(box.b, n_b) if cells.has_slope else (np.zeros(1), np.ones(1))
     # Hyperpriors of both, and the rules' weights, (n_b, n_s).
     log_pair = np.log(of_s) - 0.5 * s**2 + np.log(of_b)[:, None]
-    log_pair -= 0.5 * (b[:, None] / SLOPE_SD) ** 2
+    log_pair -= 0.5 * (b[:, None] * cells.moments.size_unit / SLOPE_SD) ** 2
     about = _Approximation.of(cells, float(box.s[0] - box.s[1]), s, b)
     grid = about.grid
     steps = _steps(n_theta, len(b) * len(s), draws)
@@ -421,6 +439,7 @@ def _weighed(cells: _Cells, box: Box, draws: int, wide: Proposal | None = None) 
         spread=np.broadcast_to(np.repeat([each.spread for each in about.places], draws), of_nodes),
         drawn_spread=np.broadcast_to(np.repeat(s, draws), of_nodes),
         slope=b,
+        spread_slope=np.zeros(of_nodes),
         weight=weight.reshape(of_nodes),
         grid=grid,
         coefficients=theta[..., 1:].reshape(*of_nodes, n_theta - 1) + cells.centre,

@@ -17,12 +17,13 @@ matrices.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.reweighted import LARGEST_SHAPE, effective, resampled, smoothed
+from suffice.pipeline.math.engines.pooled.block_sums import BlockSums, joined
 from suffice.pipeline.math.engines.pooled.cells import TellsRecords
 from suffice.pipeline.math.engines.pooled.distribution import (
     PooledDistribution,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.cells import CellsSource, Nodes
-    from suffice.pipeline.math.engines.pooled.hyperparameters import KeptNodes
+    from suffice.pipeline.math.engines.pooled.kept_nodes import KeptNodes
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.typing import Cells, Floats
 
@@ -59,6 +60,22 @@ class RegressionDistribution(PooledDistribution):
         source = self.blocks.source
         source = source.source if isinstance(source, Residuals) else source
         return isinstance(source, TellsRecords) and source.has_sizes
+
+    def plug_in(self) -> RegressionDistribution:
+        """Return the same cells with hyperparameters and coefficients at their posterior means."""
+        return mixture_with_covariates(
+            self.hyperparameters.at_means(), self.blocks, self.population, self.name, self.line
+        )
+
+    def population_draws(self, log_size: Floats, rng: np.random.Generator) -> NoReturn:  # noqa: ARG002
+        """Refuse: new cells have no covariates.
+
+        Raises
+        ------
+        UsageError
+        """
+        message = "new cells of a population with covariates have none: draw those of cells that have"
+        raise UsageError(message)
 
     def _joint(self, draws: int, rng: np.random.Generator, *, with_sizes: bool) -> tuple[Floats, Floats]:
         """Draw hyperparameters and coefficients first, then the position and log size of every cell."""
@@ -178,15 +195,12 @@ def mixture_with_covariates(
     hyper: Regression, blocks: KeptNodes, population: Population, name: str, line: Line
 ) -> RegressionDistribution:
     """Return the exact mixture over the nodes that have a weight."""
-    points = hyper.grid.points
     # Nodes of one pair of s and b stand together.
     pairs = _pairs(hyper, population)
-    middle = hyper.mean(hyper.location)
-    squares = [hyper.mean(spread**2) for spread in population.spreads(hyper.spread)]
-    position, mass, spacing, own_share, outside = [], [], [], [], []
+    squares = np.array([hyper.mean(spread**2) for spread in population.spreads(hyper.spread)])
+    marginals = []
     for cells, nodes in blocks(hyper.grid.focus):
-        of_nodes = np.zeros(nodes.of_kept.shape)
-        moments = np.zeros((len(squares), 3, len(cells)))
+        sums = BlockSums.of(hyper.grid, hyper.mean(hyper.location), nodes, len(squares))
         for number, of_slope in enumerate(pairs):
             if not of_slope:
                 continue
@@ -199,33 +213,18 @@ def mixture_with_covariates(
                 z = np.exp(places.looked_up(table, location))
                 at_places = places.spread_out(hyper.weight[number][chosen] / z, location)
                 together += [at_places @ part for part in places.parts]
-            of_nodes += nodes.of_kept * placed.at_nodes(np.sum(together, axis=0))
-            for part, each in enumerate(together):
-                at = measure * each
-                moments[part] += [np.sum(at * (points - middle) ** power, axis=1) for power in range(3)]
-        of_nodes = np.maximum(of_nodes, 0.0)
-        whole = np.bincount(nodes.kept, of_nodes, nodes.weight.size).reshape(nodes.weight.shape).sum(axis=2)
-        position.append(nodes.position + hyper.offset[cells][:, None])
-        spacing.append(nodes.spacing)
-        mass.append(whole / np.maximum(np.sum(whole, axis=1, keepdims=True), _FLOOR))
-        share = moments[:, 0] / np.maximum(np.sum(moments[:, 0], axis=0), _FLOOR)
-        mean, square = moments[:, 1:].transpose(1, 0, 2) / np.maximum(moments[:, 0], _FLOOR)
+            sums.add(placed, measure, list(together))
         # (1).
-        variances = np.array(squares)[:, None] + hyper.location_variance(cells)
-        told = 1.0 - (square - mean**2) / variances
-        own_share.append(np.sum(share * np.clip(told, 0.0, 1.0), axis=0))
-        outside.append(share[1] if population.is_contaminated else np.zeros(len(cells)))
+        variances = (squares[:, None] + hyper.location_variance(cells))[:, :, None]
+        offset = hyper.offset[cells][:, None]
+        marginals.append(sums.marginals(variances, is_contaminated=population.is_contaminated, offset=offset))
     return RegressionDistribution(
         name=name,
         line=line,
-        position=np.concatenate(position),
-        mass=np.concatenate(mass),
-        spacing=np.concatenate(spacing),
-        own_share=np.concatenate(own_share),
-        outside=np.concatenate(outside),
         hyperparameters=hyper,
         population=population,
         blocks=blocks,
+        **joined(marginals),
     )
 
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.cells import cubic
-from suffice.pipeline.math.engines.pooled.hyperparameters import COEFFICIENT_SD
+from suffice.pipeline.math.engines.pooled.hyperpriors import COEFFICIENT_SD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
+    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
     from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
     from suffice.typing import Floats

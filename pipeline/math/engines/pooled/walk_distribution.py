@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
-from suffice.pipeline.math.engines.pooled.hyperparameters import location_prior
+from suffice.pipeline.math.engines.pooled.hyperpriors import location_prior
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
 from suffice.pipeline.math.engines.pooled.series import focus_of
 from suffice.pipeline.math.engines.pooled.walk import drawn, filtered, smoothed

@@ -27,7 +27,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
+    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
     from suffice.typing import Cells, Floats
 
 STEP_SCALE = 0.3

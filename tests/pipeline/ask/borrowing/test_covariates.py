@@ -210,3 +210,27 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"suffice\[covariates\]"):
         design(covariates=TABLE, formula="~ income")
+
+
+@pytest.mark.slow
+def test_a_covariate_that_says_what_the_size_says_is_named() -> None:
+    statistic = released()
+    size = np.maximum(np.rint(np.exp(np.random.default_rng(2).normal(5.0, 1.0, N))), 5.0).astype(np.int64)
+    true = np.random.default_rng(3).binomial(size, TRUTH)
+    values = np.stack([size - true, true], axis=1)
+    statistic = dataclasses.replace(statistic, values=values.astype(object))
+    table = {**TABLE, "people": size.tolist()}
+    both = pooled(statistic, "logit-normal", covariates=table, formula="~ income + log(people)")
+    (line,) = [line for line in both.conflict.lines() if "hardly told apart" in line]
+    assert line.startswith("the covariate log(people) goes with log(1 + size)")
+    # Control: a covariate that does not go with it.
+    alone = pooled(statistic, "logit-normal", covariates=table, formula="~ income")
+    assert alone.pools[0].beside_size is None
+    assert not any("hardly told apart" in line for line in alone.conflict.lines())
+    # Coefficients stay where hyperparameters are plugged in: cells are not drawn to one location.
+    (pool,) = both.distribution.pools  # type: ignore[attr-defined]
+    fixed = pool.plug_in()
+    assert np.corrcoef(fixed.mean("probability"), INCOME)[0, 1] > 0.5
+    assert np.mean(fixed.sd("probability")) < np.mean(pool.sd("probability"))
+    with pytest.raises(UsageError, match="new cells"):
+        pool.population_draws(np.zeros(3), RNG)
