@@ -60,13 +60,12 @@ if TYPE_CHECKING:
 
 OF_MEANS, OF_LEVELS = LocationPrior(0.0, 1.0), LocationPrior(-2.0, 1.0)
 """Hyperpriors of m: of means about the middle of the bounds, of log standard deviations about 7 % of them."""
-_FIRST_CELLS = 48
 _TOGETHER = 32
-_FLOOR = 1e-300
+_FLOOR, _SMALLEST = 1e-300, 1e-60
 _NEGLIGIBLE = 1e-7
-_ROOM, _FAR = 4.0, (10.0, 30.0)
+_ROOM, _FAR, _MANY = 4.0, (10.0, 30.0), 48
 """Standard deviations of a location within which narrow populations may be; that, in their least spread, of
-many cells and of few."""
+that many cells and of few."""
 _TRIES = 3
 _FLAT = 4.0
 _APART, _COUNTS = 0.5, 0.01
@@ -228,8 +227,12 @@ def _parts(n: int, step: int) -> Iterator[slice]:
 def _components(population: Population, nodes: SideNodes, places: Floats) -> list[Floats]:
     """Densities of every component times its share at places of cells, (n_cells, n_nodes, n_places)."""
     shape = (len(nodes.location), *places.shape)
-    parts = population.components(places.ravel(), nodes.location, nodes.spread)
-    return [(share * density).reshape(shape).swapaxes(0, 1) for share, density in parts]
+    parts = []
+    for share, density in population.components(places.ravel(), nodes.location, nodes.spread):
+        # Products of smaller numbers are denormal, and slow.
+        part = np.where(density > _SMALLEST, share * density, 0.0)
+        parts.append(part.reshape(shape).swapaxes(0, 1))
+    return parts
 
 
 def _densities(population: Population, nodes: SideNodes, places: Floats) -> Floats:
@@ -313,16 +316,16 @@ def _settled(
     return rules, weight, is_settled
 
 
-def _focus(moments: Moments, prior: LocationPrior, of_all: float) -> Focus:
-    """Return where a narrow population of `of_all` times as many cells may be."""
+def _focus(moments: Moments, prior: LocationPrior) -> Focus:
+    """Return where a narrow population may be."""
     box = first_box(moments, prior)
     spread = max(box.s[0], 0.0)
     omega = moments.omega(np.array([0.0, spread]))
     precision = np.sum(omega, axis=1) + prior.precision
     middles = (omega @ moments.mean + prior.precision * prior.centre) / precision
-    least = LEAST * (precision[0] * of_all) ** -0.5
+    least = LEAST * precision[0] ** -0.5
     reach = _ROOM * float(precision[1]) ** -0.5 + float(abs(middles[1] - middles[0]))
-    far = float(np.clip(_FAR[0] * (_FIRST_CELLS / len(moments.mean)) ** 0.5, *_FAR))
+    far = float(np.clip(_FAR[0] * (_MANY / len(moments.mean)) ** 0.5, *_FAR))
     return _about(float(middles[1]), max(float(box.s[0] - box.s[1]), least, reach / far), reach)
 
 
@@ -363,13 +366,11 @@ def pooled_moments(
     foci = tuple(
         Focus(centre=middle, width=width) for middle, width in zip(middles, (0.05, 0.2), strict=True)
     )
-    cells = np.unique(np.linspace(0, n_cells - 1, min(_FIRST_CELLS, n_cells)).astype(np.int64))
-    moments = _moments(source.nodes(cells, *foci), middles)
-    foci = tuple(
-        _focus(each, prior, n_cells / len(cells)) for each, prior in zip(moments, priors, strict=True)
-    )
+    # Likelihoods are worked out here, and nowhere else.
+    known = source.nodes(foci)
+    foci = tuple(_focus(each, prior) for each, prior in zip(_moments(known, middles), priors, strict=True))
+    nodes = known.moved(foci)
     for _ in range(_TRIES):
-        nodes = source.nodes(np.arange(n_cells), *foci)
         moments = _moments(nodes, (float(foci[0].centre), float(foci[1].centre)))
         sides = [
             Side(population=each, prior=prior, focus=focus)
@@ -381,6 +382,7 @@ def pooled_moments(
         if wanted == foci:
             break
         foci = wanted
+        nodes = known.moved(foci)
     else:
         is_settled = False
     return _mixture(nodes, populations, rules, weight, names, interval, is_settled=is_settled)
