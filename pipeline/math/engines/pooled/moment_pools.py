@@ -126,6 +126,8 @@ class MomentPool:
     sides : (SidePosterior, SidePosterior)
         In the units of (1) of ``moment_cells``.
     settled : bool
+    nodes : MomentNodes
+        Of the cells' likelihoods.
     """
 
     names: tuple[str, str]
@@ -136,7 +138,7 @@ class MomentPool:
     outside: Floats
     sides: tuple[SidePosterior, SidePosterior]
     settled: bool
-    _nodes: MomentNodes = field(repr=False)
+    nodes: MomentNodes = field(repr=False)
     _populations: tuple[Population, Population] = field(repr=False)
     _rules: tuple[SideNodes, SideNodes] = field(repr=False)
     _weight: Floats = field(repr=False)
@@ -177,7 +179,7 @@ class MomentPool:
         rows, columns = np.divmod(pair, self._weight.shape[1])
         position, level = np.empty((2, draws, self.n_cells))
         for part in _parts(self.n_cells, _TOGETHER // 4):
-            nodes = self._nodes.take(part)
+            nodes = self.nodes.take(part)
             f, g = (
                 _densities(*each)
                 for each in zip(self._populations, self._rules, (nodes.position, nodes.level), strict=True)
@@ -337,7 +339,7 @@ def _resolved(focus: Focus, location: Floats) -> Floats:
 def _about(centre: float, lowest: float, reach: float) -> Focus:
     # Narrower ones than this are told apart once it is known better where they are.
     lowest = max(lowest, reach / _FAR[1])
-    return Focus(centre=centre, width=lowest, reach=reach if reach > 2.0 * lowest else 0.0)
+    return Focus(centre=centre, width=lowest, reach=reach)
 
 
 def _focused(focus: Focus, rules: SideNodes, of_side: Floats) -> Focus:
@@ -470,7 +472,7 @@ def _mixture(
         outside=np.concatenate(outside),
         sides=(sides[0], sides[1]),
         settled=is_settled,
-        _nodes=nodes,
+        nodes=nodes,
         _populations=populations,
         _rules=(first, second),
         _weight=weight,
