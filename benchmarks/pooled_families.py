@@ -1,6 +1,6 @@
 """Coverage and error of means and variances of cells that borrow strength, over simulated releases.
 
-Run it as ``python benchmarks/pooled_families.py --out FILE [--releases 40] [--cells 30 100] [--delays FILE]``,
+Run it as ``python benchmarks/pooled_families.py --out FILE [--releases 40] [--cells 30] [--delays FILE]``,
 and again to go on: releases that the file has are not made again. ``--table FILE`` prints what it holds.
 
 A release has K cells of lognormal sizes (median N0, a standard deviation of 1), whose rows come from one of
@@ -8,9 +8,9 @@ four truths, three of them not of the model: normal rows; rows with an exponenti
 exponential tail, whose cells' means come from a gamma law; and arrival delays of flights, of which each cell
 is an airport and a month. A column is clipped to public bounds, and truths are of records as bounds leave
 them. Beside the pooled posterior stands each cell alone, under the family's default prior, by the same nodes
-of its likelihood. A line gives, of 95 % intervals of means and of variances, the share that hold the truth, of
-all cells, of the smallest third and of the worst tenth of releases, and ratios of root mean squared errors and
-of median widths. Errors of variances are of their logarithms.
+of its likelihood. A line gives, of 95 % intervals of means and of variances, the share that hold the truth,
+of all cells, of the smallest third and of the worst tenth of releases, and ratios of root mean squared errors
+and of median widths. Errors of variances are of their logarithms.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _alone(nodes: MomentNodes, prior: MomentsPrior, interval: tuple[float, float
 
 
 def one_release(rows: Rows, n0: float, epsilon: float, n_cells: int, seed: Sequence[int]) -> list[Floats]:
-    """Return, of means and of variances, what both answers hold of all and of small cells, and how far off."""
+    """Return, of means and of variances, what both answers hold, how far off and how wide they are."""
     rng = np.random.default_rng(seed)
     family = FAMILIES["normal"]
     assert family.mean_and_variance is not None  # noqa: S101 - it is the normal family
@@ -200,12 +200,12 @@ def one_release(rows: Rows, n0: float, epsilon: float, n_cells: int, seed: Seque
 def table(path: str) -> None:
     """Print lines of all settings that a file holds."""
     known: dict[tuple[str, ...], list[list[float]]] = {}
-    with open(path, encoding="utf-8") as file:
+    with Path(path).open(encoding="utf-8") as file:
         for row in csv.reader(file):
             known.setdefault((row[0], row[1], row[2], row[3], row[5]), []).append([*map(float, row[6:])])
     print(
-        "| truth | cells | N0 | epsilon | of | releases | covered: all, small, worst tenth | alone: all, small "
-        "| error alone / pooled | width pooled / alone | settled |"
+        "| truth | cells | N0 | epsilon | of | releases | covered: all, small, worst tenth "
+        "| alone: all, small | error alone / pooled | width pooled / alone | settled |"
     )
     print("|---" * 11 + "|")
     for setting, lines in known.items():

@@ -12,9 +12,11 @@ with the unit u = 1/2 of means, a quarter of the width of the bounds: in it hype
 ``hyperparameters``.
 
 Method. Nodes are evenly spaced in (2) of ``cells`` on both sides, about where the grids of latent sums are,
-and where populations may be. Likelihoods are worked out once a cell. Where populations turn out to be elsewhere,
-``moved`` interpolates their logarithms by polynomials of degree three through the four nearest nodes of each
-side: nodes are closer to each other than likelihoods are wide. Records are as bounds leave them.
+and where populations may be. Likelihoods are worked out once a cell. Where populations turn out to be
+elsewhere, ``moved`` interpolates their logarithms by polynomials of degree three through the four nearest
+nodes of each side: nodes are closer to each other than likelihoods are wide. Quantiles then differ from those
+of nodes laid out where populations are by at most .01 of an interval's width where cells tell it. Records are
+as bounds leave them.
 
 Symbols: x, y: ``position`` and ``level``; w: ``weight``, of which the largest of a cell is 1; log L:
 ``log_likelihood``.
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.pipeline.math.engines.pooled.cells import Focus
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Floats
 
 UNIT = 0.5
 """Of means, in half ranges."""
@@ -104,7 +106,9 @@ class MomentNodes:
 
     def moved(self, foci: Sequence[Focus]) -> MomentNodes:
         """Return nodes that are dense where these populations may be."""
-        parts = [self.take(slice(first, first + _TOGETHER)) for first in range(0, len(self.centre), _TOGETHER)]
+        parts = [
+            self.take(slice(first, first + _TOGETHER)) for first in range(0, len(self.centre), _TOGETHER)
+        ]
         return _together([each._moved(foci) for each in parts])  # noqa: SLF001 - of this class
 
     def _moved(self, foci: Sequence[Focus]) -> MomentNodes:

@@ -17,8 +17,8 @@ variances.
 
 Method. The rules over h and over k are those of ``hyperparameters``, each about where the normal
 approximation of the cells' likelihoods has it; (1) weighs all pairs of their nodes by products of matrices,
-and moves both until the posterior lies inside. Nodes of cells are worked out once: they are dense down to
-spreads that hardly any cell could tell from 0.
+and moves both until the posterior lies inside (``moment_sides``). Nodes of cells are dense down to spreads
+that hardly any cell could tell from 0.
 
 Joint draws take h and k first, then the log standard deviation of every cell, then its mean.
 """
@@ -35,10 +35,8 @@ import numpy as np
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.hyperparameters import (
-    LEAST,
     LOG_SPREAD_SD,
     ROUNDS,
-    Box,
     LocationPrior,
     first_box,
     followed,
@@ -48,6 +46,14 @@ from suffice.pipeline.math.engines.pooled.hyperparameters import (
 )
 from suffice.pipeline.math.engines.pooled.marginals import NodeMarginal
 from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentNodes
+from suffice.pipeline.math.engines.pooled.moment_sides import (
+    Side,
+    SideNodes,
+    focus_of,
+    focused,
+    rule_about_edges,
+    side_nodes,
+)
 from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
 
 if TYPE_CHECKING:
@@ -63,34 +69,11 @@ OF_MEANS, OF_LEVELS = LocationPrior(0.0, 1.0), LocationPrior(-2.0, 1.0)
 _TOGETHER = 32
 _FLOOR, _SMALLEST = 1e-300, 1e-60
 _NEGLIGIBLE = 1e-7
-_ROOM, _FAR, _MANY = 4.0, (10.0, 30.0), 48
-"""Standard deviations of a location within which narrow populations may be; that, in their least spread, of
-that many cells and of few."""
 _TRIES = 3
 _FLAT = 4.0
-_APART, _COUNTS = 0.5, 0.01
-"""How wide populations are at least, in units of (2) of ``cells``; what counts of the highest weight."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One of the two parameters: its population, and the hyperprior of its location."""
-
-    population: Population
-    prior: LocationPrior
-    focus: Focus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideNodes:
-    """Nodes over t and s of one side, flat."""
-
-    t: Floats
-    location: Floats
-    spread: Floats
-    drawn_spread: Floats
-    log_weight: Floats
-    """Of the rule and the hyperprior."""
+_REFINED, _SAME = 4, 0.03
+"""Rounds over nodes one by one at most, and how little the location changes where there are enough, in
+standard deviations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,26 +224,6 @@ def _densities(population: Population, nodes: SideNodes, places: Floats) -> Floa
     return np.asarray(sum(_components(population, nodes, places)))
 
 
-def _side_nodes(side: Side, moments: Moments, box: Box, n_cells: int) -> SideNodes:
-    """Return nodes over t and s, by (3) of ``hyperparameters`` without a slope."""
-    n_t, n_s, _ = rule_sizes(n_cells)
-    (t, of_t), (s, of_s) = legendre_rule(box.t, n_t), legendre_rule(box.s, n_s)
-    omega = moments.omega(s)
-    precision = np.sum(omega, axis=1) + side.prior.precision
-    middle = (omega @ moments.mean + side.prior.precision * side.prior.centre) / precision
-    sd = precision**-0.5
-    location = (middle[:, None] + sd[:, None] * t).ravel()
-    drawn = np.repeat(s, len(t))
-    log_rule = np.log(np.outer(of_s * sd, of_t)).ravel()
-    return SideNodes(
-        t=np.tile(t, len(s)),
-        location=location,
-        spread=np.maximum(drawn, _resolved(side.focus, location)),
-        drawn_spread=drawn,
-        log_weight=log_rule + side.prior.log_density(location) - 0.5 * drawn**2,
-    )
-
-
 def _weighed(nodes: MomentNodes, sides: Sequence[Side], rules: Sequence[SideNodes]) -> Floats:
     """Return (1) at all pairs of nodes; adds up to 1."""
     log_weight = rules[0].log_weight[:, None] + rules[1].log_weight
@@ -301,7 +264,7 @@ def _settled(
     boxes = [first_box(each, side.prior) for each, side in zip(moments, sides, strict=True)]
     for _ in range(ROUNDS):
         rules = tuple(
-            _side_nodes(side, each, box, n_cells)
+            side_nodes(side, each, box, n_cells)
             for side, each, box in zip(sides, moments, boxes, strict=True)
         )
         weight = _weighed(nodes, sides, rules)
@@ -315,41 +278,21 @@ def _settled(
             is_settled &= of_t and of_s
         if is_settled:
             break
+    step = legendre_rule(boxes[1].t, rule_sizes(n_cells)[0])[1]
+    for _ in range(_REFINED):
+        of_level = np.sum(weight, axis=0)
+        t, place = np.unique(rules[1].t, return_inverse=True)
+        of_t = np.zeros(len(t))
+        np.add.at(of_t, place, of_level)
+        rule = rule_about_edges(t, step, of_t, boxes[1].t)
+        step = rule[1]
+        before = _mean_and_sd(of_level, rules[1].location)
+        rules = (rules[0], side_nodes(sides[1], moments[1], boxes[1], n_cells, rule))
+        weight = _weighed(nodes, sides, rules)
+        after = _mean_and_sd(np.sum(weight, axis=0), rules[1].location)
+        if max(abs(after[0] - before[0]), abs(after[1] - before[1])) < _SAME * after[1]:
+            break
     return rules, weight, is_settled
-
-
-def _focus(moments: Moments, prior: LocationPrior) -> Focus:
-    """Return where a narrow population may be."""
-    box = first_box(moments, prior)
-    spread = max(box.s[0], 0.0)
-    omega = moments.omega(np.array([0.0, spread]))
-    precision = np.sum(omega, axis=1) + prior.precision
-    middles = (omega @ moments.mean + prior.precision * prior.centre) / precision
-    least = LEAST * precision[0] ** -0.5
-    reach = _ROOM * float(precision[1]) ** -0.5 + float(abs(middles[1] - middles[0]))
-    far = float(np.clip(_FAR[0] * (_MANY / len(moments.mean)) ** 0.5, *_FAR))
-    return _about(float(middles[1]), max(float(box.s[0] - box.s[1]), least, reach / far), reach)
-
-
-def _resolved(focus: Focus, location: Floats) -> Floats:
-    """Return how narrow a population has to be at most for nodes to be dense enough for it where it is."""
-    return np.asarray(_APART / focus.slope(location))
-
-
-def _about(centre: float, lowest: float, reach: float) -> Focus:
-    # Narrower ones than this are told apart once it is known better where they are.
-    lowest = max(lowest, reach / _FAR[1])
-    return Focus(centre=centre, width=lowest, reach=reach)
-
-
-def _focused(focus: Focus, rules: SideNodes, of_side: Floats) -> Focus:
-    """Return the same where nodes are dense wherever populations that count and are narrow may be."""
-    is_narrow = rules.drawn_spread < 1.01 * _resolved(focus, rules.location)
-    counts = is_narrow & (of_side > _COUNTS * np.max(of_side))
-    if not np.any(counts & (np.abs(rules.location - focus.centre) > focus.reach + focus.width)):
-        return focus
-    low, high = float(np.min(rules.location[counts])), float(np.max(rules.location[counts]))
-    return _about((low + high) / 2.0, focus.width, (high - low) / 2.0)
 
 
 def pooled_moments(
@@ -362,7 +305,7 @@ def pooled_moments(
     TooManyError
         Where the noise of a cell is so wide that there would be too many sums.
     """
-    middles, n_cells = source.middle, source.n_cells
+    middles = source.middle
     priors = OF_MEANS, OF_LEVELS
     populations: tuple[Population, Population] = population, NormalPopulation("normal")
     foci = tuple(
@@ -370,7 +313,7 @@ def pooled_moments(
     )
     # Likelihoods are worked out here, and nowhere else.
     known = source.nodes(foci)
-    foci = tuple(_focus(each, prior) for each, prior in zip(_moments(known, middles), priors, strict=True))
+    foci = tuple(focus_of(each, prior) for each, prior in zip(_moments(known, middles), priors, strict=True))
     nodes = known.moved(foci)
     for _ in range(_TRIES):
         moments = _moments(nodes, (float(foci[0].centre), float(foci[1].centre)))
@@ -380,7 +323,7 @@ def pooled_moments(
         ]
         rules, weight, is_settled = _settled(nodes, sides, moments)
         of_sides = [np.sum(weight, axis=axis) for axis in (1, 0)]
-        wanted = tuple(map(_focused, foci, rules, of_sides))
+        wanted = tuple(map(focused, foci, rules, of_sides))
         if wanted == foci:
             break
         foci = wanted
