@@ -281,10 +281,8 @@ def _settled(
     step = legendre_rule(boxes[1].t, rule_sizes(n_cells)[0])[1]
     for _ in range(_REFINED):
         of_level = np.sum(weight, axis=0)
-        t, place = np.unique(rules[1].t, return_inverse=True)
-        of_t = np.zeros(len(t))
-        np.add.at(of_t, place, of_level)
-        rule = rule_about_edges(t, step, of_t, boxes[1].t)
+        of_node = np.sum(of_level.reshape(-1, len(step)), axis=0)
+        rule = rule_about_edges(rules[1].t[: len(step)], step, of_node, boxes[1].t)
         step = rule[1]
         before = _mean_and_sd(of_level, rules[1].location)
         rules = (rules[0], side_nodes(sides[1], moments[1], boxes[1], n_cells, rule))
