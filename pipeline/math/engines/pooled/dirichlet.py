@@ -52,6 +52,8 @@ _DIFFERENCE = 1e-3
 _LARGEST = 1e5
 """Of a concentration: larger ones are told from it by no cell."""
 _NEGLIGIBLE = 1e-4
+_PER_CATEGORY = 2.0
+"""Cells for each category that count as much as what curves along its axis."""
 _FEWEST = 30.0
 """Points that have to count for the integral to be resolved."""
 
@@ -114,7 +116,6 @@ def _mode(cells: CategoryCells) -> tuple[_Evidence, Floats, Floats]:
     log_alpha = np.log(np.maximum(cells.shares, 1e-3) * 4.0 * cells.n_categories)
     evidence = _Evidence(cells, np.exp(log_alpha))
     k = len(log_alpha)
-    damping = 0.0
     for _ in range(_STEPS):
         # Nodes are about populations that are not far off.
         if np.max(np.abs(log_alpha - np.log(evidence.alpha))) > 0.8:
@@ -124,7 +125,8 @@ def _mode(cells: CategoryCells) -> tuple[_Evidence, Floats, Floats]:
         prior = np.array([_log_prior(each) for each in moved])
         scores = (value[:, 1 : k + 1] - value[:, k + 1 :]) / (2.0 * _DIFFERENCE)
         gradient = np.sum(scores, axis=0) + (prior[1 : k + 1] - prior[k + 1 :]) / (2.0 * _DIFFERENCE)
-        information = scores.T @ scores + np.eye(k) * (0.1 + damping)
+        bends = np.sum(2.0 * value[:, :1] - value[:, 1 : k + 1] - value[:, k + 1 :], axis=0) / _DIFFERENCE**2
+        information = _information(scores, bends)
         step = np.linalg.solve(information, gradient)
         longest = float(np.max(np.abs(step)))
         if longest > _LONGEST:
@@ -138,6 +140,18 @@ def _mode(cells: CategoryCells) -> tuple[_Evidence, Floats, Floats]:
         log_alpha = new
     covariance = np.linalg.inv(information)
     return _Evidence(cells, np.exp(log_alpha)), log_alpha, np.asarray(covariance, dtype=np.float64)
+
+
+def _information(scores: Floats, bends: Floats) -> Floats:
+    """Return outer products of cells' scores (n_cells, K), shrunk to what curves along each axis (K,).
+
+    Fewer cells than categories have no scores along most directions.
+    """
+    n_cells, k = scores.shape
+    outer = scores.T @ scores
+    share = n_cells / (n_cells + _PER_CATEGORY * k)
+    # A uniform mean bends each log concentration by up to 1.
+    return np.asarray(share * outer + (1.0 - share) * np.diag(np.maximum(bends, 0.0)) + 0.1 * np.eye(k))
 
 
 def _points(n: int, middle: Floats, covariance: Floats) -> tuple[Floats, Floats]:

@@ -12,9 +12,14 @@ with the unit u = 1/2 of means, a quarter of the width of the bounds: in it hype
 ``hyperparameters``.
 
 Method. Nodes are evenly spaced in (2) of ``cells`` on both sides, about where the grids of latent sums are,
-and where populations may be. Records are as bounds leave them.
+and where populations may be. Likelihoods are worked out once a cell. Where populations turn out to be
+elsewhere, ``moved`` interpolates their logarithms by polynomials of degree three through the four nearest
+nodes of each side: nodes are closer to each other than likelihoods are wide. Quantiles then differ from those
+of nodes laid out where populations are by at most .01 of an interval's width where cells tell it. Records are
+as bounds leave them.
 
-Symbols: x, y: ``position`` and ``level``; w: ``weight``, of which the largest of a cell is 1.
+Symbols: x, y: ``position`` and ``level``; w: ``weight``, of which the largest of a cell is 1; log L:
+``log_likelihood``.
 """
 
 from __future__ import annotations
@@ -28,20 +33,27 @@ from suffice.pipeline.math.engines.mean_variance.likelihood import Fineness, Lat
 from suffice.pipeline.math.engines.pooled.cells import nodes_of_positions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.pipeline.math.engines.pooled.cells import Focus
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Floats
 
 UNIT = 0.5
 """Of means, in half ranges."""
+NODES = (48, 42)
+"""How many nodes likelihoods are worked out at, on both sides."""
 ENDS = (-40.0, 40.0), (-40.0, 20.0)
 _DEPTH, _ROOM = 20.0, 5e7
 _HIDDEN, _WIDEST = 3.0, 6.0
 """Scales of the noise that rows vary by from which on steps are wider, and by how much at most."""
-_NATS = 34.0
+_NATS = 45.0
+"""Below the highest of a cell: what is lower counts as this low."""
 _FEWEST, _FEWER = 36, 0.65
 _NEGLIGIBLE = 1e-11
 _LEAST = 1e-3
+_TOGETHER = 64
+_LEVELS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +65,61 @@ class MomentNodes:
     position, level : ndarray of shape (n_cells, n_positions) and (n_cells, n_levels), float64
     spacing, level_spacing : ndarray of the same shapes, float64
         The weights of nodes in integrals over one of them.
-    weight : ndarray of shape (n_cells, n_positions, n_levels), float64
+    log_likelihood, weight : ndarray of shape (n_cells, n_positions, n_levels), float64
+        Of the former the highest of a cell is 0.
+    centre, width : ndarray of shape (n_cells, 2), float64
+        About where the likelihood of a cell is, and how wide, on both sides.
     """
 
     position: Floats
     level: Floats
     spacing: Floats
     level_spacing: Floats
+    log_likelihood: Floats
     weight: Floats
+    centre: Floats
+    width: Floats
+
+    @classmethod
+    def of(
+        cls,
+        sides: Sequence[tuple[Floats, Floats]],
+        log_likelihood: Floats,
+        centre: Floats,
+        width: Floats,
+    ) -> MomentNodes:
+        """Weigh nodes, which are given with the logarithms of their weights in integrals."""
+        (x, log_dx), (y, log_dy) = sides
+        log_weight = log_likelihood + log_dx[:, :, None] + log_dy[:, None, :]
+        weight = np.exp(log_weight - np.max(log_weight, axis=(1, 2), keepdims=True))
+        weight[weight < _NEGLIGIBLE] = 0.0
+        return cls(
+            position=x,
+            level=y,
+            spacing=np.exp(log_dx),
+            level_spacing=np.exp(log_dy),
+            log_likelihood=log_likelihood,
+            weight=weight,
+            centre=centre,
+            width=width,
+        )
+
+    def moved(self, foci: Sequence[Focus]) -> MomentNodes:
+        """Return nodes that are dense where these populations may be."""
+        parts = [
+            self.take(slice(first, first + _TOGETHER)) for first in range(0, len(self.centre), _TOGETHER)
+        ]
+        return _together([each._moved(foci) for each in parts])  # noqa: SLF001 - of this class
+
+    def _moved(self, foci: Sequence[Focus]) -> MomentNodes:
+        sides = nodes_about(self.centre, self.width, foci, tuple(map(_n, foci)))
+        first, second = (
+            interpolation(known, wanted)
+            for known, (wanted, _) in zip((self.position, self.level), sides, strict=True)
+        )
+        log_likelihood = first @ self.log_likelihood @ second.swapaxes(1, 2)
+        log_likelihood -= np.max(log_likelihood, axis=(1, 2), keepdims=True)
+        return MomentNodes.of(sides, log_likelihood, self.centre, self.width)
 
     def take(self, part: slice) -> MomentNodes:
         """Return those of some cells."""
@@ -91,36 +150,60 @@ class MomentCells:
         mean = float(np.clip(total / n, -1.0, 1.0))
         return mean / UNIT, 0.5 * float(np.log(np.clip(squares / n - mean**2, 1e-6, 1.0)))
 
-    def nodes(self, cells: Cells, of_means: Focus, of_levels: Focus) -> MomentNodes:
-        """Nodes of some cells.
+    def nodes(self, foci: Sequence[Focus], n: tuple[int, int] = NODES) -> MomentNodes:
+        """Nodes of all cells, so many on each side, dense where populations of means and of levels may be.
 
         Raises
         ------
         TooManyError
             Where the noise of a cell is so wide that there would be too many sums.
         """
-        parts = [self._of_cell(cell, of_means, of_levels) for cell in cells.tolist()]
-        return MomentNodes(
-            **{
-                name: np.concatenate([getattr(part, name) for part in parts])
-                for name in MomentNodes.__slots__
-            }
-        )
+        return _together([self._of_cell(cell, foci, n) for cell in range(self.n_cells)])
 
-    def _of_cell(self, cell: int, of_means: Focus, of_levels: Focus) -> MomentNodes:
+    def _of_cell(self, cell: int, foci: Sequence[Focus], n: tuple[int, int]) -> MomentNodes:
         noisy = self.noisy.take(np.array([cell]))
         rows = LatentRows.of(noisy, _DEPTH, _ROOM, fineness=_fineness(noisy))
-        (centre, width), (middle, of_middle) = _where(rows)
-        x, log_dx = nodes_of_positions(np.array([centre]), np.array([width]), of_means, ENDS[0], _n(of_means))
-        y, log_dy = nodes_of_positions(
-            np.array([middle]), np.array([of_middle]), of_levels, ENDS[1], _n(of_levels)
-        )
-        log_weight = _log_likelihood(rows, UNIT * x[0], 2.0 * y[0]) + log_dx[:, :, None] + log_dy[:, None, :]
-        weight = np.exp(log_weight - np.max(log_weight))
-        weight[weight < _NEGLIGIBLE] = 0.0
-        return MomentNodes(
-            position=x, level=y, spacing=np.exp(log_dx), level_spacing=np.exp(log_dy), weight=weight
-        )
+        centre, width = (np.array([each]) for each in zip(*_where(rows), strict=True))
+        sides = nodes_about(centre, width, foci, n)
+        log_likelihood = _log_likelihood(rows, UNIT * sides[0][0][0], 2.0 * sides[1][0][0])
+        log_likelihood = np.maximum(log_likelihood - np.max(log_likelihood), -_NATS)
+        return MomentNodes.of(sides, log_likelihood[None], centre, width)
+
+
+def _together(parts: Sequence[MomentNodes]) -> MomentNodes:
+    return MomentNodes(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in MomentNodes.__slots__}
+    )
+
+
+def nodes_about(
+    centre: Floats, width: Floats, foci: Sequence[Focus], n: Sequence[int]
+) -> list[tuple[Floats, Floats]]:
+    """Return nodes of both sides and the logarithms of their weights in integrals."""
+    return [
+        nodes_of_positions(centre[:, side], width[:, side], focus, ENDS[side], number)
+        for side, (focus, number) in enumerate(zip(foci, n, strict=True))
+    ]
+
+
+def interpolation(known: Floats, wanted: Floats) -> Floats:
+    """Return weights of known nodes (n_cells, n) in what is at others (n_cells, m), (n_cells, m, n)."""
+    n_cells, n = known.shape
+    below = np.empty(wanted.shape, dtype=np.int64)
+    for cell in range(n_cells):
+        below[cell] = np.searchsorted(known[cell], wanted[cell])
+    taps = np.clip(below - 2, 0, n - 4)[:, :, None] + np.arange(4)
+    place = np.take_along_axis(known, taps.reshape(n_cells, -1), axis=1).reshape(taps.shape)
+    # Beyond the ends values are those at the ends.
+    at = np.clip(wanted, known[:, :1], known[:, -1:])[:, :, None]
+    weight = np.ones_like(place)
+    for tap in range(4):
+        for other in {0, 1, 2, 3} - {tap}:
+            # Lagrange's polynomials.
+            weight[:, :, tap] *= (at[:, :, 0] - place[:, :, other]) / (place[:, :, tap] - place[:, :, other])
+    result = np.zeros((*wanted.shape, n))
+    np.put_along_axis(result, taps, weight, axis=2)
+    return result
 
 
 def _n(focus: Focus) -> int:
@@ -162,16 +245,19 @@ def _log_likelihood(rows: LatentRows, mean: Floats, log_variance: Floats) -> Flo
         if not kept.size:
             continue
         gap = np.maximum(np.maximum(each.mean[0] - mean, mean - each.mean[-1]), 0.0)
-        near = np.flatnonzero(0.5 * gap**2 < _NATS * np.max(width[kept]))
+        square = (mean[:, None] - each.mean).astype(np.float32) ** 2
         scaled = np.exp(along[kept] - highest).astype(np.float32)
-        parts = (mean[near, None] - each.mean).astype(np.float32) ** 2
-        kernel = parts[:, None, :] * (-0.5 / width[kept]).astype(np.float32)
-        np.exp(kernel, out=kernel)
-        kernel *= scaled
-        with np.errstate(divide="ignore"):
-            of_slice = highest + np.log(np.sum(kernel, axis=2, dtype=np.float64))
-        at = np.ix_(near, kept)
-        value[at] = np.logaddexp(value[at], of_slice)
+        for first in range(0, len(kept), _LEVELS):
+            # Few levels at a time: narrow ones reach few positions.
+            few, part = kept[first : first + _LEVELS], scaled[first : first + _LEVELS]
+            near = np.flatnonzero(0.5 * gap**2 < _NATS * np.max(width[few]))
+            kernel = square[near][:, None, :] * (-0.5 / width[few]).astype(np.float32)
+            np.exp(kernel, out=kernel)
+            of_slice = np.einsum("ijk,jk->ij", kernel, part)
+            with np.errstate(divide="ignore"):
+                value[np.ix_(near, few)] = np.logaddexp(
+                    value[np.ix_(near, few)], highest + np.log(of_slice.astype(np.float64))
+                )
     return value
 
 

@@ -17,8 +17,8 @@ variances.
 
 Method. The rules over h and over k are those of ``hyperparameters``, each about where the normal
 approximation of the cells' likelihoods has it; (1) weighs all pairs of their nodes by products of matrices,
-and moves both until the posterior lies inside. Nodes of cells are worked out once: they are dense down to
-spreads that hardly any cell could tell from 0.
+and moves both until the posterior lies inside (``moment_sides``). Nodes of cells are dense down to spreads
+that hardly any cell could tell from 0.
 
 Joint draws take h and k first, then the log standard deviation of every cell, then its mean.
 """
@@ -35,7 +35,6 @@ import numpy as np
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.hyperparameters import (
-    LEAST,
     ROUNDS,
     followed,
     legendre_rule,
@@ -44,8 +43,16 @@ from suffice.pipeline.math.engines.pooled.hyperparameters import (
 from suffice.pipeline.math.engines.pooled.hyperpriors import LOG_SPREAD_SD, LocationPrior
 from suffice.pipeline.math.engines.pooled.marginals import NodeMarginal
 from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentNodes
+from suffice.pipeline.math.engines.pooled.moment_sides import (
+    Side,
+    SideNodes,
+    focus_of,
+    focused,
+    rule_about_edges,
+    side_nodes,
+)
 from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
-from suffice.pipeline.math.engines.pooled.normal_approximation import Box, first_box, moments_about
+from suffice.pipeline.math.engines.pooled.normal_approximation import first_box, moments_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,38 +64,14 @@ if TYPE_CHECKING:
 
 OF_MEANS, OF_LEVELS = LocationPrior(0.0, 1.0), LocationPrior(-2.0, 1.0)
 """Hyperpriors of m: of means about the middle of the bounds, of log standard deviations about 7 % of them."""
-_FIRST_CELLS = 48
 _TOGETHER = 32
-_FLOOR = 1e-300
+_FLOOR, _SMALLEST = 1e-300, 1e-60
 _NEGLIGIBLE = 1e-7
-_ROOM, _FAR = 4.0, (10.0, 30.0)
-"""Standard deviations of a location within which narrow populations may be; that, in their least spread, of
-many cells and of few."""
 _TRIES = 3
 _FLAT = 4.0
-_APART, _COUNTS = 0.5, 0.01
-"""How wide populations are at least, in units of (2) of ``cells``; what counts of the highest weight."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One of the two parameters: its population, and the hyperprior of its location."""
-
-    population: Population
-    prior: LocationPrior
-    focus: Focus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideNodes:
-    """Nodes over t and s of one side, flat."""
-
-    t: Floats
-    location: Floats
-    spread: Floats
-    drawn_spread: Floats
-    log_weight: Floats
-    """Of the rule and the hyperprior."""
+_REFINED, _SAME = 4, 0.03
+"""Rounds over nodes one by one at most, and how little the location changes where there are enough, in
+standard deviations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +107,8 @@ class MomentPool:
     sides : (SidePosterior, SidePosterior)
         In the units of (1) of ``moment_cells``.
     settled : bool
+    nodes : MomentNodes
+        Of the cells' likelihoods.
     """
 
     names: tuple[str, str]
@@ -134,7 +119,7 @@ class MomentPool:
     outside: Floats
     sides: tuple[SidePosterior, SidePosterior]
     settled: bool
-    _nodes: MomentNodes = field(repr=False)
+    nodes: MomentNodes = field(repr=False)
     _populations: tuple[Population, Population] = field(repr=False)
     _rules: tuple[SideNodes, SideNodes] = field(repr=False)
     _weight: Floats = field(repr=False)
@@ -175,7 +160,7 @@ class MomentPool:
         rows, columns = np.divmod(pair, self._weight.shape[1])
         position, level = np.empty((2, draws, self.n_cells))
         for part in _parts(self.n_cells, _TOGETHER // 4):
-            nodes = self._nodes.take(part)
+            nodes = self.nodes.take(part)
             f, g = (
                 _densities(*each)
                 for each in zip(self._populations, self._rules, (nodes.position, nodes.level), strict=True)
@@ -225,32 +210,16 @@ def _parts(n: int, step: int) -> Iterator[slice]:
 def _components(population: Population, nodes: SideNodes, places: Floats) -> list[Floats]:
     """Densities of every component times its share at places of cells, (n_cells, n_nodes, n_places)."""
     shape = (len(nodes.location), *places.shape)
-    parts = population.components(places.ravel(), nodes.location, nodes.spread)
-    return [(share * density).reshape(shape).swapaxes(0, 1) for share, density in parts]
+    parts = []
+    for share, density in population.components(places.ravel(), nodes.location, nodes.spread):
+        # Products of smaller numbers are denormal, and slow.
+        part = np.where(density > _SMALLEST, share * density, 0.0)
+        parts.append(part.reshape(shape).swapaxes(0, 1))
+    return parts
 
 
 def _densities(population: Population, nodes: SideNodes, places: Floats) -> Floats:
     return np.asarray(sum(_components(population, nodes, places)))
-
-
-def _side_nodes(side: Side, moments: Moments, box: Box, n_cells: int) -> SideNodes:
-    """Return nodes over t and s, by (3) of ``hyperparameters`` without a slope."""
-    n_t, n_s, _ = rule_sizes(n_cells)
-    (t, of_t), (s, of_s) = legendre_rule(box.t, n_t), legendre_rule(box.s, n_s)
-    omega = moments.omega(s)
-    precision = np.sum(omega, axis=1) + side.prior.precision
-    middle = (omega @ moments.mean + side.prior.precision * side.prior.centre) / precision
-    sd = precision**-0.5
-    location = (middle[:, None] + sd[:, None] * t).ravel()
-    drawn = np.repeat(s, len(t))
-    log_rule = np.log(np.outer(of_s * sd, of_t)).ravel()
-    return SideNodes(
-        t=np.tile(t, len(s)),
-        location=location,
-        spread=np.maximum(drawn, _resolved(side.focus, location)),
-        drawn_spread=drawn,
-        log_weight=log_rule + side.prior.log_density(location) - 0.5 * drawn**2,
-    )
 
 
 def _weighed(nodes: MomentNodes, sides: Sequence[Side], rules: Sequence[SideNodes]) -> Floats:
@@ -293,7 +262,7 @@ def _settled(
     boxes = [first_box(each, side.prior) for each, side in zip(moments, sides, strict=True)]
     for _ in range(ROUNDS):
         rules = tuple(
-            _side_nodes(side, each, box, n_cells)
+            side_nodes(side, each, box, n_cells)
             for side, each, box in zip(sides, moments, boxes, strict=True)
         )
         weight = _weighed(nodes, sides, rules)
@@ -307,41 +276,19 @@ def _settled(
             is_settled &= of_t and of_s
         if is_settled:
             break
+    step = legendre_rule(boxes[1].t, rule_sizes(n_cells)[0])[1]
+    for _ in range(_REFINED):
+        of_level = np.sum(weight, axis=0)
+        of_node = np.sum(of_level.reshape(-1, len(step)), axis=0)
+        rule = rule_about_edges(rules[1].t[: len(step)], step, of_node, boxes[1].t)
+        step = rule[1]
+        before = _mean_and_sd(of_level, rules[1].location)
+        rules = (rules[0], side_nodes(sides[1], moments[1], boxes[1], n_cells, rule))
+        weight = _weighed(nodes, sides, rules)
+        after = _mean_and_sd(np.sum(weight, axis=0), rules[1].location)
+        if max(abs(after[0] - before[0]), abs(after[1] - before[1])) < _SAME * after[1]:
+            break
     return rules, weight, is_settled
-
-
-def _focus(moments: Moments, prior: LocationPrior, of_all: float) -> Focus:
-    """Return where a narrow population of `of_all` times as many cells may be."""
-    box = first_box(moments, prior)
-    spread = max(box.s[0], 0.0)
-    omega = moments.omega(np.array([0.0, spread]))
-    precision = np.sum(omega, axis=1) + prior.precision
-    middles = (omega @ moments.mean + prior.precision * prior.centre) / precision
-    least = LEAST * (precision[0] * of_all) ** -0.5
-    reach = _ROOM * float(precision[1]) ** -0.5 + float(abs(middles[1] - middles[0]))
-    far = float(np.clip(_FAR[0] * (_FIRST_CELLS / len(moments.mean)) ** 0.5, *_FAR))
-    return _about(float(middles[1]), max(float(box.s[0] - box.s[1]), least, reach / far), reach)
-
-
-def _resolved(focus: Focus, location: Floats) -> Floats:
-    """Return how narrow a population has to be at most for nodes to be dense enough for it where it is."""
-    return np.asarray(_APART / focus.slope(location))
-
-
-def _about(centre: float, lowest: float, reach: float) -> Focus:
-    # Narrower ones than this are told apart once it is known better where they are.
-    lowest = max(lowest, reach / _FAR[1])
-    return Focus(centre=centre, width=lowest, reach=reach if reach > 2.0 * lowest else 0.0)
-
-
-def _focused(focus: Focus, rules: SideNodes, of_side: Floats) -> Focus:
-    """Return the same where nodes are dense wherever populations that count and are narrow may be."""
-    is_narrow = rules.drawn_spread < 1.01 * _resolved(focus, rules.location)
-    counts = is_narrow & (of_side > _COUNTS * np.max(of_side))
-    if not np.any(counts & (np.abs(rules.location - focus.centre) > focus.reach + focus.width)):
-        return focus
-    low, high = float(np.min(rules.location[counts])), float(np.max(rules.location[counts]))
-    return _about((low + high) / 2.0, focus.width, (high - low) / 2.0)
 
 
 def pooled_moments(
@@ -354,19 +301,17 @@ def pooled_moments(
     TooManyError
         Where the noise of a cell is so wide that there would be too many sums.
     """
-    middles, n_cells = source.middle, source.n_cells
+    middles = source.middle
     priors = OF_MEANS, OF_LEVELS
     populations: tuple[Population, Population] = population, NormalPopulation("normal")
     foci = tuple(
         Focus(centre=middle, width=width) for middle, width in zip(middles, (0.05, 0.2), strict=True)
     )
-    cells = np.unique(np.linspace(0, n_cells - 1, min(_FIRST_CELLS, n_cells)).astype(np.int64))
-    moments = _moments(source.nodes(cells, *foci), middles)
-    foci = tuple(
-        _focus(each, prior, n_cells / len(cells)) for each, prior in zip(moments, priors, strict=True)
-    )
+    # Likelihoods are worked out here, and nowhere else.
+    known = source.nodes(foci)
+    foci = tuple(focus_of(each, prior) for each, prior in zip(_moments(known, middles), priors, strict=True))
+    nodes = known.moved(foci)
     for _ in range(_TRIES):
-        nodes = source.nodes(np.arange(n_cells), *foci)
         moments = _moments(nodes, (float(foci[0].centre), float(foci[1].centre)))
         sides = [
             Side(population=each, prior=prior, focus=focus)
@@ -374,10 +319,11 @@ def pooled_moments(
         ]
         rules, weight, is_settled = _settled(nodes, sides, moments)
         of_sides = [np.sum(weight, axis=axis) for axis in (1, 0)]
-        wanted = tuple(map(_focused, foci, rules, of_sides))
+        wanted = tuple(map(focused, foci, rules, of_sides))
         if wanted == foci:
             break
         foci = wanted
+        nodes = known.moved(foci)
     else:
         is_settled = False
     return _mixture(nodes, populations, rules, weight, names, interval, is_settled=is_settled)
@@ -465,7 +411,7 @@ def _mixture(
         outside=np.concatenate(outside),
         sides=(sides[0], sides[1]),
         settled=is_settled,
-        _nodes=nodes,
+        nodes=nodes,
         _populations=populations,
         _rules=(first, second),
         _weight=weight,

@@ -26,7 +26,7 @@ import numpy as np
 from suffice.pipeline.math.engines.pooled.field_error import FieldError
 from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
 from suffice.pipeline.math.engines.pooled.hyper_lattice import FINER, STEP, mode_and_covariance, resolved
-from suffice.pipeline.math.engines.pooled.hyperparameters import location_prior
+from suffice.pipeline.math.engines.pooled.hyperpriors import location_prior
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
 from suffice.pipeline.math.engines.pooled.ordered_law import Normal
 from suffice.pipeline.math.engines.pooled.ordered_propagation import Tilted, errors, propagated
@@ -36,7 +36,7 @@ from suffice.pipeline.math.engines.pooled.walked import Walked
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
-    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
+    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
     from suffice.pipeline.math.engines.pooled.ordered_law import OrderedLaw
     from suffice.pipeline.math.engines.pooled.series import CellsInOrder
     from suffice.pipeline.math.engines.pooled.walk_steps import Points

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
+    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
     from suffice.typing import Cells, Floats
 
 SLOPES_OF_STEPS = 0.1

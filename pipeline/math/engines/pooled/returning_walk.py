@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.hyper_lattice import resolved
-from suffice.pipeline.math.engines.pooled.hyperparameters import location_prior
+from suffice.pipeline.math.engines.pooled.hyperpriors import location_prior
 from suffice.pipeline.math.engines.pooled.ordered_distribution import Approximate
 from suffice.pipeline.math.engines.pooled.walk_distribution import mixture, stretched
 from suffice.pipeline.math.engines.pooled.walk_steps import StepPosterior, WalkNode

@@ -23,7 +23,7 @@ from suffice.pipeline.math.engines.pooled.walk import JUMP_SCALE, StepKernel, lo
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from suffice.pipeline.math.engines.pooled.hyperparameters import LocationPrior
+    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
     from suffice.pipeline.math.engines.pooled.series import CellsInOrder
     from suffice.pipeline.math.engines.pooled.walk_steps import Points, WalkNode
     from suffice.typing import Cells, Floats

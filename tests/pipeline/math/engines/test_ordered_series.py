@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import dlaplace, poisson
 
 from suffice.pipeline.math.distributions.distribution import Line
-from suffice.pipeline.math.engines.pooled.hyperparameters import location_prior
+from suffice.pipeline.math.engines.pooled.hyperpriors import location_prior
 from suffice.pipeline.math.engines.pooled.ordered_distribution import ordered_distribution
 from suffice.pipeline.math.engines.pooled.ordered_law import Normal, OrderedLaw
 from suffice.pipeline.math.engines.pooled.ordered_propagation import errors, propagated

@@ -69,3 +69,13 @@ def test_two_categories_are_a_beta_population() -> None:
     drawn = answer.sample(500, rng)["probability"]
     np.testing.assert_allclose(np.sum(drawn, axis=2), 1.0)
     assert np.all((answer.own_share > 0.0) & (answer.own_share < 1.0))
+
+
+@pytest.mark.slow
+def test_fewer_cells_than_categories_leave_more_than_a_point() -> None:
+    rng = np.random.default_rng(4)
+    shares = rng.dirichlet(np.full(12, 20.0), 6)
+    counts = np.stack([rng.multinomial(150, each) for each in shares]) + rng.laplace(0.0, SCALE, (6, 12))
+    answer = pooled_categories(cells(np.rint(counts)), "probability")
+    # Six cells' scores have no rank along six directions: one point of 256 counted.
+    assert answer.effective > 10.0

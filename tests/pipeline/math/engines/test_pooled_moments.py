@@ -11,9 +11,12 @@ from scipy.stats import norm
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.engines.mean_variance.likelihood import LatentRows
+from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.contaminated import ContaminatedPopulation
-from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentCells
+from suffice.pipeline.math.engines.pooled.hyperparameters import legendre_rule
+from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentCells, MomentNodes
 from suffice.pipeline.math.engines.pooled.moment_pools import pooled_moments
+from suffice.pipeline.math.engines.pooled.moment_sides import rule_about_edges
 from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
 from suffice.pipeline.math.priors.record_count import Reciprocal
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
@@ -88,6 +91,59 @@ def test_three_cells_are_as_even_grids_of_everything_have_them(population: Popul
 
 
 SPREADS = (np.arange(22) + 0.5) * 0.14
+
+
+@pytest.mark.slow
+def test_nodes_that_are_moved_have_the_likelihood_of_finer_grids() -> None:
+    source = cells(np.array([-0.2, 0.3]), np.array([0.2, 0.3]), np.array([40, 90]))
+    wide = (Focus(centre=0.0, width=0.05), Focus(centre=-1.5, width=0.2))
+    there = (Focus(centre=-0.3, width=0.1, reach=0.5), Focus(centre=-1.4, width=0.15))
+    known = source.nodes(wide)
+    moved = known.moved(there)
+    assert moved.position.shape != known.position.shape
+    for cell in range(2):
+        # The engine of cells alone, whose grids are finer and reach farther.
+        rows = LatentRows.of(source.noisy.take(np.array([cell])), 28.0)
+        x, y = moved.position[cell], moved.level[cell]
+        exact = rows.log_likelihood(UNIT * x[None], 2.0 * y[None])[0]
+        exact -= np.max(exact)
+        area = moved.spacing[cell][:, None] * moved.level_spacing[cell]
+        for middle, level in ((-0.4, -1.6), (0.5, -1.2), (0.0, -1.0)):
+            population = np.outer(norm.pdf(x, middle, 0.3), norm.pdf(y, level, 0.3)) * area
+            shares = [np.exp(each) * population for each in (exact, moved.log_likelihood[cell])]
+            shares = [each / np.sum(each) for each in shares]
+            for place, axis in ((x, 1), (y, 0)):
+                mean, close = (float(np.sum(each, axis=axis) @ place) for each in shares)
+                sd = float(np.sqrt(np.sum(shares[0], axis=axis) @ (place - mean) ** 2))
+                assert close == pytest.approx(mean, abs=0.03 * sd)
+    # Control: nodes of the other cell are not of this one.
+    swapped = MomentNodes.of(
+        [(known.position, np.log(known.spacing)), (known.level, np.log(known.level_spacing))],
+        known.log_likelihood[::-1],
+        known.centre,
+        known.width,
+    ).moved(there)
+    assert np.max(np.abs(swapped.log_likelihood[0] - moved.log_likelihood[0])) > 1.0
+
+
+def test_nodes_gather_about_an_edge() -> None:
+    def density(t: np.ndarray, edge: float) -> np.ndarray:
+        # A logistic law to the left, with an edge .05 wide.
+        law = np.exp(-np.abs(t + 1.0)) / (1.0 + np.exp(-np.abs(t + 1.0))) ** 2
+        return np.asarray(law / (1.0 + np.exp((t - edge) / 0.05)))
+
+    fine, errors = np.linspace(-4.3, 4.3, 100_001), []
+    for edge in np.linspace(0.0, 1.0, 11):
+        exact = np.sum(density(fine, edge)) * (fine[1] - fine[0])
+        t, weight = legendre_rule((0.0, 4.3), 15)
+        before = abs(float(weight @ density(t, edge)) / exact - 1.0)
+        for _ in range(3):
+            t, weight = rule_about_edges(t, weight, density(t, edge) * weight, (0.0, 4.3))
+        errors.append((abs(float(weight @ density(t, edge)) / exact - 1.0), before))
+    after, before = np.max(errors, axis=0)
+    assert after < 0.02
+    # Control: nodes that do not move are farther off.
+    assert before > 0.05
 
 
 def test_draws_quantiles_and_densities_are_of_one_distribution() -> None:
