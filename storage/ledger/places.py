@@ -58,7 +58,7 @@ def overlapping(accounts: Mapping[str, Sequence[str]], dataset: str) -> tuple[st
         if these_sources and sources and shared:
             overlaps.append(
                 f"the accounts {dataset} and {other} allow overlapping sources ({shared}): whoever has rows "
-                "in both loses the epsilon of both; one population needs one account"
+                "in both loses what both lose; one population needs one account"
             )
         elif not (these_sources and sources):
             open_ones = " and ".join(name for name in (dataset, other) if not accounts[name])
