@@ -3,8 +3,8 @@
     python benchmarks/rho_accounts.py [--epsilon 1] [--delta 1e-6] [--nights 365] [--tables 30] [--released 5]
 
 Nights: a Bernoulli statistic of the same persons in each of so many releases. Tables: so many binary
-columns in one release, each with its two counts. Noise is that of one count. Ours is read off compiled plans, and drawn
-through the whole product for some nights; OpenDP's and ours in rho rest on the same rho. Of SmartNoise the
+columns in one release, each with its two counts. Noise is that of one count. Ours is read off compiled
+plans, and drawn through the whole product for some nights; OpenDP's and ours in rho rest on the same rho. Of SmartNoise the
 per-query epsilon is that of its own accountant, run by SUFFICE_SMARTNOISE_PYTHON where that is set; of Tumult
 Analytics, discrete Gaussian noise as its documentation states it for a RhoZCDPBudget. Widths are those of
 median 95 % intervals of a proportion .1 of 1,000 persons: ours of noise-aware posteriors, the others' of a
