@@ -3,10 +3,10 @@
     python benchmarks/rho_accounts.py [--epsilon 1] [--delta 1e-6] [--nights 365] [--tables 30] [--released 5]
 
 Nights: a Bernoulli statistic of the same persons in each of so many releases. Tables: so many binary
-columns in one release, each with its two counts. Noise is that of one count. Ours is read off compiled plans, and drawn
-through the whole product for some nights; OpenDP's and ours in rho rest on the same rho. Of SmartNoise the
+columns in one release, each with its two counts. Noise is that of one count. Ours is read off compiled
+plans, and drawn through the whole product for some nights; all in rho rest on the same rho. Of SmartNoise the
 per-query epsilon is that of its own accountant, run by SUFFICE_SMARTNOISE_PYTHON where that is set; of Tumult
-Analytics, discrete Gaussian noise as its documentation states it for a RhoZCDPBudget. Widths are those of
+Analytics, discrete Gaussian noise as its sessions state it for a RhoZCDPBudget. Widths are those of
 median 95 % intervals of a proportion .1 of 1,000 persons: ours of noise-aware posteriors, the others' of a
 normal interval about their noisy mean with sampling and noise.
 """
@@ -193,7 +193,7 @@ def main() -> None:
         pure_sd = math.sqrt(2) * squared / float(pure)
         rows.append(("OpenDP, Laplace in pure epsilon", pure_sd, width_of_normal(pure_sd), ""))
         documented = math.sqrt(squared / (2 * float(part)))
-        rows.append(("Tumult, RhoZCDPBudget (documented)", documented, width_of_normal(documented), ""))
+        rows.append(("Tumult, RhoZCDPBudget", documented, width_of_normal(documented), ""))
         each = smartnoise(asked.epsilon, asked.delta, number * squared)
         if each is not None:
             sd = math.sqrt(2) / each
