@@ -19,6 +19,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, form
 from suffice.pipeline.terms.declaration.fields import RowsOf, sample_entry
 from suffice.pipeline.terms.statistics.beside_sums import beside_sums
 from suffice.pipeline.terms.statistics.measure import columns_of
+from suffice.pipeline.terms.statistics.noise_scale import noise_scale
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.terms.statistics.statistic_plan import (
     DECIMAL,
@@ -29,7 +30,6 @@ from suffice.pipeline.terms.statistics.statistic_plan import (
     SamplePlan,
     StatisticPlan,
     grid_points,
-    noise_scale,
     smallest_scale,
 )
 

@@ -25,8 +25,8 @@ from suffice.pipeline.ask.inference.posterior_terms import MODELLED, NOISE_AWARE
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.measure import PowerSums
+from suffice.pipeline.terms.statistics.noise_scale import noise_scale
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.statistic_plan import noise_scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

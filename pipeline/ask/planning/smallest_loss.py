@@ -29,9 +29,9 @@ from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, MICRO
 from suffice.pipeline.terms.declaration.fields import canonical
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
+from suffice.pipeline.terms.statistics.noise_scale import noise_scale
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
-from suffice.pipeline.terms.statistics.statistic_plan import noise_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from suffice.pipeline.rows.mechanism import noise, sampling
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, PICO
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+from suffice.pipeline.terms.statistics.noise_scale import noise_scale
 from suffice.pipeline.terms.statistics.statistic_plan import (
     LARGEST_SAMPLE_SCALE,
     discrete_laplace_sd,
-    noise_scale,
     smallest_scale,
 )
 
