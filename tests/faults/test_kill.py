@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import suffice
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.recovery import Action
@@ -17,7 +17,6 @@ from support.faults import FREE, IN_THE_DRAW, POINTS, PUBLISHED, RETURNED
 from support.judging import EPSILON, Scene, make_scene, problems
 
 if TYPE_CHECKING:
-    from fractions import Fraction
     from pathlib import Path
 
     from support.forking import Forks
@@ -86,16 +85,16 @@ def test_a_kill_in_the_middle_of_an_amendment(sqlite_scene: Scene) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_among_charges_of_epsilon_and_of_rho(tmp_path: Path, ledger_url: str, forks: Forks) -> None:
-    scene = make_scene(tmp_path, ledger_url, forks, PrivacyMeasure.RHO)
-    losses = [{"rho": "0.000123456789"}, {"epsilon": "0.01"}, {"rho": "0.000000000001"}]
-    for index, point in enumerate(["after reserve", "after the draw", "after file 1"]):
-        scene.loss = losses[index]
-        cost = compile_plan(scene.order("r")["spec"]).rho
-        assert scene.loss.get("rho", "0.0000125") == format_number(cost), "four shares of a quarter each"
-        kill_and_end(
-            scene, f"r{index}", point, [RECOVER, RERUN][(index + ledger_url.startswith("sqlite")) % 2], cost
-        )
+def test_a_kill_among_charges_of_epsilon_and_of_rho(tmp_path: Path, forks: Forks) -> None:
+    scene = make_scene(tmp_path, f"sqlite:///{tmp_path}/ledger.db", forks, PrivacyMeasure.RHO)
+    scene.loss = {"rho": "0.000123456789"}
+    scene.run("r", point="after reserve", number=signal.SIGKILL, expired=True)
+    assert [charge.returned for charge in scene.recover().charges] == [Fraction(123_456_789, 10**12)]
+    scene.loss = {"epsilon": "0.01"}
+    cost = compile_plan(scene.order("e")["spec"]).rho
+    assert 0 < cost < Fraction(1, 10**4) / 2
+    kill_and_end(scene, "e", "after file 1", RERUN, cost)
+    assert problems(scene, "r") == []
 
 
 @pytest.mark.audit

@@ -39,7 +39,7 @@ from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.charge import DEFAULT_ALLOWED, MOST_RETURNED_DRAWS, Charge, ChargeRequest
 from suffice.storage.ledger.ledger import LEASE
 from suffice.storage.ledger.opening import create_ledger, open_ledger
-from support.losses import costing, pure
+from support.losses import costing, pure, stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +122,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.charges: list[Charge] = []
         """Every charge that a call returned, the outdated ones too."""
         for dataset, grid in GRIDS.items():
-            total = {str(MEASURES[dataset]): TOTALS[1]}
+            total = stated(MEASURES[dataset], TOTALS[1])
             self.runs[0].grant(dataset, **total, per_window=grid, sources=["/data"], reason="x")
 
     @initialize(keys=st.lists(KEYS, min_size=3, max_size=3, unique=True))
@@ -159,9 +159,9 @@ class LedgerMachine(RuleBasedStateMachine):
     def grant(self, dataset: str, total: Fraction) -> None:
         if total < self.most_taken(dataset):
             with pytest.raises(BudgetExceededError):
-                self.runs[0].grant(dataset, **{str(MEASURES[dataset]): total}, reason="x")
+                self.runs[0].grant(dataset, **stated(MEASURES[dataset], total), reason="x")
         else:
-            self.runs[0].grant(dataset, **{str(MEASURES[dataset]): total}, reason="x")
+            self.runs[0].grant(dataset, **stated(MEASURES[dataset], total), reason="x")
             self.granted[dataset] = total
 
     @rule(key=KEYS, run=RUNS, new_attempt=st.booleans())

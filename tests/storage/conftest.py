@@ -13,7 +13,7 @@ import pytest
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import create_ledger
-from support.losses import costing
+from support.losses import costing, stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -64,7 +64,7 @@ def measure() -> PrivacyMeasure:
 def ledger(ledger_factory: Callable[[], Ledger], measure: PrivacyMeasure) -> Ledger:
     """A ledger where `flights` has 3."""
     ledger = ledger_factory()
-    ledger.grant("flights", **{str(measure): Fraction(3)}, reason="first")
+    ledger.grant("flights", **stated(measure, Fraction(3)), reason="first")
     return ledger
 
 

@@ -15,6 +15,7 @@ from suffice.storage.operations.verify_store import verify_release
 from suffice.storage.releases.release_store import open_store
 from suffice.storage.releases.spool import find_spool
 from support.faults import STATISTICS
+from support.losses import stated
 from support.making import flights, mapping, write_parts
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def make_scene(
     """Write data, and grant a budget for them."""
     write_parts(flights(60), directory / "data", 1)
     with create_ledger(ledger_url) as ledger:
-        ledger.grant("passengers", **{str(measure): Fraction(1000)}, reason="tests")
+        ledger.grant("passengers", **stated(measure, Fraction(1000)), reason="tests")
     return Scene(directory, ledger_url, forks)
 
 

@@ -24,7 +24,12 @@ def costing(measure: PrivacyMeasure, amount: Fraction) -> dict[str, Any]:
 def total(ledger: Ledger, amount: Fraction | int | None = None, dataset: str = "flights") -> dict[str, Any]:
     """Return what a grant of so much states, in the account's measure; unless said, of what it has."""
     account = ledger.account(dataset)
-    return {str(account.measure): account.granted if amount is None else Fraction(amount)}
+    return stated(account.measure, account.granted if amount is None else Fraction(amount))
+
+
+def stated(measure: PrivacyMeasure, amount: Fraction) -> dict[str, Any]:
+    """Return what a grant of so much states."""
+    return {str(measure): amount}
 
 
 def pure(epsilon: Fraction) -> dict[str, Any]:

@@ -62,9 +62,7 @@ class Race:
 def take_without_condition(connection: Connection, row: Row[Any], window: str, micro: int) -> bool:
     """The mutant: trusts a check that was made before its transaction."""
     windows = tables.windows
-    insert_unless_there(
-        connection, windows, dataset=row.dataset, window=window, spent=0, reserved=0
-    )
+    insert_unless_there(connection, windows, dataset=row.dataset, window=window, spent=0, reserved=0)
     connection.execute(
         update(windows)
         .where(windows.c.dataset == row.dataset, windows.c.window == window)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from suffice.storage.ledger.charge import ChargeRequest
 
-FEW, MANY = 200, 100_000
+FEW, MANY = 100, 100_000
 PARTS = 10**12
 
 
@@ -43,7 +43,7 @@ def spend(path: Path, make_request: Callable[..., ChargeRequest], number: int) -
             ledger.check(request)
             published(ledger, request)
         account = ledger.account("flights")
-        assert (account.spent, account.reserved, account.remaining) == (Fraction(total, PARTS), 0, 0)
+        assert (account.spent, account.remaining) == (Fraction(total, PARTS), Fraction(0))
         least = make_request(name="one-more", **costing(PrivacyMeasure.RHO, Fraction(1, PARTS)))
         with pytest.raises(BudgetExceededError):
             ledger.reserve(least)
