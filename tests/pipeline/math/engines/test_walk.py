@@ -194,6 +194,8 @@ def test_a_gap_is_a_longer_step() -> None:
     assert widths[0] < widths[1] < widths[2]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_series_share_the_step_and_stay_apart() -> None:
     """A step that one series tells is the other's; its position is not, and the order of series is none."""
     rng = np.random.default_rng(5)
