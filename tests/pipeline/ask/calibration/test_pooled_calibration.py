@@ -92,11 +92,14 @@ def test_cells_are_drawn_from_the_population_and_moved_by_their_size() -> None:
     (pool,) = answer.distribution.pools  # type: ignore[attr-defined]
     fixed: PooledDistribution = pool.plug_in()
     hyper, n = fixed.hyperparameters, 20_000
-    log_size = np.repeat([2.0, 5.0], n // 2)
+    # Between knots populations are mixtures.
+    log_size = np.repeat([hyper.grid.knots[0], hyper.grid.knots[-1]], n // 2)
     drawn = np.log(fixed.population_draws(log_size, np.random.default_rng(2)))
     drawn -= np.log1p(-np.exp(drawn))
-    z = drawn - float(hyper.slope[0]) * (log_size - hyper.grid.origin)
-    z = np.sort((z - float(hyper.location[0, 0])) / float(hyper.spread[0, 0]))
+    larger = log_size - hyper.grid.origin
+    z = drawn - float(hyper.slope[0]) * larger - float(hyper.location[0, 0])
+    spread = float(hyper.spread[0, 0]) * np.exp(float(hyper.spread_slope[0, 0]) * larger)
+    z = np.sort(z / spread)
     farthest = float(np.sqrt(np.log(2.0 / 1e-9) / (2.0 * n)))
     places = np.arange(1, n + 1) / n
     assert np.max(np.abs(norm.cdf(z) - places)) < farthest
