@@ -244,19 +244,9 @@ class Plan:
 
     def loss_in(self, measure: PrivacyMeasure) -> PrivacyLoss | None:
         """Return what the release costs an account of a measure; None where it cannot be charged there."""
-        return PrivacyLoss.of_rho(self.rho) if measure is PrivacyMeasure.RHO else self.pure_loss
-
-    @property
-    def pure_loss(self) -> PrivacyLoss | None:
-        """The loss in epsilon; None of a plan in rho, which has none."""
+        if measure is PrivacyMeasure.RHO:
+            return PrivacyLoss.of_rho(self.rho)
         return None if self.loss.epsilon is None else self.loss
-
-    @property
-    def epsilon_at(self) -> dict[str, float] | None:
-        """The epsilon of a plan in rho by delta, rounded up; None of a plan in epsilon."""
-        if self.loss.rho is None:
-            return None
-        return {shown_delta(delta): epsilon_at(self.loss.rho, delta) for delta in DELTAS}
 
     @property
     def window_loss(self) -> PrivacyLoss:

@@ -69,9 +69,9 @@ _FLOOR, _SMALLEST = 1e-300, 1e-60
 _NEGLIGIBLE = 1e-7
 _TRIES = 3
 _FLAT = 4.0
-_REFINED, _SAME = 4, 0.03
-"""Rounds over nodes one by one at most, and how little the location changes where there are enough, in
-standard deviations."""
+_SAME = 0.03
+"""How little the location of log standard deviations changes once its nodes are where it is, in standard
+deviations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,34 +260,29 @@ def _settled(
     """Weigh pairs of nodes, and move the ends of both rules until the posterior lies inside."""
     n_cells = len(nodes.weight)
     boxes = [first_box(each, side.prior) for each, side in zip(moments, sides, strict=True)]
+    n_t, n_s, _ = rule_sizes(n_cells)
+    rule = legendre_rule(boxes[1].t, n_t)
+    before = (np.inf, np.inf)
     for _ in range(ROUNDS):
-        rules = tuple(
-            side_nodes(side, each, box, n_cells)
-            for side, each, box in zip(sides, moments, boxes, strict=True)
+        rules = (
+            side_nodes(sides[0], moments[0], boxes[0], n_cells),
+            side_nodes(sides[1], moments[1], boxes[1], n_cells, rule),
         )
         weight = _weighed(nodes, sides, rules)
-        n_t, n_s, _ = rule_sizes(n_cells)
         is_settled = True
         for number, axis in ((0, 1), (1, 0)):
             of_side = np.sum(weight, axis=axis)
-            t, of_t = followed("t", boxes[number].t, *_mean_and_sd(of_side, rules[number].t), n_t)
+            n = len(rule[0]) if number else n_t
+            t, of_t = followed("t", boxes[number].t, *_mean_and_sd(of_side, rules[number].t), n)
             s, of_s = followed("s", boxes[number].s, *_mean_and_sd(of_side, rules[number].drawn_spread), n_s)
             boxes[number] = replace(boxes[number], t=t, s=s)
             is_settled &= of_t and of_s
-        if is_settled:
+        after = _mean_and_sd(of_side, rules[1].location)
+        if is_settled and max(abs(after[0] - before[0]), abs(after[1] - before[1])) < _SAME * after[1]:
             break
-    step = legendre_rule(boxes[1].t, rule_sizes(n_cells)[0])[1]
-    for _ in range(_REFINED):
-        of_level = np.sum(weight, axis=0)
-        of_node = np.sum(of_level.reshape(-1, len(step)), axis=0)
-        rule = rule_about_edges(rules[1].t[: len(step)], step, of_node, boxes[1].t)
-        step = rule[1]
-        before = _mean_and_sd(of_level, rules[1].location)
-        rules = (rules[0], side_nodes(sides[1], moments[1], boxes[1], n_cells, rule))
-        weight = _weighed(nodes, sides, rules)
-        after = _mean_and_sd(np.sum(weight, axis=0), rules[1].location)
-        if max(abs(after[0] - before[0]), abs(after[1] - before[1])) < _SAME * after[1]:
-            break
+        before = after
+        of_nodes = np.sum(of_side.reshape(-1, len(rule[0])), axis=0)
+        rule = rule_about_edges(*rule, of_nodes, boxes[1].t)
     return rules, weight, is_settled
 
 
