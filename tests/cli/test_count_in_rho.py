@@ -97,7 +97,8 @@ def test_the_page_runs_and_what_follows_speaks_of_rho(place: Path, page: str, su
 def noise_sd(total: dict[str, str], statistics: int) -> float:
     """Return the deviation of the noise on a count of ones, of so many statistics that share a loss."""
     several = {f"s{number}": package.bernoulli("x") for number in range(statistics)}
-    plan = compile_plan(package.spec(dataset="people", statistics=several, **total))
+    stated: dict[str, Any] = {"dataset": "people", "statistics": several, **total}
+    plan = compile_plan(package.spec(**stated))
     (row,) = (row for row in quantity_rows(plan.statistics[0]) if row[3] == "total")
     return float(row[4])
 

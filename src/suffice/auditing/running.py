@@ -36,6 +36,7 @@ from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.reduce import tree
 from suffice.pipeline.rows.sources import contract, schema_check
 from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.profile import settings
 from suffice.profile.settings import Settings
 from suffice.releasing import release as releasing
@@ -158,9 +159,11 @@ class Runner:
     def _grant(self, ledger: Ledger, witness: str) -> None:
         """Grant the scratch account what the spec asks; with a contract, as owners do, beside a witness."""
         plan = compile_plan(self.spec)
+        granted = PrivacyLoss(plan.loss.measure, max(plan.loss.amount * 100, Fraction(1)))
         ledger.grant(
             plan.dataset,
-            **{str(plan.loss.measure): max(plan.loss.amount * 100, Fraction(1))},
+            epsilon=granted.epsilon,
+            rho=granted.rho,
             neighboring=str(plan.neighboring),
             unit=plan.unit,
             contract=self.contract,
