@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
-from suffice.pipeline.terms.declaration.delta import shown_epsilons
+from suffice.pipeline.terms.declaration.delta import DELTAS, epsilon_at, shown_delta, shown_epsilons
 from suffice.pipeline.terms.declaration.derived_columns import needed, physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.domains import cell_count, cells_in_words, key_columns
@@ -247,6 +247,13 @@ class Plan:
         if measure is PrivacyMeasure.RHO:
             return PrivacyLoss.of_rho(self.rho)
         return None if self.loss.epsilon is None else self.loss
+
+    @property
+    def epsilon_at(self) -> dict[str, float] | None:
+        """The epsilon of a plan in rho by delta, rounded up; None of a plan in epsilon."""
+        if self.loss.rho is None:
+            return None
+        return {shown_delta(delta): epsilon_at(self.loss.rho, delta) for delta in DELTAS}
 
     @property
     def window_loss(self) -> PrivacyLoss:
