@@ -252,6 +252,7 @@ def test_points_that_a_part_of_the_series_places_are_fine_enough(monkeypatch: py
     assert not coarse.settled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [-3.0, 4.0], ids=["below 0", "few"])
 def test_points_reach_as_far_as_tails_do(value: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of counts that noise hides: beside points that go on until a ten-millionth lies beyond."""
