@@ -94,7 +94,7 @@ def test_the_page_runs_and_what_follows_speaks_of_rho(place: Path, page: str, su
         assert "within a factor of e to the 0.1" in of_pure.read_text(encoding="utf-8")
 
 
-def noise_sd(total: dict[str, str], statistics: int) -> float:
+def noise_sd(total: dict[str, Any], statistics: int) -> float:
     """Return the deviation of the noise on a count of ones, of so many statistics that share a loss."""
     several = {f"s{number}": package.bernoulli("x") for number in range(statistics)}
     stated: dict[str, Any] = {"dataset": "people", "statistics": several, **total}
