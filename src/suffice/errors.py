@@ -287,7 +287,7 @@ class ReadingsExhaustedError(LedgerError):
     def __init__(self, label: str, allowed: int) -> None:
         super().__init__(
             f"{allowed} attempts of {label} ended before their draw, which is what the owner allows: the "
-            "epsilon of this one is spent; once the cause is mended, `suffice ledger grant "
+            "charge of this one is spent; once the cause is mended, `suffice ledger grant "
             "--failed-readings N` allows more"
         )
 

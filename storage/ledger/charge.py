@@ -194,7 +194,7 @@ def check_allowed(number: int) -> int:
         Where it is none of 0 to `MOST_ALLOWED`.
     """
     if not 0 <= number <= MOST_ALLOWED:
-        message = f"failed readings: 0 to {MOST_ALLOWED} of a key may give their epsilon back, not {number}"
+        message = f"failed readings: 0 to {MOST_ALLOWED} of a key may give their charge back, not {number}"
         raise UsageError(message)
     return number
 

@@ -88,14 +88,15 @@ def give_back(
     SufficeError
         To be raised by the caller.
     """
+    measure = charge.loss.measure
     try:
         if isinstance(error, LedgerCorruptError):  # another copy may have drawn for this charge
             forget(spool, charge)
-            fate = "until `suffice ledger recover` its epsilon stays reserved"
+            fate = f"until `suffice ledger recover` its {measure} stays reserved"
             return StageFailedError(stage, f"{error}; {fate}")
         charge = abandon(ledger, store, charge, reason=f"{stage} failed")
         forget(spool, charge)
-        fate = "nothing was drawn, and its epsilon was returned"
+        fate = f"nothing was drawn, and its {measure} was returned"
         if charge.drew:
             fate = (
                 f"nothing was drawn, and {charge.loss} is spent: as many attempts "
@@ -103,11 +104,11 @@ def give_back(
             )
     except StoreError:  # nobody knows yet that no copy of the ledger draws for it
         fate = (
-            "nothing was drawn, and its epsilon stays reserved until the same command again, or "
+            f"nothing was drawn, and its {measure} stays reserved until the same command again, or "
             "`suffice ledger recover`, reaches the store"
         )
     except LedgerError:
-        fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
+        fate = f"nothing was drawn; its {measure} returns when the next run finds the charge expired"
     if isinstance(error, KeyboardInterrupt):
         return ReleaseInterruptedError(f"interrupted: the charge is abandoned, {fate}")
     if isinstance(error, StageFailedError | ClusterError | StorageError):
@@ -217,8 +218,8 @@ def settle(
     """
     if charge.state is ChargeState.RESERVED and store.objects.keys(_location(charge)):
         message = (
-            f"the store has objects of {charge.label}, which this ledger says was never drawn: its epsilon "
-            "is not returned; is this an older copy of the ledger?"
+            f"the store has objects of {charge.label}, which this ledger says was never drawn: "
+            f"{charge.loss} is not returned; is this an older copy of the ledger?"
         )
         raise LedgerCorruptError(message)
     now = ledger.now()
