@@ -203,6 +203,7 @@ def of_release(loss: PrivacyLoss, every: Every | None, unit: str, amendment: int
 
     Examples
     --------
+    >>> from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     >>> print(of_release(PrivacyLoss.of_epsilon(Fraction(1)), Every.MONTH, "column:id"))
     one unit: 1 in a window; 12 in a year of months, with rows in each; other charges of the account add to it
     """

@@ -122,6 +122,9 @@ def family() -> Schema:
     return {"enum": list(FAMILIES)}
 
 
+_OF_A_MEASURE: list[Schema] = [{"required": [str(measure)]} for measure in PrivacyMeasure]
+
+
 def plan() -> Schema:
     """Return the schema of a canonical plan, of the models of specs: names are theirs, values canonical."""
     statistics = [_statistic(name) for name in FAMILIES]
@@ -129,7 +132,7 @@ def plan() -> Schema:
         {
             "format_version": {"const": "1"},
             **each(TEXT, "name dataset"),
-            "privacy": _canonical(Privacy),
+            "privacy": {**_canonical(Privacy), "oneOf": _OF_A_MEASURE},
             "window": or_null(_canonical(Window)),
             "derived": mapped(either(*map(_canonical, KINDS))),
             "groups": mapped(DOMAIN),
@@ -156,12 +159,14 @@ def release_manifest() -> Schema:
     """Return the schema of a release's manifest: what is stated, and what follows from its plan."""
     stated: Schema = of_model(Stated)["properties"]
     stated |= each(HASH, "audit contract")  # left out where there is none
+    statistic = {**schema_of(NoisyEntry | SampledEntry), "oneOf": _OF_A_MEASURE}
     follows = {
-        "statistics": {**listed(schema_of(NoisyEntry | SampledEntry)), "minItems": 1},
+        "statistics": {**listed(statistic), "minItems": 1},
         "plan": {"$ref": "urn:suffice:schema:plan-1"},
         "plan_hash": HASH,
     }
-    return beside(Declared, {**stated, **follows}, lacking=("audit", "contract"))
+    manifest = beside(Declared, {**stated, **follows}, lacking=("audit", "contract"))
+    return {**manifest, "oneOf": _OF_A_MEASURE}
 
 
 def declared_law() -> Schema:

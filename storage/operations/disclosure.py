@@ -7,7 +7,7 @@ described at https://registry.opendp.org/transparency-tiers. What only people kn
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
 from suffice.pipeline.spec.person import of_release
 from suffice.pipeline.terms.declaration.delta import shown_epsilons
@@ -70,11 +70,19 @@ Accounting: TypeAlias = dict[Literal["post_processing", "composition"], str]
 Implementation: TypeAlias = dict[Literal["preprocessing_and_hyperparameter_tuning", "mechanisms"], str]
 
 
-class Parameters(TypedDict):
-    """Epsilon of a pure release, rho of one in zero-concentrated privacy."""
+class PureParameters(TypedDict):
+    """Epsilon of a pure release."""
 
-    epsilon: NotRequired[float]
-    rho: NotRequired[float]
+    epsilon: float
+
+
+class ConcentratedParameters(TypedDict):
+    """Rho of a release in zero-concentrated privacy."""
+
+    rho: float
+
+
+Parameters: TypeAlias = PureParameters | ConcentratedParameters
 
 
 class StatedLoss(TypedDict):

@@ -130,7 +130,7 @@ def test_a_backfill_at_the_end_of_the_budget_says_what_covers_the_rest(runs: dic
     message = runs["others"]["short"]["message"]
     assert "3 published, 0 already published, 0 failed, 2 left" in message
     assert message.endswith(
-        "epsilon 0.5 left of 6.5, the release asks for 1; a grant of 8 in all covers what is left"
+        "epsilon 0.5 left of 6.5, the release asks for 1; a grant of epsilon 8 in all covers what is left"
     )
     run = runs["server"].run(runs["others"]["short"]["run"])
     assert (run["name"], run["tags"]) == ("short@2013-01..2013-05", ["passengers", "short"])

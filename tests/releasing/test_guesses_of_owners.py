@@ -224,7 +224,7 @@ TAKEN: dict[str, tuple[Callable[[Notebook], Any], Callable[[Any], Any]]] = {
     "spec.plan()": (lambda _: stated().plan(), lambda plan: isinstance(plan, suffice.Plan)),
     "print(spec.plan())": (lambda _: str(stated().plan()), lambda text: "noise sd" in text),
     "spec.plan()._repr_html_()": (lambda _: stated().plan()._repr_html_(), lambda text: "<table" in text),
-    "suffice.plan(spec)": (lambda _: suffice.plan(stated()), lambda plan: plan.epsilon == 1),
+    "suffice.plan(spec)": (lambda _: suffice.plan(stated()), lambda plan: plan.loss.epsilon == 1),
     'suffice.plan("flights.yaml")': (
         lambda b: ((b.directory / "flights.yaml").write_text(YAML), suffice.plan("flights.yaml"))[1],
         lambda plan: plan.n_cells == 3,

@@ -44,7 +44,7 @@ def factor_of_rho(rho: Fraction) -> str:
     Examples
     --------
     >>> from fractions import Fraction
-    >>> factor_of_rho(Fraction("0.02435"))[-86:]
+    >>> factor_of_rho(Fraction("0.02435"))[-88:]
     'for (epsilon, delta) = (1, 1e-6), (1.29, 1e-9), (1.53, 1e-12), and so on for every delta'
     """
     return (

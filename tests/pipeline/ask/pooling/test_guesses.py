@@ -85,7 +85,7 @@ OF_A_RELEASE: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda r: pa.table(r["cancelled"]),
         lambda table: table.column("estimate").to_pylist()[0] == 38.0,
     ),
-    "release.epsilon": (lambda r: r.epsilon, lambda epsilon: epsilon == 2),
+    "release.loss": (lambda r: r.loss, lambda loss: loss.epsilon == 2),
     "print(release)": (str, lambda text: "first-families@all" in text and "delay" in text),
     "release._repr_html_()": (
         lambda r: r._repr_html_(),
