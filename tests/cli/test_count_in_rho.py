@@ -75,8 +75,8 @@ def test_the_page_runs_and_what_follows_speaks_of_rho(place: Path, page: str, su
     assert deployment["privacy_loss"]["privacy_parameters"] == {"rho": 0.005}
     suffice.text("posterior", "rho", "cancelled", "--seed", "1", "--card", "card.html")
     card = (place / "card.html").read_text(encoding="utf-8")
-    assert "zero-concentrated private at the rho" in card
-    assert "at the epsilon stated" not in card
+    assert "zero-concentrated private at rho" in card
+    assert "private at epsilon" not in card
 
     (place / "ledger.jsonl").write_text(suffice.text("ledger", "export"), encoding="utf-8")
     for more, what in ((("--ledger-export", "ledger.jsonl"), "2 charges"), ((), "2 published releases")):

@@ -390,9 +390,13 @@ def test_charges_of_an_export_are_shown_and_a_changed_export_is_refused(tmp_path
         request = dataclasses.replace(request_for("passengers", "monthly"), window="all", grid=None)
         published(ledger, request)
         drawn(ledger, dataclasses.replace(request, name="kept-back", **pure(Fraction(1, 2))))
+        ledger.grant("not-charged", epsilon=Fraction(2), reason="a test")
         export.write_text("".join(f"{line}\n" for line in export_lines(ledger.entries())), encoding="utf-8")
     catalogue(store, tmp_path / "site", ledger_export=export)
     shown = Page((tmp_path / "site" / "datasets" / "passengers.html").read_text(encoding="utf-8")).shown
+    idle = Page((tmp_path / "site" / "datasets" / "not-charged.html").read_text(encoding="utf-8")).shown
+    assert "Numbers behind the picture" in shown
+    assert "Numbers behind the picture" not in idle
     assert "Epsilon 1.5 in 2 charges, of 3 granted. Not counted: 1 release" in shown
     assert "What one row loses" in shown
     assert "loses at most epsilon 1.5 in any twelve months, and 1.5 in all, by what is listed here" in shown

@@ -188,7 +188,7 @@ class DividedPlan:
 
     @property
     def _heading(self) -> str:
-        return f"{self.loss}, divided for the least {_NAMES[self.criterion]}"
+        return f"{self.loss}, divided so that the {_NAMES[self.criterion]} is least"
 
     @property
     def _rows(self) -> list[list[str]]:

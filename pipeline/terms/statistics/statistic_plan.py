@@ -445,8 +445,9 @@ def smallest_scale(range_sensitivity: int, draws: int, loss: PrivacyLoss) -> int
 def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
     """Return a row for every quantity; the first says what all share."""
     head = [statistic.name, statistic.family, statistic.loss.text]
-    norm = statistic.l1_sensitivity if statistic.l2_squared is None else statistic.l2_squared
-    tail = [str(norm), f"{statistic.scale:.6g}"]
+    squared = statistic.l2_squared
+    norm = str(statistic.l1_sensitivity) if squared is None else f"{squared:.6g}"
+    tail = [norm, f"{statistic.scale:.6g}"]
     rows = []
     for quantity in statistic.quantities:
         labels = (f"{name}={value}" for name, value in quantity.labels)

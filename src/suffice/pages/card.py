@@ -183,11 +183,11 @@ def _model_of(posterior: Posterior) -> str:
 def does_not_say(posterior: Posterior, loss: PrivacyLoss) -> Iterable[str]:
     """Say what they do not mean, of a release that costs `loss`."""
     if loss.rho is None:
-        yield "Anything about one person or record: the release is private at the epsilon stated above."
+        yield f"Anything about one person or record: the release is private at epsilon {loss.text}."
     else:
         yield (
-            "Anything much about one person or record: the release is zero-concentrated private at the rho "
-            f"stated above, which is (epsilon, delta) = {shown_epsilons(loss.rho)}."
+            "Anything much about one person or record: the release is zero-concentrated private at rho "
+            f"{loss.text}, which is (epsilon, delta) = {shown_epsilons(loss.rho)}."
         )
     is_of_records = isinstance(posterior, UnionPosterior)
     if is_of_records or FAMILIES[posterior.family].of_release:

@@ -81,7 +81,7 @@ def test_a_spec_in_rho_is_divided_by_need() -> None:
         measure: divided_plan(spec_of({measure: "0.05"}, statistics, assume=assume))
         for measure in ("epsilon", "rho")
     }
-    assert str(plans["rho"]).startswith("rho 0.05, divided for the least")
+    assert str(plans["rho"]).startswith("rho 0.05, divided so that the")
     printed = document(plans["rho"])
     assert printed["rho"] == "0.05"
     assert "epsilon" not in printed
