@@ -112,7 +112,7 @@ def test_shown_epsilons_are_rounded_up() -> None:
 @pytest.mark.parametrize("exponent", [7, 20, 40])
 @pytest.mark.parametrize("delta", [Fraction(1, 2), *DELTAS, Fraction(1, 10**300)])
 def test_sums_beyond_the_largest_rho_have_a_curve(exponent: int, delta: Fraction) -> None:
-    """As of a year of days, or of a person with very many rows: rho + 2 sqrt(rho log(1 / delta)) bounds it."""
+    """As of a year of days, or of very many rows: at most rho + 2 sqrt(rho log(1 / delta))."""
     rho = 10**exponent
     log = math.log(delta.denominator)
     epsilon = epsilon_at(Fraction(rho), delta)
