@@ -91,11 +91,11 @@ def give_back(
     try:
         if isinstance(error, LedgerCorruptError):  # another copy may have drawn for this charge
             forget(spool, charge)
-            fate = "until `suffice ledger recover` its epsilon stays reserved"
+            fate = f"until `suffice ledger recover` its {charge.loss.measure} stays reserved"
             return StageFailedError(stage, f"{error}; {fate}")
         charge = abandon(ledger, store, charge, reason=f"{stage} failed")
         forget(spool, charge)
-        fate = "nothing was drawn, and its epsilon was returned"
+        fate = f"nothing was drawn, and its {charge.loss.measure} was returned"
         if charge.drew:
             fate = (
                 f"nothing was drawn, and {charge.loss} is spent: as many attempts "
@@ -103,11 +103,13 @@ def give_back(
             )
     except StoreError:  # nobody knows yet that no copy of the ledger draws for it
         fate = (
-            "nothing was drawn, and its epsilon stays reserved until the same command again, or "
+            f"nothing was drawn, and its {charge.loss.measure} stays reserved until the same command again, or "
             "`suffice ledger recover`, reaches the store"
         )
     except LedgerError:
-        fate = "nothing was drawn; its epsilon returns when the next run finds the charge expired"
+        fate = (
+            f"nothing was drawn; its {charge.loss.measure} returns when the next run finds the charge expired"
+        )
     if isinstance(error, KeyboardInterrupt):
         return ReleaseInterruptedError(f"interrupted: the charge is abandoned, {fate}")
     if isinstance(error, StageFailedError | ClusterError | StorageError):
