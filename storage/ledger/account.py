@@ -64,7 +64,7 @@ class KnownStore:
 
 UNGUARDED = (
     "nothing guards the account {} against an older copy of its ledger beside a fresh store, which would "
-    "spend its charges again: grant it with --witness URI, or with --store URI and a --contract"
+    "spend its budget again: grant it with --witness URI, or with --store URI and a --contract"
 )
 
 
@@ -114,7 +114,7 @@ def check_new_contract(
     if changed:
         message = (
             f"the contract of {dataset} fixed {changed[0]}: it can gain columns, and takes nothing back; "
-            "another contract needs an account of its own, whose charges add to this one's"
+            "another contract needs an account of its own, whose loss adds to this one's"
         )
         raise GuaranteeError(message)
 
@@ -495,5 +495,5 @@ def _fixed_by(key: str) -> str:
     """Say what to do about a guarantee that differs in this key of a spec."""
     return (
         f"state the account's {key} in the spec; the first grant fixed it, and another one takes an account "
-        "of its own, whose charges add to this one's"
+        "of its own, whose loss adds to this one's"
     )

@@ -90,6 +90,7 @@ def test_the_page_runs_and_what_follows_speaks_of_rho(place: Path, page: str, su
         assert "Rho of the release" in words
         assert "is right about it with a chance of at most 52.6 %" in words
         assert "within a factor of e" not in words
+        assert "\\u00a0" not in words + dataset, "spaces show as spaces, not as their code"
         (of_pure,) = site.glob("releases/pure/all/*/index.html")
         assert "within a factor of e to the 0.1" in of_pure.read_text(encoding="utf-8")
 

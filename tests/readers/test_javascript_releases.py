@@ -127,6 +127,52 @@ def test_no_manifest_contradicts_its_plan(which: str) -> None:
     assert len(hostile) > 30
 
 
+def in_rho() -> list[dict[str, Any]]:
+    """Return manifests in rho: of rows, of units bounded in cells too, and beside a public N."""
+    entries = {name: entry_of(name, dict(FAMILIES[name].example.entry)) for name in COMPUTED_AGAIN}
+    clipped = {
+        f"{name}_clipped": {**entries[name], "count_clipped": {"weight": "0.3"}}
+        for name in ("poisson", "normal")
+    }
+    whole = {
+        name: counting_nulls(entry, str(entry.get("minimum", "0")))
+        for name, entry in {**entries, **clipped}.items()
+        if name != "lognormal"
+    }
+    weighted = {
+        f"weighted_{exponent}": {**whole["normal"], "moment_weight": f"{2**exponent}"}
+        for exponent in range(4)
+    }
+    of_units = {"bernoulli_of_units": {**entries["bernoulli"], "rows_of": "units"}}
+    bounded = {"column": "who", "max_rows": 5, "max_rows_per_cell": 2}
+    plans = [
+        make_plan(privacy={"rho": "0.7", **changes}, **more)  # type: ignore[arg-type]
+        for changes, more in (
+            ({"neighboring": "add_or_remove_one"}, {"statistics": {**entries, **clipped}}),
+            ({"neighboring": "replace_one", "unit": bounded}, {"statistics": {**entries, **of_units}}),
+            ({"neighboring": "replace_one"}, {"groups": None, "statistics": {**whole, **weighted}}),
+        )
+    ]
+    return [json.loads(compose(plan, smallest_files(plan))) for plan in plans]
+
+
+def test_another_l2_sensitivity_is_refused() -> None:
+    """A smaller one would let a manifest state less noise than its rho takes."""
+    documents = in_rho()
+    assert [one["code"] for one in judge([encode(document) for document in documents])] == [None] * 3
+    changed = []
+    for document in documents:
+        for position, statistic in enumerate(document["statistics"]):
+            for by in (-1, 1):
+                copied = json.loads(json.dumps(document))
+                copied["statistics"][position]["l2_squared"] = str(int(statistic["l2_squared"]) + by)
+                changed.append(sealed(copied))
+    assert all("l2_squared" in (one["message"] or "") for one in judge(changed))
+    for manifest in changed[:2]:
+        with pytest.raises(ReleaseCorruptError, match="l2_squared"):
+            parse_manifest(manifest)
+
+
 def test_another_scale_of_the_noise_is_refused() -> None:
     document = documents()["families"]
     changed = []

@@ -34,9 +34,11 @@ from suffice.pipeline.terms.declaration.exact_numbers import (
 DELTAS: Final = (Fraction(1, 10**6), Fraction(1, 10**9), Fraction(1, 10**12))
 """The deltas at which a loss of rho is shown: one says little, as a rho is a whole curve."""
 SMALLEST_DELTA: Final = Fraction(1, 10**300)
-_DIGITS = decimal.Context(prec=60, rounding=decimal.ROUND_HALF_EVEN)
+LARGEST_SUM: Final = 10**40
+"""Far above what windows of a year, or rows of a person, add up to at the largest rho of a release."""
+_DIGITS = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_EVEN)
 _ROUNDING = Fraction(1, 10**40)
-"""Far above what 60 digits lose of numbers below 1e15: it is added to every epsilon."""
+"""Far above what 100 digits lose of numbers below 1e41: it is added to every epsilon."""
 
 
 def epsilon_at(rho: Fraction, delta: Fraction) -> float:
@@ -45,7 +47,7 @@ def epsilon_at(rho: Fraction, delta: Fraction) -> float:
     Parameters
     ----------
     rho : Fraction
-        From 1e-12 to one million.
+        From 1e-12 to 1e40: of a release, or what many add up to.
     delta : Fraction
         From 1e-300 to 0.5.
 
@@ -66,8 +68,8 @@ def epsilon_at(rho: Fraction, delta: Fraction) -> float:
     1.0
     """
     _check(delta)
-    if not Fraction(1, PICO) <= rho <= LARGEST_RHO:
-        message = f"rho {format_number(rho)} is not from 1e-12 to {LARGEST_RHO}"
+    if not Fraction(1, PICO) <= rho <= LARGEST_SUM:
+        message = f"rho {format_number(rho)} is not from 1e-12 to 1e40"
         raise ValueError(message)
     return float_rounded_up(_epsilon_above(rho, delta))
 

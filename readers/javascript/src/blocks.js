@@ -1,7 +1,7 @@
 /** What families release, as it follows from a plan's entry: components, sensitivity, maps to quantities. */
 
 import { keysOf } from "./domains.js";
-import { add, compare, divide, format, multiply, rational, subtract, toNumber } from "./exact.js";
+import { add, compare, divide, format, multiply, rational, rootRoundedDown, subtract, toNumber } from "./exact.js";
 import { integer, isMapping, number, onlyKeys, refused } from "./plan_values.js";
 
 const ONE = rational(1n);
@@ -87,8 +87,11 @@ export function besideSums(block, stated, place) {
     components: [...block.components, "a count(x<lower)", "a count(x>upper)"],
     largest: block.largest > weight ? block.largest : weight,
     ...(block.minimalL1 === undefined
-      ? { recordL1: block.recordL1 + weight }
-      : { minimalL1: largest(block.minimalL1 + weight, block.betweenEnds + 2n * weight) }),
+      ? { recordL1: block.recordL1 + weight, recordL2: block.recordL1 ** 2n + weight ** 2n }
+      : {
+          minimalL1: largest(block.minimalL1 + weight, block.betweenEnds + 2n * weight),
+          minimalL2: largest((block.minimalL2 ?? block.minimalL1 ** 2n) + weight ** 2n, block.betweenEnds ** 2n + 2n * weight ** 2n),
+        }),
     quantities: [...block.quantities.map(withCounts), count("n_below", 0), count("n_above", 1)],
     counted: {
       weight: String(weight),
@@ -100,6 +103,27 @@ export function besideSums(block, stated, place) {
 
 function largest(one, other) {
   return one > other ? one : other;
+}
+
+/**
+ * The square of a block's L2 sensitivity: no component is ever negative, so that a unit's records in a cell add
+ * up, cells are orthogonal, and what replaces a unit is removed and added.
+ */
+export function squaredSensitivity(block, { replaces, rows, maxInCell }) {
+  if (block.minimalL1 !== undefined) return block.minimalL2 ?? block.minimalL1 ** 2n;
+  const [kept, inCell] = [BigInt(rows), BigInt(Math.min(maxInCell, rows))];
+  const squares = (kept / inCell) * inCell ** 2n + (kept % inCell) ** 2n;
+  return squares * (block.recordL2 ?? block.recordL1 ** 2n) * (replaces ? 2n : 1n);
+}
+
+/** The same of weighted moments beside a public N: the largest of D^2 (f^2 + (2 M - D)^2) over D from 0 to 2 M. */
+function minimalMoments(steps, first) {
+  const inner = steps ** 2n - 2n * first ** 2n;
+  const root = inner > 0n ? rootRoundedDown(inner) : 0n;
+  const near = (3n * steps - root) / 2n; // where the derivative is 0, or one off
+  return [near - 1n, near, near + 1n, 2n * steps]
+    .map((change) => change ** 2n * (first ** 2n + (2n * steps - change) ** 2n))
+    .reduce(largest);
 }
 
 export const BLOCKS = {
@@ -126,7 +150,7 @@ export const BLOCKS = {
     const names = [...keysOf(entry.categories, "categories").map(String), ...(entry.other ? ["other"] : [])];
     return {
       components: names, largest: 1n, recordL1: 1n,
-      minimalL1: mayBeMinimal && entry.other ? 2n : undefined,
+      minimalL1: mayBeMinimal && entry.other ? 2n : undefined, minimalL2: 2n,
       parameters: parametersOf({ categories: names }),
       quantities: names.map((category, k) => ({
         name: "count", category, coefficients: names.map((_, i) => (i === k ? ONE : ZERO)),
@@ -200,7 +224,7 @@ function moments(entry, mayBeMinimal, lower, upper) {
     return {
       components: [`2^${exponent} sum(X)`, "sum(X^2)"],
       largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
-      minimalL1: bound.n / bound.d, betweenEnds: 2n * steps * factor.n, weight, parameters,
+      minimalL1: bound.n / bound.d, minimalL2: minimalMoments(steps, factor.n), betweenEnds: 2n * steps * factor.n, weight, parameters,
       quantities: inUnits([ZERO, ZERO], [divide(weight, rational(steps)), ZERO], [ZERO, ONE], ONE),
     };
   }

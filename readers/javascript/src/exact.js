@@ -94,3 +94,10 @@ function neighbour(value, step) {
   view.setBigUint64(0, view.getBigUint64(0) + step);
   return view.getFloat64(0);
 }
+
+/** The largest integer whose square is at most this one: Newton's steps from above. */
+export function rootRoundedDown(square) {
+  let root = 1n << BigInt((square.toString(2).length + 1) >> 1);
+  for (let next = (root + square / root) >> 1n; next < root; next = (root + square / root) >> 1n) root = next;
+  return root;
+}

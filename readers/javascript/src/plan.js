@@ -1,6 +1,6 @@
 /** What follows from a canonical plan, computed again: the price, the cells, and each statistic's block. */
 
-import { besideSums, BLOCKS, checkEntry } from "./blocks.js";
+import { besideSums, BLOCKS, checkEntry, squaredSensitivity } from "./blocks.js";
 import { encode } from "./canonical_json.js";
 import { group } from "./domains.js";
 import { shown } from "./errors.js";
@@ -126,8 +126,12 @@ export function statisticFields({ name, entry, price, stated: cells, terms: shar
     const ofPrivateN = isCounted ? "bounded" : "partition_of_unity";
     if (block.components.length > MOST_COMPONENTS) throw refused(place, "it has too many components");
     const ofRecord = block.recordL1;
-    const times = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.rows));
-    l1 = block.minimalL1 ?? ofRecord * times;
+    const rows = entry.rows_of === "units" ? 1 : terms.rows;
+    l1 = block.minimalL1 ?? ofRecord * (terms.replaces ? 2n : 1n) * BigInt(rows);
+    const squared = squaredSensitivity(block, { ...terms, rows });
+    if (price.measure === "rho" && integer(stated.l2_squared, `${place}.l2_squared`) !== squared) {
+      throw refused(`${place}.l2_squared`, "it is not what the plan's bounds make it");
+    }
     const noise = noiseFields(l1, price, stated, place);
     const reach = add(rational(block.largest * terms.maxTotalRows), multiply(NOISE_REACH, number(noise.scale, `${place}.scale`)));
     Object.assign(fields, noise, {
@@ -151,7 +155,8 @@ export function statisticFields({ name, entry, price, stated: cells, terms: shar
 
 /**
  * The scale of the noise: of epsilon the least one by the L1 sensitivity; of rho the stated one, where it is
- * no less than the stated square of the L2 sensitivity asks for.
+ * no less than the stated square of the L2 sensitivity asks for. That is computed again in families that this
+ * reader knows.
  */
 function noiseFields(l1, { measure, amount }, stated, place) {
   if (measure === "epsilon") return { scale: leastScale(l1, amount).text };

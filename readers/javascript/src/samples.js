@@ -1,7 +1,7 @@
 /** Posterior samples: what a manifest has to state of one, and the points of its grid. */
 
 import { ReleaseError } from "./errors.js";
-import { add, compare, divide, format, multiply, rational, subtract, toNumber } from "./exact.js";
+import { add, compare, divide, format, multiply, rational, rootRoundedDown, subtract, toNumber } from "./exact.js";
 import { integer, number, onlyKeys, refused } from "./plan_values.js";
 
 const [MOST_DRAWS, FEWEST_POINTS, MOST_POINTS] = [1000n, 3n, 4097n];
@@ -45,13 +45,6 @@ export function sampleFields(sample, { measure, amount }, stated, place) {
     scale: String(scale),
     temperature: format(rational(scale, LEAST_SCALE)),
   };
-}
-
-/** The largest integer whose square is at most this one: Newton's steps from above. */
-function rootRoundedDown(square) {
-  let root = 1n << BigInt((square.toString(2).length + 1) >> 1);
-  for (let next = (root + square / root) >> 1n; next < root; next = (root + square / root) >> 1n) root = next;
-  return root;
 }
 
 /** The value of a point of the grid, in the parameter's unit, rounded once. */

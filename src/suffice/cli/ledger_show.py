@@ -134,7 +134,7 @@ def _show_keys(ledger: Ledger, account: Account) -> None:
     for failed in ledger.failed_readings(account.dataset):
         say(
             f"  {failed.label}: {counted(failed.count, 'attempt')} ended before the draw, "
-            f"{account.failed_readings} may give their charge back"
+            f"{account.failed_readings} may give their {account.measure} back"
         )
     for returned in ledger.returned_draws(account.dataset):
         say(f"  {returned.label}: {counted(returned.count, 'draw')} returned, {MOST_RETURNED_DRAWS} may be")

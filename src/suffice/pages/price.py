@@ -7,9 +7,12 @@ import re
 from typing import TYPE_CHECKING
 
 from suffice.pages.drawing import number
+from suffice.pages.rendering import escape, markup
 from suffice.pipeline.terms.declaration.loss_in_words import factor_of_rho, guessing_text
 
 if TYPE_CHECKING:
+    from markupsafe import Markup
+
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 MOST_READABLE = 10.0
@@ -19,10 +22,16 @@ MOST_READABLE = 10.0
 _PAIR = re.compile(r"\([0-9.]+, 1e-[0-9]+\)")
 
 
-def kept_together(text: str) -> str:
-    """Return a text whose pairs of epsilon and delta no line breaks."""
-    return _PAIR.sub(
-        lambda pair: pair[0].replace(" ", "\N{NO-BREAK SPACE}").replace("-", "\N{NON-BREAKING HYPHEN}"), text
+def kept_together(text: str) -> Markup:
+    """Return a text as HTML whose pairs of epsilon and delta no line breaks.
+
+    Of text a page would write the code of a space that is not the plain one.
+    """
+    return markup(
+        _PAIR.sub(
+            lambda pair: pair[0].replace(" ", "\N{NO-BREAK SPACE}").replace("-", "\N{NON-BREAKING HYPHEN}"),
+            escape(text),
+        )
     )
 
 

@@ -155,7 +155,7 @@ def read_account_row(connection: Connection, dataset: str, *, lock: bool = False
         message = (
             f"there is no account {dataset}: its owner makes one with "
             f"`suffice ledger grant {dataset} --epsilon TOTAL --reason TEXT`, or suffice.grant(), with "
-            "unit column:NAME if the spec's unit is a column"
+            "--rho TOTAL for a spec in rho, and unit column:NAME if the spec's unit is a column"
         )
         raise AccountMissingError(message)
     return row

@@ -206,3 +206,5 @@ def test_what_one_unit_loses_says_its_measure() -> None:
     said = of_release(PrivacyLoss.of_rho(Fraction("0.001")), Every.MONTH, "column:id")
     assert said.startswith("one unit: rho 0.001 in a window; 0.012 in a year of months, with rows in each, (")
     assert "times" not in said
+    most = of_release(PrivacyLoss.of_rho(Fraction(10**6)), Every.DAY, "row")
+    assert "366000000 in a year of days" in most, "a year of them may be more than a release may lose"

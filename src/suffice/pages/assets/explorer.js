@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 7264905f0992d954f0041607a513d4cf93e4b725722c255189a23cef8821b22e
+// sha256: 7093584dbc0b6976009fe9ab2cd4f3ec1835e81e9bd270377c253ab13b0e1d37
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -463,6 +463,11 @@
     view.setBigUint64(0, view.getBigUint64(0) + step);
     return view.getFloat64(0);
   }
+  function rootRoundedDown(square) {
+    let root2 = 1n << BigInt(square.toString(2).length + 1 >> 1);
+    for (let next = root2 + square / root2 >> 1n; next < root2; next = root2 + square / root2 >> 1n) root2 = next;
+    return root2;
+  }
 
   // src/plan_values.js
   function number(text, place) {
@@ -598,11 +603,6 @@
       scale: String(scale2),
       temperature: format(rational(scale2, LEAST_SCALE))
     };
-  }
-  function rootRoundedDown(square) {
-    let root2 = 1n << BigInt(square.toString(2).length + 1 >> 1);
-    for (let next = root2 + square / root2 >> 1n; next < root2; next = root2 + square / root2 >> 1n) root2 = next;
-    return root2;
   }
   function gridPoint({ within: within2, grid }, position) {
     const [lower, upper] = within2.map((end) => number(end, "within"));
@@ -1038,7 +1038,10 @@
       ...block2,
       components: [...block2.components, "a count(x<lower)", "a count(x>upper)"],
       largest: block2.largest > weight ? block2.largest : weight,
-      ...block2.minimalL1 === void 0 ? { recordL1: block2.recordL1 + weight } : { minimalL1: largest(block2.minimalL1 + weight, block2.betweenEnds + 2n * weight) },
+      ...block2.minimalL1 === void 0 ? { recordL1: block2.recordL1 + weight, recordL2: block2.recordL1 ** 2n + weight ** 2n } : {
+        minimalL1: largest(block2.minimalL1 + weight, block2.betweenEnds + 2n * weight),
+        minimalL2: largest((block2.minimalL2 ?? block2.minimalL1 ** 2n) + weight ** 2n, block2.betweenEnds ** 2n + 2n * weight ** 2n)
+      },
       quantities: [...block2.quantities.map(withCounts), count2("n_below", 0), count2("n_above", 1)],
       counted: {
         weight: String(weight),
@@ -1049,6 +1052,18 @@
   }
   function largest(one, other) {
     return one > other ? one : other;
+  }
+  function squaredSensitivity(block2, { replaces, rows, maxInCell }) {
+    if (block2.minimalL1 !== void 0) return block2.minimalL2 ?? block2.minimalL1 ** 2n;
+    const [kept2, inCell] = [BigInt(rows), BigInt(Math.min(maxInCell, rows))];
+    const squares = kept2 / inCell * inCell ** 2n + (kept2 % inCell) ** 2n;
+    return squares * (block2.recordL2 ?? block2.recordL1 ** 2n) * (replaces ? 2n : 1n);
+  }
+  function minimalMoments(steps, first) {
+    const inner = steps ** 2n - 2n * first ** 2n;
+    const root2 = inner > 0n ? rootRoundedDown(inner) : 0n;
+    const near = (3n * steps - root2) / 2n;
+    return [near - 1n, near, near + 1n, 2n * steps].map((change) => change ** 2n * (first ** 2n + (2n * steps - change) ** 2n)).reduce(largest);
   }
   var BLOCKS = {
     bernoulli(entry, mayBeMinimal) {
@@ -1083,6 +1098,7 @@
         largest: 1n,
         recordL1: 1n,
         minimalL1: mayBeMinimal && entry.other ? 2n : void 0,
+        minimalL2: 2n,
         parameters: parametersOf({ categories: names }),
         quantities: names.map((category, k) => ({
           name: "count",
@@ -1152,6 +1168,7 @@
         components: [`2^${exponent} sum(X)`, "sum(X^2)"],
         largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
         minimalL1: bound2.n / bound2.d,
+        minimalL2: minimalMoments(steps, factor.n),
         betweenEnds: 2n * steps * factor.n,
         weight,
         parameters,
@@ -2515,8 +2532,12 @@
       const ofPrivateN = isCounted ? "bounded" : "partition_of_unity";
       if (block2.components.length > MOST_COMPONENTS) throw refused2(place, "it has too many components");
       const ofRecord = block2.recordL1;
-      const times2 = (terms.replaces ? 2n : 1n) * (entry.rows_of === "units" ? 1n : BigInt(terms.rows));
-      l1 = block2.minimalL1 ?? ofRecord * times2;
+      const rows = entry.rows_of === "units" ? 1 : terms.rows;
+      l1 = block2.minimalL1 ?? ofRecord * (terms.replaces ? 2n : 1n) * BigInt(rows);
+      const squared = squaredSensitivity(block2, { ...terms, rows });
+      if (price.measure === "rho" && integer(stated.l2_squared, `${place}.l2_squared`) !== squared) {
+        throw refused2(`${place}.l2_squared`, "it is not what the plan's bounds make it");
+      }
       const noise = noiseFields(l1, price, stated, place);
       const reach2 = add(rational(block2.largest * terms.maxTotalRows), multiply(NOISE_REACH, number(noise.scale, `${place}.scale`)));
       Object.assign(fields, noise, {

@@ -109,8 +109,26 @@ def test_shown_epsilons_are_rounded_up() -> None:
     assert shown_delta(Fraction(1, 3)) == "1/3"
 
 
+@pytest.mark.parametrize("exponent", [7, 20, 40])
+@pytest.mark.parametrize("delta", [Fraction(1, 2), *DELTAS, Fraction(1, 10**300)])
+def test_sums_beyond_the_largest_rho_have_a_curve(exponent: int, delta: Fraction) -> None:
+    """As of a year of days, or of very many rows: at most rho + 2 sqrt(rho log(1 / delta))."""
+    rho = 10**exponent
+    log = math.log(delta.denominator)
+    epsilon = epsilon_at(Fraction(rho), delta)
+    assert rho < epsilon <= (rho + 2 * math.sqrt(rho * log)) * (1 + 1e-15)
+
+
 @pytest.mark.parametrize(
-    ("rho", "delta"), [(0, MILLIONTH), (Fraction(1, 10**13), MILLIONTH), (1, 0), (1, 1), (1, Fraction(2, 3))]
+    ("rho", "delta"),
+    [
+        (0, MILLIONTH),
+        (Fraction(1, 10**13), MILLIONTH),
+        (10**40 + 1, MILLIONTH),
+        (1, 0),
+        (1, 1),
+        (1, Fraction(2, 3)),
+    ],
 )
 def test_what_has_no_curve_is_refused(rho: Fraction, delta: Fraction) -> None:
     with pytest.raises(ValueError, match="is not from"):
