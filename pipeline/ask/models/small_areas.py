@@ -23,18 +23,19 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.covariates import coefficients_table
 from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
+from suffice.pipeline.ask.borrowing.pool import Pool
 from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.pooling.release import Release
+from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.ask.borrowing.pool import Pool
     from suffice.pipeline.math.priors.record_count import NPrior
 
 LEAST = 10
@@ -52,7 +53,8 @@ class SmallAreas:
     pooling : Pooling
         What cells have in common.
     before : PooledPosterior or None
-        The same without covariates and neighbours; None where there are none.
+        The same without covariates and neighbours; None where there are none. Its spread has no slope on the
+        size of cells, as beside covariates and neighbours it has none: other spreads do not compare.
     """
 
     posterior: PooledPosterior
@@ -90,7 +92,8 @@ class SmallAreas:
             }
             for pool, without in zip(self.posterior.pools, before, strict=True)
         ]
-        return Table(rows, title="Populations, on the logit or log scale: means (sd)", in_words=_with_sds)
+        scale = "" if self.posterior.pools[0].parameter else ", on the logit or log scale"
+        return Table(rows, title=f"Populations{scale}: means (sd)", in_words=_with_sds)
 
     def coefficients(self) -> Table:
         """One row a covariate of each pool, as ``PooledPosterior.coefficients``."""
@@ -249,6 +252,23 @@ def small_areas(
         assert isinstance(together, PooledPosterior)  # noqa: S101 - it was asked to pool
         return together
 
-    return SmallAreas(
-        posterior=posterior(pooling), pooling=pooling, before=None if plain == pooling else posterior(plain)
+    before = None if plain == pooling else _without_spread_slope(posterior(plain))
+    return SmallAreas(posterior=posterior(pooling), pooling=pooling, before=before)
+
+
+def _without_spread_slope(together: PooledPosterior) -> PooledPosterior:
+    """Work populations out again with a spread that is the same for all sizes, where it is not."""
+    if all(pool.spread_slope is None for pool in together.pools):
+        return together
+    cells: Any = together.distribution
+    parts = [
+        pooled_distribution(part.blocks.source, part.population, part.name, part.line, has_spread_slope=False)
+        for part in cells.pools
+    ]
+    return replace(
+        together,
+        distribution=replace(cells, pools=tuple(parts)),
+        pools=tuple(Pool.of(pool.keys, part) for pool, part in zip(together.pools, parts, strict=True)),
+        prior=replace(together.prior, has_spread_slope=False),
+        rows_of=None,
     )
