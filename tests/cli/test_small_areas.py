@@ -40,6 +40,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gallery["release"](
         directory / "releases", grid, entry, {"ill": truth}, rng.integers(150, 400, CELLS), rng
     )
+    kinds = {"kind": {"family": "categorical", "column": "kind", "categories": ["x", "y", "z"]}}
+    few = {"name": "kinds", "groups": {"county": {"range": ["1", "6"]}}}
+    shares = rng.dirichlet([5.0, 3.0, 2.0], 6)
+    gallery["release"](directory / "releases", few, kinds, {"kind": shares}, np.full(6, 200), rng)
     with (directory / "counties.csv").open("w", newline="") as written:
         csv.writer(written).writerows(
             [("county", "income", "state"), *zip(range(1, CELLS + 1), income, state, strict=True)]
@@ -98,6 +102,37 @@ def test_every_pooling_has_a_report(suffice: Runner) -> None:
     assert report.before is None
     assert report.lines == ()
     assert str(report).startswith("Populations")
+
+
+@pytest.mark.usefixtures("here")
+def test_what_is_explained_is_of_the_same_model_without_covariates() -> None:
+    """Spreads of cells of any size compare with each other, not with one at a typical size."""
+    asked = package.Pooling(covariates="counties.csv", formula=FORMULA[-1], population="logit-normal")
+    release = package.open_release("counties")
+    report = models.small_areas(release, "ill", asked)
+    assert report.before is not None
+    (before,) = report.before.pools
+    (together,) = release.posterior("ill", pooled="logit-normal").pools
+    assert together.spread_slope is not None
+    assert before.spread_slope is None
+    assert "log spread" not in str(report.before.prior)
+    assert report.posterior.pools[0].size_unit == pytest.approx(together.size_unit, rel=1e-2)
+    row = models.small_areas(release, "ill", "logit-normal").population()
+    assert max(map(len, str(row).splitlines())) <= 80
+    assert row[0]["spread_slope"] == together.spread_slope[0]
+
+
+@pytest.mark.usefixtures("here")
+def test_categories_have_a_report_and_are_published(suffice: Runner, tmp_path: Path) -> None:
+    document = suffice.json("model", "small-areas", "kinds", "kind", "--least", "2")
+    assert [row["category"] for row in document["population"]] == ["x", "y", "z"]
+    assert (len(document["rows"]), len(document["least_own"])) == (18, 6)
+    suffice.text("publish", "kinds", "kind", "--pooled", "all", "--draws", "0", "--to", str(tmp_path))
+    (summaries,), (pools,) = (list(tmp_path.rglob(f"*-{of}.parquet")) for of in ("summaries", "pools"))
+    rows = pq.read_table(summaries).to_pylist()
+    assert [row["category"] for row in rows] == ["x", "y", "z"] * 6
+    assert all(0.0 < row["own_share"] < 1.0 for row in rows)
+    assert [row["category"] for row in pq.read_table(pools).to_pylist()] == ["x", "y", "z"]
 
 
 @pytest.mark.usefixtures("here")

@@ -208,6 +208,7 @@ def _pool(keys: dict[str, str | int], part: FieldDistribution, pairs: Cells, cel
         spread=pool.spread,
         slope=pool.slope,
         typical_size=pool.typical_size,
+        size_unit=pool.size_unit,
         identified=pool.identified,
         settled=pool.settled,
         of_map=part.of_map,

@@ -43,7 +43,8 @@ class PopulationPrior:
     ----------
     population : str
     line : Line
-    has_slope : bool
+    has_slope, has_spread_slope : bool
+        Whether the location, and the logarithm of the spread, have a slope on log size.
     formula : str or None
         Of covariates.
     """
@@ -51,17 +52,14 @@ class PopulationPrior:
     population: str
     line: Line
     has_slope: bool
+    has_spread_slope: bool = False
     formula: str | None = None
 
     def __str__(self) -> str:
         is_logit = self.line is Line.LOGIT
         what = "logits" if is_logit else "logarithms"
         location = "Logistic(0, 1)" if is_logit else "Logistic(centre of all cells, 2)"
-        slope = (
-            slopes_in_words(of_spread=self.formula is None and self.population != DICTIONARY)
-            if self.has_slope
-            else ""
-        )
+        slope = slopes_in_words(of_spread=self.has_spread_slope) if self.has_slope else ""
         if self.population == DICTIONARY:
             return (
                 f"one population, {self.population}, integrated over: a mixture of normal laws of {what}, "
@@ -112,7 +110,9 @@ def _of_one_parameter(
     sources, parameter, prior = _likelihoods(each, n_prior, name, line)
     population = POPULATIONS[line][name]
     parts = [pooled_distribution(source, population, parameter, line) for source in sources]
-    return prior, parts, [Pool.of(keys, part) for keys, part in zip(named, parts, strict=True)]
+    known = [Pool.of(keys, part) for keys, part in zip(named, parts, strict=True)]
+    has_spread_slope = any(pool.spread_slope is not None for pool in known)
+    return replace(prior, has_spread_slope=has_spread_slope), parts, known
 
 
 def _of_moments(

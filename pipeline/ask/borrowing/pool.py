@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.moment_pools import MomentPool
 
 UNIDENTIFIED = 0.6
+NO_SLOPE = (0.0, 0.0)
 COLLINEAR = 0.75
 """R^2 from which on a slope and coefficients are not told apart: what a slope is off by is doubled."""
 
@@ -101,6 +102,12 @@ class Pool:
         return (f" of {self.parameter}" if self.parameter else "") + in_sentence(self.keys)
 
     @property
+    def of_what(self) -> dict[str, str]:
+        """Whether it is of means or of log standard deviations, or of which category, as a row says it."""
+        named = {"parameter": self.parameter, "category": self.category}
+        return {name: value for name, value in named.items() if value}
+
+    @property
     def at_most(self) -> str:
         """What the spread is at most, in words; empty where that is not known."""
         known = self.most_spread
@@ -138,7 +145,7 @@ class Pool:
             n_cells=pool.n_cells,
             location=location,
             spread=spread,
-            slope=slope if has_slope else (0.0, 0.0),
+            slope=slope if has_slope else NO_SLOPE,
             typical_size=float(np.expm1(hyper.grid.origin)) if has_slope else None,
             spread_slope=(hyper.mean(hyper.spread_slope), hyper.sd(hyper.spread_slope))
             if has_spread_slope
@@ -172,7 +179,7 @@ class Pool:
                 n_cells=pool.n_cells,
                 location=location,
                 spread=spread_of,
-                slope=(0.0, 0.0),
+                slope=NO_SLOPE,
                 typical_size=None,
                 identified=side.tells_spread <= UNIDENTIFIED,
                 settled=pool.settled,
@@ -199,7 +206,7 @@ class Pool:
                 n_cells=pool.n_cells,
                 location=(float(location[place]), float(location_sd[place])),
                 spread=(float(spread[place]), float(spread_sd[place])),
-                slope=(0.0, 0.0),
+                slope=NO_SLOPE,
                 typical_size=None,
                 identified=pool.tells_spread <= UNIDENTIFIED,
                 settled=pool.settled,

@@ -132,20 +132,21 @@ class PooledPosterior(Posterior):
 
     def with_own(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return rows of the first cells, all entries of each, with how much of each answer is its own."""
-        own_shares, places = self._own_shares, {name: n for n, name in enumerate(self.parameters)}
-        entries = sum(len(self.labels(name)[1]) or 1 for name in self.parameters)
-        return [
-            {
-                **row,
-                "own_share": round(
-                    float(
-                        own_shares[number // entries, min(places[row["parameter"]], own_shares.shape[1] - 1)]
-                    ),
-                    3,
-                ),
-            }
-            for number, row in enumerate(rows)
-        ]
+        own_shares = np.round(self.own_shares_of(rows), 3).tolist()
+        return [{**row, "own_share": share} for row, share in zip(rows, own_shares, strict=True)]
+
+    @property
+    def entries(self) -> int:
+        """How many rows a cell has: its parameters, each with all its categories."""
+        return sum(len(self.labels(name)[1]) or 1 for name in self.parameters)
+
+    def own_shares_of(self, rows: Sequence[Mapping[str, Any]]) -> Floats:
+        """Return the own share of the parameter of each row, of the first cells, all entries of each."""
+        places = {name: place for place, name in enumerate(self.parameters)}
+        last = self._own_shares.shape[1] - 1
+        columns = [min(places[row["parameter"]], last) for row in rows]
+        shares: Floats = self._own_shares[np.arange(len(rows)) // self.entries, columns]
+        return shares
 
     def summary(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
+from suffice.pipeline.ask.borrowing.pool import NO_SLOPE
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.posterior.summaries import summarise
 
@@ -35,7 +36,7 @@ def beside_alone(
     ----------
     together : PooledPosterior
     rows : sequence of dict
-        Of all its cells, as ``summarise`` returns them.
+        Of all its cells, all entries of each, as ``summarise`` returns them.
     mass, draws, rng, interval
         Of the intervals alone, as there.
 
@@ -46,7 +47,8 @@ def beside_alone(
         ``alone_upper``.
     """
     alone = summarise(together.alone, mass, draws, rng, interval=interval)
-    shares = zip(together.own_share.tolist(), together.outside.tolist(), strict=True)
+    outside = np.repeat(together.outside, together.entries)
+    shares = zip(together.own_shares_of(rows).tolist(), outside.tolist(), strict=True)
     return [
         {
             **row,
@@ -65,9 +67,11 @@ def populations(together: PooledPosterior) -> list[dict[str, Any]]:
     -------
     list of dict
         The keys; ``population``, ``cells``; ``centre``, the parameter at the posterior mean of the location;
-        ``location``, ``spread`` and ``slope`` with their standard deviations, on the line; ``typical_size``,
-        ``identified``, ``settled``; and ``in_words`` what was pooled with what. A walk has ``series``,
-        ``times`` and its ``step`` instead of a place, a spread and a slope.
+        ``location``, ``spread``, ``slope`` and ``spread_slope`` with their standard deviations, on the line;
+        ``typical_size``, ``identified``, ``settled``; and ``in_words`` what was pooled with what. Of means
+        and log standard deviations ``parameter`` says which, of categories ``category``. Where the spread has
+        no slope ``spread_slope`` is 0. A walk has ``series``, ``times`` and its ``step`` instead of a place
+        and a spread.
     """
     if isinstance(together, WalkedPosterior):
         return [
@@ -83,6 +87,7 @@ def populations(together: PooledPosterior) -> list[dict[str, Any]]:
     return [
         {
             **pool.keys,
+            **pool.of_what,
             "population": together.population,
             "cells": pool.n_cells,
             "centre": float(line.parameter(np.array(pool.location[0]))),
@@ -92,6 +97,8 @@ def populations(together: PooledPosterior) -> list[dict[str, Any]]:
             "spread_sd": pool.spread[1],
             "slope": pool.slope[0],
             "slope_sd": pool.slope[1],
+            "spread_slope": (pool.spread_slope or NO_SLOPE)[0],
+            "spread_slope_sd": (pool.spread_slope or NO_SLOPE)[1],
             "typical_size": pool.typical_size,
             "identified": pool.identified,
             "settled": pool.settled,

@@ -23,18 +23,19 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.covariates import coefficients_table
 from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
+from suffice.pipeline.ask.borrowing.pool import Pool
 from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.pooling.release import Release
+from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from suffice.pipeline.ask.borrowing.pool import Pool
     from suffice.pipeline.math.priors.record_count import NPrior
 
 LEAST = 10
@@ -52,7 +53,8 @@ class SmallAreas:
     pooling : Pooling
         What cells have in common.
     before : PooledPosterior or None
-        The same without covariates and neighbours; None where there are none.
+        The same without covariates and neighbours; None where there are none. Its spread has no slope on the
+        size of cells, as beside covariates and neighbours it has none: other spreads do not compare.
     """
 
     posterior: PooledPosterior
@@ -60,7 +62,9 @@ class SmallAreas:
     before: PooledPosterior | None
 
     def population(self) -> Table:
-        """One row a pool: its keys, cells, location, spread and slope; and what is explained.
+        """One row a pool: its keys, cells, location, spread and slopes; and what is explained.
+
+        ``spread_slope``, of the logarithm of the spread, stands where there is one.
 
         With covariates or neighbours, ``spread_before`` is the spread without them, and
         ``explained`` the share (1) of the variance between cells that they explain, not below 0.
@@ -74,6 +78,7 @@ class SmallAreas:
         rows = [
             {
                 **pool.keys,
+                **pool.of_what,
                 "cells": pool.n_cells,
                 "location": pool.location[0],
                 "location_sd": pool.location[1],
@@ -81,12 +86,14 @@ class SmallAreas:
                 "spread_sd": pool.spread[1],
                 "slope": pool.slope[0],
                 "slope_sd": pool.slope[1],
+                **_of_spread(pool),
                 **({} if without is None else _explained(pool, without)),
                 "identified": pool.identified,
             }
             for pool, without in zip(self.posterior.pools, before, strict=True)
         ]
-        return Table(rows, title="Populations, on the logit or log scale")
+        scale = "" if self.posterior.pools[0].parameter else ", on the logit or log scale"
+        return Table(rows, title=f"Populations{scale}: means (sd)", in_words=_with_sds)
 
     def coefficients(self) -> Table:
         """One row a covariate of each pool, as ``PooledPosterior.coefficients``."""
@@ -105,21 +112,22 @@ class SmallAreas:
             As of a posterior; intervals of cells whose distributions are known rest on none.
         """
         summary = self.posterior.summary(mass, draws=draws, rng=rng)
+        of_rows = np.repeat(self.posterior.outside, self.posterior.entries)
         rows = [
             {
                 **{name: value for name, value in row.items() if name != "conflict"},
                 "outside": round(outside, 3),
             }
-            for row, outside in zip(summary, self.posterior.outside.tolist(), strict=True)
+            for row, outside in zip(summary, of_rows.tolist(), strict=True)
         ]
         return Table(rows, title="Cells", in_words=summary.in_words, digits=summary.digits)
 
     def misfits(self, cells: Table) -> Table:
         """Of such rows, those more probably outliers of their population, or after a jump, than not."""
         order = np.argsort(-self.posterior.outside, kind="stable")
-        chosen = [cells[cell] for cell in order.tolist() if self.posterior.outside[cell] > OUTSIDE]
+        chosen = [cell for cell in order.tolist() if self.posterior.outside[cell] > OUTSIDE]
         return Table(
-            chosen,
+            self._rows_of(cells, chosen),
             title="Cells to which a jump leads"
             if isinstance(self.posterior, WalkedPosterior)
             else "Cells that the population does not fit",
@@ -131,11 +139,16 @@ class SmallAreas:
         """Of such rows, those whose answers are least their own, and as good as the population."""
         order = np.argsort(self.posterior.own_share, kind="stable")[:count]
         return Table(
-            [cells[cell] for cell in order.tolist()],
+            self._rows_of(cells, order.tolist()),
             title="Cells whose answers are least their own",
             in_words=cells.in_words,
             digits=cells.digits,
         )
+
+    def _rows_of(self, rows: Table, chosen: Sequence[int]) -> list[dict[str, Any]]:
+        """Return all rows of each of some cells."""
+        entries = self.posterior.entries
+        return [row for cell in chosen for row in rows[cell * entries : (cell + 1) * entries]]
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -166,6 +179,24 @@ class SmallAreas:
         tables = (self.population(), self.coefficients(), self.misfits(cells), self.least_own(cells))
         conflicts = self.posterior.conflict.lines()
         return "\n\n".join([*map(str, filter(None, tables)), *self.lines, *conflicts])
+
+
+def _of_spread(pool: Pool) -> dict[str, float]:
+    if pool.spread_slope is None:
+        return {}
+    return {"spread_slope": pool.spread_slope[0], "spread_slope_sd": pool.spread_slope[1]}
+
+
+def _with_sds(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Put standard deviations in the columns of their means, so that a terminal holds a row."""
+    return [
+        {
+            name: f"{value:.2g} ({row[f'{name}_sd']:.2g})" if f"{name}_sd" in row else value
+            for name, value in row.items()
+            if not name.endswith("_sd")
+        }
+        for row in rows
+    ]
 
 
 def _explained(pool: Pool, without: Pool) -> dict[str, float]:
@@ -221,6 +252,23 @@ def small_areas(
         assert isinstance(together, PooledPosterior)  # noqa: S101 - it was asked to pool
         return together
 
-    return SmallAreas(
-        posterior=posterior(pooling), pooling=pooling, before=None if plain == pooling else posterior(plain)
+    before = None if plain == pooling else _without_spread_slope(posterior(plain))
+    return SmallAreas(posterior=posterior(pooling), pooling=pooling, before=before)
+
+
+def _without_spread_slope(together: PooledPosterior) -> PooledPosterior:
+    """Work populations out again with a spread that is the same for all sizes, where it is not."""
+    if all(pool.spread_slope is None for pool in together.pools):
+        return together
+    cells: Any = together.distribution
+    parts = [
+        pooled_distribution(part.blocks.source, part.population, part.name, part.line, has_spread_slope=False)
+        for part in cells.pools
+    ]
+    return replace(
+        together,
+        distribution=replace(cells, pools=tuple(parts)),
+        pools=tuple(Pool.of(pool.keys, part) for pool, part in zip(together.pools, parts, strict=True)),
+        prior=replace(together.prior, has_spread_slope=False),
+        rows_of=None,
     )

@@ -253,7 +253,7 @@ def card(
     named = release.about.rows(posterior.statistic, rows, posterior.groups)
     paired: list[PairedForest] = []
     figures: list[ParameterFigure] = []
-    if isinstance(posterior, PooledPosterior):
+    if isinstance(posterior, PooledPosterior) and len(posterior.parameters) == 1:
         paired = _paired(release, posterior, rows, mass=mass, interval=kind, draws=draws, rng=rng)
     else:
         figures = [

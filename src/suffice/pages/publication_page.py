@@ -169,7 +169,7 @@ def _pooled_table(
     axis = str(rows[0].get("parameter", ""))
     paired = (
         paired_forests(named, of_pools, axis=axis, heading=heading, names=names)
-        if len(rows) == table.n_rows
+        if len(rows) == table.n_rows and not any(row.get("parameter") for row in of_pools)
         else []
     )
     said = dict.fromkeys(row["in_words"] for row in of_pools if isinstance(row.get("in_words"), str))

@@ -119,7 +119,8 @@ def plot_posterior(
             raise UsageError(message)
         plot_moved(posterior, path, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
         return
-    if isinstance(posterior, PooledPosterior) and kind in {None, FOREST} and beside is None:
+    is_plain = kind in {None, FOREST} and beside is None
+    if is_plain and isinstance(posterior, PooledPosterior) and posterior.entries == 1:
         _plot_pooled(posterior, path, title, footer, draws=draws, rng=rng, mass=mass, interval=interval)
         return
     labels = [posterior.entry_names(parameter) for parameter in posterior.parameters]

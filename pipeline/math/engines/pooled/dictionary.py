@@ -174,6 +174,7 @@ def drawn_populations(hyper: Hyperparameters, blocks: KeptNodes, *, has_slope: b
         weight=weight,
         grid=grid,
         settled=hyper.settled and gap <= _GAP,
+        size_unit=hyper.size_unit,
         density=drawn @ density,
         prior_log_spread_sd=float(np.std(np.log(atoms.location_and_spread(of_prior)[1]))),
         chain_gap=gap,

@@ -235,7 +235,8 @@ class CategoryPool(Draws):
     def diagnostics(self) -> dict[str, Any]:
         """What the numbers rest on."""
         return {
-            "sampler": f"independent draws given {len(self.weight)} weighed populations",
+            "sampler": "independent draws given weighed populations",
+            "draws": len(self.weight),
             "fewest_effective_draws": self.effective,
         }
 

@@ -182,14 +182,17 @@ def drawn_sizes(nodes: Nodes, chosen: Rows, rng: np.random.Generator) -> Floats:
 
 
 def pooled_distribution(
-    source: CellsSource, population: Population, name: str, line: Line
+    source: CellsSource, population: Population, name: str, line: Line, *, has_spread_slope: bool = True
 ) -> PooledDistribution:
-    """Return the posterior of every cell's parameter, hyperparameters integrated over."""
+    """Return the posterior of every cell's parameter, hyperparameters integrated over.
+
+    Where sizes are known the spread has a slope on them, unless the population or a caller says otherwise.
+    """
     if isinstance(population, DictionaryPopulation):
         about, blocks = fitted(source, OUTLYING, line, has_spread_slope=False)
         hyper: Hyperparameters = drawn_populations(about, blocks, has_slope=source.has_sizes)
     else:
-        hyper, blocks = fitted(source, population, line)
+        hyper, blocks = fitted(source, population, line, has_spread_slope=has_spread_slope)
     return mixture_over(hyper, blocks, population, name, line)
 
 

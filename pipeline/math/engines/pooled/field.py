@@ -196,6 +196,7 @@ def _hyperparameters(
         weight=weight[:, None] * of_level,
         grid=model.grid,
         settled=settled,
+        size_unit=model.moments.size_unit,
     )
 
 

@@ -442,6 +442,7 @@ def _weighed(cells: _Cells, box: Box, draws: int, wide: Proposal | None = None) 
         spread_slope=np.zeros(of_nodes),
         weight=weight.reshape(of_nodes),
         grid=grid,
+        size_unit=cells.moments.size_unit,
         coefficients=theta[..., 1:].reshape(*of_nodes, n_theta - 1) + cells.centre,
         centre=cells.centre,
         design=cells.rows[:, 1:],
