@@ -129,7 +129,10 @@ def plan() -> Schema:
         {
             "format_version": {"const": "1"},
             **each(TEXT, "name dataset"),
-            "privacy": _canonical(Privacy),
+            "privacy": {
+                **_canonical(Privacy),
+                "oneOf": [{"required": [measure]} for measure in PrivacyMeasure],
+            },
             "window": or_null(_canonical(Window)),
             "derived": mapped(either(*map(_canonical, KINDS))),
             "groups": mapped(DOMAIN),

@@ -7,7 +7,7 @@ described at https://registry.opendp.org/transparency-tiers. What only people kn
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypedDict
 
 from suffice.pipeline.spec.person import of_release
 from suffice.pipeline.terms.declaration.delta import shown_epsilons
@@ -70,11 +70,16 @@ Accounting: TypeAlias = dict[Literal["post_processing", "composition"], str]
 Implementation: TypeAlias = dict[Literal["preprocessing_and_hyperparameter_tuning", "mechanisms"], str]
 
 
-class Parameters(TypedDict):
-    """Epsilon of a pure release, rho of one in zero-concentrated privacy."""
+class PureParameters(TypedDict):
+    """Of a release whose spec states epsilon."""
 
-    epsilon: NotRequired[float]
-    rho: NotRequired[float]
+    epsilon: float
+
+
+class ConcentratedParameters(TypedDict):
+    """Of a release whose spec states rho."""
+
+    rho: float
 
 
 class StatedLoss(TypedDict):
@@ -83,7 +88,7 @@ class StatedLoss(TypedDict):
     privacy_unit: str
     privacy_unit_details: str
     privacy_parameters_details: str
-    privacy_parameters: Parameters
+    privacy_parameters: PureParameters | ConcentratedParameters
 
 
 class Deployment(TypedDict):
@@ -222,7 +227,7 @@ def _privacy_loss(manifest: Mapping[str, Any]) -> StatedLoss:
     loss = PrivacyLoss.read(manifest)
     parts = "; ".join(f"{entry['name']}: {PrivacyLoss.read(entry).text}" for entry in manifest["statistics"])
     stated = f"Exactly {loss.text}, in nats; of it, {parts}. "
-    parameters: Parameters = {"epsilon": float(loss.amount)}
+    parameters: PureParameters | ConcentratedParameters = {"epsilon": float(loss.amount)}
     if loss.rho is not None:
         stated = (
             f"Exactly {loss.text}; of it, {parts}. It is (epsilon, delta) = {shown_epsilons(loss.rho)}, "
