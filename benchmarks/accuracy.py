@@ -91,12 +91,12 @@ def ours(data: dict[str, np.ndarray], epsilon: str, neighboring: str) -> dict[st
             sums = np.stack([np.sum(data[column] == k, axis=1) for k in range(width)], axis=1)
         exact = np.array([[int(entry) for entry in row] for row in sums.tolist()], dtype=object)
         totals = FAMILIES[plan.family].totals(spec.statistics["measured"], plan.design, exact)
-        noise = discrete_laplace(
-            totals.size, scale=plan.scale, l1_sensitivity=plan.l1_sensitivity, epsilon=plan.epsilon
-        )
+        noise = np.empty(totals.size, np.int64)
+        sampler = discrete_laplace(scale=plan.scale, loss=plan.loss, l1_sensitivity=plan.l1_sensitivity)
+        sampler.draw_into(noise)
         statistic = NoisyStatistic(
             plan=plan,
-            values=totals + np.array(noise, dtype=object).reshape(totals.shape),
+            values=totals + noise.astype(object).reshape(totals.shape),
             groups={},
             public_n=rows if neighboring == "replace_one" else None,
             max_total_rows=10**12,

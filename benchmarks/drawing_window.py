@@ -25,6 +25,7 @@ from measuring import versions
 from workloads import make_spec, n_threads
 
 from suffice.pipeline.rows.mechanism.noise import discrete_laplace
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.releasing.release import carry_out
 from suffice.storage.ledger.opening import create_ledger
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -90,7 +91,7 @@ def since(later: Times, earlier: Times) -> Times:
 
 def sampler_times(values: int) -> Times:
     """Time the draws alone, of the scale and with the threads of that release."""
-    sampler = discrete_laplace(scale=1.0, l1_sensitivity=1, epsilon=Fraction(2))
+    sampler = discrete_laplace(scale=1.0, loss=PrivacyLoss.of_epsilon(Fraction(2)), l1_sensitivity=1)
     noise = np.empty(values, np.int64)
     began = now()
     with ThreadPoolExecutor(n_threads()) as threads:

@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import BudgetExceededError, LedgerError
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.storage.ledger.charge import ChargeRequest
 from suffice.storage.ledger.opening import create_ledger, open_ledger
 from support.postgres import running_server
@@ -166,7 +167,7 @@ def request(dataset: str, name: str) -> ChargeRequest:
         dataset=dataset,
         name=name,
         window="all",
-        epsilon=Fraction(1, 1000),
+        loss=PrivacyLoss.of_epsilon(Fraction(1, 1000)),
         neighboring="add_or_remove_one",
         unit="row",
         grid=None,

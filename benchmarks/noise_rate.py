@@ -23,6 +23,7 @@ from suffice.pipeline.rows.mechanism.noise import discrete_laplace
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.reduce.tree import zero_sums
 from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.storage.releases.release_parquet import encode_statistic
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def time_sample(grid: int, n: int) -> None:
 
 def draw(size: int) -> None:
     """Draw as many threads do that the mechanism starts."""
-    sampler = discrete_laplace(scale=10.0, l1_sensitivity=1, epsilon=Fraction(1))
+    sampler = discrete_laplace(scale=10.0, loss=PrivacyLoss.of_epsilon(Fraction(1)), l1_sensitivity=1)
     with ThreadPoolExecutor(n_threads()) as threads:
         for drawn in sampler.start(np.zeros(size, np.int64), threads):
             drawn.result()

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from support.history import make_history
 from support.making import flights, mapping, write_parts
 
 if TYPE_CHECKING:
+    from suffice.storage.ledger.chain import Entry
     from suffice.storage.releases.release_store import ReleaseStore
 
 GOAL = 1.2
@@ -71,12 +73,18 @@ def make_place(directory: Path, n_charges: int) -> Path:
     url = make_history(directory / "ledger.db", n_charges, store=("0" * 32, store))
     with open_ledger(url) as ledger:
         opened = open_store(store, ledger_id=ledger.ledger_id, create=True)
+        ledger.grant(
+            "flights", epsilon=Fraction(10**6), sources=["/data", str(directory / "data")], reason="benchmark"
+        )
+        entries = {entry.sequence: entry for entry in ledger.entries() if entry.kind == "reserved"}
     with closing(sqlite3.connect(directory / "ledger.db")) as connection:
-        fill_store(directory / "releases", opened, connection)
+        fill_store(directory / "releases", opened, connection, entries)
     return directory
 
 
-def fill_store(root: Path, store: ReleaseStore, connection: sqlite3.Connection) -> None:
+def fill_store(
+    root: Path, store: ReleaseStore, connection: sqlite3.Connection, entries: dict[int, Entry]
+) -> None:
     """Write what all charges of a ledger put into their store, and call the store by its id in the ledger."""
     triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
     for name, _ in triggers:
@@ -88,19 +96,21 @@ def fill_store(root: Path, store: ReleaseStore, connection: sqlite3.Connection) 
         connection.execute(statement)
     connection.commit()
     rows = connection.execute(
-        'SELECT name, "window", release_id, reserved_sequence, hash, ledger_id FROM charges, ledger '
-        "JOIN entries ON sequence = reserved_sequence"
+        'SELECT name, "window", release_id, reserved_sequence, ledger_id FROM charges, ledger'
     )
-    for name, window, release_id, sequence, digest, ledger_id in rows:
+    for name, window, release_id, sequence, ledger_id in rows:
         place = root / name / window / release_id
         place.mkdir(parents=True)
         (place / "manifest.json").write_bytes(b"{}")
         if "stores" in tables:
-            from suffice.storage.operations.markers import Marker, marker_key  # not in older ones
+            from suffice.storage.ledger.chain import public_entry
+            from suffice.storage.operations.markers import Marker  # not in older ones
+            from suffice.storage.releases.store_identity import marker_key
 
             path = root / marker_key(sequence)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(Marker(ledger_id=ledger_id, sequence=sequence, hash=digest).encode())
+            marker = Marker(ledger_id=ledger_id, entry=public_entry(entries[sequence]), run="0" * 16)
+            path.write_bytes(marker.encode())
 
 
 def release(directory: Path, name: str) -> tuple[float, float, float]:

@@ -71,18 +71,15 @@ Implementation: TypeAlias = dict[Literal["preprocessing_and_hyperparameter_tunin
 
 
 class PureParameters(TypedDict):
-    """Epsilon of a pure release."""
+    """Of a release whose spec states epsilon."""
 
     epsilon: float
 
 
 class ConcentratedParameters(TypedDict):
-    """Rho of a release in zero-concentrated privacy."""
+    """Of a release whose spec states rho."""
 
     rho: float
-
-
-Parameters: TypeAlias = PureParameters | ConcentratedParameters
 
 
 class StatedLoss(TypedDict):
@@ -91,7 +88,7 @@ class StatedLoss(TypedDict):
     privacy_unit: str
     privacy_unit_details: str
     privacy_parameters_details: str
-    privacy_parameters: Parameters
+    privacy_parameters: PureParameters | ConcentratedParameters
 
 
 class Deployment(TypedDict):
@@ -230,7 +227,7 @@ def _privacy_loss(manifest: Mapping[str, Any]) -> StatedLoss:
     loss = PrivacyLoss.read(manifest)
     parts = "; ".join(f"{entry['name']}: {PrivacyLoss.read(entry).text}" for entry in manifest["statistics"])
     stated = f"Exactly {loss.text}, in nats; of it, {parts}. "
-    parameters: Parameters = {"epsilon": float(loss.amount)}
+    parameters: PureParameters | ConcentratedParameters = {"epsilon": float(loss.amount)}
     if loss.rho is not None:
         stated = (
             f"Exactly {loss.text}; of it, {parts}. It is (epsilon, delta) = {shown_epsilons(loss.rho)}, "

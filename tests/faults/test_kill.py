@@ -88,13 +88,15 @@ def test_a_kill_in_the_middle_of_an_amendment(sqlite_scene: Scene) -> None:
 def test_a_kill_among_charges_of_epsilon_and_of_rho(tmp_path: Path, forks: Forks) -> None:
     scene = make_scene(tmp_path, f"sqlite:///{tmp_path}/ledger.db", forks, PrivacyMeasure.RHO)
     scene.loss = {"rho": "0.000123456789"}
-    scene.run("r", point="after reserve", number=signal.SIGKILL, expired=True)
-    assert [charge.returned for charge in scene.recover().charges] == [Fraction(123_456_789, 10**12)]
+    stated = Fraction(123_456_789, 10**12)
+    points = ["after reserve", "after the noise", "between samples", "after the draw", "after file 1"]
+    for index, point in enumerate(points):
+        kill_and_end(scene, f"r{index}", point, [RECOVER, RERUN][index % 2], stated)
     scene.loss = {"epsilon": "0.01"}
     cost = compile_plan(scene.order("e")["spec"]).rho
     assert 0 < cost < Fraction(1, 10**4) / 2
     kill_and_end(scene, "e", "after file 1", RERUN, cost)
-    assert problems(scene, "r") == []
+    assert spent(scene) == len(points) * stated + cost
 
 
 @pytest.mark.audit

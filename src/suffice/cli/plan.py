@@ -40,8 +40,8 @@ def plan(
         list[str] | None,
         typer.Option(
             "--target",
-            help='Find the smallest epsilon for it, as "arr_delay mean width 2"; with --divide what a share '
-            'has to reach, as "arr_delay mean sd 0.5", which may repeat.',
+            help='Find the smallest epsilon, or rho, for it, as "arr_delay mean width 2"; with --divide what '
+            'a share has to reach, as "arr_delay mean sd 0.5", which may repeat.',
         ),
     ] = None,
     beside: Annotated[

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import suffice
 from suffice.errors import SpecError, UsageError
@@ -22,6 +23,9 @@ from suffice.pipeline.terms.declaration.domains import Every
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 from support.catalogue import ANY_STATISTIC
+
+_ROW = "row"
+_PERSON = {"column": "person", "max_rows": 3, "type": "text"}
 
 
 def terms(privacy: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -105,13 +109,13 @@ def test_blocks_share_rho_and_none_costs_more_than_its_part() -> None:
         assert spent <= (block.loss.rho or 0) < spent * (1 + Fraction(1, 10**14))
 
 
-@settings(max_examples=40, deadline=None)
-@given(entry=ANY_STATISTIC)
-def test_replacing_costs_at_least_twice_as_much_as_adding(entry: dict[str, Any]) -> None:
+@settings(max_examples=30, deadline=None)
+@given(entry=ANY_STATISTIC, unit=st.sampled_from([_ROW, _PERSON, {**_PERSON, "max_rows_per_cell": 2}]))
+def test_replacing_costs_at_least_twice_as_much_as_adding(entry: dict[str, Any], unit: object) -> None:
     """So a row that leaves one window for another costs half in each; and L2 is at most L1."""
     squares = []
     for relation in NeighboringRelation:
-        content = terms({"rho": "0.02", "neighboring": str(relation)})
+        content = terms({"rho": "1000", "neighboring": str(relation), "unit": unit})
         content |= {"groups": {}, "statistics": {"s": entry}, "window": {"column": "date", "every": "day"}}
         (block,) = compile_plan(load_spec(content)).statistics
         if block.sample is not None:
