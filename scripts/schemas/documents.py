@@ -164,7 +164,8 @@ def release_manifest() -> Schema:
         "plan": {"$ref": "urn:suffice:schema:plan-1"},
         "plan_hash": HASH,
     }
-    return beside(Declared, {**stated, **follows}, lacking=("audit", "contract"))
+    manifest = beside(Declared, {**stated, **follows}, lacking=("audit", "contract"))
+    return {**manifest, "oneOf": [{"required": [measure]} for measure in PrivacyMeasure]}
 
 
 def declared_law() -> Schema:
