@@ -159,13 +159,14 @@ def release_manifest() -> Schema:
     """Return the schema of a release's manifest: what is stated, and what follows from its plan."""
     stated: Schema = of_model(Stated)["properties"]
     stated |= each(HASH, "audit contract")  # left out where there is none
+    measured = {"oneOf": [{"required": [measure]} for measure in PrivacyMeasure]}
     follows = {
-        "statistics": {**listed(schema_of(NoisyEntry | SampledEntry)), "minItems": 1},
+        "statistics": {**listed({**schema_of(NoisyEntry | SampledEntry), **measured}), "minItems": 1},
         "plan": {"$ref": "urn:suffice:schema:plan-1"},
         "plan_hash": HASH,
     }
     manifest = beside(Declared, {**stated, **follows}, lacking=("audit", "contract"))
-    return {**manifest, "oneOf": [{"required": [measure]} for measure in PrivacyMeasure]}
+    return {**manifest, **measured}
 
 
 def declared_law() -> Schema:
