@@ -14,6 +14,7 @@ import pytest
 
 import suffice as package
 from suffice import models
+from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from support.page_blocks import read_page
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ def test_what_is_explained_is_of_the_same_model_without_covariates() -> None:
     report = models.small_areas(release, "ill", asked)
     assert report.before is not None
     (before,) = report.before.pools
-    (together,) = release.posterior("ill", pooled="logit-normal").pools
+    pooled = release.posterior("ill", pooled="logit-normal")
+    assert isinstance(pooled, PooledPosterior)
+    (together,) = pooled.pools
     assert together.spread_slope is not None
     assert before.spread_slope is None
     assert "log spread" not in str(report.before.prior)

@@ -146,7 +146,7 @@ def in_rho() -> list[dict[str, Any]]:
     of_units = {"bernoulli_of_units": {**entries["bernoulli"], "rows_of": "units"}}
     bounded = {"column": "who", "max_rows": 5, "max_rows_per_cell": 2}
     plans = [
-        make_plan(privacy={"rho": "0.7", **changes}, **more)  # type: ignore[arg-type]
+        make_plan(privacy={"rho": "0.7", **changes}, **more)
         for changes, more in (
             ({"neighboring": "add_or_remove_one"}, {"statistics": {**entries, **clipped}}),
             ({"neighboring": "replace_one", "unit": bounded}, {"statistics": {**entries, **of_units}}),
