@@ -128,15 +128,8 @@ class PersonView:
             f"one unit: the grant allows {of}{granted['in_a_window']} in a window, {granted['in_a_year']} "
             f"in a year, {limit}"
         )
-        return so_far_line, *self._epsilons(self.loss), grant_line, *self._epsilons(self.granted)
-
-    def _epsilons(self, loss: PersonLoss | Granted) -> tuple[str, ...]:
-        """Say what is lost in all, or in a year, in approximate privacy; nothing of an account in epsilon."""
-        in_all = loss.in_every_window is not None
-        amount = loss.in_every_window if loss.in_every_window is not None else loss.in_a_year
-        if self.account.measure is PrivacyMeasure.EPSILON or amount <= 0:
-            return ()
-        return (f"  (epsilon, delta) {'in all' if in_all else 'in a year'}: {shown_epsilons(amount)}",)
+        measure = self.account.measure
+        return so_far_line, *_epsilons(measure, self.loss), grant_line, *_epsilons(measure, self.granted)
 
 
 def person_view(ledger: Ledger, account: Account) -> PersonView:
@@ -151,7 +144,38 @@ def person_view(ledger: Ledger, account: Account) -> PersonView:
     return PersonView(account=account, loss=loss_of(_held(ledger, account)))
 
 
-def loss_together(ledger: Ledger, accounts: Sequence[Account]) -> tuple[PrivacyMeasure, PersonLoss]:
+@printed("accounts measure so_far=loss")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossTogether:
+    """What a unit loses that has rows in several accounts.
+
+    Attributes
+    ----------
+    accounts : tuple of str
+    measure : PrivacyMeasure
+        Rho where one of the accounts counts rho.
+    loss : PersonLoss
+        Of every charge that is spent or reserved.
+    """
+
+    accounts: tuple[str, ...]
+    measure: PrivacyMeasure
+    loss: PersonLoss
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Say it as people read it."""
+        told = document(self.loss)
+        of = "" if self.measure is PrivacyMeasure.EPSILON else f"{self.measure} "
+        line = (
+            f"one unit with rows in {' and '.join(self.accounts)}: so far at most {of}{told['in_a_window']} "
+            f"in a window, {told['in_a_year']} in a year (the worst twelve months), "
+            f"{told['in_every_window']} in all"
+        )
+        return line, *_epsilons(self.measure, self.loss)
+
+
+def loss_together(ledger: Ledger, accounts: Sequence[Account]) -> LossTogether:
     r"""Return what a unit loses that has rows in several accounts: their losses add.
 
     Where one of the accounts counts rho, all are added in rho: a charge of epsilon is
@@ -162,10 +186,35 @@ def loss_together(ledger: Ledger, accounts: Sequence[Account]) -> tuple[PrivacyM
     ledger : Ledger
     accounts : sequence of Account
         Of this ledger, read at the same moment.
+
+    Raises
+    ------
+    UsageError
+        Where one is named twice, or they protect different units or by different relations.
     """
+    names = tuple(account.dataset for account in accounts)
+    if len(set(names)) < len(names):
+        message = "an account is named twice: each adds its charges once"
+        raise UsageError(message)
+    if len({(account.unit, account.neighboring) for account in accounts}) > 1:
+        message = (
+            f"{' and '.join(names)} differ in unit or neighbouring relation: their charges bound losses of "
+            "different neighbours, and have no common sum"
+        )
+        raise UsageError(message)
     in_rho = any(account.measure is PrivacyMeasure.RHO for account in accounts)
     held = (charge for account in accounts for charge in _held(ledger, account, in_rho=in_rho))
-    return PrivacyMeasure.RHO if in_rho else PrivacyMeasure.EPSILON, loss_of(held)
+    measure = PrivacyMeasure.RHO if in_rho else PrivacyMeasure.EPSILON
+    return LossTogether(accounts=names, measure=measure, loss=loss_of(held))
+
+
+def _epsilons(measure: PrivacyMeasure, loss: PersonLoss | Granted) -> tuple[str, ...]:
+    """Say what is lost in all, or in a year, in approximate privacy; nothing of an account in epsilon."""
+    in_all = loss.in_every_window is not None
+    amount = loss.in_every_window if loss.in_every_window is not None else loss.in_a_year
+    if measure is PrivacyMeasure.EPSILON or amount <= 0:
+        return ()
+    return (f"  (epsilon, delta) {'in all' if in_all else 'in a year'}: {shown_epsilons(amount)}",)
 
 
 def _held(

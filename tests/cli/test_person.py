@@ -58,6 +58,30 @@ def test_rows_are_no_question_where_a_column_is_the_unit(suffice: Runner, empty:
     assert "whose rows lose together" in told
 
 
+def test_losses_in_two_accounts_add_up(spec: str, suffice: Runner) -> None:
+    suffice.json("release", spec, "--window", "2013-01")
+    suffice.text("ledger", "grant", "lounge", "--rho", "3", "--reason", "x", "--unwitnessed")
+    told = suffice.json("ledger", "person", "lounge", "--with", "passengers")
+    assert told["so_far"]["in_every_window"] == "0"
+    assert told["together"] == {
+        "accounts": ["lounge", "passengers"],
+        "measure": "rho",
+        "so_far": {
+            "without_window": "0",
+            "in_a_window": "0.5",
+            "in_a_year": "0.5",
+            "in_every_window": "0.5",
+        },
+    }
+    text = suffice.text("ledger", "person", "passengers", "--with", "lounge")
+    assert "one unit with rows in passengers and lounge: so far at most rho 0.5 in a window" in text
+    assert "together" not in suffice.json("ledger", "person", "passengers")
+    grant = ("--unit", "column:id", "--epsilon", "1", "--reason", "x", "--unwitnessed")
+    suffice.text("ledger", "grant", "members", *grant)
+    told = suffice.text("ledger", "person", "lounge", "--with", "members", status=2)
+    assert "differ in unit or neighbouring relation" in told
+
+
 def test_ids_in_floating_point_are_warned_of_where_an_account_is_shown(
     suffice: Runner, empty: tuple[str, str], tmp_path: Path
 ) -> None:

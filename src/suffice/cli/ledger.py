@@ -269,6 +269,12 @@ def person(
         int | None,
         typer.Option("--windows", min=1, metavar="W", help="Of one who has rows in so many windows."),
     ] = None,
+    others: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", metavar="ACCOUNT", help="Also of one with rows in this account, too; may repeat."
+        ),
+    ] = None,
     ledger: LedgerOption = DEFAULT_LEDGER,
     *,
     as_json: JsonOption = False,
@@ -278,7 +284,7 @@ def person(
     from suffice.storage.ledger.opening import open_ledger
 
     with open_ledger(ledger, reading_only=True) as opened, opened.at_one_moment():
-        show_person(opened, dataset, rows, windows, as_json=as_json)
+        show_person(opened, dataset, rows, windows, others or (), as_json=as_json)
 
 
 app.command("verify")(trust.verify_ledger)

@@ -16,7 +16,7 @@ from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.account import account_lines, counts_by_window
 from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS
-from suffice.storage.ledger.person import person_view
+from suffice.storage.ledger.person import loss_together, person_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.account import Account, WindowBalance
     from suffice.storage.ledger.charge import ChargeSummary, KeyCount
     from suffice.storage.ledger.ledger import Ledger
-    from suffice.storage.ledger.person import PersonView
+    from suffice.storage.ledger.person import LossTogether, PersonView
 
 _JSON_ONLY = frozenset({"held", "counts_on"})
 """What a table leaves out, to fit a terminal: it follows from the other columns and the grant."""
@@ -46,29 +46,37 @@ class Asked(TypedDict):
 @printed(
     "dataset=view.account.dataset measure=view.account.measure unit=view.account.unit "
     "neighboring=view.account.neighboring "
-    "per_window=view.account.per_window *view asked"
+    "per_window=view.account.per_window *view asked together?"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonDocument:
-    """What one unit of an account loses, and what was asked of it."""
+    """What one unit of an account loses, alone and with rows in others, and what was asked of it."""
 
     view: PersonView
     asked: Asked
+    together: LossTogether | None
 
 
 def show_person(
-    ledger: Ledger, dataset: str, rows: int | None, windows: int | None, *, as_json: bool
+    ledger: Ledger,
+    dataset: str,
+    rows: int | None,
+    windows: int | None,
+    others: Sequence[str] = (),
+    *,
+    as_json: bool,
 ) -> None:
-    """Print what one unit of an account loses, and what was asked of it."""
+    """Print what one unit of an account loses, alone and with rows in others, and what was asked of it."""
     account = ledger.account(dataset)
+    together = loss_together(ledger, [account, *map(ledger.account, others)]) if others else None
     view = person_view(ledger, account)
     loss = PrivacyLoss(account.measure, view.lost_by(rows, windows))
     if as_json:
         asked = Asked(rows=rows, windows=windows, loss=loss.text)
-        output.print_json(document(PersonDocument(view=view, asked=asked)))
+        output.print_json(document(PersonDocument(view=view, asked=asked, together=together)))
         return
     say(f"{dataset}  ({account.neighboring}, unit {in_words(account.unit)})")
-    for line in view.lines:
+    for line in (*view.lines, *(together.lines if together else ())):
         say(f"  {line}")
     if rows is not None or windows is not None:
         who = "a unit" if rows is None else f"a person with {counted(rows, 'row')}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 
-from suffice.errors import BudgetExceededError, GuaranteeError, LedgerCorruptError
+from suffice.errors import BudgetExceededError, GuaranteeError, LedgerCorruptError, UsageError
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.storage.ledger.chain import Head, PublicEntry, canonical_json
 from suffice.storage.ledger.opening import create_ledger, open_ledger
@@ -144,8 +144,9 @@ def test_accounts_of_two_measures_add_in_rho(books: Books, make_request: MakeReq
     drawn(ledger, make_request(dataset="passengers", name="r", **costing(PrivacyMeasure.RHO, Fraction(1, 8))))
     ledger.abandon(ledger.reserve(make_request(name="returned")), reason="x")
     both = [ledger.account(dataset) for dataset in ("flights", "passengers")]
-    measure, loss = loss_together(ledger, both)
-    assert measure is PrivacyMeasure.RHO
+    together = loss_together(ledger, both)
+    assert together.measure is PrivacyMeasure.RHO
+    loss = together.loss
     halves = [epsilon**2 / 2 for epsilon in (more, more, least)]
     assert loss.of_all == Fraction(1, 8)
     assert [loss.in_windows(number) for number in (0, 1, 2, 3)] == [
@@ -153,7 +154,9 @@ def test_accounts_of_two_measures_add_in_rho(books: Books, make_request: MakeReq
     ]
     assert loss.in_a_year == loss.in_every_window == Fraction(1, 8) + sum(halves)
     alone = loss_together(ledger, both[:1])
-    assert (alone[0], alone[1].in_every_window) == (PrivacyMeasure.EPSILON, least + 2 * more)
+    assert (alone.measure, alone.loss.in_every_window) == (PrivacyMeasure.EPSILON, least + 2 * more)
+    with pytest.raises(UsageError, match="named twice"):
+        loss_together(ledger, [*both, both[0]])
 
 
 def _monthly(name: str) -> dict[str, object]:
