@@ -20,8 +20,9 @@ demo: $(VENV)/installed-demo # the whole main job on real flight records, in dem
 check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3: from that revision
 	$(BIN)/python -m scripts.touched_tests $(SINCE)
 
+# Three processes on two cores: servers and stalled workers let one wait for minutes.
 test: $(VENV)/installed-dev # what decides a commit, on two cores; SLOW=yes: the slow tests too, and which were slowest
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(if $(SLOW),--durations=50 --name-slow) \
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(if $(SLOW),--durations=50 --name-slow) \
 	    -m "not audit and not wheel$(if $(SLOW),, and not slow)"
 
 lint: $(VENV)/installed-dev # style, types, import contracts and the order of the rooms
