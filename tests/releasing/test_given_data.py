@@ -261,7 +261,7 @@ def test_a_grant_is_that_of_the_command_line(tmp_path: Path) -> None:
     assert "granted 0.5" in str(account)
     refusals: list[tuple[dict[str, Any], str]] = [
         ({"epsilon": "much"}, "epsilon: "),
-        ({}, "state epsilon, or per_year beside per_window"),
+        ({}, "state epsilon or rho, or per_year or rho_per_year beside per_window"),
         ({"epsilon": 1, "witness": "w", "unwitnessed": True}, "witness and unwitnessed exclude"),
         ({"epsilon": 1, "contract": {"x": "number"}}, "contract: columns.x"),
         ({"epsilon": 1, "contract": "nothing.json"}, "contract: nothing.json"),
