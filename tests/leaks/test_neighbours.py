@@ -170,7 +170,7 @@ def shape_of(release: Path, account: Any, charges: Any) -> Shape:
         schemas=tuple(schemas),
         keys=tuple(keys),
         manifest=manifest,
-        account=(account.spent, account.reserved, [(c.epsilon, c.state, c.attempt) for c in charges]),
+        account=(account.spent, account.reserved, [(c.loss, c.state, c.attempt) for c in charges]),
     )
 
 

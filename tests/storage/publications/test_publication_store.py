@@ -68,7 +68,7 @@ def test_a_publication_is_found_by_its_request(uri: str) -> None:
     assert found.request == request_of()
     assert {file.name: found.read(file.name) for file in found.files} == FILES
     assert found.manifest["cost"] == "0"
-    assert found.manifest["epsilon"] == {"ab" * 8: "1.0"}
+    assert found.manifest["epsilon"] == {"ab" * 8: "1"}
     assert store.ids() == (publication_id,)
     assert [one.publication_id for one in store.all()] == [publication_id]
     assert open_publication(publication_id, store=uri).data == made.data
