@@ -173,7 +173,7 @@ def test_the_automation_tells_of_an_exhausted_budget_and_of_nothing_else(
     assert len(told) == len(webhook.posted)
     assert set(told) == {"budget", "short@2013-01..2013-05"}
     assert "epsilon 9 left of 10, the release asks for 11" in told["budget"]
-    assert "a grant of 8 in all covers what is left" in told["short@2013-01..2013-05"]
+    assert "a grant of epsilon 8 in all covers what is left" in told["short@2013-01..2013-05"]
     with open_ledger(runs["place"].ledger) as ledger:
         assert ledger.account("passengers").spent == 1
 
@@ -191,7 +191,14 @@ def test_a_page_shows_the_release_and_a_table_the_account(runs: dict[str, Any]) 
     ):
         assert text in page
     tables = [json.loads(one["data"]) for one in found if one["key"] == "account-passengers"]
-    row = {"account": "passengers", "window": "all time", "granted": "10", "spent": "1", "reserved": "0"}
+    row = {
+        "account": "passengers",
+        "measure": "epsilon",
+        "window": "all time",
+        "granted": "10",
+        "spent": "1",
+        "reserved": "0",
+    }
     assert [{**row, "remaining": "9"}] in tables
 
 
