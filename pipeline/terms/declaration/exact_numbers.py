@@ -94,14 +94,7 @@ def parse_epsilon(text: str) -> Fraction:
     ValueError
         Where it is not positive, above one million, or finer than one millionth.
     """
-    epsilon = parse_decimal(text)
-    if not 0 < epsilon <= LARGEST_EPSILON:
-        message = f"epsilon {text!r} is not above 0 and at most {LARGEST_EPSILON}"
-        raise ValueError(message)
-    if (epsilon * MICRO).denominator != 1:
-        message = f"epsilon {text!r} has more than six fractional digits"
-        raise ValueError(message)
-    return epsilon
+    return _parse_loss("epsilon", text, LARGEST_EPSILON, MICRO, "six")
 
 
 def parse_rho(text: str) -> Fraction:
@@ -112,26 +105,21 @@ def parse_rho(text: str) -> Fraction:
     ValueError
         Where it is not positive, above one million, or finer than 1e-12.
     """
-    rho = parse_decimal(text)
-    if not 0 < rho <= LARGEST_RHO:
-        message = f"rho {text!r} is not above 0 and at most {LARGEST_RHO}"
+    return _parse_loss("rho", text, LARGEST_RHO, PICO, "twelve")
+
+
+def _parse_loss(measure: str, text: str, largest: int, parts: int, digits: str) -> Fraction:
+    amount = parse_decimal(text)
+    if not 0 < amount <= largest:
+        message = f"{measure} {text!r} is not above 0 and at most {largest}"
         raise ValueError(message)
-    if (rho * PICO).denominator != 1:
-        message = f"rho {text!r} has more than twelve fractional digits"
+    if (amount * parts).denominator != 1:
+        message = f"{measure} {text!r} has more than {digits} fractional digits"
         raise ValueError(message)
-    return rho
+    return amount
 
 
 format_epsilon = format_number
-
-
-def micro_epsilon(epsilon: Fraction) -> int:
-    """Return epsilon in integers of one millionth; it must be such a multiple."""
-    micro = epsilon * MICRO
-    if micro.denominator != 1:
-        message = f"epsilon {format_number(epsilon)} is no multiple of one millionth"
-        raise ValueError(message)
-    return micro.numerator
 
 
 def float_rounded_down(number: Fraction) -> float:

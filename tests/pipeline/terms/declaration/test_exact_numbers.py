@@ -14,11 +14,11 @@ from suffice.pipeline.terms.declaration.exact_numbers import (
     float_rounded_down,
     float_rounded_up,
     format_number,
-    micro_epsilon,
     parse_decimal,
     parse_epsilon,
     scale_rounded_up,
 )
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 
 positive = st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)
 
@@ -62,9 +62,9 @@ def test_what_is_no_epsilon_is_refused(text: str) -> None:
 
 def test_epsilon_is_exact() -> None:
     assert parse_epsilon("0.1") == Fraction(1, 10)
-    assert micro_epsilon(parse_epsilon("0.000001")) == 1
-    with pytest.raises(ValueError, match="one millionth"):
-        micro_epsilon(Fraction(1, 3))
+    assert PrivacyLoss.of_epsilon(parse_epsilon("0.000001")).count == 1
+    with pytest.raises(ValueError, match="no multiple of 1/1000000"):
+        _ = PrivacyLoss.of_epsilon(Fraction(1, 3)).count
 
 
 @given(positive)
