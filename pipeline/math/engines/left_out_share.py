@@ -61,11 +61,15 @@ if TYPE_CHECKING:
 
 MOST_N = 192
 """Numbers of units that are summed one by one."""
-_NATS = 32.0
+_NATS, _NATS_OF_SHARE = 32.0, 24.0
 _LEFTMOST = -30.0
 """The logit of the smallest share looked at."""
 _MOST_SMOOTH, _NODES, _NATS_OF_ROWS, _AT_ONCE = 96, 64, 20.0, 32
 _COARSE, _LOOKS, _MOST_LOOKS, _PANELS = 32, 3, 16, 14
+_FLAT = 0.1
+"""In nats: so much the log density may fall from the top to the points looked at beside it."""
+_NARROWEST = 1e-9
+"""The smallest step of the logit: no posterior of rows in whole numbers is narrower."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,18 +268,31 @@ class RowShares:
 def _panels(noisy: NoisyRowTotals, cell: int) -> Cell:
     """Return panels of the logit, narrower where the posterior is high, and its log density."""
     left, right = _LEFTMOST, float(Line.LOGIT.position(np.array(noisy.largest)))
+    top = _top(noisy, cell, left, right)
+    highest = noisy.log_density(cell, np.array([top]))[0]
     for look in range(1, _MOST_LOOKS):  # each is closer, until the posterior fills what is looked at
-        position = np.linspace(left, right, _COARSE + 2)[1:-1]
-        height = noisy.log_density(cell, position)
-        high = np.flatnonzero(height > height.max() - _NATS)
-        step = position[1] - position[0]
-        top = position[np.argmax(height)]
-        left, right = max(left, position[high[0]] - step), min(right, position[high[-1]] + step)
+        position = np.union1d(np.linspace(left, right, _COARSE + 2)[1:-1], top)
+        high = position[noisy.log_density(cell, position) > highest - _NATS_OF_SHARE]
+        step = (right - left) / (_COARSE + 1)
+        left, right = max(left, high[0] - step), min(right, high[-1] + step)
         if look >= _LOOKS and len(high) > _COARSE // 2:
             break
     share = np.linspace(0.0, 1.0, _PANELS + 1) ** 2
     edges = np.concatenate([top - (top - left) * share[:0:-1], top + (right - top) * share])
     return edges[:-1], edges[1:], lambda position: noisy.log_density(cell, position)
+
+
+def _top(noisy: NoisyRowTotals, cell: int, left: float, right: float) -> float:
+    """Return where the log density of the logit has its top, which may be far narrower than a first look."""
+    while True:
+        position = np.linspace(left, right, _COARSE + 2)[1:-1]
+        height = noisy.log_density(cell, position)
+        highest = int(np.argmax(height))
+        step = position[1] - position[0]
+        near = height[max(highest - 1, 0) : highest + 2]
+        if near.max() - near.min() < _FLAT or step < _NARROWEST:
+            return float(position[highest])
+        left, right = position[highest] - step, min(right, position[highest] + step)
 
 
 def draw_rows(n: Floats, share: Floats, kept: int, upper: int, rng: np.random.Generator) -> Floats:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.special import kv
 from scipy.stats import binom
 
+from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.left_out_share import (
     NoisyRowTotals,
     RowShares,
@@ -104,6 +107,22 @@ def test_much_data_tells_the_share_and_no_data_leave_the_prior() -> None:
     largest = 1 - KEPT / UPPER
     assert ends[0, 1] == pytest.approx(largest * np.array([0.025, 0.5, 0.975]), abs=0.01), "uniform below it"
     assert ends[0, 0] == pytest.approx(1 - largest * np.array([0.975, 0.5, 0.025]), abs=0.01)
+
+
+@pytest.mark.parametrize("totals", [[50.0, 1820.0, 130.0], [50.0, 1641.0, 309.0], [50.0, 1281.0, 669.0]])
+def test_a_posterior_far_narrower_than_a_first_look_is_not_missed(totals: list[float]) -> None:
+    """Where the first points of the logit, 1 apart, miss a top that is .03 wide: against a fine grid."""
+    wide = dataclasses.replace(noisy([totals], Uniform(0, 80), scale=40.0, kept=1), upper=40)
+    posterior = RowShares.of(wide)
+    # Wider than the distribution: its largest share, .975, is 3.66 on this line.
+    position = np.linspace(2.0, Line.LOGIT.position(np.array(wide.largest)), 4_001)
+    density = np.exp(wide.log_density(0, position) - wide.log_density(0, position).max())
+    density[-1] /= 2  # the trapezoidal rule: it does not end at 0
+    share = Line.LOGIT.parameter(position)
+    mean = np.average(share, weights=density)
+    sd = np.sqrt(np.average((share - mean) ** 2, weights=density))
+    assert posterior.mean("probability")[0, 1] == pytest.approx(mean, abs=3e-4 * sd)
+    assert posterior.sd("probability")[0, 1] == pytest.approx(sd, rel=3e-4)
 
 
 CELLS = 150
