@@ -103,15 +103,11 @@ def tree_of(
     """
     *upper, leaf = levels
     if leaf not in groups:
-        rule = (
-            f"the last level, {leaf!r}, is none of the statistic's groups: the leaves' keys are stated there"
-        )
+        rule = f"the last level, {leaf!r}, is no group of the statistic: the leaves' keys are stated there"
         raise SpecError(location, rule, f"state groups: {{{leaf}: ...}}, or a table of keys")
     grouped = next((level for level in upper if level in groups), None)
     if grouped is not None:
-        rule = (
-            f"the level {grouped!r} is a group too, and the keys of levels above the leaves follow from these"
-        )
+        rule = f"the level {grouped!r} is a group too, and its keys follow from those of the leaves"
         raise SpecError(location, rule, f"leave it out of the groups: the leaf {leaf!r} alone is one")
     climb = _Climb(location, [Level(name=leaf, column=leaf, domain=groups[leaf])], [], {})
     for level in reversed(upper):
@@ -234,10 +230,12 @@ class _Climb:
                 "the spec alone, as rows might contradict each other"
             )
         else:
-            rule = f"the level {name!r} is derived, but by no public map of the level below"
+            rule = f"the level {name!r} is a derived column already, and no public map of the level below"
         way_out = f"derive it, as derived: {{{name}: {{column: {below.column}, map: {{file: ...}}}}}}"
         if below.domain.kind is DomainKind.PERIOD:
             way_out = "above periods stand week, month and year, and a root with a name of its own"
+        elif of is not None:
+            way_out += ", or call it otherwise"
         return SpecError(self.location, rule, way_out)
 
 
