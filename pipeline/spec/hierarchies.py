@@ -74,7 +74,7 @@ class Tree:
         The root's first.
     keys : KeyTree
     derived : dict of str to DerivedColumn
-        The column of a root that had none: whether a row is in the tree.
+        The columns of levels: maps in the order of their keys, and that of a root which had none.
     """
 
     levels: tuple[Level, ...]
@@ -183,6 +183,8 @@ class _Climb:
                 f"rows with one would count in a {name} and in no {level.name}"
             )
             raise SpecError(self.location, rule, "add them to the groups, or take them out of the map")
+        # Of two keys that a column's type makes one, the first counts: in the map as in the domain.
+        self.derived[name] = of.model_copy(update={"map": {key: of.map[key] for key in keys}})
         targets = [_text(of.map[key]) for key in keys]
         nodes = list(range(len(keys)))
         for parents in self.parents[source:]:
@@ -317,10 +319,11 @@ def check_hierarchies(document: Document, terms: Terms) -> None:
         _check_counts(location, terms, leaves)
         groups = terms.groups_of(leaves)
         tree = tree_of(location, levels, groups, terms.derived)
-        root = {column: of for column, of in tree.derived.items() if terms.derived.get(column) != of}
+        is_derived = all(terms.derived.get(column) == of for column, of in tree.derived.items())
         for entry, level in zip(entries, tree.levels, strict=True):
             at_level = list(_at_level(groups, tree, level).items())
-            if root or list(terms.groups_of(entry).items()) != at_level or _alike(entry) != _alike(leaves):
+            is_level = list(terms.groups_of(entry).items()) == at_level and _alike(entry) == _alike(leaves)
+            if not (is_derived and is_level):
                 raise SpecError(location, "its statistics are not the levels of one tree")
 
 
@@ -387,9 +390,10 @@ def _from_table(
 def _add(location: str, derived: dict[str, DerivedColumn], more: Mapping[str, DerivedColumn]) -> None:
     """Add derived columns, none of them called like one that is something else."""
     for column, of in more.items():
-        if derived.setdefault(column, of) != of:
+        if derived.get(column, of) != of:
             rule = f"another derived column is called {column!r}, as this level is"
             raise SpecError(location, rule, "call one of the two otherwise")
+        derived[column] = of
 
 
 def _checked_name(document: Document, terms: Terms, name: str, level: str) -> str:
