@@ -1,68 +1,55 @@
-"""A tree of a release: the keys of its nodes, which its plan holds, and the noisy counts of every level."""
+"""The keys of a release's tree: its plan holds the maps, and the calendar is everybody's."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import UnknownNameError, UsageError
+from suffice.errors import UsageError
 from suffice.pipeline.spec.hierarchies import tree_of
 from suffice.pipeline.spec.spec import read_derived_columns
-from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.spec_text import read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.key_tree import KeyTree
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
 
 
-def released_tree(
-    release: Release, name: str, where: Mapping[str, object] | None = None
-) -> tuple[KeyTree, list[NoisyStatistic]]:
-    """Return the tree of a release that a spec called so, and the statistic of each of its levels.
+def released_keys(plan: Mapping[str, Any], name: str, groups: Mapping[str, Domain]) -> KeyTree:
+    """Return the tree of keys that a canonical plan, as parsed, has under a name.
 
     Parameters
     ----------
-    release : Release
+    plan : mapping
     name : str
-        As the spec's statistic: ``visits`` of ``visits.state``.
-    where : mapping, optional
-        One key of every group beside the leaves'.
+        One of its hierarchies.
+    groups : mapping
+        Of the leaves' statistic.
+    """
+    document = read_mapping({"derived": plan["derived"]}, "plan")
+    derived = read_derived_columns(document, document.content, None)
+    return tree_of(f"hierarchies.{name}", plan["hierarchies"][name], groups, derived).keys
 
-    Returns
-    -------
-    KeyTree, list of NoisyStatistic
-        Each statistic's cells are the level's nodes, in their order.
+
+def beside_leaves(
+    where: Mapping[str, object] | None, leaf: str, groups: Mapping[str, Domain]
+) -> dict[str, object]:
+    """Return the wanted key of every group beside the leaves', of which there is a tree for each.
 
     Raises
     ------
     UsageError
-        Where the release has no such tree, or groups beside it have several keys and none is chosen.
+        Where a group has no key chosen, or a key is of no such group.
     """
-    plan: Mapping[str, Any] = release.manifest.get("plan", {})
-    hierarchies: Mapping[str, list[str]] = plan.get("hierarchies", {})
-    if name not in hierarchies:
-        known = f"its trees are {', '.join(hierarchies)}" if hierarchies else "it has none"
-        way_out = "a spec states one as hierarchy: [nation, state, county]"
-        raise UnknownNameError(f"the release has no tree {name!r}: {known}; {way_out}")
-    levels = hierarchies[name]
-    document = read_mapping(dict(plan), "plan")
-    derived = read_derived_columns(document, document.content, None)
-    groups = release.cells(level_name(name, levels[-1])).plan.groups
-    tree = tree_of(f"hierarchies.{name}", levels, groups, derived)
-    chosen = dict(release.in_names(where) or {})
-    leaf = levels[-1]
+    chosen = dict(where or {})
     stray = next((column for column in chosen if column == leaf or column not in groups), None)
     if stray is not None:
-        message = (
-            f"{stray!r} is no group beside the tree's: a tree has all of its nodes, which its levels name"
-        )
+        message = f"{stray!r} is no group beside the tree's: a tree has all of its nodes, level by level"
         raise UsageError(message)
-    open_groups = [column for column in groups if column != leaf and column not in chosen]
-    if open_groups:
-        example = {column: str(groups[column][0]) for column in open_groups}
-        message = f"there is a tree for each key of {', '.join(open_groups)}: choose one, as where={example}"
+    left = [column for column in groups if column != leaf and column not in chosen]
+    if left:
+        example = {column: str(groups[column][0]) for column in left}
+        message = f"there is a tree for each key of {', '.join(left)}: choose one, as where={example}"
         raise UsageError(message)
-    return tree.keys, [release.selected(level_name(name, level), chosen) for level in levels]
+    return chosen

@@ -208,10 +208,16 @@ class CountTree:
         rows = []
         for component, posterior in self.posteriors.items():
             total = np.concatenate(
-                [drawn[-1] @ is_below for drawn in self._batches(posterior, checked_draws(draws, least=2), rng)]
+                [
+                    drawn[-1] @ is_below
+                    for drawn in self._batches(posterior, checked_draws(draws, least=2), rng)
+                ]
             )
             rows.append(
-                {**self._named(component), **_summary(total[:, None], require_share("mass", mass), whole=True)[0]}
+                {
+                    **self._named(component),
+                    **_summary(total[:, None], require_share("mass", mass), whole=True)[0],
+                }
             )
         return Table(rows, title="Roll-up")
 
@@ -451,5 +457,7 @@ def _summary(draws: Floats, mass: float, *, whole: bool = False) -> list[dict[st
     kind = int if whole else float
     return [
         {"mean": float(mean), "sd": float(sd), "lower": kind(low), "upper": kind(high)}
-        for mean, sd, low, high in zip(np.nanmean(draws, axis=0), np.nanstd(draws, axis=0), *ends, strict=True)
+        for mean, sd, low, high in zip(
+            np.nanmean(draws, axis=0), np.nanstd(draws, axis=0), *ends, strict=True
+        )
     ]

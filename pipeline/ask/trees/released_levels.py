@@ -66,7 +66,9 @@ def noisy_trees(
 
 def _column(statistic: NoisyStatistic, column: int) -> Counts:
     if statistic.n_saturated:
-        message = "a value of the tree is at an end of its type: there were more records than could be counted"
+        message = (
+            "a value of the tree is at an end of its type: there were more records than could be counted"
+        )
         raise UsageError(message)
     counts: Counts = statistic.values[:, column].astype(np.int64)
     return counts
