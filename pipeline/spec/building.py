@@ -37,6 +37,8 @@ class Common(TypedDict, total=False):
     count_clipped: bool | Keyed
     where: str | Keyed
     groups: Mapping[str, Keys]
+    hierarchy: Sequence[str] | Keyed
+    level_shares: Sequence[Number]
 
 
 def spec(

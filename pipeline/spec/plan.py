@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
+from suffice.pipeline.spec.planned_trees import PlannedTree
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
 from suffice.pipeline.terms.declaration.delta import DELTAS, epsilon_at, shown_delta, shown_epsilons
@@ -99,6 +100,7 @@ def _lines(plan: Plan) -> list[str]:
             for statistic in noisy
             if statistic.moment_weight is not None
         ),
+        *map(str, plan.trees),
         *_sentences(plan),
         *(f"{place}: {of}" for place, of in plan.conditions.items()),
         *(f"{name}: {of}" for name, of in plan.derived.items()),
@@ -139,7 +141,7 @@ def _sentences(plan: Plan) -> list[str]:
     "unit_nulls?=column_unit.nulls window=grid amend=calendar epsilon_per_window?=window_loss.epsilon "
     "rho_per_window?=window_loss.rho where?=in_words derived=computed "
     "groups=sizes "
-    "cells=n_cells plan_hash"
+    "cells=n_cells trees?=stated_trees plan_hash"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -178,6 +180,8 @@ class Plan:
         Its SHA-256, in hex.
     order : DeclaredOrder
         The order of what the canonical plan sorts.
+    hierarchies : dict of str to tuple of str
+        The levels of every tree, root first; each is a statistic, ``NAME.LEVEL``.
     expects : str
         What the spec expects, in words: a release of its own. Empty where nothing.
     """
@@ -198,6 +202,7 @@ class Plan:
     canonical: str
     plan_hash: Sha256
     order: DeclaredOrder
+    hierarchies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     expects: str = field(default="", compare=False, repr=False)
 
     @property
@@ -214,6 +219,17 @@ class Plan:
     def key_columns(self) -> dict[str, list[Domain]]:
         """The columns that statistics are grouped by, each with its domains."""
         return key_columns([self.groups, *(statistic.groups for statistic in self.statistics)])
+
+    @property
+    def trees(self) -> list[PlannedTree]:
+        """Which statistics are the levels of a tree, and how noisy a count is at each."""
+        plans = {statistic.name: statistic for statistic in self.statistics}
+        return [PlannedTree.of(name, levels, plans) for name, levels in self.hierarchies.items()]
+
+    @property
+    def stated_trees(self) -> list[PlannedTree] | None:
+        """The trees; None where there are none."""
+        return self.trees or None
 
     @property
     def zone_data(self) -> str | None:
@@ -365,6 +381,7 @@ def assemble(terms: Terms, statistics: Iterable[StatisticPlan]) -> Plan:
         canonical=terms.canonical_plan(),
         plan_hash=terms.plan_hash(),
         order=DeclaredOrder.of(terms),
+        hierarchies=terms.trees,
     )
 
 

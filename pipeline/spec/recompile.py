@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from suffice.errors import SpecError
 from suffice.pipeline.spec import checks, spec
 from suffice.pipeline.spec.compiled_statistics import compile_statistics
+from suffice.pipeline.spec.hierarchies import check_hierarchies
 from suffice.pipeline.spec.plan import Plan, assemble
 from suffice.pipeline.spec.terms import PLAN_VERSION, Terms
 from suffice.pipeline.terms.declaration.domain_entries import domain_size
@@ -94,11 +95,14 @@ class CanonicalPlan:
         Raises
         ------
         SpecError
-            Where the text is not canonical: it would be charged under another hash.
+            Where the text is not canonical: it would be charged under another hash; or where statistics are
+            not the levels of a tree, as it says.
         """
         plans = [plan for _, plan in statistics]
         specs = {plan.name: statistic for statistic, plan in statistics}
-        plan = assemble(self.terms.model_copy(update={"statistics": specs}), plans)
+        terms = self.terms.model_copy(update={"statistics": specs})
+        check_hierarchies(self._document, terms)
+        plan = assemble(terms, plans)
         if plan.canonical != self.text:
             raise _refused((), "it is not in canonical form")
         return plan

@@ -20,6 +20,7 @@ from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.spec import assumed
 from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit
 from suffice.pipeline.spec.checks import check_statistic, check_terms, n_sums, taking, with_prior
+from suffice.pipeline.spec.hierarchies import with_levels
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields, priced
 from suffice.pipeline.terms.declaration.column_types import HiveType
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.sensitivity import Constants
 
 _MOST_STATISTICS = 1000
+_NOT_STATED = ("directory", "hierarchies")
+"""What a spec has and does not state under this name."""
 
 
 MOST_COMPONENTS = 2**16
@@ -186,7 +189,7 @@ def spec_error(
     path = (*prefix, *first["loc"])
     if first["type"] == UNKNOWN_KEY:
         holder = _model_at(document, model, first["loc"])
-        names = [name for name in holder.model_fields if name != "directory"]
+        names = [name for name in holder.model_fields if name not in _NOT_STATED]
         known = ", ".join([*names, *(["per_unit"] if issubclass(holder, Terms) else [])])
         return SpecError(document.location(path), "unknown key", f"known keys: {known}")
     if first["type"] == MISSING_KEY:
@@ -345,8 +348,9 @@ def _validate(document: Document, directory: Path) -> Spec:
     if not isinstance(content, dict):
         way_out = 'see the documentation\'s page "The spec"'
         raise SpecError(document.origin, "a spec is a mapping of keys", way_out)
-    if "directory" in content:
-        raise SpecError(document.location(("directory",)), "unknown key")
+    for key in _NOT_STATED:
+        if key in content:
+            raise SpecError(document.location((key,)), "unknown key")
     _check_periods(document, content)
     read = {
         "derived": read_derived_columns(document, content, directory),
@@ -362,6 +366,7 @@ def _validate(document: Document, directory: Path) -> Spec:
     except ValidationError as error:
         raise spec_error(document, (), error, Spec) from None
     check_terms(document, spec)
+    spec = with_levels(document, spec, _MOST_STATISTICS)
     _check_expect(document, spec)
     _check_files_by_window(document, spec)
     _check_folders_of_windows(document, spec)

@@ -19,6 +19,7 @@ from suffice.pipeline.terms.declaration import fields
 from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
 from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn, read_condition
 from suffice.pipeline.terms.declaration.domains import cell_count, key_columns
+from suffice.pipeline.terms.declaration.hierarchy import level_name, read_levels
 from suffice.pipeline.terms.declaration.priced import PricedModel
 from suffice.pipeline.terms.declaration.row_rules import column_or_rule, stored_column
 from suffice.pipeline.terms.declaration.scalars import read_choice
@@ -71,8 +72,22 @@ class Privacy(PricedModel):
         return self.unit if isinstance(self.unit, ColumnUnit) else None
 
 
+def _hierarchies(value: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        message = "hierarchies map names to the levels of a tree"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    return {str(name): read_levels(levels) for name, levels in value.items()}
+
+
 class Terms(fields.SpecModel):
-    """What is charged: all that a spec declares but its source. Defaults are filled, domains inlined."""
+    """What is charged: all that a spec declares but its source. Defaults are filled, domains inlined.
+
+    Attributes
+    ----------
+    hierarchies : dict of str to tuple of str
+        The levels of every tree, root first, by what its statistic was called: each is a statistic of its
+        own, ``NAME.LEVEL``. A spec states them in the statistic.
+    """
 
     name: fields.ReleaseName
     dataset: fields.Name
@@ -82,6 +97,9 @@ class Terms(fields.SpecModel):
     derived: dict[str, DerivedColumn] = Field(default_factory=dict)
     groups: fields.Groups = Field(default_factory=dict)
     statistics: dict[str, fields.StatisticSpec]
+    hierarchies: Annotated[dict[str, tuple[str, ...]], PlainValidator(_hierarchies)] = Field(
+        default_factory=dict
+    )
     max_total_rows: fields.Integer = DEFAULT_MAX_TOTAL_ROWS
 
     @property
@@ -102,6 +120,15 @@ class Terms(fields.SpecModel):
     def key_columns(self) -> dict[str, list[Domain]]:
         """The columns that statistics are grouped by, each with its domains."""
         return key_columns([self.groups, *self.all_groups.values()])
+
+    @property
+    def trees(self) -> dict[str, tuple[str, ...]]:
+        """The hierarchies of which every level is among the statistics."""
+        return {
+            name: levels
+            for name, levels in self.hierarchies.items()
+            if all(level_name(name, level) in self.statistics for level in levels)
+        }
 
     def contribution_to(self, statistic: fields.StatisticSpec) -> Contribution | None:
         """Return how many rows of a unit enter a statistic; None where the unit is a row."""
@@ -138,8 +165,10 @@ class Terms(fields.SpecModel):
     def canonical_plan(self) -> str:
         """Return the canonical plan: compact JSON, sorted keys, numbers as decimal text, no source."""
         content = {name: fields.canonical(getattr(self, name)) for name in Terms.model_fields}
-        if self.where is None:
-            del content["where"]
+        content["hierarchies"] = fields.canonical(self.trees)
+        for name in ("where", "hierarchies"):
+            if not content[name]:
+                del content[name]
         content["format_version"] = PLAN_VERSION
         return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

@@ -42,6 +42,7 @@ from suffice.cli.small_areas import SmallAreasAnswer
 from suffice.cli.synthesize import SynthesizeAnswer
 from suffice.cli.table import StatedEstimates, StatedSample, StatisticList
 from suffice.cli.transitions import TransitionsAnswer
+from suffice.cli.tree import TreeAnswer
 from suffice.cli.trust import LedgerVerification, VerifiedPublication, WrittenExport
 from suffice.cli.withdrawal import DescribedFile
 from suffice.doctor.examination import Diagnosis
@@ -150,6 +151,7 @@ PRINTED: dict[str, Schema] = {
     "store list": closed({"stores": listed(schema_of(KnownStore))}),
     "table": reading(StatisticList, StatedEstimates, StatedSample, AdoptedTable, ShownAdopted),
     "posterior": reading(PosteriorAnswer, AdoptedAnswer),
+    "tree": reading(TreeAnswer),
     "compare": reading(ComparedAnswer),
     "pool": reading(PooledAnswer),
     "compare-priors": reading(PriorsAnswer, HeldOutAnswer),

@@ -134,11 +134,14 @@ def plan() -> Schema:
             **each(TEXT, "name dataset"),
             "privacy": {**_canonical(Privacy), "oneOf": _OF_A_MEASURE},
             "window": or_null(_canonical(Window)),
+            "where": VALUE,
             "derived": mapped(either(*map(_canonical, KINDS))),
             "groups": mapped(DOMAIN),
             "statistics": {**mapped({"oneOf": statistics}), "minProperties": 1},
+            "hierarchies": mapped({**listed(TEXT), "minItems": 2}),
             "max_total_rows": EXACT,
-        }
+        },
+        ("where", "hierarchies"),
     )
 
 

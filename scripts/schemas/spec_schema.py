@@ -108,6 +108,7 @@ COLUMN_OF_UNITS: Schema = {
         *(_closed({end: TEXT, "type": _EXTREME}, end) for end in ("min", "max")),
     ]
 }
+LEVELS: Schema = {**LIST, "minItems": 2, "maxItems": 20}
 CONDITION: Schema = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/derived"}]}
 SCALARS: dict[str, Schema] = {
     "read_text": TEXT,
@@ -135,6 +136,9 @@ SCALARS: dict[str, Schema] = {
     "_count_clipped": COUNT_CLIPPED,
     "_domain": DOMAIN,
     "_groups": {"$ref": "#/$defs/groups"},
+    "_hierarchy": {"oneOf": [LEVELS, _closed({"levels": LEVELS, "keys": FILE}, "levels", "keys")]},
+    "_hierarchies": {"type": "object", "additionalProperties": LEVELS},
+    "_level_shares": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 20},
     "_files": {"type": "string", "maxLength": 255},
     "_columns": {"type": "array", "items": TEXT, "minItems": 1},
     "_amendments": {"type": "array", "items": DURATION, "minItems": 1, "maxItems": 99},
@@ -206,7 +210,8 @@ def spec_schema() -> Schema:
     for name in ("StatisticSpec", "DerivedColumn"):
         definitions.pop(name)
     properties = whole["properties"]
-    del properties["directory"]
+    for name in ("directory", "hierarchies"):  # a spec has them, and states neither
+        del properties[name]
     statistics = []
     for name, family in FAMILIES.items():
         schema = _of(family.spec)

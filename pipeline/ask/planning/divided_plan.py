@@ -23,6 +23,7 @@ from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.documents import Measured, Sha256, one_of, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.released.table import card, html_table, markup
 
@@ -159,6 +160,8 @@ class DividedPlan:
         In declared order.
     alternatives : tuple of Alternative
         Other ways to release a statistic at the same loss.
+    hierarchies : dict of str to tuple of str
+        The levels of the spec's trees.
     """
 
     criterion: Annotated[Criterion, one_of(*Criterion)]
@@ -170,12 +173,26 @@ class DividedPlan:
     total_divided: float
     statistics: tuple[DividedStatistic, ...]
     alternatives: tuple[Alternative, ...]
+    hierarchies: dict[str, tuple[str, ...]]
 
     @property
     def shares(self) -> str:
-        """Text for the spec: paste it below ``statistics``, a ``share`` into each."""
-        lines = [f"  {of.statistic}: {{share: {format_number(of.share_divided)}}}" for of in self.statistics]
-        return "\n".join(["statistics:", *lines])
+        """Text for the spec: paste it below ``statistics``, each statistic's share and its levels'."""
+        shares = {of.statistic: of.share_divided for of in self.statistics}
+        trees = {
+            level_name(name, level): (name, levels)
+            for name, levels in self.hierarchies.items()
+            for level in levels
+        }
+        lines = {}
+        for statistic, share in shares.items():
+            name, levels = trees.get(statistic, (statistic, ()))
+            of_levels = [shares[level_name(name, level)] for level in levels]
+            stated = f"share: {format_number(sum(of_levels, Fraction(0)) if of_levels else share)}"
+            if of_levels:
+                stated += f", level_shares: [{', '.join(map(format_number, of_levels))}]"
+            lines[name] = f"  {name}: {{{stated}}}"
+        return "\n".join(["statistics:", *lines.values()])
 
     def __str__(self) -> str:
         return "\n".join([self._heading, "", text_table(_COLUMNS, self._rows), *self._lines, "", self.shares])
@@ -303,6 +320,7 @@ def divided_plan(
         shares = min((shares, now, equal), key=lambda of: _worth(needs, of, chosen))
     before, after = compile_plan(spec), compile_plan(with_shares(spec, shares))
     return DividedPlan(
+        hierarchies=spec.trees,
         criterion=chosen,
         plan_hash=before.plan_hash,
         loss=spec.privacy.loss,

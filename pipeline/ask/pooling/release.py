@@ -16,6 +16,7 @@ from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, Posteri
 from suffice.pipeline.ask.pooling.statistic import Statistic, Statistics
 from suffice.pipeline.spec.about import NOTHING, About
 from suffice.pipeline.spec.windows_and_amendments import ALL, edition
+from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted, not_a_name
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior
     from suffice.pipeline.ask.posterior.likelihood import AnyLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.ask.trees.count_tree import CountTree
     from suffice.pipeline.math.distributions.composite import CellProgress
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.declaration.documents import ShortId
@@ -144,6 +146,11 @@ class Release(Mapping[str, Statistic]):
         declared: list[str] = self.manifest["declared_order"]["groups"]
         return tuple(dict.fromkeys([*(column for column in declared if column in used), *used]))
 
+    @property
+    def trees(self) -> dict[str, list[str]]:
+        """The levels of every tree, root first; each is a statistic, ``NAME.LEVEL``."""
+        return dict(self.manifest.get("plan", {}).get("hierarchies", {}))
+
     def __repr__(self) -> str:
         held = counted(len(self), "statistic")
         return f"<Release {self.named}: {held}, {self.loss}>"
@@ -174,17 +181,18 @@ class Release(Mapping[str, Statistic]):
         )
 
     def _keys(self) -> list[str]:
-        """Return the keys of every group column, by which one asks, with their labels."""
-        from suffice.pipeline.terms.declaration.domain_entries import parse_domain  # only who looks needs it
+        """Return the keys of every group column, by which one asks, with their labels; and the trees."""
+        from suffice.pipeline.terms.declaration.domains import key_columns  # only who looks needs it
 
+        domains = key_columns(self.plan_of(name).groups for name in self)
         lines = []
         for column in self.group_columns:
-            domain = parse_domain(self.manifest["plan"]["groups"][column], directory=None, column=column)
-            first = [_called(str(key), self.about.key(column, key)) for key in domain[:_KEYS_SHOWN]]
-            more = len(domain) - len(first)
-            rest = f", ... and {more} more, up to {domain[-1]}" if more else ""
-            lines.append(f"{_called(column, self.about.column(column))}: {', '.join(first)}{rest}")
-        return lines
+            for domain in domains[column]:
+                first = [_called(str(key), self.about.key(column, key)) for key in domain[:_KEYS_SHOWN]]
+                more = len(domain) - len(first)
+                rest = f", ... and {more} more, up to {domain[-1]}" if more else ""
+                lines.append(f"{_called(column, self.about.column(column))}: {', '.join(first)}{rest}")
+        return [*lines, *(f"tree {name}: {', '.join(levels)}" for name, levels in self.trees.items())]
 
     def _about(self) -> list[str]:
         """Return that it was withdrawn, where it was; and what it is of, at which price."""
@@ -317,6 +325,10 @@ class Release(Mapping[str, Statistic]):
 
     def _unknown(self, name: object) -> UnknownNameError:
         """Return the error of a name that is not there; it says which one may have been meant."""
+        if name in self.trees:
+            levels = ", ".join(level_name(str(name), level) for level in self.trees[str(name)])
+            message = f"{name} is a tree: release.tree({name!r}); its levels are the statistics {levels}"
+            return UnknownNameError(message)
         near = difflib.get_close_matches(str(name), list(self), n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return UnknownNameError(f"the release has no statistic {name!r}: it has {', '.join(self)}{meant}")
@@ -373,6 +385,48 @@ class Release(Mapping[str, Statistic]):
             in_words=partial(self.about.rows, statistic, columns=self.plan_of(statistic).groups),
             digits=partial(self.about.digits, statistic),
         )
+
+    def tree(
+        self,
+        name: str,
+        where: Mapping[str, object] | None = None,
+        *,
+        population: str = "contaminated",
+        sizes: Sequence[float] | None = None,
+    ) -> CountTree:
+        """Return the counts at all nodes of a tree, inferred together: whole numbers that add up.
+
+        Costs no privacy.
+
+        Parameters
+        ----------
+        name : str
+            As the spec called the statistic that has a hierarchy.
+        where : mapping, optional
+            One key of each group beside the leaves': there is a tree for each.
+        population : {"contaminated", "negative-binomial", "reciprocal"}
+            What the leaves' counts are drawn from; see :meth:`CountTree.of`.
+        sizes : sequence of float, optional
+            Known sizes of the leaves, in the order of their keys.
+
+        Raises
+        ------
+        UsageError
+            Where the release has no such tree, or groups beside it are left open.
+        """
+        from suffice.pipeline.ask.pooling.released_tree import beside_leaves, released_keys
+        from suffice.pipeline.ask.trees.count_tree import CountTree  # numpy is slow to import
+
+        if name not in self.trees:
+            known = f"its trees are {', '.join(self.trees)}" if self.trees else "it has none"
+            message = f"the release has no tree {name!r}: {known}; a spec states one as a hierarchy"
+            raise UnknownNameError(message)
+        levels = self.trees[name]
+        groups = self.cells(level_name(name, levels[-1])).plan.groups
+        chosen = beside_leaves(self.in_names(where), levels[-1], groups)
+        released = [self.selected(level_name(name, level), chosen) for level in levels]
+        keys = released_keys(self.manifest["plan"], name, groups)
+        return CountTree.of(keys, released, population=population, sizes=sizes)
 
     @lists_terms
     def posterior(

@@ -77,15 +77,40 @@ def read_pairs(name: str, directory: Path, column: str) -> dict[str, str]:
     return {row[0]: row[1] for _, row in lines}
 
 
+def read_key_table(
+    name: str, directory: Path, levels: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return a table of a tree's keys: its columns, and a row for every leaf.
+
+    Parameters
+    ----------
+    name : str
+        The file, relative to the spec's folder.
+    directory : Path
+        The spec's folder: nothing outside of it is read, also through a link.
+    levels : tuple of str
+        The tree's levels, root first: the file's header, in this order; the root may be left out.
+
+    Raises
+    ------
+    ValueError
+        Naming the file and the rule; of its content it says numbers of lines, and nothing else.
+    """
+    named = f"the table of keys {name[:_LONGEST_NAME]!r}"
+    rows = _rows(name, directory, named)
+    columns = tuple(rows[0][1]) if rows else ()
+    if columns not in {levels, levels[1:]}:
+        header = ",".join(levels)
+        message = f"{named} begins with its levels in their order, as {header!r}; the root may be left out"
+        raise ValueError(message)
+    lines = _checked(rows[1:], named, len(columns))
+    _refuse_duplicates([row[-1] for _, row in lines], [number for number, _ in lines], named)
+    return columns, tuple(tuple(row) for _, row in lines)
+
+
 def _lines(name: str, directory: Path, column: str, named: str, *, width: int) -> list[tuple[int, list[str]]]:
     """Return the lines of a file and their numbers, without a header."""
-    data = _read(name, directory, named)
-    try:
-        reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        lines = [(reader.line_num, row) for row in reader if row]
-    except (UnicodeDecodeError, csv.Error):
-        message = f"{named} cannot be read as UTF-8 CSV"
-        raise ValueError(message) from None
+    lines = _rows(name, directory, named)
     if lines and len(lines[0][1]) == width and lines[0][1][0].strip().casefold() == column.casefold():
         if lines[0][1][0] != column:
             message = (
@@ -94,6 +119,22 @@ def _lines(name: str, directory: Path, column: str, named: str, *, width: int) -
             )
             raise ValueError(message)
         lines = lines[1:]
+    return _checked(lines, named, width)
+
+
+def _rows(name: str, directory: Path, named: str) -> list[tuple[int, list[str]]]:
+    """Return the rows of a CSV file that are not empty, and the numbers of their lines."""
+    data = _read(name, directory, named)
+    try:
+        reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        return [(reader.line_num, row) for row in reader if row]
+    except (UnicodeDecodeError, csv.Error):
+        message = f"{named} cannot be read as UTF-8 CSV"
+        raise ValueError(message) from None
+
+
+def _checked(lines: list[tuple[int, list[str]]], named: str, width: int) -> list[tuple[int, list[str]]]:
+    """Return lines of so many columns, each, whose texts can be seen."""
     other = next((number for number, row in lines if len(row) != width), None)
     if other is not None:
         needs = "one column, one entry a line" if width == 1 else f"{width} columns"

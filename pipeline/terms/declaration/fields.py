@@ -14,6 +14,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     PlainValidator,
     PrivateAttr,
     ValidationInfo,
@@ -23,6 +24,7 @@ from suffice.pipeline.terms.declaration.documents import Form
 from suffice.pipeline.terms.declaration.domain_entries import domain_size, parse_domain
 from suffice.pipeline.terms.declaration.domains import MOST_CELLS, Domain, Every, too_many_cells
 from suffice.pipeline.terms.declaration.exact_numbers import format_number, parse_decimal
+from suffice.pipeline.terms.declaration.hierarchy import Hierarchy, read_hierarchy
 from suffice.pipeline.terms.declaration.scalars import (
     read_boolean,
     read_choice,
@@ -104,7 +106,10 @@ class RowsOf(StrEnum):
 
 
 class StatisticSpec(SpecModel):
-    """What every statistic states, whatever its family."""
+    """What every statistic states, whatever its family.
+
+    A plan has no hierarchy: it has a statistic for every level, and which of them form a tree.
+    """
 
     family: str
     share: Share = Fraction(1)
@@ -113,6 +118,8 @@ class StatisticSpec(SpecModel):
     count_clipped: CountClippedField = None
     where: Where = None
     groups: Groups | None = None
+    hierarchy: HierarchyField | None = Field(default=None, exclude=True)
+    level_shares: LevelShares | None = Field(default=None, exclude=True)
     _contribution: Contribution | None = PrivateAttr(default=None)
 
     @property
@@ -253,6 +260,20 @@ def _groups(value: object, info: ValidationInfo) -> dict[str, Domain]:
     return groups
 
 
+def _hierarchy(value: object, info: ValidationInfo) -> Hierarchy:
+    stated = read_hierarchy(value, (info.context or {}).get("directory", Path()))
+    for level in stated.levels:
+        label_name("level", level)
+    return stated
+
+
+def _level_shares(value: object) -> tuple[Fraction, ...]:
+    if not isinstance(value, list):
+        message = "level_shares are a list of numbers, one for each level, root first, as [1, 2, 4]"
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError only
+    return tuple(map(_share, value))
+
+
 def _below_2_53(value: int) -> int:
     if abs(value) >= 2**53:
         message = "must be below 2^53"
@@ -344,6 +365,9 @@ NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]
 Groups = Annotated[dict[str, Domain], PlainValidator(_groups)]
 """Columns that choose a cell, and their keys."""
+HierarchyField = Annotated[Hierarchy, PlainValidator(_hierarchy)]
+LevelShares = Annotated[tuple[Fraction, ...], PlainValidator(_level_shares)]
+"""Of a tree's levels, the root's first, relative to each other."""
 
 
 MOST_DRAWS = 1000

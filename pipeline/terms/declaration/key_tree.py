@@ -42,7 +42,9 @@ class KeyTree:
             message = "a tree has at least two levels: the root, and the leaves below it"
             raise UsageError(message)
         if len(self.keys) != len(self.levels) or len(self.parents) != len(self.levels) - 1:
-            message = f"a tree of {len(self.levels)} levels has the keys of each, and the parents of all but the first"
+            message = (
+                f"a tree of {len(self.levels)} levels has the keys of each, and parents of all but the first"
+            )
             raise UsageError(message)
         if len(self.keys[0]) != 1:
             message = f"the first level, {self.levels[0]}, is the root: one node"

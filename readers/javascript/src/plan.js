@@ -18,7 +18,7 @@ const MOST_COMPONENTS = 65536;
 /** The heading of a release and the fields of its statistics, as its manifest has to state them. */
 export function derive(plan, order) {
   const { privacy } = plan;
-  onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], ["where"], "plan");
+  onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], ["hierarchies", "where"], "plan");
   checkCondition(plan.where, "where");
   const measure = isMapping(privacy) && Object.hasOwn(privacy, "rho") ? "rho" : "epsilon";
   onlyKeys(privacy, [measure, "neighboring", "unit"], [], "privacy");
@@ -45,6 +45,7 @@ export function derive(plan, order) {
   const heading = cellsOf(plan.groups, order.groups, "groups");
   const entries = ordered(plan.statistics, order.statistics, "statistics");
   checkVariables(plan.statistics, order.variables);
+  checkHierarchies(plan.hierarchies, plan.statistics);
   const shares = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO);
   const mayBeMinimal = replaces && unit === null && plan.window === null && plan.where === undefined;
   const shared = {
@@ -235,6 +236,18 @@ function ordered(mapping, names, place) {
 }
 
 /** The order of the names of mappings by variables or columns; families of one column have groups alone. */
+/** Trees: every level is a statistic, of one family. Whether their keys nest, the reader in Python computes. */
+function checkHierarchies(hierarchies, statistics) {
+  if (hierarchies === undefined) return;
+  if (!isMapping(hierarchies) || Object.keys(hierarchies).length === 0) throw refused("hierarchies", "it is no mapping of trees");
+  for (const [name, levels] of Object.entries(hierarchies)) {
+    const entries = Array.isArray(levels) ? levels.map((level) => (Object.hasOwn(statistics, `${name}.${level}`) ? statistics[`${name}.${level}`] : null)) : [];
+    const isTree = entries.length >= 2 && new Set(levels).size === levels.length
+      && entries.every((entry) => entry !== null && entry.family === entries[0].family);
+    if (!isTree) throw refused(`hierarchies.${shown(name)}`, "its levels are not statistics of one family");
+  }
+}
+
 function checkVariables(statistics, variables) {
   if (!Array.isArray(variables)) throw refused("declared_order.variables", "it is no list");
   const seen = new Set();

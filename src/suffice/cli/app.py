@@ -50,6 +50,7 @@ from suffice.cli import (
     synthesize,
     table,
     transitions,
+    tree,
     trust,
     windows,
     withdrawal,
@@ -68,8 +69,8 @@ CLOSED_PIPE = 128 + 13
 """The status of a program whose reader has gone, as shells give it to one that SIGPIPE ends."""
 PANELS = {
     "Read what was released (consumer)": (
-        "list show table posterior adopt compare compare-priors pool calibrate model publish publications "
-        "verify catalogue demo"
+        "list show table posterior tree adopt compare compare-priors pool calibrate model publish "
+        "publications verify catalogue demo"
     ),
     "Own the data (owner)": "inspect ledger store audit withdraw disclose",
     "Make releases (operator)": (
@@ -269,6 +270,7 @@ app.command()(adopt.adopt)
 app.command()(table.table)
 app.command()(catalogue.catalogue)
 app.command()(posterior.posterior)
+app.command()(tree.tree)
 app.command()(publish.publish)
 app.command()(calibration.calibrate)
 make_strict(app)

@@ -112,7 +112,8 @@ def test_there_is_a_function_for_each_family_and_for_nothing_else() -> None:
 def test_a_spec_takes_what_specs_declare() -> None:
     parameters = inspect.signature(suffice.spec).parameters.keys() - {"more", "unnamed"}
     read = {"per_unit"}  # columns of units, which stand among derived ones
-    declared = (Spec.model_fields.keys() | Privacy.model_fields.keys() | read) - {"privacy", "directory"}
+    unstated = {"privacy", "directory", "hierarchies"}
+    declared = (Spec.model_fields.keys() | Privacy.model_fields.keys() | read) - unstated
     named_by_more = declared - parameters
     assert parameters <= declared
     assert named_by_more <= {"about"}

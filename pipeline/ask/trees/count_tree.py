@@ -1,0 +1,463 @@
+"""The joint posterior of counts at all nodes of a public tree: whole numbers that add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from suffice.errors import UnknownNameError, UsageError
+from suffice.pipeline.ask.trees.released_levels import noisy_trees
+from suffice.pipeline.math.engines.tree.least_squares import least_squares
+from suffice.pipeline.math.engines.tree.populations import DEFAULT, population
+from suffice.pipeline.math.engines.tree.posterior import tree_posterior
+from suffice.pipeline.math.parameters.arguments import checked_draws, generator
+from suffice.pipeline.math.parameters.contrasts import require_share
+from suffice.pipeline.terms.released.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
+    from suffice.pipeline.math.engines.tree.posterior import TreePosterior
+    from suffice.pipeline.terms.declaration.key_tree import KeyTree
+    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.typing import Counts, Floats
+
+DRAWS = 2000
+"""Joint draws behind a share, a ratio, a rank or a roll-up, where a caller names no number."""
+_AT_A_TIME = 1 << 22
+"""Counts that draws hold at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CountTree:
+    """Counts at all nodes of a tree, given what was released; made by :meth:`of`.
+
+    A statistic may count several components, as false and true of a boolean column, or a column's categories.
+    There is a tree of each then, independent of the others given what was released.
+
+    Attributes
+    ----------
+    tree : KeyTree
+        The levels and the keys of their nodes.
+    released : dict of str to NoisyTree
+        By component: the noisy counts, and the scales of their noise.
+    posteriors : dict of str to TreePosterior
+        By component: the joint law of the counts.
+    population : str
+        What the leaves' counts are drawn from.
+    """
+
+    tree: KeyTree
+    released: Mapping[str, NoisyTree] = field(repr=False)
+    posteriors: Mapping[str, TreePosterior] = field(repr=False)
+    population: str
+
+    @classmethod
+    def of(
+        cls,
+        tree: KeyTree,
+        levels: Sequence[NoisyStatistic | None],
+        *,
+        population: str = DEFAULT,
+        sizes: ArrayLike | None = None,
+    ) -> Self:
+        """Infer all counts of a tree from what was released of its levels.
+
+        Parameters
+        ----------
+        tree : KeyTree
+        levels : sequence of (NoisyStatistic or None)
+            A statistic that counts records for each level, the root's first, with a cell for every node; None
+            where a level was not released.
+        population : {"contaminated", "negative-binomial", "reciprocal"}
+            What the leaves' counts are drawn from: behind gamma rates, of which 5 % are outliers or none, with
+            the mean and the spread integrated over; or weights 1 / (n + 1).
+        sizes : array_like, optional
+            Known sizes of the leaves, in the order of their keys, to which mean counts are proportional.
+
+        Raises
+        ------
+        UsageError
+            Where levels do not fit the tree, or a statistic does not count records.
+        PriorError
+            Where there is no such population.
+        """
+        law = _population(population)
+        released = noisy_trees(tree, levels, None if sizes is None else np.asarray(sizes, np.float64))
+        posteriors = {name: tree_posterior(noisy, law) for name, noisy in released.items()}
+        return cls(tree=tree, released=released, posteriors=posteriors, population=population)
+
+    @classmethod
+    def of_leaves(
+        cls,
+        tree: KeyTree,
+        leaves: NoisyStatistic,
+        *,
+        population: str = DEFAULT,
+        sizes: ArrayLike | None = None,
+    ) -> Self:
+        """Infer all counts of a tree from noisy counts of its leaves alone, as :meth:`of` does."""
+        above: list[NoisyStatistic | None] = [None] * (len(tree.levels) - 1)
+        return cls.of(tree, [*above, leaves], population=population, sizes=sizes)
+
+    def __repr__(self) -> str:
+        """Name the levels and how many nodes they have."""
+        levels = ", ".join(
+            f"{len(keys)} {level}" for level, keys in zip(self.tree.levels, self.tree.keys, strict=True)
+        )
+        return f"CountTree({levels}; {', '.join(self.components)})"
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """What is counted, a tree for each."""
+        return tuple(self.posteriors)
+
+    @property
+    def log_evidence(self) -> float:
+        """The log chance of all that was released."""
+        return sum(posterior.log_evidence for posterior in self.posteriors.values())
+
+    @property
+    def error(self) -> float:
+        """What a chance may be off by, about: rounding, cut tails, and the rule over hyperparameters."""
+        return max(
+            posterior.rounding + posterior.cut + posterior.hyperparameters.error
+            for posterior in self.posteriors.values()
+        )
+
+    def table(self, mass: float = 0.95, *, level: str | None = None) -> Table:
+        """Return a row for each node: level, key, mean, sd, lower, upper; several components have a column.
+
+        Parameters
+        ----------
+        mass : float, in (0, 1)
+            The chance between lower and upper is at least as much; outside it is at most half of the rest on
+            either side.
+        level : str, optional
+            One level's nodes alone.
+        """
+        mass = require_share("mass", mass)
+        rows: list[dict[str, Any]] = []
+        for place in self._levels(level):
+            rows += self._rows(place, lambda posterior, at: posterior.interval(at, mass))
+        return Table(rows, title=f"Counts of {', '.join(self.tree.levels)}", notes=self.notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What has to be said beside the numbers."""
+        notes = [f"Leaves: {self.population}, its mean and spread integrated over."]
+        if self.population == "reciprocal":
+            notes = ["Leaves: weights 1 / (n + 1)."]
+        if self.error > _WORTH_SAYING:
+            notes.append(f"Chances may be off by {self.error:.1g}, by rounding and cut tails.")
+        return tuple(notes)
+
+    def highest_density(self, mass: float = 0.95, *, level: str | None = None) -> Table:
+        """Return the table with the shortest intervals that hold at least the chance."""
+        mass = require_share("mass", mass)
+        rows: list[dict[str, Any]] = []
+        for place in self._levels(level):
+            rows += self._rows(place, lambda posterior, at: posterior.highest_density(at, mass))
+        return Table(rows, title=f"Counts of {', '.join(self.tree.levels)}", notes=self.notes)
+
+    def counts(self, level: str, component: str | None = None) -> dict[str, dict[int, float]]:
+        """Return the law of each of a level's counts: by key, its whole numbers and their chances."""
+        place, marginals = self._place(level), self._posterior(component).marginals
+        laws = marginals[place]
+        return {
+            key: {
+                int(laws.low[node]) + step: chance
+                for step, chance in enumerate(laws.row(node).tolist())
+                if chance > 0.0
+            }
+            for node, key in enumerate(self.tree.keys[place])
+        }
+
+    def draws(
+        self, n: int, rng: np.random.Generator | int | None = None, *, component: str | None = None
+    ) -> dict[str, Counts]:
+        """Draw all counts jointly: by level an array (n, n_nodes), in the order of the tree's keys.
+
+        They are whole numbers from 0 on, and children add up to their parent in every draw.
+        """
+        drawn = self._posterior(component).draws(checked_draws(n), generator(rng))
+        return dict(zip(self.tree.levels, drawn, strict=True))
+
+    def roll_up(
+        self,
+        nodes: Mapping[str, Sequence[str]],
+        *,
+        mass: float = 0.95,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return what any nodes hold together, each leaf below them once; from joint draws.
+
+        Parameters
+        ----------
+        nodes : mapping of str to sequence of str
+            By level, keys.
+        """
+        is_below = self._leaves_below(nodes)
+        rng = generator(rng)
+        rows = []
+        for component, posterior in self.posteriors.items():
+            total = np.concatenate(
+                [
+                    drawn[-1] @ is_below
+                    for drawn in self._batches(posterior, checked_draws(draws, least=2), rng)
+                ]
+            )
+            rows.append(
+                {
+                    **self._named(component),
+                    **_summary(total[:, None], require_share("mass", mass), whole=True)[0],
+                }
+            )
+        return Table(rows, title="Roll-up")
+
+    def share(
+        self,
+        level: str,
+        *,
+        above: str | None = None,
+        mass: float = 0.95,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return each node's share of the node that it is below, of a level above it; from joint draws.
+
+        Parameters
+        ----------
+        level : str
+        above : str, optional
+            The level above; where left out, that of the parents.
+        """
+        place = self._place(level)
+        of = place - 1 if above is None else self._place(above)
+        if not 0 <= of < place:
+            message = f"a share is of a level above {level}, one of {', '.join(self.tree.levels[:place])}"
+            raise UsageError(message)
+        ancestor = np.arange(len(self.tree.keys[place]))
+        for below in range(place, of, -1):
+            ancestor = self.tree.parent_of(below)[ancestor]
+        rng, rows = generator(rng), []
+        for component, posterior in self.posteriors.items():
+            parts = []
+            for drawn in self._batches(posterior, checked_draws(draws, least=2), rng):
+                whole = drawn[of][:, ancestor]
+                # Of nothing there are no shares: such draws are left out of the quantiles.
+                parts.append(np.where(whole > 0, drawn[place] / np.maximum(whole, 1), np.nan))
+            rows += self._summaries(component, place, np.concatenate(parts), require_share("mass", mass))
+        return Table(rows, title=f"Shares of {self.tree.levels[of]}")
+
+    def ratio(
+        self,
+        component: str,
+        level: str,
+        *,
+        of: Sequence[str] | None = None,
+        mass: float = 0.95,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return the part that a component has in several, as true in false and true; from joint draws.
+
+        Parameters
+        ----------
+        component : str
+            The numerator.
+        level : str
+        of : sequence of str, optional
+            The components that are added up in the denominator; where left out, all.
+        """
+        place, rng = self._place(level), generator(rng)
+        names = self.components if of is None else tuple(of)
+        batches = {
+            name: self._batches(self._posterior(name), checked_draws(draws, least=2), rng)
+            for name in dict.fromkeys((component, *names))
+        }
+        parts = []
+        for several in zip(*batches.values(), strict=True):
+            by_name = {name: drawn[place] for name, drawn in zip(batches, several, strict=True)}
+            whole = np.sum([by_name[name] for name in names], axis=0)
+            parts.append(np.where(whole > 0, by_name[component] / np.maximum(whole, 1), np.nan))
+        rows = self._summaries(component, place, np.concatenate(parts), require_share("mass", mass))
+        return Table(rows, title=f"{component} of {', '.join(names)}")
+
+    def rank_probabilities(
+        self,
+        level: str,
+        *,
+        within: int = 1,
+        component: str | None = None,
+        draws: int = DRAWS,
+        rng: np.random.Generator | int | None = None,
+    ) -> Table:
+        """Return how probably each of a level's counts is among so many highest; from joint draws.
+
+        Of equal counts one is as probably the higher as the other.
+        """
+        place, rng = self._place(level), generator(rng)
+        n_nodes = len(self.tree.keys[place])
+        if not 1 <= within <= n_nodes:
+            message = f"within is from 1 to the {n_nodes} nodes of {level}, not {within}"
+            raise UsageError(message)
+        times, number = np.zeros(n_nodes), checked_draws(draws)
+        for drawn in self._batches(self._posterior(component), number, rng):
+            ties = rng.random(drawn[place].shape)
+            order = np.lexsort((ties, drawn[place]), axis=1)[:, n_nodes - within :]
+            times += np.bincount(order.ravel(), minlength=n_nodes)
+        return Table(
+            [
+                {"level": level, "key": key, "probability": float(chance)}
+                for key, chance in zip(self.tree.keys[place], times / number, strict=True)
+            ],
+            title=f"Among the {within} highest of {level}",
+        )
+
+    def least_squares(self, mass: float = 0.95) -> Table:
+        """Return what was released, what of it contradicts itself, and points that add up, beside posteriors.
+
+        Columns: level, key, released, below (what the values right below add up to; None of leaves, and where
+        either level was not released), least_squares with sd, lower and upper of normal intervals, and mean,
+        posterior_lower and posterior_upper of the posterior.
+        """
+        from scipy.special import ndtri
+
+        reach, rows = float(ndtri(0.5 + 0.5 * require_share("mass", mass))), []
+        for component, noisy in self.released.items():
+            points, sds = least_squares(noisy)
+            posterior = self.posteriors[component]
+            for place, level in enumerate(self.tree.levels):
+                values = noisy.values[place]
+                below = noisy.values[place + 1] if place < noisy.depth else None
+                sums = None if below is None else _sums(noisy.parents[place], below, noisy.n_nodes(place))
+                lower, upper = posterior.interval(place, mass)
+                means = posterior.means(place)
+                rows += [
+                    {
+                        **self._named(component),
+                        "level": level,
+                        "key": key,
+                        "released": None if values is None else int(values[node]),
+                        "below": None if sums is None else int(sums[node]),
+                        "least_squares": float(points[place][node]),
+                        "sd": float(sds[place][node]),
+                        "lower": float(points[place][node] - reach * sds[place][node]),
+                        "upper": float(points[place][node] + reach * sds[place][node]),
+                        "mean": float(means[node]),
+                        "posterior_lower": int(lower[node]),
+                        "posterior_upper": int(upper[node]),
+                    }
+                    for node, key in enumerate(self.tree.keys[place])
+                ]
+        return Table(rows, title="Released, least squares, posterior")
+
+    def _named(self, component: str) -> dict[str, str]:
+        """Return the column that tells components apart, where there are several."""
+        return {"component": component} if len(self.components) > 1 else {}
+
+    def _posterior(self, component: str | None) -> TreePosterior:
+        if component is None:
+            if len(self.components) > 1:
+                message = f"name one of the components: {', '.join(self.components)}"
+                raise UsageError(message)
+            component = self.components[0]
+        if component not in self.posteriors:
+            message = f"the tree has no component {component!r}: it has {', '.join(self.components)}"
+            raise UnknownNameError(message)
+        return self.posteriors[component]
+
+    def _place(self, level: str) -> int:
+        if level not in self.tree.levels:
+            message = f"the tree has no level {level!r}: it has {', '.join(self.tree.levels)}"
+            raise UnknownNameError(message)
+        return self.tree.levels.index(level)
+
+    def _levels(self, level: str | None) -> Sequence[int]:
+        return range(len(self.tree.levels)) if level is None else [self._place(level)]
+
+    def _rows(
+        self, place: int, interval: Callable[[TreePosterior, int], tuple[Counts, Counts]]
+    ) -> list[dict[str, Any]]:
+        rows = []
+        for component, posterior in self.posteriors.items():
+            lower, upper = interval(posterior, place)
+            columns = (posterior.means(place), posterior.sds(place), lower, upper)
+            rows += [
+                {
+                    **self._named(component),
+                    "level": self.tree.levels[place],
+                    "key": key,
+                    "mean": mean,
+                    "sd": sd,
+                    "lower": low,
+                    "upper": high,
+                }
+                for key, mean, sd, low, high in zip(
+                    self.tree.keys[place], *(column.tolist() for column in columns), strict=True
+                )
+            ]
+        return rows
+
+    def _summaries(self, component: str, place: int, draws: Floats, mass: float) -> list[dict[str, Any]]:
+        return [
+            {**self._named(component), "level": self.tree.levels[place], "key": key, **summary}
+            for key, summary in zip(self.tree.keys[place], _summary(draws, mass), strict=True)
+        ]
+
+    def _leaves_below(self, nodes: Mapping[str, Sequence[str]]) -> Counts:
+        """Return 1 for every leaf that is below one of the nodes."""
+        is_below = np.zeros(self.tree.n_leaves, np.int64)
+        for level, keys in nodes.items():
+            place = self._place(level)
+            wanted = [node for node, key in enumerate(self.tree.keys[place]) if key in set(keys)]
+            if unknown := set(keys) - set(self.tree.keys[place]):
+                message = f"the level {level} has no key {min(unknown)!r}"
+                raise UnknownNameError(message)
+            is_below[np.isin(self.tree.leaves_below(place), wanted)] = 1
+        if not is_below.any():
+            message = "a roll-up is of one node at least: name a level and its keys"
+            raise UsageError(message)
+        return is_below
+
+    def _batches(
+        self, posterior: TreePosterior, n: int, rng: np.random.Generator
+    ) -> Iterator[tuple[Counts, ...]]:
+        """Give so many joint draws, some at a time."""
+        at_a_time = max(1, _AT_A_TIME // self.tree.n_leaves)
+        for begin in range(0, n, at_a_time):
+            yield posterior.draws(min(at_a_time, n - begin), rng)
+
+
+_WORTH_SAYING = 1e-3
+"""An error of chances that no interval of 95 % shows; above it is said."""
+
+
+def _population(name: str) -> Any:
+    return population(name)
+
+
+def _sums(parents: Counts, values: Counts, n_parents: int) -> Counts:
+    sums = np.zeros(n_parents, np.int64)
+    np.add.at(sums, parents, values)
+    return sums
+
+
+def _summary(draws: Floats, mass: float, *, whole: bool = False) -> list[dict[str, Any]]:
+    """Return mean, sd and the ends of the central interval of each column of draws; nan is left out."""
+    outside = 0.5 * (1.0 - mass)
+    ends = np.nanquantile(draws, [outside, 1.0 - outside], axis=0, method="inverted_cdf")
+    kind = int if whole else float
+    return [
+        {"mean": float(mean), "sd": float(sd), "lower": kind(low), "upper": kind(high)}
+        for mean, sd, low, high in zip(
+            np.nanmean(draws, axis=0), np.nanstd(draws, axis=0), *ends, strict=True
+        )
+    ]
