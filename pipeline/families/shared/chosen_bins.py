@@ -111,7 +111,7 @@ def rounded(edges: list[Fraction]) -> tuple[Fraction, ...]:
     return (edges[0], *(round(edge / unit) * unit for edge in edges[1:-1]), edges[-1])
 
 
-def _edges(value: object, info: ValidationInfo) -> tuple[Fraction, ...]:
+def _bins(value: object, info: ValidationInfo) -> tuple[Fraction, ...]:
     lower, upper = info.data.get("lower"), info.data.get("upper")
     if lower is None or upper is None or lower >= upper:
         return ()  # refused where the bounds are
@@ -186,6 +186,6 @@ def _atoms(value: object) -> tuple[Fraction, ...]:
     return tuple(sorted(map(read_bound, value)))
 
 
-EdgesField = Annotated[tuple[Fraction, ...], PlainValidator(_edges)]
+EdgesField = Annotated[tuple[Fraction, ...], PlainValidator(_bins)]
 """After ``lower`` and ``upper``, which it takes."""
 AtomsField = Annotated[tuple[Fraction, ...], PlainValidator(_atoms)]
