@@ -96,7 +96,8 @@ def thinning_edges(
         edges = [lower, *reversed(below[:-1]), *edges]
     if body[-1] < upper:
         widths = tail_widths(edges[-1] - edges[-2], upper - body[-1], tail)
-        edges += [body[-1] + width for width in accumulate(widths)][:-1] + [upper]
+        edges += [body[-1] + width for width in list(accumulate(widths))[:-1]]
+        edges.append(upper)
     return edges
 
 

@@ -124,6 +124,21 @@ class HistogramBins:
         return tuple(each.label for each in self)
 
     @property
+    def lower(self) -> tuple[float, ...]:
+        """Their lower edges, in order, as the nearest numbers in float64."""
+        return tuple(each.lower for each in self)
+
+    @property
+    def upper(self) -> tuple[float, ...]:
+        """Their upper edges, in order; of an atom the value itself."""
+        return tuple(each.upper for each in self)
+
+    @property
+    def is_atom(self) -> tuple[bool, ...]:
+        """Which of them hold a single value."""
+        return tuple(each.is_atom for each in self)
+
+    @property
     def widths(self) -> tuple[Fraction, ...]:
         """How wide they are, in order; 0 for atoms."""
         return tuple(each.ends - each.begins for each in self)
