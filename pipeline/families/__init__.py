@@ -22,6 +22,7 @@ from suffice.pipeline.families import (
     exponential,
     gamma,
     geometric,
+    histogram,
     laplace,
     linear_regression,
     lognormal,
@@ -46,6 +47,7 @@ FAMILIES: dict[str, Family] = {
     for module in (
         bernoulli,
         categorical,
+        histogram,
         contingency,
         naive_bayes,
         bayesian_network,

@@ -241,6 +241,23 @@ def categorical(
     return _entry("categorical", locals())
 
 
+def histogram(
+    column: str | None = None,
+    lower: Number | None = None,
+    upper: Number | None = None,
+    *,
+    bins: int | Sequence[Number] | Keyed,
+    atoms: Sequence[Number] | None = None,
+    nulls: Nulls = None,
+    **common: Unpack[Common],
+) -> Entry:
+    """State a statistic of the rows in each of several public bins, for quantiles.
+
+    Its keys are those of the family ``histogram`` in a spec, which checks them.
+    """
+    return _entry("histogram", locals())
+
+
 def contingency(*, columns: Keyed, **common: Unpack[Common]) -> Entry:
     """State a statistic of a table of several columns with public categories.
 

@@ -18,6 +18,7 @@ from suffice.pipeline.terms.declaration.derived_columns import KINDS
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
 from suffice.pipeline.terms.declaration.source_specs import SOURCE_SPECS
 from suffice.pipeline.terms.declaration.unit_aggregates import UnitAggregate
+from suffice.pipeline.terms.statistics.histogram_bins import MOST_BINS
 
 if TYPE_CHECKING:
     from pydantic_core import core_schema
@@ -99,6 +100,14 @@ def _closed(properties: Schema, *required: str) -> Schema:
     }
 
 
+_EDGES: Schema = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": MOST_BINS + 1}
+BINS: Schema = {
+    "oneOf": [
+        INTEGER,
+        _EDGES,
+        _closed({"body": _EDGES, "equal": INTEGER, "tail": INTEGER}, "body", "equal"),
+    ]
+}
 COLUMN_OF_UNITS: Schema = {
     "oneOf": [
         {"const": "count"},
@@ -169,6 +178,8 @@ SCALARS: dict[str, Schema] = {
     "_format": {"type": "string", "maxLength": 100},
     "_suffixes": {"type": "object", "additionalProperties": NUMBER, "minProperties": 1, "maxProperties": 100},
     "_edges": {"type": "array", "items": NUMBER, "minItems": 1, "maxItems": 100},
+    "_bins": BINS,
+    "_atoms": {"type": "array", "items": NUMBER, "maxItems": MOST_BINS},
     "_labels": LIST,
     "_otherwise": SCALAR,
     "_typical": {

@@ -108,6 +108,13 @@ class ColumnEntry(TypedDict):
     upper: Exact
 
 
+class BinsEntry(TypedDict):
+    """The bins of a histogram: edges, and values with a bin of their own."""
+
+    edges: list[Exact]
+    atoms: list[Exact]
+
+
 class ParametersEntry(TypedDict):
     """The public constants of a statistic."""
 
@@ -118,6 +125,7 @@ class ParametersEntry(TypedDict):
     constants: NotRequired[dict[str, Exact]]
     columns: NotRequired[list[ColumnEntry]]
     tables: NotRequired[list[TableEntry]]
+    bins: NotRequired[BinsEntry]
 
 
 class WithinUnitEntry(TypedDict):
@@ -304,6 +312,11 @@ def _parameters(parameters: Constants) -> ParametersEntry:
             }
             for table in parameters.tables
         ]
+    if parameters.bins is not None:
+        entry["bins"] = {
+            "edges": list(map(format_number, parameters.bins.edges)),
+            "atoms": list(map(format_number, parameters.bins.atoms)),
+        }
     return entry
 
 

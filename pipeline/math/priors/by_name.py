@@ -37,6 +37,7 @@ from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
 from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
 from suffice.pipeline.math.distributions.normal import Normal
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.math.priors.bin_walk import BinWalk
 from suffice.pipeline.math.priors.checks import called, ends_of, prior_error_of_values
 from suffice.pipeline.math.priors.density import LEVELS, Density
 from suffice.pipeline.math.priors.horseshoe import HorseshoeDistribution
@@ -56,6 +57,7 @@ CONJUGATE: dict[str, type[Prior]] = {
         Beta,
         Gamma,
         Dirichlet,
+        BinWalk,
         Normal,
         InverseGamma,
         normal_inverse_gamma.NormalInverseGamma,

@@ -492,11 +492,15 @@ class RowCountAccumulator:
         return without_last_cell(self._table)
 
 
+_CODED = (measures.CodeColumn, measures.BinColumn)
+"""Columns read as codes from 0 on, -1 where a row does not enter."""
+
+
 def enters(reads: Sequence[measures.ReadColumn], columns: Sequence[Codes]) -> NDArray[np.bool_]:
     """Return which rows enter: those that have a code or a lattice value of every column."""
     enters = np.ones(len(columns[0]), np.bool_)
     for of, column in zip(reads, columns, strict=True):
-        enters &= column >= 0 if isinstance(of, measures.CodeColumn) else column != kernels.NOTHING
+        enters &= column >= 0 if isinstance(of, _CODED) else column != kernels.NOTHING
     return enters
 
 

@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 
 from suffice.arrays import number_array
 from suffice.pipeline.rows.chunk import kernels
+from suffice.pipeline.rows.chunk.binning import BinReader
 from suffice.pipeline.rows.chunk.clipping import LatticeReader, SideReader
 from suffice.pipeline.rows.sources.column_values import comparable, fixed_width, null_mask, validity
 from suffice.pipeline.terms.declaration import domain_lookup
-from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn
+from suffice.pipeline.terms.statistics.measure import BinColumn, CodeColumn, SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -291,8 +292,10 @@ def _ordered_bits(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(np.isnan(values), NO_POSITION, np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits))
 
 
-def column_reader(of: ReadColumn) -> CodeReader | LatticeReader | SideReader:
+def column_reader(of: ReadColumn) -> CodeReader | BinReader | LatticeReader | SideReader:
     """Return the reader of a column; it lives for one task."""
+    if isinstance(of, BinColumn):
+        return BinReader(of)
     if isinstance(of, SideColumn):
         return SideReader(of)
     return CodeReader(of) if isinstance(of, CodeColumn) else LatticeReader(of)

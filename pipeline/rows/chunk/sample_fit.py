@@ -34,7 +34,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import ColumnSpec
 from suffice.pipeline.terms.declaration.source_specs import CsvSpec, CsvType, Declared, is_url
 from suffice.pipeline.terms.declaration.unit_aggregates import Aggregate
-from suffice.pipeline.terms.statistics.measure import CodeColumn, LatticeColumn
+from suffice.pipeline.terms.statistics.measure import BinColumn, CodeColumn, LatticeColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -272,6 +272,10 @@ def _uses(spec: Spec) -> Iterator[tuple[str, str, Fits]]:
             yield statistic.column, within, _bounded(float(lower), float(upper))
             continue
         for read in dict.fromkeys(measure.reads):
+            if isinstance(read, BinColumn):
+                lower, upper = read.bins.edges[0], read.bins.edges[-1]
+                within = f"within {format_number(lower)}..{format_number(upper)} of {name}"
+                yield read.column, within, _bounded(float(lower), float(upper))
             if isinstance(read, LatticeColumn) and read.transform is None:
                 of = read.quantiser
                 ends = [of.centre + of.half_range * end / of.steps for end in (of.lowest, of.highest)]

@@ -27,6 +27,7 @@ from suffice.pipeline.terms.statistics.measure import (
     ABOVE,
     BELOW,
     NOT_MOVED,
+    BinColumn,
     CodeColumn,
     LatticeColumn,
     SideColumn,
@@ -171,7 +172,7 @@ class RecordLayout:
         of_rows = [of for of in (*reads, *job.conditions.values()) if of.column not in on_units]
         summed = [summed_column(of) for of in job.aggregates.values() if of.per_unit is Aggregate.SUM]
         for of in (*of_rows, *summed):
-            if isinstance(of, CodeColumn):
+            if isinstance(of, CodeColumn | BinColumn):
                 numbers[of] = (0, of.n_codes - 1, -1)
             elif isinstance(of, SideColumn):
                 numbers[of] = (BELOW, ABOVE, NOT_MOVED)

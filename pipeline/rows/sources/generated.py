@@ -18,7 +18,7 @@ from suffice.pipeline.spec.windows_and_amendments import ALL
 from suffice.pipeline.terms.declaration.column_types import TypeFamily
 from suffice.pipeline.terms.declaration.derived_values import ParsedText
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
-from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn
+from suffice.pipeline.terms.statistics.measure import BinColumn, CodeColumn, SideColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.sources.contract import PartSchema
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.domains import Domain, Every
+    from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
     from suffice.pipeline.terms.statistics.measure import ReadColumn
 
 KIND = "generated"
@@ -152,11 +153,20 @@ def _read_values(of: ReadColumn) -> list[Any]:
         return _keys(of.domain)
     if isinstance(of, SideColumn):
         return [of.lower, of.upper, np.nextafter(of.lower, -np.inf), np.nextafter(of.upper, np.inf)]
+    if isinstance(of, BinColumn):
+        return _in_bins(of.bins)
     lattice = of.quantiser
     steps = np.linspace(lattice.lowest, lattice.highest, 17)
     inside = lattice.centre + lattice.half_range * steps / lattice.steps
     numbers = [*inside.tolist(), inside[0] - 1, inside[-1] + 1]
     return [*numbers, *(int(np.clip(np.rint(number), -(2**53), 2**53)) for number in numbers)]
+
+
+def _in_bins(bins: HistogramBins) -> list[Any]:
+    """Return edges and middles of bins, and what lies beyond the outer ones."""
+    edges = [float(edge) for edge in {*bins.edges[:_MOST_VALUES], *bins.edges[-2:], *bins.atoms}]
+    middles = [(each.lower + each.upper) / 2 for each in islice(bins, _MOST_VALUES)]
+    return [*edges, *middles, bins.edges[0] - 1, bins.edges[-1] + 1]
 
 
 def _type_of(column: str, schemas: Iterable[PartSchema]) -> pa.DataType:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
     from suffice.pipeline.terms.statistics.lattice import Quantiser, Transform
 
 N_PRODUCTS = 3
@@ -239,7 +240,36 @@ class SideColumn:
         return cls(column=column, lower=ends[0], upper=ends[1], fallback=fallback)
 
 
-ReadColumn: TypeAlias = CodeColumn | LatticeColumn | SideColumn
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinColumn:
+    """A numeric column read as the bin of a histogram that a value lies in.
+
+    Parameters
+    ----------
+    column : str
+        The column read; numeric.
+    bins : HistogramBins
+        The public bins, in order: codes ``0..len(bins)-1``.
+    fallback : int or None
+        The code that null and NaN are counted under; None: the row does not enter.
+    """
+
+    column: str
+    bins: HistogramBins
+    fallback: int | None
+
+    @classmethod
+    def of(cls, column: str, bins: HistogramBins, nulls: Fraction | None) -> Self:
+        """Return the column where null and NaN count as the value `nulls`, or do not enter."""
+        return cls(column=column, bins=bins, fallback=None if nulls is None else bins.position(nulls))
+
+    @property
+    def n_codes(self) -> int:
+        """Number of bins."""
+        return len(self.bins)
+
+
+ReadColumn: TypeAlias = CodeColumn | BinColumn | LatticeColumn | SideColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,14 +278,14 @@ class CodeCounts:
 
     Parameters
     ----------
-    of : CodeColumn
+    of : CodeColumn or BinColumn
         The column read.
     """
 
     is_wide: ClassVar[bool] = False
     """Whether sums may exceed int64: counts never do."""
 
-    of: CodeColumn
+    of: CodeColumn | BinColumn
 
     @property
     def reads(self) -> tuple[ReadColumn, ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.statistics.count_table import CountTable, Label
+    from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
 
 
 class NeighboringRelation(StrEnum):
@@ -290,6 +291,8 @@ class Constants:
         The columns of a statistic of several, in order; the outcome of a regression is the last.
     tables : tuple of CountTable
         The tables counted; the components are their entries, table by table.
+    bins : HistogramBins or None
+        The bins counted, of a histogram: the components are their counts, in order, and so are categories.
     """
 
     categories: tuple[str, ...] = ()
@@ -299,6 +302,7 @@ class Constants:
     constants: Mapping[str, Fraction] = field(default_factory=dict)
     columns: tuple[ColumnBounds, ...] = ()
     tables: tuple[CountTable, ...] = ()
+    bins: HistogramBins | None = None
 
 
 def bounded_records(record_l1: int, neighboring: NeighboringRelation, max_rows: int = 1) -> int:

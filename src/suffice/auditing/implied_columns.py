@@ -31,7 +31,7 @@ from suffice.pipeline.terms.declaration.derived_conditions import (
 )
 from suffice.pipeline.terms.declaration.derived_values import Bins, Cut, ParsedText
 from suffice.pipeline.terms.declaration.domains import DomainKind, period_end, period_start
-from suffice.pipeline.terms.statistics.measure import CodeColumn, SideColumn, orders_of
+from suffice.pipeline.terms.statistics.measure import BinColumn, CodeColumn, SideColumn, orders_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.data_contract import DataContract
     from suffice.pipeline.terms.declaration.derived_conditions import DerivedColumn
     from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
     from suffice.pipeline.terms.statistics.measure import ReadColumn
 
     Row = dict[str, Any]
@@ -250,12 +251,24 @@ def _keys(domain: Domain) -> list[Any]:
     return keys
 
 
+def _of_bins(bins: HistogramBins) -> list[Any]:
+    """Return atoms and outer edges, both sides of inner edges, and what lies beyond."""
+    edges = [float(edge) for edge in bins.edges]
+    half = _MOST_STATED // 2
+    ends = edges if len(edges) <= _MOST_STATED else [*edges[:half], *edges[-half:]]
+    atoms = [float(atom) for atom in bins.atoms[:_MOST_STATED]]
+    below = [float(np.nextafter(edge, -np.inf)) for edge in ends]
+    return [*ends, *below, *atoms, edges[0] - 1, edges[-1] + 1]
+
+
 def _bounded(of: ReadColumn) -> list[Any]:
     """Return the ends of what a statistic reads, its middle, and what lies beyond."""
     if isinstance(of, SideColumn):
         return [float(of.lower), float(of.upper)]
     if isinstance(of, CodeColumn):
         return _keys(of.domain)
+    if isinstance(of, BinColumn):
+        return _of_bins(of.bins)
     lattice = of.quantiser
     places = np.linspace(lattice.lowest, lattice.highest, 5)
     values = lattice.centre + lattice.half_range * places / lattice.steps

@@ -43,6 +43,7 @@ from suffice.cli import (
     predict,
     publications,
     publish,
+    quantiles,
     query,
     release,
     small_areas,
@@ -69,7 +70,7 @@ CLOSED_PIPE = 128 + 13
 """The status of a program whose reader has gone, as shells give it to one that SIGPIPE ends."""
 PANELS = {
     "Read what was released (consumer)": (
-        "list show table posterior tree adopt compare compare-priors pool calibrate model publish "
+        "list show table posterior quantiles tree adopt compare compare-priors pool calibrate model publish "
         "publications verify catalogue demo"
     ),
     "Own the data (owner)": "inspect ledger store audit withdraw disclose",
@@ -270,6 +271,7 @@ app.command()(adopt.adopt)
 app.command()(table.table)
 app.command()(catalogue.catalogue)
 app.command()(posterior.posterior)
+app.command()(quantiles.quantiles)
 app.command()(tree.tree)
 app.command()(publish.publish)
 app.command()(calibration.calibrate)
