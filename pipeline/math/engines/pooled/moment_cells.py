@@ -121,6 +121,11 @@ class MomentNodes:
         log_likelihood -= np.max(log_likelihood, axis=(1, 2), keepdims=True)
         return MomentNodes.of(sides, log_likelihood, self.centre, self.width)
 
+    @property
+    def sides(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """Nodes of both sides, and their weights in integrals."""
+        return (self.position, self.spacing), (self.level, self.level_spacing)
+
     def take(self, part: slice) -> MomentNodes:
         """Return those of some cells."""
         return MomentNodes(**{name: getattr(self, name)[part] for name in self.__slots__})

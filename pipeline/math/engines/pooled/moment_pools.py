@@ -15,10 +15,11 @@ in the units of ``moment_cells``: quarters of the bounds' width, and logarithms 
 of a cell is the exact mixture over h and k, as in ``distribution``, and so are own shares, of means and of
 variances.
 
-Method. The rules over h and over k are those of ``hyperparameters``, each about where the normal
-approximation of the cells' likelihoods has it; (1) weighs all pairs of their nodes by products of matrices,
-and moves both until the posterior lies inside (``moment_sides``). Nodes of cells are dense down to spreads
-that hardly any cell could tell from 0.
+Method. Populations add up to 1 over the nodes of each cell. The rules over h and over k are those of
+``hyperparameters``, each about where the normal approximation of the cells' likelihoods has it; (1) weighs all
+pairs of their nodes by products of matrices, and moves both until the posterior lies inside (``moment_sides``).
+Nodes of cells are dense down to spreads that hardly any cell could tell from 0, where the posterior has them;
+they are laid out again until hyperparameters stay.
 
 Joint draws take h and k first, then the log standard deviation of every cell, then its mean.
 """
@@ -67,7 +68,9 @@ OF_MEANS, OF_LEVELS = LocationPrior(0.0, 1.0), LocationPrior(-2.0, 1.0)
 _TOGETHER = 32
 _FLOOR, _SMALLEST = 1e-300, 1e-60
 _NEGLIGIBLE = 1e-7
-_TRIES = 3
+_TRIES, _ALIKE = 6, 0.1
+"""How often nodes are laid out at most, and how little hyperparameters then differ where that is enough, in
+standard deviations."""
 _FLAT = 4.0
 _SAME = 0.03
 """How little the location of log standard deviations changes once its nodes are where it is, in standard
@@ -162,8 +165,8 @@ class MomentPool:
         for part in _parts(self.n_cells, _TOGETHER // 4):
             nodes = self.nodes.take(part)
             f, g = (
-                _densities(*each)
-                for each in zip(self._populations, self._rules, (nodes.position, nodes.level), strict=True)
+                _densities(*each, *places)
+                for *each, places in zip(self._populations, self._rules, nodes.sides, strict=True)
             )
             # Over levels first: the sums over positions are what is left of them.
             of_levels = (f @ nodes.weight)[:, rows] * g[:, columns]
@@ -207,28 +210,33 @@ def _parts(n: int, step: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
-def _components(population: Population, nodes: SideNodes, places: Floats) -> list[Floats]:
-    """Densities of every component times its share at places of cells, (n_cells, n_nodes, n_places)."""
+def _components(population: Population, nodes: SideNodes, places: Floats, spacing: Floats) -> list[Floats]:
+    """Densities of every component times its share at places of cells, (n_cells, n_nodes, n_places).
+
+    Each adds up to its share over the places of a cell. Sums over places that all cells have in common would
+    be too high or too low together by a little, and a thousand cells make much of it.
+    """
     shape = (len(nodes.location), *places.shape)
     parts = []
     for share, density in population.components(places.ravel(), nodes.location, nodes.spread):
         # Products of smaller numbers are denormal, and slow.
-        part = np.where(density > _SMALLEST, share * density, 0.0)
-        parts.append(part.reshape(shape).swapaxes(0, 1))
+        part = np.where(density > _SMALLEST, density, 0.0).reshape(shape).swapaxes(0, 1)
+        part *= share / np.maximum(part @ spacing[:, :, None], _SMALLEST)
+        parts.append(part)
     return parts
 
 
-def _densities(population: Population, nodes: SideNodes, places: Floats) -> Floats:
-    return np.asarray(sum(_components(population, nodes, places)))
+def _densities(population: Population, nodes: SideNodes, places: Floats, spacing: Floats) -> Floats:
+    return np.asarray(sum(_components(population, nodes, places, spacing)))
 
 
-def _weighed(nodes: MomentNodes, sides: Sequence[Side], rules: Sequence[SideNodes]) -> Floats:
-    """Return (1) at all pairs of nodes; adds up to 1."""
+def weighed(nodes: MomentNodes, populations: Sequence[Population], rules: Sequence[SideNodes]) -> Floats:
+    """Return (1) at all pairs of nodes of both rules, (n_first, n_second); adds up to 1."""
     log_weight = rules[0].log_weight[:, None] + rules[1].log_weight
     for part in _parts(len(nodes.weight), _TOGETHER):
         few = nodes.take(part)
-        f = _densities(sides[0].population, rules[0], few.position)
-        g = _densities(sides[1].population, rules[1], few.level)
+        f = _densities(populations[0], rules[0], *few.sides[0])
+        g = _densities(populations[1], rules[1], *few.sides[1])
         z = (f @ few.weight) @ g.swapaxes(1, 2)
         log_weight += np.sum(np.log(np.maximum(z, _FLOOR)), axis=0)
     weight = np.exp(log_weight - np.max(log_weight))
@@ -268,7 +276,7 @@ def _settled(
             side_nodes(sides[0], moments[0], boxes[0], n_cells),
             side_nodes(sides[1], moments[1], boxes[1], n_cells, rule),
         )
-        weight = _weighed(nodes, sides, rules)
+        weight = weighed(nodes, [side.population for side in sides], rules)
         is_settled = True
         for number, axis in ((0, 1), (1, 0)):
             of_side = np.sum(weight, axis=axis)
@@ -306,6 +314,7 @@ def pooled_moments(
     known = source.nodes(foci)
     foci = tuple(focus_of(each, prior) for each, prior in zip(_moments(known, middles), priors, strict=True))
     nodes = known.moved(foci)
+    before: list[tuple[float, float]] = []
     for _ in range(_TRIES):
         moments = _moments(nodes, (float(foci[0].centre), float(foci[1].centre)))
         sides = [
@@ -315,13 +324,27 @@ def pooled_moments(
         rules, weight, is_settled = _settled(nodes, sides, moments)
         of_sides = [np.sum(weight, axis=axis) for axis in (1, 0)]
         wanted = tuple(map(focused, foci, rules, of_sides))
-        if wanted == foci:
+        after = [
+            _mean_and_sd(of_side, values)
+            for of_side, each in zip(of_sides, rules, strict=True)
+            for values in (each.location, each.drawn_spread)
+        ]
+        if wanted == foci or (before and _are_alike(before, after)):
             break
+        before = after
         foci = wanted
         nodes = known.moved(foci)
     else:
         is_settled = False
     return _mixture(nodes, populations, rules, weight, names, interval, is_settled=is_settled)
+
+
+def _are_alike(before: Sequence[tuple[float, float]], after: Sequence[tuple[float, float]]) -> bool:
+    """Whether means and standard deviations differ by next to nothing: nodes then need not be elsewhere."""
+    return all(
+        max(abs(mean - last_mean), abs(sd - last_sd)) < _ALIKE * sd
+        for (last_mean, last_sd), (mean, sd) in zip(before, after, strict=True)
+    )
 
 
 def _mixture(
@@ -363,8 +386,8 @@ def _mixture(
     own_share, outside = [], []
     for part in _parts(len(nodes.weight), _TOGETHER):
         few = nodes.take(part)
-        of_first = _components(populations[0], first, few.position)
-        g = _densities(populations[1], second, few.level)
+        of_first = _components(populations[0], first, *few.sides[0])
+        g = _densities(populations[1], second, *few.sides[1])
         z = (np.asarray(sum(of_first)) @ few.weight) @ g.swapaxes(1, 2)
         back = (weight / np.maximum(z, _FLOOR)) @ g
         # Each component's part of the joint posterior, (n_cells, n_positions, n_levels).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +15,11 @@ from suffice.pipeline.math.engines.mean_variance.likelihood import LatentRows
 from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.contaminated import ContaminatedPopulation
 from suffice.pipeline.math.engines.pooled.hyperparameters import legendre_rule
-from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentCells, MomentNodes
-from suffice.pipeline.math.engines.pooled.moment_pools import pooled_moments
-from suffice.pipeline.math.engines.pooled.moment_sides import rule_about_edges
+from suffice.pipeline.math.engines.pooled.moment_cells import UNIT, MomentCells, MomentNodes, nodes_about
+from suffice.pipeline.math.engines.pooled.moment_pools import OF_LEVELS, OF_MEANS, pooled_moments, weighed
+from suffice.pipeline.math.engines.pooled.moment_sides import Side, rule_about_edges, side_nodes
 from suffice.pipeline.math.engines.pooled.normal import NormalPopulation
+from suffice.pipeline.math.engines.pooled.normal_approximation import Box, Moments
 from suffice.pipeline.math.priors.record_count import Reciprocal
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
@@ -144,6 +146,36 @@ def test_nodes_gather_about_an_edge() -> None:
     assert after < 0.02
     # Control: nodes that do not move are farther off.
     assert before > 0.05
+
+
+def test_cells_that_tell_nothing_leave_the_hyperprior_wherever_nodes_are_sparse() -> None:
+    # Nodes are dense about -3.8 alone, and the same of all cells: sums over narrow populations elsewhere were
+    # too high or too low in all of them at once, and many cells drew the location to one node.
+    n_cells, foci = 300, (Focus(centre=0.0, width=0.02), Focus(centre=-3.8, width=0.05, reach=0.4))
+    wide = np.full((n_cells, 2), 2.0)
+    sides = nodes_about(-wide, wide, foci, (36, 36))
+    nodes = MomentNodes.of(sides, np.zeros((n_cells, 36, 36)), -wide, wide)
+    normal = NormalPopulation("normal")
+    moments = Moments(
+        mean=np.full(n_cells, -4.0), precision=np.full(n_cells, 1e-4), log_size=np.zeros(n_cells)
+    )
+    rules = [
+        side_nodes(
+            Side(population=normal, prior=prior, focus=focus),
+            moments,
+            Box(t=(0, 2), s=(0.4, 0.4), b=(0, 0)),
+            3,
+        )
+        for prior, focus in zip((OF_MEANS, OF_LEVELS), foci, strict=True)
+    ]
+    weight = weighed(nodes, [normal, normal], rules)
+    expected = np.exp(rules[0].log_weight[:, None] + rules[1].log_weight)
+    np.testing.assert_allclose(weight, expected / np.sum(expected), rtol=0.02)
+    # Control: cells that tell something move it.
+    told = dataclasses.replace(
+        nodes, weight=nodes.weight * np.exp(-0.5 * (nodes.level[:, None, :] + 3.0) ** 2 / 400.0)
+    )
+    assert np.max(np.abs(weighed(told, [normal, normal], rules) / weight - 1.0)) > 0.5
 
 
 def test_draws_quantiles_and_densities_are_of_one_distribution() -> None:
