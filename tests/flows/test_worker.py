@@ -120,7 +120,7 @@ def test_a_run_has_less_than_a_minute_to_report_its_end() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bound", [8.0, pytest.param(REPORTING_S, marks=pytest.mark.audit)])
+@pytest.mark.parametrize("bound", [4.0, pytest.param(REPORTING_S, marks=pytest.mark.audit)])
 def test_a_run_whose_server_vanishes_ends_in_time_after_publishing(
     prefect_server: PrefectServer, tmp_path: Path, bound: float
 ) -> None:
@@ -164,7 +164,7 @@ def test_an_orphan_that_waits_for_its_dataset_ends_in_its_stated_time(
     prefect_server: PrefectServer, tmp_path: Path, loss: str
 ) -> None:
     """Another run holds the dataset, and nobody ever says that it let go: one lived for 43 minutes so."""
-    longest, reporting = 20.0, 8.0
+    longest, reporting = 10.0, 4.0
     workspace = make_workspace(tmp_path)
     dataset = f"orphans-{loss}"  # no other test waits for it
     with open_ledger(workspace.ledger) as ledger:

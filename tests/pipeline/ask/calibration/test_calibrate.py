@@ -42,6 +42,7 @@ def test_noise_aware_posteriors_pass_and_plug_in_ones_of_few_rows_fail(public_n:
         assert (min(ranks.p_values()) > 1e-7) == passes
 
 
+@pytest.mark.slow
 def test_a_truth_at_a_point_of_its_prior_is_not_moved_off_it_by_clipping_that_nobody_feels() -> None:
     """A rate of 8 behind a bound of 30 is 8 but for 1e-10; its rank was the lowest, a third of the time.
 

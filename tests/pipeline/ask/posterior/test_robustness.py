@@ -46,6 +46,7 @@ def rows_of(table: Any, cell: int) -> dict[str, dict[str, Any]]:
     return {row["prior"]: row for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_row_as_stated_is_the_posterior(family: str) -> None:
     statistic, prior = released(family)
@@ -109,8 +110,8 @@ def test_posteriors_under_priors_of_the_neighbourhoods_lie_within(family: str) -
     )
     others.append(("20 % any other", mixed))
     attained = []
-    for (name, other), cell in itertools.product(others, range(2)):
-        moved = unrestricted_posterior(statistic, prior=other)
+    posteriors = [(name, unrestricted_posterior(statistic, prior=other)) for name, other in others]
+    for (name, moved), cell in itertools.product(posteriors, range(2)):
         row = rows_of(table, cell)[name]
         sd = float(posterior.sd(parameter)[cell])
         mean = float(moved.mean(parameter)[cell])
@@ -185,6 +186,7 @@ def test_the_widest_neighbourhoods_hold_what_is_stated(family: str) -> None:
         assert (math.inf if most is None else most) >= stated - 1e-9, (name, what)
 
 
+@pytest.mark.slow
 def test_moved_priors_are_those_that_are_asked_for() -> None:
     """Three standard deviations away the posterior under the moved prior; ten are too many, which is said."""
     statistic, _ = released("normal_known_variance")
