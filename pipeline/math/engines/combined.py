@@ -110,8 +110,7 @@ class MixtureRatio:
 
     def of_classes(self, position: Floats, members: NDArray[np.float32]) -> Floats:
         """Log ratios at positions (n,) of components by class: (n_components, n_classes), 0 or 1 each."""
-        log_ratio = np.empty((len(position), members.shape[1]))
-        step = max(1, SLICE // len(self.start))
+        log_ratio, step = np.empty((len(position), members.shape[1])), max(1, SLICE // len(self.start))
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             rises = self.rises(position).T
             for first in range(0, len(position), step):

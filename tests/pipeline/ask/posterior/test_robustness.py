@@ -51,7 +51,7 @@ def rows_of(table: Any, cell: int) -> dict[str, dict[str, Any]]:
 def test_the_row_as_stated_is_the_posterior(family: str) -> None:
     statistic, prior = released(family)
     posterior = unrestricted_posterior(statistic, prior=prior)
-    table = posterior.robustness(mass=0.9)
+    table = posterior.robustness(mass=0.9, redraws=0)
     (parameter,) = posterior.parameters
     ends = posterior.credible_interval(parameter, 0.9, interval="central")
     for cell in range(posterior.n_groups):
@@ -92,7 +92,7 @@ def test_posteriors_under_priors_of_the_neighbourhoods_lie_within(family: str) -
         "Normal(0, 2)": stats.norm(0, 2),
     }
     law = frozen[prior]
-    table = posterior.robustness(share=0.2, factor=2.0, shift=1.0)
+    table = posterior.robustness(share=0.2, factor=2.0, shift=1.0, redraws=0)
     lower, upper = law.support()
     others: list[tuple[str, Any]] = [
         ("density within a factor 2", Density(within(law, of), lower, upper))
@@ -127,7 +127,8 @@ def test_posteriors_under_priors_of_the_neighbourhoods_lie_within(family: str) -
 
 def test_one_record_more_is_what_a_changed_release_says() -> None:
     statistic, prior = released("bernoulli")
-    row = rows_of(unrestricted_posterior(statistic, prior=prior).robustness(), 0)["one record more or less"]
+    table = unrestricted_posterior(statistic, prior=prior).robustness(redraws=0)
+    row = rows_of(table, 0)["one record more or less"]
     means = []
     for change in ([0, 0], [0, 1], [1, 0], [0, -1], [-1, 0]):
         changed = noisy_statistic(statistic.plan, np.array([[70 + change[0], 9 + change[1]]]))
@@ -138,7 +139,7 @@ def test_one_record_more_is_what_a_changed_release_says() -> None:
 def test_a_public_number_of_records_lets_one_be_replaced() -> None:
     plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon="1", public_n=True)
     statistic = noisy_statistic(plan, np.array([[9]]), public_n=60)
-    table = unrestricted_posterior(statistic).robustness()
+    table = unrestricted_posterior(statistic).robustness(redraws=0)
     row = rows_of(table, 0)["one record replaced"]
     stated = rows_of(table, 0)["as stated"]["mean_least"]
     assert row["mean_least"] < stated < row["mean_most"]
@@ -217,7 +218,7 @@ def test_people_read_ranges_in_the_digits_of_the_posterior() -> None:
 
 def test_a_prior_in_conflict_is_told_by_its_range() -> None:
     statistic, _ = released("bernoulli")
-    table = unrestricted_posterior(statistic, prior="Beta(200, 200)").robustness(above=0.3)
+    table = unrestricted_posterior(statistic, prior="Beta(200, 200)").robustness(above=0.3, redraws=0)
     row = rows_of(table, 0)["10 % any other"]
     # A tenth of any other prior undoes the stated one.
     assert row["mean_least"] < 0.2
