@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(900)
 
 FEWEST = 3000
-STRIDES = {bad_inputs.spec_cases.__name__: 13, bad_inputs.option_cases.__name__: 7}
-"""Every thirteenth spec and every seventh option outside of the audit, which takes all.
+STRIDES = {bad_inputs.spec_cases.__name__: 9, bad_inputs.option_cases.__name__: 5}
+"""Every ninth spec and every fifth option outside of the audit, which takes all.
 
 An option has 24 cases and an argument 22: a step without a common divisor gives each some, and each text.
 """
-SHARES = 4
-"""Every fourth input is one test's, so that processes share the work."""
+SHARES = 2
+"""Every second input is one test's: two processes share the work, and a place for it takes seconds."""
 
 
 @pytest.fixture
