@@ -563,7 +563,7 @@ def test_a_posterior_under_points_is_calibrated(of_release: Release, monkeypatch
         prior = "0.5*Point(0.1) + 0.5*Beta(1, 1)"
         rng = np.random.default_rng()
         judged = suffice.calibrate(of_release, "bernoulli", prior=prior, simulations=40, rng=rng)
-        return min(row["rank_p_value"] for row in judged.rows())
+        return float(min(row["rank_p_value"] for row in judged.rows()))
 
     assert p_value() > 1e-6
     monkeypatch.setattr(any_prior, "log_likelihood_at", of_atoms_alike)
