@@ -164,7 +164,7 @@ def test_an_orphan_that_waits_for_its_dataset_ends_in_its_stated_time(
     prefect_server: PrefectServer, tmp_path: Path, loss: str
 ) -> None:
     """Another run holds the dataset, and nobody ever says that it let go: one lived for 43 minutes so."""
-    longest, reporting = 10.0, 4.0
+    longest, reporting = 20.0, 8.0
     workspace = make_workspace(tmp_path)
     dataset = f"orphans-{loss}"  # no other test waits for it
     with open_ledger(workspace.ledger) as ledger:
