@@ -67,6 +67,7 @@ def loaded(
     return names
 
 
+@pytest.mark.slow
 def test_airflow_releases_the_window_of_the_scheduled_time(
     workspace: Workspace, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_airflow_releases_the_window_of_the_scheduled_time(
     assert results == [f"{workspace.store}/flights/2013-02/{charge.release_id}"]
 
 
+@pytest.mark.slow
 def test_dagster_releases_its_partition(
     workspace: Workspace, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,6 +97,7 @@ def test_the_highest_cell_is_named_with_how_sure_that_is(workspace: Workspace, s
     assert "--highest shows one side" in suffice.text(*words, *versus, status=2)
 
 
+@pytest.mark.slow
 def test_how_far_a_posterior_moves_is_told(workspace: Workspace, suffice: Runner) -> None:
     suffice.json("release", spec_file(workspace))
     words = ("posterior", "flights", "cancelled", "--where", "origin=JFK", "--seed", "3")

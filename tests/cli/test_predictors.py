@@ -35,9 +35,9 @@ def test_a_prior_of_predictors_is_taken_and_named(workspace: Workspace, suffice:
 
 @pytest.mark.slow
 def test_calibrations_draw_predictors_from_stated_worlds(workspace: Workspace, suffice: Runner) -> None:
-    """By the plug-in, whose posteriors take no chains."""
+    """By the plug-in, whose posteriors take no chains; how many simulations is no matter here."""
     suffice.json("release", spec_file(workspace, statistics=REGRESSION))
-    words = ("calibrate", "flights", "late", "--method", "plug-in", "--prior", STATED, "--simulations", "20")
+    words = ("calibrate", "flights", "late", "--method", "plug-in", "--prior", STATED, "--simulations", "2")
     document = suffice.json(*words, "--predictors", "Normal(2, 1)")
     assert document["predictors"] == "Normal(2, 1)"
     assert "Normal(2, 1)" in suffice.text(*words, "--predictors", "Normal(2, 1)")

@@ -101,6 +101,7 @@ def test_anything_else_is_refused_without_a_value_of_it(data: bytes, rule: str) 
     assert refused.value.__cause__ is None
 
 
+@pytest.mark.slow
 def test_no_byte_of_a_footer_ends_the_process() -> None:
     """pyarrow aborts on a codec that it does not know, which no ``except`` sees: hence another process."""
     footer = len(WHOLE) - 8 - int.from_bytes(WHOLE[-8:-4], "little")

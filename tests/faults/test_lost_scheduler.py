@@ -27,6 +27,7 @@ _SECONDS = 120
 """For what takes a few on a quiet machine."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "lines"), [(signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, False)]
 )

@@ -39,6 +39,7 @@ def logger(monkeypatch: pytest.MonkeyPatch) -> _Logger:
     return made
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_not_waited_for(logger: _Logger, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes connections, and answers nothing: by default each call would take minutes."""
     monkeypatch.setitem(running.SHORT_CALLS, PREFECT_API_REQUEST_TIMEOUT, 0.5)

@@ -120,7 +120,7 @@ def test_a_run_has_less_than_a_minute_to_report_its_end() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bound", [8.0, pytest.param(REPORTING_S, marks=pytest.mark.audit)])
+@pytest.mark.parametrize("bound", [4.0, pytest.param(REPORTING_S, marks=pytest.mark.audit)])
 def test_a_run_whose_server_vanishes_ends_in_time_after_publishing(
     prefect_server: PrefectServer, tmp_path: Path, bound: float
 ) -> None:

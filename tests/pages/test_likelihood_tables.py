@@ -86,6 +86,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> suffice.Release:
     return suffice.open_release(str(path))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::suffice.errors.ConflictWarning")
 def test_posteriors_are_those_of_python(release: suffice.Release) -> None:
     asked = [

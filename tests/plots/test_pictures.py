@@ -141,6 +141,7 @@ def test_a_forest_has_the_posteriors_quantiles(
     assert "80 % central intervals" in figures[0].texts[1].get_text()
 
 
+@pytest.mark.slow
 def test_a_picture_of_robustness_has_every_range(
     release: Release, tmp_path: Path, figures: list[Figure]
 ) -> None:

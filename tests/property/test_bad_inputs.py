@@ -28,8 +28,8 @@ STRIDES = {bad_inputs.spec_cases.__name__: 9, bad_inputs.option_cases.__name__: 
 
 An option has 24 cases and an argument 22: a step without a common divisor gives each some, and each text.
 """
-SHARES = 4
-"""Every fourth input is one test's, so that processes share the work."""
+SHARES = 2
+"""Every second input is one test's: two processes share the work, and a place for it takes seconds."""
 
 
 @pytest.fixture

@@ -165,6 +165,7 @@ def test_a_likelihood_in_r_is_pythons(
         np.testing.assert_allclose(numbers[:, 4:], exact, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_pooled_cells_are_read_in_javascript_and_r(
     release: Release, repository: Path, tmp_path: Path
 ) -> None:

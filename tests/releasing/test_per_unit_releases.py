@@ -149,6 +149,7 @@ def test_a_rehearsal_reads_generated_rows_of_units(place: Workspace) -> None:
     assert place.account().spent == 0
 
 
+@pytest.mark.slow
 def test_calibration_takes_columns_of_units(place: Workspace) -> None:
     """Units count as records there: each family's posterior is tested where it is."""
     spec = place.spec(**{**SPEC, "privacy": {**SPEC["privacy"], "epsilon": "12"}})

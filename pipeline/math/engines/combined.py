@@ -110,18 +110,18 @@ class MixtureRatio:
 
     def of_classes(self, position: Floats, members: NDArray[np.float32]) -> Floats:
         """Log ratios at positions (n,) of components by class: (n_components, n_classes), 0 or 1 each."""
-        log_ratio = np.empty((len(position), members.shape[1]))
-        step = max(1, SLICE // len(self.start))
-        for first in range(0, len(position), step):
-            part = slice(first, first + step)
-            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                terms = self.rises(position[part]).T @ self.numbers
+        log_ratio, step = np.empty((len(position), members.shape[1])), max(1, SLICE // len(self.start))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            rises = self.rises(position).T
+            for first in range(0, len(position), step):
+                part = slice(first, first + step)
+                terms = rises[part] @ self.numbers
                 terms += self.start
-                top = np.max(terms, axis=1)
-                terms -= top[:, None]
+                top = terms.max(axis=1, keepdims=True)
+                terms -= top
                 # Of what is between 0 and 1, seven digits are enough.
-                parts = np.exp(terms.astype(np.float32))
-                log_ratio[part] = top[:, None] + np.log(parts @ members)
+                parts = terms.astype(np.float32)
+                log_ratio[part] = top + np.log(np.exp(parts, out=parts) @ members)
         return np.where(np.isnan(log_ratio), -np.inf, log_ratio)
 
 

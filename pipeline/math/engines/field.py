@@ -144,7 +144,7 @@ class NoisyField:
         total, t = l.sum(axis=0), x.T @ m
         # D(zeta, eta), and H(zeta) = X^T diag(m) X of every chain.
         distance = np.sum((zeta - eta) * t, axis=0) - m.sum(axis=0) + total
-        curvature = np.einsum("xr,xc,xs->crs", x, m, x, optimize=True)
+        curvature = (x.T * m.T[:, None]) @ x
         curvature += 1e-12 * np.einsum("crr->c", curvature)[:, None, None] * np.eye(x.shape[1])
         _, log_determinant = np.linalg.slogdet(curvature)
         left = self.counts[:, None] - self.margins @ m
@@ -158,7 +158,7 @@ class NoisyField:
         mean = x.T @ l
         by_eta = -eta / self.sds[:, None] ** 2 + mean / total + t - mean
         # d log|H| / d zeta = sum_x m_x (X_x H^-1 X_x^T) X_x.
-        leverage = np.einsum("xr,crs,xs->xc", x, np.linalg.inv(curvature), x, optimize=True)
+        leverage = np.sum((x @ np.linalg.inv(curvature)) * x, axis=2).T
         slope = self.margins.T @ (np.sign(left) / self.scales[:, None])
         by_zeta = -np.einsum("crs,sc->rc", curvature, zeta - eta) + x.T @ (m * (0.5 * leverage + slope))
         return np.where(is_far, -np.inf, value), by_eta, by_zeta

@@ -29,6 +29,8 @@ MOST_POINTS = 1000
 """Values that may have a probability of their own."""
 _LEFT_OUT = 1e-12
 """Probability that whole numbers may have beyond those that are taken."""
+_FEWEST_AT_ONCE = 1024
+"""Values that JAX is given at a time, or a greater power of 2: it compiles anew for every number of them."""
 
 
 def density_of(prior: Any) -> Density | None:
@@ -149,13 +151,15 @@ def _of_numpyro(prior: Any) -> Density:
 
 
 def _in_float64(function: Callable[[Any], Any]) -> Callable[[Floats], Floats]:
-    """Let a function of JAX work in float64, whatever it works in elsewhere."""
+    """Let a function of JAX, of one number, work in float64, whatever it works in elsewhere."""
 
     def of_arrays(values: Floats) -> Floats:
         import jax  # present, as the distribution is
 
+        size = max(_FEWEST_AT_ONCE, 1 << (values.size - 1).bit_length())
         with jax.enable_x64(True):  # noqa: FBT003 - the only argument
-            return np.asarray(function(jax.numpy.asarray(values)), dtype=np.float64)
+            answers = np.asarray(function(jax.numpy.asarray(np.resize(values, size))), dtype=np.float64)
+        return answers[: values.size].reshape(values.shape)
 
     return of_arrays
 

@@ -45,6 +45,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_a_client_releases_and_stays_open(client: Any, tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     spec = workspace.spec()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -78,10 +79,16 @@ def test_a_worker_that_stops_with_a_result_is_replaced(
         time.sleep(3.0)  # until the worker has stopped
         return gathered(cluster, futures)
 
-    monkeypatch.setattr(DistributedCluster, "gathered", later)
     notices: list[str] = []
-    with open_cluster("local", stall_seconds=20.0, notice=notices.append) as opened:
-        assert list(stream(opened, stopped_with_its_result, [(1, str(tmp_path / "marker"))])) == [1]
+    with open_cluster("local", stall_seconds=60.0, notice=notices.append) as opened:
+        assert isinstance(opened, DistributedCluster)
+        (tmp_path / "there").touch()
+        # Each worker imports what it runs, and sends heartbeats late meanwhile.
+        warming = [(number, str(tmp_path / "there")) for number in range(8)]
+        assert sorted(stream(opened, stopped_with_its_result, warming)) == list(range(8))
+        monkeypatch.setattr(DistributedCluster, "gathered", later)
+        quick = replace(opened, stall_seconds=6.0)
+        assert list(stream(quick, stopped_with_its_result, [(1, str(tmp_path / "marker"))])) == [1]
     assert len(notices) == 1
 
 

@@ -39,6 +39,7 @@ long vector, several times as fast as matrix by matrix. In the code, :math:`\bar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -170,7 +171,7 @@ class OutcomeCoordinates:
         by_coordinates = np.einsum("ijb,jb->ib", self.inverse, by_entries)
         # Of the Cholesky factor (Murray. Differentiation of the Cholesky decomposition. 2016), then of A.
         inner = -self.coordinates(entries)[:, None] * by_coordinates
-        rows, columns = np.triu_indices(len(entries), 1)
+        rows, columns = _above(len(entries))
         inner[rows, columns] = inner[columns, rows]
         every = np.arange(len(entries))
         inner[every, every] -= 1.0
@@ -468,6 +469,13 @@ def no_gradient(state: MomentState) -> Gradient:
         total=np.zeros((columns, chains)),
         products=np.zeros((columns, columns, chains)),
     )
+
+
+@cache
+def _above(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the entries above a diagonal stand, by rows."""
+    rows, columns = np.triu_indices(size, 1)
+    return rows, columns
 
 
 def outer(left: Floats, right: Floats) -> Floats:

@@ -134,6 +134,7 @@ def test_a_calibration_says_what_was_simulated() -> None:
     assert "control: 80 % intervals taken for 95 %" in str(stated)
 
 
+@pytest.mark.slow
 def test_what_is_not_simulated_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match="no releases are simulated with over"):
         calibrated(released(4), suffice.Pooling(over="cell"))

@@ -98,6 +98,7 @@ def test_particles_have_the_answer_of_weights_where_both_are_known(monkeypatch: 
     assert abs(zeros[0] - zeros[1]) < 11.0 * 0.5 * np.sqrt(rate)
 
 
+@pytest.mark.slow
 def test_correlations_and_means_may_be_stated() -> None:
     """Under a plug-in posterior; a narrow prior of a mean or a correlation moves it there."""
     statistic = of_columns()

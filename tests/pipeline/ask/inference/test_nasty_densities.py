@@ -185,6 +185,8 @@ IMPROPER: dict[str, Function] = {
     "1/((2 + x) log)": lambda at: -np.log(at + 2) - np.log(np.log(at + 2)),
 }
 CASES = cases()
+REFUSED = {"pole at 1, -0.9", "pole at 0, -0.99", "pole at 1, -0.99", "a slow tail"}
+"""Of the cases those that may be refused."""
 
 
 def check(case: Case) -> str:
@@ -203,8 +205,8 @@ def check(case: Case) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
-def test_a_nasty_density_is_right_or_refused(case: Case) -> None:
-    check(case)
+def test_a_nasty_density_is_right_or_may_be_refused(case: Case) -> None:
+    assert check(case) == "right" or case[0] in REFUSED
 
 
 @pytest.mark.parametrize("name", ["spike 0.29999 1e-08", "pieces", "mass at infinity"])
@@ -213,10 +215,10 @@ def test_few_nasty_densities_are_right(name: str) -> None:
     assert check(case) == "right"
 
 
-@pytest.mark.slow
-def test_most_are_right_and_not_refused() -> None:
+def test_few_may_be_refused() -> None:
     assert len(CASES) + len(IMPROPER) >= 50
-    assert sum(check(case) == "right" for case in CASES) >= 0.75 * len(CASES)
+    assert {case[0] for case in CASES} >= REFUSED
+    assert len(REFUSED) < 0.1 * len(CASES)
 
 
 @pytest.mark.parametrize("name", IMPROPER)

@@ -104,6 +104,7 @@ def test_several_tables_under_a_conjugate_prior_by_its_density(family: str, meth
         _ = found.log_evidence
 
 
+@pytest.mark.slow
 def test_a_network_by_chains_counts_their_draws() -> None:
     entry = {
         "family": "bayesian_network",
@@ -225,6 +226,7 @@ def test_other_families_and_pools_refuse_it() -> None:
     assert suffice.LogPrior is LogPrior
 
 
+@pytest.mark.slow
 def test_of_one_parameter_and_of_a_mean_and_a_variance_it_is_the_density_that_it_is() -> None:
     of_one = released({"family": "poisson", "upper": "6"}, [[50, 40], [3, 1]])
     prior = LogPrior(lambda rate: -rate, parameters=("rate",))

@@ -236,6 +236,7 @@ def test_a_posterior_that_does_not_know_its_release_is_refused() -> None:
         _ = posterior.conflict
 
 
+@pytest.mark.slow
 def test_cells_that_no_tail_names_contradict_a_prior_together() -> None:
     """Four hundred cells of thirty records whose truth is .1, under Beta(60, 40); and under a fitting one."""
     rng = np.random.default_rng()

@@ -105,6 +105,7 @@ def longer(upper: float) -> Mixture:
     return Mixture(*parts)
 
 
+@pytest.mark.slow
 def test_a_far_end_that_is_said_to_be_the_priors_moves_with_it() -> None:
     """Two decades more move it by two; other ends stay, though they may be as far from the middle."""
     plan = statistic_plan(EXPONENTIAL, epsilon="1", public_n=False)

@@ -52,6 +52,7 @@ def test_posteriors_from_it_are_the_exact_ones() -> None:
     assert np.max(np.abs(plug_in.sd("probability")[0] / spread - 1.0)) > 0.05
 
 
+@pytest.mark.slow
 def test_it_is_that_of_jax() -> None:
     pytest.importorskip("numpyro").enable_x64()
     import suffice.numpyro

@@ -291,7 +291,14 @@ def test_families_of_several_columns_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "epsilon"), [([7, 3], "0.8"), ([-4, 2], "0.8"), ([60, 30], "0.05"), ([3, 250], "0.8")], ids=str
+    ("row", "epsilon"),
+    [
+        ([7, 3], "0.8"),
+        ([-4, 2], "0.8"),
+        pytest.param([60, 30], "0.05", marks=pytest.mark.slow),
+        ([3, 250], "0.8"),
+    ],
+    ids=str,
 )
 def test_counts_are_summed_over_by_their_means(row: list[float], epsilon: str) -> None:
     statistic = released("bernoulli", [row], epsilon=epsilon)
@@ -326,7 +333,7 @@ def test_a_rate_of_a_known_number_is_one_noisy_count() -> None:
     [
         "0.5*Point(0.3) + 0.5*Beta(1, 1)",
         "Points({0.1: 0.2, 0.4: 0.8})",
-        "Truncated(Beta(2, 2), 0.2, 0.25)",
+        pytest.param("Truncated(Beta(2, 2), 0.2, 0.25)", marks=pytest.mark.slow),
         "Mixture(0.5, Beta(1, 9), 0.5, Beta(9, 1))",
         "0.3*Uniform(0, 0.2) + 0.7*Uniform(0.15, 0.9)",
     ],
@@ -340,6 +347,7 @@ def test_points_and_sums_of_densities(prior: str) -> None:
     np.testing.assert_allclose(now.sd("probability"), today.sd("probability"), rtol=2e-3, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_many_cells_are_those_of_few() -> None:
     rows = np.random.default_rng(8).integers(-3, 90, (1100, 2)).tolist()
     statistic = released("bernoulli", rows)

@@ -46,11 +46,12 @@ def rows_of(table: Any, cell: int) -> dict[str, dict[str, Any]]:
     return {row["prior"]: row for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_row_as_stated_is_the_posterior(family: str) -> None:
     statistic, prior = released(family)
     posterior = unrestricted_posterior(statistic, prior=prior)
-    table = posterior.robustness(mass=0.9)
+    table = posterior.robustness(mass=0.9, redraws=0)
     (parameter,) = posterior.parameters
     ends = posterior.credible_interval(parameter, 0.9, interval="central")
     for cell in range(posterior.n_groups):
@@ -91,7 +92,7 @@ def test_posteriors_under_priors_of_the_neighbourhoods_lie_within(family: str) -
         "Normal(0, 2)": stats.norm(0, 2),
     }
     law = frozen[prior]
-    table = posterior.robustness(share=0.2, factor=2.0, shift=1.0)
+    table = posterior.robustness(share=0.2, factor=2.0, shift=1.0, redraws=0)
     lower, upper = law.support()
     others: list[tuple[str, Any]] = [
         ("density within a factor 2", Density(within(law, of), lower, upper))
@@ -109,8 +110,8 @@ def test_posteriors_under_priors_of_the_neighbourhoods_lie_within(family: str) -
     )
     others.append(("20 % any other", mixed))
     attained = []
-    for (name, other), cell in itertools.product(others, range(2)):
-        moved = unrestricted_posterior(statistic, prior=other)
+    posteriors = [(name, unrestricted_posterior(statistic, prior=other)) for name, other in others]
+    for (name, moved), cell in itertools.product(posteriors, range(2)):
         row = rows_of(table, cell)[name]
         sd = float(posterior.sd(parameter)[cell])
         mean = float(moved.mean(parameter)[cell])
@@ -126,7 +127,8 @@ def test_posteriors_under_priors_of_the_neighbourhoods_lie_within(family: str) -
 
 def test_one_record_more_is_what_a_changed_release_says() -> None:
     statistic, prior = released("bernoulli")
-    row = rows_of(unrestricted_posterior(statistic, prior=prior).robustness(), 0)["one record more or less"]
+    table = unrestricted_posterior(statistic, prior=prior).robustness(redraws=0)
+    row = rows_of(table, 0)["one record more or less"]
     means = []
     for change in ([0, 0], [0, 1], [1, 0], [0, -1], [-1, 0]):
         changed = noisy_statistic(statistic.plan, np.array([[70 + change[0], 9 + change[1]]]))
@@ -137,7 +139,7 @@ def test_one_record_more_is_what_a_changed_release_says() -> None:
 def test_a_public_number_of_records_lets_one_be_replaced() -> None:
     plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon="1", public_n=True)
     statistic = noisy_statistic(plan, np.array([[9]]), public_n=60)
-    table = unrestricted_posterior(statistic).robustness()
+    table = unrestricted_posterior(statistic).robustness(redraws=0)
     row = rows_of(table, 0)["one record replaced"]
     stated = rows_of(table, 0)["as stated"]["mean_least"]
     assert row["mean_least"] < stated < row["mean_most"]
@@ -185,6 +187,7 @@ def test_the_widest_neighbourhoods_hold_what_is_stated(family: str) -> None:
         assert (math.inf if most is None else most) >= stated - 1e-9, (name, what)
 
 
+@pytest.mark.slow
 def test_moved_priors_are_those_that_are_asked_for() -> None:
     """Three standard deviations away the posterior under the moved prior; ten are too many, which is said."""
     statistic, _ = released("normal_known_variance")
@@ -215,7 +218,7 @@ def test_people_read_ranges_in_the_digits_of_the_posterior() -> None:
 
 def test_a_prior_in_conflict_is_told_by_its_range() -> None:
     statistic, _ = released("bernoulli")
-    table = unrestricted_posterior(statistic, prior="Beta(200, 200)").robustness(above=0.3)
+    table = unrestricted_posterior(statistic, prior="Beta(200, 200)").robustness(above=0.3, redraws=0)
     row = rows_of(table, 0)["10 % any other"]
     # A tenth of any other prior undoes the stated one.
     assert row["mean_least"] < 0.2

@@ -46,6 +46,7 @@ def cells(mean: np.ndarray, sd: np.ndarray, size: np.ndarray, seed: int = 3) -> 
     return MomentCells(noisy=moments.noisy(statistic, NormalInverseGamma(0, 1, 1, 1), Reciprocal(10**12)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "population",
     [
@@ -199,6 +200,7 @@ def test_draws_quantiles_and_densities_are_of_one_distribution() -> None:
     assert np.all((answer.own_share > 0.0) & (answer.own_share < 1.0))
 
 
+@pytest.mark.slow
 def test_an_outlying_mean_stays_itself_and_is_told() -> None:
     mean = np.append(np.full(8, 0.1), 0.8)
     source = cells(mean, np.full(9, 0.1), np.full(9, 60))

@@ -219,6 +219,7 @@ def thirty_cells() -> tuple[Normals, Floats]:
     return Normals(x + sd * rng.normal(size=30), sd), design
 
 
+@pytest.mark.slow
 def test_three_covariates_are_as_long_chains_of_a_gibbs_sampler_have_them() -> None:
     """Errors of 6,300 sweeps and of some thousand draws are each a few hundredths of a standard deviation."""
     cells, design = thirty_cells()

@@ -176,6 +176,7 @@ def test_ten_windows_whatever_was_released(values: list[int], scale: float) -> N
     assert np.all((low < middle) & (middle < high))
 
 
+@pytest.mark.slow
 def test_a_gap_is_a_longer_step() -> None:
     """What a window says of the next fades with the time between them."""
     widths = []
@@ -226,6 +227,7 @@ def test_series_share_the_step_and_stay_apart() -> None:
     assert together > across + 0.2
 
 
+@pytest.mark.slow
 def test_points_that_a_part_of_the_series_places_are_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 20 series, 4 place rule and points: beside points half as far apart, that are placed by all."""
     rng = np.random.default_rng(8)

@@ -66,6 +66,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         yield opened
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     seed=st.integers(0, 2**16),

@@ -71,6 +71,7 @@ def days() -> st.SearchStrategy[dt.date]:
     return st.one_of(st.dates(), st.sampled_from([dt.date.fromisoformat(day) for day in special]))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     day=days(),
@@ -124,6 +125,7 @@ RULES = (
 SECONDS = {"days": 86_400, "seconds": 1, "milliseconds": 1e-3, "microseconds": 1e-6, "nanoseconds": 1e-9}
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     day=st.one_of(st.dates(dt.date(1700, 1, 1), dt.date(2260, 1, 1)), st.just(dt.date(2013, 3, 10))),
