@@ -69,12 +69,14 @@ def most_counts(tree: NoisyTree) -> NDArray[np.int64]:
 
 
 def random_tree(rng: np.random.Generator) -> NoisyTree:
-    """Three or four levels, unequal fan-outs, levels without values, and noise that leaves few counts possible."""
+    """Three or four levels below the root, unequal fan-outs, levels without values, and little noise."""
     while True:
         parents = random_parents(rng, int(rng.integers(3, 5)), 6)
         n_leaves = len(parents[-1])
         leaves = np.minimum(rng.poisson(rng.gamma(1.0, 1.0, n_leaves)), 4)
-        scales = [float(rng.uniform(0.1, 0.22)) if rng.random() < 0.65 else None for _ in range(len(parents) + 1)]
+        scales = [
+            float(rng.uniform(0.1, 0.22)) if rng.random() < 0.65 else None for _ in range(len(parents) + 1)
+        ]
         if all(scale is None for scale in scales):
             continue
         sizes = rng.uniform(0.5, 2.0, n_leaves) if rng.random() < 0.3 else None
@@ -86,7 +88,7 @@ def random_tree(rng: np.random.Generator) -> NoisyTree:
 def enumerated(
     tree: NoisyTree, population: Population, point: Floats
 ) -> tuple[float, list[Floats], NDArray[np.int64], Floats]:
-    """The log evidence, each level's marginals (n_nodes, n_counts), all counts of leaves and their chances."""
+    """The log evidence, each level's marginals (n_nodes, n_counts), counts of leaves and their chances."""
     most = most_counts(tree)
     leaves = np.stack(np.meshgrid(*(np.arange(each + 1) for each in most), indexing="ij"), axis=-1)
     leaves = leaves.reshape(-1, tree.n_leaves)
@@ -95,15 +97,20 @@ def enumerated(
     levels = node_counts(tree.parents, leaves)
     for counts, values, scale in zip(levels, tree.values, tree.scales, strict=True):
         if values is not None and scale is not None:
-            log_weight = log_weight + (
-                np.log(np.tanh(0.5 / scale)) - np.abs(counts - values) / scale
-            ).sum(axis=1)
+            log_weight = log_weight + (np.log(np.tanh(0.5 / scale)) - np.abs(counts - values) / scale).sum(
+                axis=1
+            )
     highest = log_weight.max()
     weight = np.exp(log_weight - highest)
     log_evidence = float(highest + np.log(weight.sum()))
     weight /= weight.sum()
     marginals = [
-        np.stack([np.bincount(counts[:, node], weight, minlength=int(most.sum()) + 1) for node in range(counts.shape[1])])
+        np.stack(
+            [
+                np.bincount(counts[:, node], weight, minlength=int(most.sum()) + 1)
+                for node in range(counts.shape[1])
+            ]
+        )
         for counts in levels
     ]
     return log_evidence, marginals, leaves, weight
