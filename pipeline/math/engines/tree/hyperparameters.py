@@ -8,19 +8,29 @@ lattice about the mode :math:`\hat x`,
 with H the Hessian of f. This is the trapezoidal rule: of a normal density it errs by
 :math:`2 e^{-2 \pi^2 / h^2}`, and of points half of which are left out, as the squares of one colour of a
 chess board are, by the square root of that. So how far the weights of both colours are from each other says
-what the rule errs by: ``error`` is the square of their difference.
+what the rule errs by: ``error`` is the square of their difference, and the weight of points left out.
 
 The mode is found by Newton's method from the chances of the leaves' values alone, or of the tree's where
 leaves were not released. From there points are added next to those that weigh at least ``_LEAST`` of the
 heaviest one. Where there are too few or too many, the lattice is laid out again by their covariance.
 
-Trees of many leaves know their hyperparameters so well that answers are the same wherever in their posterior
-these are. There h is larger, and points are few.
+Trees of many leaves know their hyperparameters so well that answers are nearly the same wherever in their
+posterior these are. There f is of the leaves' values alone, and four points are enough, those of the rule of
+degree three for a normal density,
+
+.. math::
+    x = \hat x \pm \sqrt 2 \, C e_k, \qquad w \propto e^{f(x) + z' z / 2}, \quad z = C^{-1} (x - \hat x),
+    \qquad (2)
+
+whose weights are 1/4 each where the density is normal. ``error`` is then how uneven the weights are, times
+the largest standard deviation of a hyperparameter, which is about what means move by. The levels above move
+hyperparameters little: of a million leaves whose states differ the log spread by .003. But that is four of
+its standard deviations there, and the tree's evidence would leave one point of four.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,17 +38,19 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.engines.tree.passes import Passer
+    from suffice.pipeline.math.engines.tree.passes import Passer, Upward
     from suffice.typing import Floats
 
-STEP = 1.3
-"""The step h, in standard deviations: the rule errs by 3e-5."""
-WIDE_STEP = 2.2
-"""That of large trees: the rule errs by .03, which moves answers by that share of what h moves them."""
+STEP = 1.5
+"""The step h, in standard deviations: the rule errs by 3e-4."""
+FINE_STEP = 1.0
+"""That of trees of few leaves, whose posteriors have an edge: no spread is too small."""
+FEW_LEAVES = 50
 MANY_LEAVES = 2_000
+"""From here on (2) is taken."""
 _LEAST = 3e-3
 _ROUNDS = 4
-_FEWEST, _MOST = 5, 45
+_MOST = 400
 _CURVED = 0.3
 """Step of differences, in guessed standard deviations."""
 
@@ -57,23 +69,27 @@ class WeighedPoints:
         The logarithm of the chance of what was released, hyperparameters integrated over.
     error : float
         What the rule errs by, as a share.
+    upwards : tuple of Upward
+        Messages at every point.
     """
 
     points: Floats
     weights: Floats
     log_evidence: float
     error: float
+    upwards: tuple[Upward, ...] = field(repr=False)
 
 
-def weighed_points(passer: Passer, tail: float = _LEAST) -> WeighedPoints:
+def weighed_points(passer: Passer) -> WeighedPoints:
     """Weigh points of the hyperparameters of a tree's leaves."""
     if passer.population.n_hyperparameters == 0:
-        point = np.zeros(2)
+        upward = passer.up(np.zeros(2))
         return WeighedPoints(
-            points=point[None],
+            points=np.zeros((1, 2)),
             weights=np.ones(1),
-            log_evidence=passer.up(point).log_evidence,
+            log_evidence=upward.log_evidence,
             error=0.0,
+            upwards=(upward,),
         )
 
     def of_tree(point: Floats) -> float:
@@ -86,35 +102,74 @@ def weighed_points(passer: Passer, tail: float = _LEAST) -> WeighedPoints:
 
     is_released = passer.tree.scales[-1] is not None
     middle, factor = newton(of_leaves if is_released else of_tree, _start(passer))
-    step = STEP if passer.tree.n_leaves <= MANY_LEAVES else WIDE_STEP
-    for _ in range(_ROUNDS):
-        steps, log_density = flooded(lambda place: of_tree(middle + step * factor @ place), tail)  # noqa: B023
-        weights = np.exp(log_density - log_density.max())
-        weights /= weights.sum()
-        effective = 1.0 / float((weights**2).sum())
-        points = middle + step * steps @ factor.T
-        kept = weights >= tail * weights.max()
-        if _is_enough(int(kept.sum()), effective, step):
-            break
-        middle = weights @ points
-        spread = (points - middle).T * weights @ (points - middle)
-        # Of a lattice that is too wide next to nothing is left of the covariance: half of its step is.
-        factor = np.linalg.cholesky(spread + 0.09 * step**2 * factor @ factor.T)
-    is_black = steps.sum(axis=1) % 2 == 0
-    error = float(weights[is_black].sum() - weights[~is_black].sum()) ** 2
-    area = step**2 * abs(float(np.linalg.det(factor)))
-    log_evidence = float(log_density.max() + np.log(np.exp(log_density - log_density.max()).sum() * area))
-    points, weights = points[kept], weights[kept] / weights[kept].sum()
+    if is_released and passer.tree.n_leaves > MANY_LEAVES:
+        return _four_points(passer, of_leaves, middle, factor)
+    return _lattice(passer, of_tree, middle, factor)
+
+
+def _four_points(
+    passer: Passer, of_leaves: Callable[[Floats], float], middle: Floats, factor: Floats
+) -> WeighedPoints:
+    """Weigh the points of (2)."""
+    away = np.sqrt(2.0) * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    points = middle + away @ factor.T
+    upwards = [passer.up(point) for point in points]
+    # z' z / 2 = 1 at all four.
+    log_ratio = np.array([of_leaves(point) for point in points]) + 1.0
+    weights = np.exp(log_ratio - log_ratio.max())
+    volume = float(log_ratio.max() + np.log(weights.mean() * 2.0 * np.pi * abs(np.linalg.det(factor))))
+    weights /= weights.sum()
+    # What is above the leaves, given them.
+    above = np.array([upward.log_evidence for upward in upwards])
+    above -= np.array([passer.log_evidence_of_leaves(point) for point in points])
+    log_evidence = volume + float(above.max() + np.log(weights @ np.exp(above - above.max())))
+    uneven = 4.0 * float((weights**2).sum()) - 1.0
     heaviest = np.argsort(-weights)
     return WeighedPoints(
-        points=points[heaviest], weights=weights[heaviest], log_evidence=log_evidence, error=error
+        points=points[heaviest],
+        weights=weights[heaviest],
+        log_evidence=log_evidence,
+        error=uneven * float(np.sqrt((factor**2).sum(axis=1).max())),
+        upwards=tuple(upwards[place] for place in heaviest),
     )
 
 
-def _is_enough(n_points: int, effective: float, step: float) -> bool:
-    """Tell whether the lattice fits: a normal density has 4 pi / h^2 effective points."""
+def _lattice(
+    passer: Passer, of_tree: Callable[[Floats], float], middle: Floats, factor: Floats
+) -> WeighedPoints:
+    """Weigh the points of (1)."""
+    step = FINE_STEP if passer.tree.n_leaves <= FEW_LEAVES else STEP
+    for _ in range(_ROUNDS):
+        lattice = step * factor
+        steps, log_density = flooded(lambda place: of_tree(middle + lattice @ place))  # noqa: B023
+        weights = np.exp(log_density - log_density.max())
+        weights /= weights.sum()
+        points = middle + steps @ lattice.T
+        if _is_enough(1.0 / float((weights**2).sum()), step):
+            break
+        middle = weights @ points
+        spread = (points - middle).T * weights @ (points - middle)
+        # Of a lattice that is too wide next to nothing is left of the covariance: a part of its step is.
+        factor = np.linalg.cholesky(spread + 0.09 * lattice @ lattice.T)
+    kept = weights >= _LEAST * weights.max()
+    is_black = steps.sum(axis=1) % 2 == 0
+    error = float(weights[is_black].sum() - weights[~is_black].sum()) ** 2
+    area = abs(float(np.linalg.det(lattice)))
+    log_evidence = float(log_density.max() + np.log(np.exp(log_density - log_density.max()).sum() * area))
+    heaviest = np.flatnonzero(kept)[np.argsort(-weights[kept])]
+    return WeighedPoints(
+        points=points[heaviest],
+        weights=weights[heaviest] / weights[heaviest].sum(),
+        log_evidence=log_evidence,
+        error=error + float(weights[~kept].sum()),
+        upwards=tuple(passer.up(point) for point in points[heaviest]),
+    )
+
+
+def _is_enough(effective: float, step: float) -> bool:
+    """Tell whether the lattice fits: of a normal density 4 pi / h^2 points count."""
     ideal = 4.0 * np.pi / step**2
-    return _FEWEST <= n_points <= _MOST and 0.5 * ideal < effective < 2.5 * ideal
+    return 0.5 * ideal < effective < 2.5 * ideal
 
 
 def _start(passer: Passer) -> Floats:
@@ -184,7 +239,7 @@ def differences(
     return gradient, curvature
 
 
-def flooded(log_density: Callable[[Floats], float], least: float) -> tuple[Floats, Floats]:
+def flooded(log_density: Callable[[Floats], float]) -> tuple[Floats, Floats]:
     """Evaluate places of a lattice next to all that are not far below the highest.
 
     Returns
@@ -195,11 +250,11 @@ def flooded(log_density: Callable[[Floats], float], least: float) -> tuple[Float
     """
     known = {(0, 0): log_density(np.zeros(2))}
     fresh = [(0, 0)]
-    while fresh and len(known) < 4 * _MOST:
+    while fresh and len(known) < _MOST:
         # The highest first: from a start that is far off the way goes up.
         fresh.sort(key=known.__getitem__)
         place = fresh.pop()
-        if known[place] < max(known.values()) + np.log(least):
+        if known[place] < max(known.values()) + np.log(_LEAST):
             continue
         for step in ((1, 0), (-1, 0), (0, 1), (0, -1)):
             neighbour = (place[0] + step[0], place[1] + step[1])

@@ -1,8 +1,8 @@
 r"""Messages over whole numbers: weights on windows, many rows at once.
 
-A message is a function of a count n that is not negative. It is held on a window, from ``low`` on, with the
-weights there adding up to 1, and the logarithm of what it was divided by. Rows of a block have windows of
-equal width, so that one call of the FFT serves all of them. Of two parts with the messages L and R, the sum has
+A message is a function of a count n that is not negative. It is held on a window, from ``low`` on, with
+weights that add up to 1, and the logarithm of what it was divided by. Rows of a block have windows of equal
+width, so that one call of the FFT serves all of them. Of two parts with the messages L and R, the sum has
 
 .. math:: S(s) = \sum_l L(l) R(s - l), \qquad (1)
 
@@ -11,8 +11,8 @@ and what the rest of the tree says of s, D(s), says of the first part
 .. math:: O_L(l) = \sum_r R(r) D(l + r). \qquad (2)
 
 (1) is a convolution, (2) a correlation. Both are products of the same spectra, of any length from
-:math:`W_L + W_R - 1` on, for l and r stay inside their windows. The FFT errs by rounding of the largest weight:
-what comes out below 0 is 0, and windows are cut where the weights outside add up to less than a share
+:math:`W_L + W_R - 1` on, for l and r stay inside their windows. The FFT errs by rounding of the largest
+weight: what comes out below 0 is 0, and windows are cut where the weights outside add up to at most a share
 ``tail`` of all, on either side.
 """
 
@@ -130,7 +130,8 @@ class RaggedParts:
 def windows(weights: Floats, start: Rows, width: int) -> Floats:
     """Return so many weights of each row from its start on, which lie inside it."""
     row = np.arange(len(weights), dtype=np.int64) * weights.shape[1]
-    return weights.ravel().take((row + start)[:, None] + np.arange(width))
+    kept: Floats = weights.ravel().take((row + start)[:, None] + np.arange(width))
+    return kept
 
 
 def placed(block: Block, low: Counts, width: int) -> Floats:
@@ -159,12 +160,11 @@ def normalised(low: Counts, weights: Floats, tail: float) -> tuple[Block, Floats
     ndarray, shape (n_rows,)
         Logarithms of the sums.
     """
-    cumulated = np.cumsum(weights, axis=1)
-    total = cumulated[:, -1]
-    start = np.count_nonzero(cumulated <= (tail * total)[:, None], axis=1)
-    # From the right: a sum of its own, as 1 less the other one would be rounding.
-    from_right = np.cumsum(weights[:, ::-1], axis=1)
-    stop = weights.shape[1] - np.count_nonzero(from_right <= (tail * total)[:, None], axis=1)
+    total = weights.sum(axis=1)
+    # So many weights below this add up to no more than the share.
+    is_kept = weights > (tail / weights.shape[1] * total)[:, None]
+    start = is_kept.argmax(axis=1)
+    stop = weights.shape[1] - is_kept[:, ::-1].argmax(axis=1)
     width = int((stop - start).max())
     start = np.minimum(start, weights.shape[1] - width)
     kept = windows(weights, start, width) if width < weights.shape[1] else weights
@@ -276,9 +276,7 @@ class Sums:
         if len(halving.pairs):
             rows = halving.pairs
             start = self.block.low[rows] - (self.parts.low[left] + self.parts.low[right])
-            padded = placed(
-                Block(start, outside[rows]), np.zeros(len(rows), np.int64), 2 * width - 1
-            )
+            padded = placed(Block(start, outside[rows]), np.zeros(len(rows), np.int64), 2 * width - 1)
             spectrum = fft.rfft(padded, self.length, axis=1)
             for part, other in ((halving.left, right), (halving.right, left)):
                 correlation = fft.irfft(spectrum * self.spectra[other].conj(), self.length, axis=1)
