@@ -80,7 +80,8 @@ def test_a_body_of_guessed_quantiles_has_as_many_bins_between_any_two() -> None:
 
 
 def test_tails_of_more_bins_than_fit_are_equal() -> None:
-    assert tail_widths(Fraction(10), Fraction(15), 3) == [5] * 3
+    assert tail_widths(Fraction(10), Fraction(15), 3) == [Fraction(15, 2)] * 2
+    assert tail_widths(Fraction(10), Fraction(30), 3) == [10] * 3
     of = tail_widths(Fraction(1), Fraction(1000), 8)
     assert float(sum(of)) == pytest.approx(1000, rel=1e-12)
     assert float(of[0]) > 1
