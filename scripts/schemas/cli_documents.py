@@ -36,6 +36,7 @@ from suffice.cli.pool import PooledAnswer
 from suffice.cli.posterior import PosteriorAnswer
 from suffice.cli.predict import ClassifiedAnswer, PredictedAnswer
 from suffice.cli.publications import FetchedPublication, PublicationList
+from suffice.cli.quantiles import QuantilesAnswer
 from suffice.cli.query import QueryAnswer
 from suffice.cli.release import MadeRelease, ReleaseList, ShownRelease
 from suffice.cli.small_areas import SmallAreasAnswer
@@ -150,6 +151,7 @@ PRINTED: dict[str, Schema] = {
     "store list": closed({"stores": listed(schema_of(KnownStore))}),
     "table": reading(StatisticList, StatedEstimates, StatedSample, AdoptedTable, ShownAdopted),
     "posterior": reading(PosteriorAnswer, AdoptedAnswer),
+    "quantiles": reading(QuantilesAnswer),
     "compare": reading(ComparedAnswer),
     "pool": reading(PooledAnswer),
     "compare-priors": reading(PriorsAnswer, HeldOutAnswer),
