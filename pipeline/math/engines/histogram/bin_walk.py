@@ -20,8 +20,8 @@ go to a neighbour, such that their variance is :math:`s^2`. With T of all states
 the evidence of s and r is the product of what :math:`\alpha_j` are divided by, and weighs them. Draws go
 backward. All terms are positive, so that nothing cancels.
 
-Symbols: L: ``emission``, (n_cells, n_bins, n_states), no records last; T: ``kernels``, (n_kernels,
-n_states, n_states), one for every s and r; :math:`\alpha`: ``forward``, (n_kernels, n_bins, n_cells, n_states);
+Symbols: L: ``emission``, (n_cells, n_bins, n_states), no records last; T: ``kernels``, (n_kernels, n_states,
+n_states), one for every s and r; :math:`\alpha`: ``forward``, (n_kernels, n_bins, n_cells, n_states);
 s: ``STEPS``; r: ``STAYS``; h: ``spacing``.
 
 References
