@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from suffice.pipeline.math.engines.histogram.column_law import ColumnLaw, Estimate
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats
 
 _TALL, _NAMED, _BELOW, _APART = 150.0, 26.0, 46.0, 44.0
 _KIND = "noise-aware"
@@ -72,7 +72,7 @@ def column_figure(law: ColumnLaw, names: Sequence[str], *, axis: str, mass: floa
 
 
 def _steps(
-    law: ColumnLaw, density: Estimate, cell: int, inner: Floats
+    law: ColumnLaw, density: Estimate, cell: int, inner: Cells
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return edges and heights of steps, each twice."""
     edges = np.stack([law.lower[inner], law.upper[inner]], axis=1).ravel()
