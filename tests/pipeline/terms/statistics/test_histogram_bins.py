@@ -10,7 +10,7 @@ from suffice.pipeline.terms.statistics.histogram_bins import MOST_BINS, Histogra
 
 
 def bins(*edges: float | Fraction, atoms: tuple[float, ...] = ()) -> HistogramBins:
-    return HistogramBins(edges=tuple(map(Fraction, edges)), atoms=tuple(map(Fraction, atoms)))
+    return HistogramBins(edges=tuple(Fraction(edge) for edge in edges), atoms=tuple(map(Fraction, atoms)))
 
 
 @pytest.mark.parametrize(
