@@ -158,7 +158,7 @@ def truth(prior: BinWalk, parameters: Constants, size: int, rng: np.random.Gener
 
 
 def _walks(starts: Floats, ends: Floats, is_atom: Mask, size: int, rng: np.random.Generator) -> Cells:
-    """Draw states of all bins, (size, n_bins), from distribution functions of the first and the next state."""
+    """Draw states of all bins, (size, n_bins), from laws of the first and the next state, summed up."""
     step, walking = rng.integers(len(ends), size=size), None
     states = np.empty((size, len(is_atom)), dtype=np.int64)
     for position, alone in enumerate(is_atom):
