@@ -7,8 +7,8 @@
 
 Between any two numbers of a body there are equally many equal bins: guesses of quantiles make bins narrow
 where rows are expected. A tail goes from an end of the body to the bound on its side. Its widths rise by a
-constant ratio from that of the bin beside it, so that the last ends at the bound. It has fewer bins where equal
-ones of that width suffice.
+constant ratio from that of the bin beside it, so that the last ends at the bound. It has fewer bins where
+equal ones of that width suffice.
 
 Edges are rounded to a power of ten that is at most a thousandth of the narrowest bin. They are decimals then,
 exact as any bound, and the same on every machine. The canonical plan states them all.

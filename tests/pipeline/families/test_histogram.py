@@ -53,7 +53,7 @@ def widths(edges: list[Fraction]) -> list[float]:
 
 def test_a_count_makes_equal_bins() -> None:
     edges = edges_of(96)
-    assert (edges[0], edges[-1]) == (-60, 1500)
+    assert [edges[0], edges[-1]] == [-60, 1500]
     assert widths(edges) == [16.25] * 96
     # A third is no decimal: edges are within half of the unit that they are rounded to.
     thirds = edges_of(3, lower="0", upper="1")
