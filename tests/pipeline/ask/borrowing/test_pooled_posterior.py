@@ -174,6 +174,7 @@ def test_the_prior_of_sizes_is_the_one_that_is_stated_and_is_judged() -> None:
     assert not any("prior of N" in line for line in usual.conflict.lines())
     assert "the prior of N, Uniform(0, 20), and the released n disagree in" in narrow.conflict.lines()[0]
     assert "own_share" in str(usual)
+    assert "rows are taken" not in str(usual.rows_of)
 
 
 @pytest.mark.parametrize("asked", [None, 1, [], ["x", 1]], ids=["nothing", "a number", "empty", "mixed"])
@@ -229,5 +230,6 @@ def test_means_and_variances_have_a_population_each() -> None:
     # A mean is told by far more than a standard deviation is.
     assert rows[0]["own_share"] > rows[1]["own_share"]
     assert "of means Logistic(0, 0.5)" in str(answer.prior)
+    assert "rows are taken to be normal: where tails are heavier" in str(answer.rows_of)
     with pytest.raises(UsageError, match=r"a population \(contaminated, normal\)"):
         pooled(statistic, "gamma")
