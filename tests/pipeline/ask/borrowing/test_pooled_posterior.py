@@ -62,6 +62,7 @@ def test_a_spread_that_two_cells_do_not_tell_is_said_and_each_alone_is_shown_fir
     assert "alone" not in str(many)
 
 
+@pytest.mark.slow
 def test_keys_have_populations_of_their_own() -> None:
     regions = ["N", "S"] * 20
     truth = np.where(np.array(regions) == "N", 0.1, 0.6)
@@ -77,6 +78,7 @@ def test_keys_have_populations_of_their_own() -> None:
     np.testing.assert_allclose(drawn.mean(axis=0), within.mean(), atol=0.04)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statistic", "truth", "population"),
     [
@@ -186,6 +188,7 @@ def test_what_names_no_pool_is_refused(asked: Any) -> None:
 CATEGORICAL: dict[str, Any] = {"family": "categorical", "column": "x", "categories": ["a", "b", "c"]}
 
 
+@pytest.mark.slow
 def test_categories_have_one_population_and_probabilities_that_add_up_to_1() -> None:
     rng = np.random.default_rng(3)
     plan = statistic_plan(CATEGORICAL, epsilon="1", public_n=False)

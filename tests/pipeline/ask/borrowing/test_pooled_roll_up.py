@@ -83,6 +83,7 @@ def test_regional_rates_are_covered_and_are_not_by_draws_that_forget_what_cells_
     assert inside[1] < least <= inside[0], (inside, least)
 
 
+@pytest.mark.slow
 def test_records_add_up_and_averages_agree_with_those_of_merged_sums() -> None:
     rng = np.random.default_rng(2)
     size = np.array([40, 60, 30, 80] * 6)
@@ -132,6 +133,7 @@ def test_what_merged_cells_do_not_have_is_refused() -> None:
         answer.check()
 
 
+@pytest.mark.slow
 def test_cells_with_covariates_and_on_maps_are_rolled_up_with_what_they_have_in_common() -> None:
     """3,000 draws: means within 6 standard errors of the answer's, and of noisy sizes within 6 of theirs."""
     rng = np.random.default_rng(5)
@@ -156,6 +158,7 @@ def test_cells_with_covariates_and_on_maps_are_rolled_up_with_what_they_have_in_
     assert np.any(np.abs(np.mean(other, axis=0) - answer.mean()) > error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["poisson", "exponential"])
 def test_families_whose_records_are_not_told_are_refused_and_rates_are_printed(family: str) -> None:
     rng = np.random.default_rng(7)

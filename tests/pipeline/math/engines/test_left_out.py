@@ -78,6 +78,7 @@ def under_others(hyper: Any, population: Any, asked: Any, rows: Cells) -> Floats
     return np.asarray(nodes.log_scale + np.log(total))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "name", "line"),
     [
@@ -152,6 +153,7 @@ def test_latent_counts_are_drawn_from_their_posterior() -> None:
     assert rejected >= 5
 
 
+@pytest.mark.slow
 def test_the_dictionary_is_the_sum_over_all_labels() -> None:
     """Three cells, every choice of an atom for each, weighed by the Dirichlet law: no chains."""
     three = CountCells(true=counts(TRUE[:3], 2.0), false=counts(FALSE[:3], 2.0), n_prior=N_PRIOR)
