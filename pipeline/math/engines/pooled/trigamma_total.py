@@ -2,8 +2,8 @@ r"""The total of shapes of gamma laws whose logarithms have a given variance tog
 
 .. math:: \sum_i \psi'(e^u w_i) = s^2 \qquad (1)
 
-with the trigamma function :math:`\psi'` (DLMF 5.15) and shares w. The logarithm of the left falls by 1 to 2 for
-a unit of u, so that Newton's method for u gets there from anywhere.
+with the trigamma function :math:`\psi'` (DLMF 5.15) and shares w. The logarithm of the left falls by 1 to 2
+for a unit of u, so that Newton's method for u gets there from anywhere.
 """
 
 from __future__ import annotations
