@@ -103,7 +103,7 @@ def test_families_with_one_probability_or_rate_are_pooled(
     entry = load_spec(spec).statistics["measured"]
     family, rng = FAMILIES[plan.family], np.random.default_rng(2)
     assert family.simulate is not None
-    sums = family.simulate(entry, np.full(10, truth), np.full(10, 40), rng)
+    sums = family.simulate(entry, np.full(11, truth), np.full(11, 40), rng)
     values = family.totals(entry, plan.design, sums.clipped)
     noisy = noisy_statistic(plan, values + discrete_laplace(plan.scale, values.shape, rng))
     for asked in (True, population):
