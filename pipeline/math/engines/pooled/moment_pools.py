@@ -165,8 +165,8 @@ class MomentPool:
         for part in _parts(self.n_cells, _TOGETHER // 4):
             nodes = self.nodes.take(part)
             f, g = (
-                _densities(*each, *places)
-                for *each, places in zip(self._populations, self._rules, nodes.sides, strict=True)
+                _densities(population, rule, *places)
+                for population, rule, places in zip(self._populations, self._rules, nodes.sides, strict=True)
             )
             # Over levels first: the sums over positions are what is left of them.
             of_levels = (f @ nodes.weight)[:, rows] * g[:, columns]

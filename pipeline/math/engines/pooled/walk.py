@@ -155,8 +155,8 @@ class StepKernel:
         """
         known = mass if self.between is None else self.between.gathered(mass)
         by_level = known if steps.ndim == 2 else known.reshape(len(steps), -1, known.shape[1])
-        after = (by_level @ steps).reshape(known.shape)
-        return after if self.between is None else np.maximum(self.between.spread(after), 0.0)
+        after: Floats = (by_level @ steps).reshape(known.shape)
+        return after if self.between is None else np.asarray(np.maximum(self.between.spread(after), 0.0))
 
     @classmethod
     def of_levels(cls, kernels: Sequence[Self]) -> Self:
