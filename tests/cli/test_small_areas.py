@@ -55,7 +55,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers that are asked for again, by another command, are not worked out again."""
-    known: dict[str, PooledPosterior] = {}
+    known: dict[str, Any] = {}
     posterior = package.Release.posterior
 
     def once(release: package.Release, statistic: str, **asked: Any) -> Any:
