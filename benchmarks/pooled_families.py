@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.math.engines.normal.moment_weights import MomentsPrior
     from suffice.pipeline.math.engines.pooled.moment_cells import MomentNodes
-    from suffice.typing import Floats
+    from suffice.typing import Floats, Mask
 
     Rows = Callable[[int, float, np.random.Generator], tuple[list[Floats], Floats]]
 
@@ -138,7 +138,7 @@ def released(rows: Rows, n0: float, epsilon: float, n_cells: int, rng: np.random
     return Released(statistic, truth, np.array([len(each) for each in drawn]), _moments(drawn))
 
 
-def _of_exact_sums(release: Released) -> list[Floats]:
+def _of_exact_sums(release: Released) -> list[Mask]:
     """Return whether intervals of normal rows hold truths, of means and of variances, without any noise."""
     from scipy.stats import chi2, t
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from support.running import Runner
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-CELLS = 36
+CELLS = 24
 FORMULA = ("--covariates", "counties.csv", "--formula", "~ income + C(state)")
 
 
@@ -53,12 +53,28 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def fitted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers that are asked for again, by another command, are not worked out again."""
+    known: dict[str, Any] = {}
+    posterior = package.Release.posterior
+
+    def once(release: package.Release, statistic: str, **asked: Any) -> Any:
+        key = repr((statistic, asked))
+        if key not in known:
+            known[key] = posterior(release, statistic, **asked)
+        return known[key]
+
+    monkeypatch.setattr(package.Release, "posterior", once)
+
+
+@pytest.fixture
 def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(place)
     return place
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.slow
+@pytest.mark.usefixtures("here", "fitted_once")
 def test_the_report_says_what_covariates_explain_and_who_does_not_fit(
     suffice: Runner, tmp_path: Path
 ) -> None:
@@ -125,7 +141,8 @@ def test_what_is_explained_is_of_the_same_model_without_covariates() -> None:
     assert row[0]["spread_slope"] == together.spread_slope[0]
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.slow
+@pytest.mark.usefixtures("here", "fitted_once")
 def test_categories_have_a_report_and_are_published(suffice: Runner, tmp_path: Path) -> None:
     document = suffice.json("model", "small-areas", "kinds", "kind", "--least", "2")
     assert [row["category"] for row in document["population"]] == ["x", "y", "z"]
@@ -138,7 +155,8 @@ def test_categories_have_a_report_and_are_published(suffice: Runner, tmp_path: P
     assert [row["category"] for row in pq.read_table(pools).to_pylist()] == ["x", "y", "z"]
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.slow
+@pytest.mark.usefixtures("here", "fitted_once")
 def test_cells_in_order_have_steps_and_no_population(suffice: Runner, tmp_path: Path) -> None:
     walk = ("counties", "ill", "--over", "county")
     said = suffice.text("model", "small-areas", *walk, "--least", "1")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
-    return make_cells(tmp_path_factory.mktemp("cells"), 4)
+    return make_cells(tmp_path_factory.mktemp("cells"), 11)
 
 
 def rows_of(publication: Publication, name: str) -> list[dict[str, Any]]:
@@ -34,6 +34,7 @@ def rows_of(publication: Publication, name: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_pooled_cells_stand_beside_themselves_alone(
     release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +50,7 @@ def test_pooled_cells_stand_beside_themselves_alone(
     np.testing.assert_allclose([row["own_share"] for row in rows], together.own_share)
     np.testing.assert_allclose([row["outside"] for row in rows], together.outside)
     pools = rows_of(made, "ill-pools.parquet")
-    assert [(pool["region"], pool["cells"]) for pool in pools] == [("north", 4), ("south", 4)]
+    assert [(pool["region"], pool["cells"]) for pool in pools] == [("north", 11), ("south", 11)]
     for pool, known in zip(pools, together.pools, strict=True):
         assert (pool["location"], pool["spread_sd"]) == pytest.approx((known.location[0], known.spread[1]))
         assert pool["identified"] == known.identified
@@ -62,7 +63,7 @@ def test_pooled_cells_stand_beside_themselves_alone(
     assert document["source"]["prior"].startswith("one population, contaminated")
     assert f"parameters: {together.rows_of}" in document["source"]["notes"]
     draws = rows_of(made, "ill-draws.parquet")
-    assert len(draws) == 20 * 8
+    assert len(draws) == 20 * 22
     # Asked again in other words, nothing is computed.
     monkeypatch.setattr(publishing, "answers", lambda *_: pytest.fail("something was computed"))
     again = publish(
@@ -76,6 +77,7 @@ def test_pooled_cells_stand_beside_themselves_alone(
     assert again.data == made.data
 
 
+@pytest.mark.slow
 def test_a_pool_in_two_publications_has_the_same_numbers(release: Release, tmp_path: Path) -> None:
     """Of cells that are kept alone: they are pooled among themselves."""
     part = publish(release, "visits", pooled="gamma", draws=0, where={"region": "north"}, to=tmp_path)

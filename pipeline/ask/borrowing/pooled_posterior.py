@@ -391,7 +391,7 @@ def pooled_posterior(
         distribution=PooledCells(pools=tuple(parts), cells=tuple(places)),
         constants=statistic.plan.parameters,
         models_clipping=np.zeros(n_cells, dtype=bool) if family.models_clipping else None,
-        rows_of=_in_words(known, within, n_cells, has_slope=prior.has_slope),
+        rows_of=_in_words(known, within, n_cells, family.name, has_slope=prior.has_slope),
         observed=(statistic,),
         population=name,
         pools=tuple(known),
@@ -413,7 +413,9 @@ def check_walk_alone(name: str, pooling: Pooling) -> None:
         raise UsageError(message)
 
 
-def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has_slope: bool) -> str:
+def _in_words(
+    pools: Sequence[Pool], within: Sequence[str], n_cells: int, family: str, *, has_slope: bool
+) -> str:
     """Say what was pooled with what, and how far."""
     said = f"{counted(n_cells, 'cell')} pooled"
     if within:
@@ -421,9 +423,8 @@ def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has
         said += f" within the {counted(len(keys), 'key')} of {', '.join(within)}"
     if pools[0].category:
         said += "; spread: of the logits of each category's probability"
-    elif pools[0].parameter and not within:
-        spreads = [f"of {pool.parameter} {pool.spread[0]:.2g} (sd {pool.spread[1]:.2g})" for pool in pools]
-        said += f"; spread between cells {', '.join(spreads)}"
+    elif pools[0].parameter:
+        said += _of_moments([] if within else pools, family)
     elif len(pools) == 1:
         (spread, sd), (slope, slope_sd) = pools[0].spread, pools[0].slope
         left = " that covariates leave" if pools[0].coefficients else ""
@@ -441,6 +442,17 @@ def _in_words(pools: Sequence[Pool], within: Sequence[str], n_cells: int, *, has
     for coefficient in pools[0].coefficients[:NAMED] if len(pools) == 1 else ():
         said += f"; {coefficient}"
     return f"{said}; own_share: how much of an answer is the cell's own"
+
+
+def _of_moments(pools: Sequence[Pool], family: str) -> str:
+    """Say how far means and log standard deviations are apart, and what intervals rest on."""
+    spreads = [f"of {pool.parameter} {pool.spread[0]:.2g} (sd {pool.spread[1]:.2g})" for pool in pools]
+    said = f"; spread between cells {', '.join(spreads)}" if spreads else ""
+    # Intervals of exact sums fail as well: neither noise nor pooling is to blame.
+    return (
+        f"{said}; rows are taken to be {family}: where tails are heavier, intervals of variances hold too "
+        "seldom, and of few rows those of means do"
+    )
 
 
 def check_terms(statistic: NoisyStatistic, terms: PosteriorTerms) -> None:

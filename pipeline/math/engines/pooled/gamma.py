@@ -5,7 +5,7 @@ r"""Gamma: a population of rates that is conjugate to counts.
 with the trigamma function :math:`\psi'`, so that s is the standard deviation of the logarithm (DLMF 5.15),
 and :math:`e^m` the mean.
 
-Method. (1) is solved for the logarithm of k by bisection.
+Method. (1) is solved for the logarithm of k by Newton's method (``trigamma_total``).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from suffice.pipeline.math.engines.pooled.trigamma_total import total_of
+
 if TYPE_CHECKING:
     from suffice.typing import Floats
-
-_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,9 @@ class GammaPopulation:
 
     def components(self, z: Floats, location: Floats, spread: Floats) -> list[tuple[float, Floats]]:
         """Return the one component's share and densities of logarithms."""
-        from scipy.special import gammaln, polygamma
+        from scipy.special import gammaln
 
-        low, high = np.full_like(spread, -8.0), np.full_like(spread, 40.0)
-        for _ in range(_HALVINGS):
-            shape = np.exp((low + high) / 2.0)
-            is_wide = polygamma(1, shape) > spread**2
-            low, high = np.where(is_wide, np.log(shape), low), np.where(is_wide, high, np.log(shape))
+        shape = total_of(spread, [1.0])
         gap = np.minimum(z - location[:, None], 600.0)
         k = shape[:, None]
         # k log k - log Gamma(k) + k (gap - e^gap), with k e^gap - k as expm1: large shapes do not cancel.

@@ -16,10 +16,10 @@ of a cell is the exact mixture over h and k, as in ``distribution``, and so are 
 variances.
 
 Method. Populations add up to 1 over the nodes of each cell. The rules over h and over k are those of
-``hyperparameters``, each about where the normal approximation of the cells' likelihoods has it; (1) weighs all
-pairs of their nodes by products of matrices, and moves both until the posterior lies inside (``moment_sides``).
-Nodes of cells are dense down to spreads that hardly any cell could tell from 0, where the posterior has them;
-they are laid out again until hyperparameters stay.
+``hyperparameters``, each about where the normal approximation of the cells' likelihoods has it; (1) weighs
+all pairs of their nodes by products of matrices, and moves both until the posterior lies inside
+(``moment_sides``). Nodes of cells are dense down to spreads that hardly any cell could tell from 0, where the
+posterior has them; they are laid out again until hyperparameters stay.
 
 Joint draws take h and k first, then the log standard deviation of every cell, then its mean.
 """
@@ -165,8 +165,8 @@ class MomentPool:
         for part in _parts(self.n_cells, _TOGETHER // 4):
             nodes = self.nodes.take(part)
             f, g = (
-                _densities(*each, *places)
-                for *each, places in zip(self._populations, self._rules, nodes.sides, strict=True)
+                _densities(population, rule, *places)
+                for population, rule, places in zip(self._populations, self._rules, nodes.sides, strict=True)
             )
             # Over levels first: the sums over positions are what is left of them.
             of_levels = (f @ nodes.weight)[:, rows] * g[:, columns]

@@ -26,6 +26,11 @@ positive, so that nothing cancels. A step that is wide on the points is a normal
 than ``_NARROW`` h stays, or goes to a neighbour, such that its variance is :math:`s^2`. Beyond the points
 there is nothing: the walk is one that stays among them.
 
+Of a process that returns to a level, whose K has no such form, points are as close as the best told cell is
+narrow, and steps may be many of them wide. The law of a step is then known at every r-th point
+(``BetweenPoints``), ``_OF_A_STEP`` or more to its standard deviation, and is a polynomial of degree five
+between: in K = P C P', C is smaller by :math:`r^2`, and elements are off by 1e-4 of the highest at most.
+
 Symbols: L: ``likelihood``, (n_series, n_times, n_points); :math:`\alpha`: ``filtered``; h: ``spacing``;
 s: ``step``; :math:`\phi`: ``coefficient``; :math:`\pi`: ``jumps``.
 
@@ -37,20 +42,84 @@ of nonstationary time series. J. Amer. Statist. Assoc. 82, 1987.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.typing import Cells, Floats, Mask
 
 JUMP_SCALE = 1.0
 """Of the Laplace law of jumps: on average a factor of e in odds or rates."""
 _NARROW = 0.75
+_OF_A_STEP, _FEW = 5.0, 12
+"""How many points of a kernel are to a step; how many it has at least."""
 _FLOOR = 1e-300
 _WIDEST = 7.0
 _AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetweenPoints:
+    """Every r-th point, some beyond the ends, and Lagrange's polynomials between six of them.
+
+    Attributes
+    ----------
+    n_points : int
+    taps : ndarray of shape (r, 6), float64
+        Of points between two of these.
+    """
+
+    n_points: int
+    taps: Floats
+
+    @classmethod
+    def of(cls, n_points: int, every: int) -> Self:
+        """Take every so manieth."""
+        return cls(n_points=n_points, taps=_taps(every))
+
+    @property
+    def _n(self) -> int:
+        return -(-self.n_points // len(self.taps))
+
+    @property
+    def at(self) -> Cells:
+        """Which points these are."""
+        return len(self.taps) * (np.arange(self._n + 5) - 2)
+
+    def spread(self, values: Floats) -> Floats:
+        """Return P values: what is known at these, at all points."""
+        row, column = values.strides
+        windows = np.lib.stride_tricks.as_strided(
+            values, (len(values), self._n, 6), (row, column, column), writeable=False
+        )
+        of_all: Floats = (windows @ self.taps.T).reshape(len(values), -1)
+        return of_all[:, : self.n_points]
+
+    def gathered(self, mass: Floats) -> Floats:
+        """Return P' mass: masses of all points at these."""
+        padded = np.zeros((len(mass), self._n, len(self.taps)))
+        padded.reshape(len(mass), -1)[:, : self.n_points] = mass
+        of_taps = padded @ self.taps
+        result = np.zeros((len(mass), self._n + 5))
+        for tap in range(6):
+            result[:, tap : tap + self._n] += of_taps[:, :, tap]
+        return result
+
+
+@lru_cache(maxsize=64)
+def _taps(every: int) -> Floats:
+    """Return Lagrange's polynomials of six points at places between the third and the fourth."""
+    place = 2.0 + np.arange(every) / every
+    taps = np.ones((every, 6))
+    for tap in range(6):
+        for other in {0, 1, 2, 3, 4, 5} - {tap}:
+            taps[:, tap] *= (place - other) / (tap - other)
+    return taps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +130,47 @@ class StepKernel:
     ----------
     normal, jump : ndarray of shape (n_points, n_points), float64
         Of steps without and with a jump, from rows to columns; both with their shares.
+        Between those of some points, where the rest is between them.
     offset : ndarray of shape (n_offsets,), int64
         Where steps without a jump go to; empty where that depends on where they begin.
     of_offset : ndarray of shape (n_offsets,), float64
+    between : BetweenPoints, optional
     """
 
     normal: Floats
     jump: Floats
     offset: Cells
     of_offset: Floats
+    between: BetweenPoints | None = None
+
+    @property
+    def whole(self) -> Floats:
+        """Both kinds of steps."""
+        return self.normal + self.jump
+
+    def moved(self, mass: Floats, steps: Floats) -> Floats:
+        """Return masses (n_series, n_points) after steps of this kernel, or of its transpose.
+
+        With matrices of several levels, series are those of the first, then those of the next.
+        """
+        known = mass if self.between is None else self.between.gathered(mass)
+        by_level = known if steps.ndim == 2 else known.reshape(len(steps), -1, known.shape[1])
+        after: Floats = (by_level @ steps).reshape(known.shape)
+        return after if self.between is None else np.asarray(np.maximum(self.between.spread(after), 0.0))
+
+    @classmethod
+    def of_levels(cls, kernels: Sequence[Self]) -> Self:
+        """Put kernels together that differ in the level alone."""
+        normal, jump = (np.stack(each) for each in zip(*((k.normal, k.jump) for k in kernels), strict=True))
+        return replace(kernels[0], normal=normal, jump=jump)
+
+    def at_all_points(self) -> StepKernel:
+        """Return the same with matrices between all points."""
+        if self.between is None:
+            return self
+        spread = self.between.spread
+        normal, jump = (np.maximum(spread(spread(each).T).T, 0.0) for each in (self.normal, self.jump))
+        return replace(self, normal=normal, jump=jump, between=None)
 
     @classmethod
     def of(cls, step: float, spacing: float, n_points: int, jumps: float) -> Self:
@@ -96,12 +197,17 @@ class StepKernel:
 
         A step is wide on the points, ``_NARROW`` of their spacing at least.
         """
-        gap = place - coefficient * place[:, None]
+        spacing, n_points = place[1] - place[0], len(place)
+        every = int(step / (_OF_A_STEP * spacing))
+        between = BetweenPoints.of(n_points, every) if every > 1 and n_points > _FEW * every else None
+        at = place if between is None else place[0] + spacing * between.at
+        gap = at - coefficient * at[:, None]
         normal = np.exp(-0.5 * (gap / step) ** 2)
         # What would leave the points is lost, as of a walk: sums are those of all points of the line.
-        normal *= (1.0 - jumps) * (place[1] - place[0]) / (step * np.sqrt(2.0 * np.pi))
-        jump = jumps * np.tanh((place[1] - place[0]) / JUMP_SCALE / 2.0) * np.exp(-np.abs(gap) / JUMP_SCALE)
-        return cls(normal=normal, jump=jump, offset=np.zeros(0, dtype=np.int64), of_offset=np.zeros(0))
+        normal *= (1.0 - jumps) * spacing / (step * np.sqrt(2.0 * np.pi))
+        jump = jumps * np.tanh(spacing / JUMP_SCALE / 2.0) * np.exp(-np.abs(gap) / JUMP_SCALE)
+        none = np.zeros(0, dtype=np.int64)
+        return cls(normal=normal, jump=jump, offset=none, of_offset=np.zeros(0), between=between)
 
 
 def filtered(likelihood: Floats, first: Floats, kernel: StepKernel) -> tuple[Floats, Floats]:
@@ -109,7 +215,7 @@ def filtered(likelihood: Floats, first: Floats, kernel: StepKernel) -> tuple[Flo
     n_series, n_times, n_points = likelihood.shape
     result = np.empty((n_times, n_series, n_points))
     total = np.zeros(n_series)
-    whole = kernel.normal + kernel.jump
+    whole = kernel.whole
     expected = first
     for time in range(n_times):
         np.multiply(expected, likelihood[:, time], out=result[time])
@@ -117,20 +223,20 @@ def filtered(likelihood: Floats, first: Floats, kernel: StepKernel) -> tuple[Flo
         result[time] /= mass[:, None]
         total += np.log(mass)
         if time + 1 < n_times:
-            expected = result[time] @ whole
+            expected = kernel.moved(result[time], whole)
     return result, total
 
 
 def log_evidence(likelihood: Floats, first: Floats, kernel: StepKernel) -> Floats:
     """Return log evidence of each series, (n_series,), as ``filtered`` does."""
     total = np.zeros(len(likelihood))
-    whole = kernel.normal + kernel.jump
+    whole = kernel.whole
     expected = first
     for time in range(likelihood.shape[1]):
         here = expected * likelihood[:, time]
         mass = np.maximum(np.sum(here, axis=1), _FLOOR)
         total += np.log(mass)
-        expected = (here / mass[:, None]) @ whole
+        expected = kernel.moved(here / mass[:, None], whole)
     return total
 
 
@@ -150,11 +256,15 @@ class Smoothed:
     of_others: Floats
     jumped: Floats
 
+    def take(self, series: slice) -> Smoothed:
+        """Return those of some series."""
+        return Smoothed(mass=self.mass[series], of_others=self.of_others[series], jumped=self.jumped[series])
+
 
 def smoothed(likelihood: Floats, first: Floats, kernel: StepKernel, is_seen: Mask) -> Smoothed:
     """Run (3) both ways; `is_seen` (n_series, n_times) says which times have a cell."""
     n_series, n_times, n_points = likelihood.shape
-    whole = kernel.normal + kernel.jump
+    whole = kernel.whole
     # alpha_{t-1} K of every time, and the part of alpha_t without a jump since the last cell.
     expected, staying = np.empty((2, n_times, n_series, n_points))
     expected[0], staying[0] = first, 0.0
@@ -164,11 +274,11 @@ def smoothed(likelihood: Floats, first: Floats, kernel: StepKernel, is_seen: Mas
         alpha *= scale
         staying[time] *= likelihood[:, time]
         if time + 1 < n_times:
-            np.matmul(alpha, whole, out=expected[time + 1])
+            expected[time + 1] = kernel.moved(alpha, whole)
             # What is carried over a gap is divided by what alpha is divided by.
             here = is_seen[:, time]
             since = alpha if np.all(here) else np.where(here[:, None], alpha, staying[time] * scale)
-            np.matmul(since, kernel.normal, out=staying[time + 1])
+            staying[time + 1] = kernel.moved(since, kernel.normal)
     mass, of_others = np.empty((2, n_series, n_times, n_points))
     jumped = np.zeros((n_series, n_times))
     was_seen = np.cumsum(is_seen, axis=1) > is_seen
@@ -183,13 +293,14 @@ def smoothed(likelihood: Floats, first: Floats, kernel: StepKernel, is_seen: Mas
         mass[:, time] /= of_all[:, None]
         of_others[:, time] /= np.maximum(np.sum(of_others[:, time], axis=1, keepdims=True), _FLOOR)
         if time:
-            backward = (likelihood[:, time] * backward) @ whole.T
+            backward = kernel.moved(likelihood[:, time] * backward, np.swapaxes(whole, -1, -2))
             backward /= np.maximum(np.max(backward, axis=1, keepdims=True), _FLOOR)
     return Smoothed(mass=mass, of_others=of_others, jumped=jumped)
 
 
 def drawn(forward: Floats, kernel: StepKernel, draws: int, rng: np.random.Generator) -> Cells:
     """Draw paths backwards given alpha of (3): numbers of points, (n_series, draws, n_times)."""
+    kernel = kernel.at_all_points()
     n_times, n_series, _ = forward.shape
     result = np.empty((n_series, draws, n_times), dtype=np.int64)
     for series in range(n_series):

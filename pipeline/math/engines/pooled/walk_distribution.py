@@ -23,7 +23,7 @@ from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
 from suffice.pipeline.math.engines.pooled.hyperpriors import location_prior
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
 from suffice.pipeline.math.engines.pooled.series import focus_of
-from suffice.pipeline.math.engines.pooled.walk import drawn, filtered, smoothed
+from suffice.pipeline.math.engines.pooled.walk import drawn, filtered
 from suffice.pipeline.math.engines.pooled.walk_steps import (
     StepPosterior,
     WalkNode,
@@ -165,10 +165,8 @@ def _hold_out(walked: Walked, steps: StepPosterior, series: Cells, log_z: Floats
         beyond[of_block] = 0.0
         for number, (node, weight) in enumerate(zip(steps.nodes, steps.weight.tolist(), strict=True)):
             inverse = np.zeros(len(row))
-            for chain, share in walked.shared(node, block):
-                of_others = smoothed(block.likelihood, chain.first, chain.kernel, is_seen).of_others[
-                    row, time
-                ]
+            for of_chain, share in walked.smoothed(node, block, is_seen):
+                of_others = of_chain.of_others[row, time]
                 z = np.einsum("ij,ij->i", of_others, block.likelihood[row, time])
                 inverse += share[row] / np.maximum(z, _FLOOR)
                 # Tails of jumps fall by a factor of e over 1, those of first positions over at most 2.
@@ -249,9 +247,8 @@ def stretched(walked: Walked, node: WalkNode) -> Walked:
             reach, n_points = walked.points.reach[block.series], block.grid.shape[1]
             ends = np.stack([n_points // 2 - reach, n_points // 2 + reach], axis=1)[:, None]
             beyond = np.zeros(len(block.series))
-            for chain, share in walked.shared(node, block):
-                mass = smoothed(block.likelihood, chain.first, chain.kernel, is_seen).mass
-                at_ends = np.sum(np.take_along_axis(mass, ends, axis=2), axis=2)
+            for of_chain, share in walked.smoothed(node, block, is_seen):
+                at_ends = np.sum(np.take_along_axis(of_chain.mass, ends, axis=2), axis=2)
                 beyond += share * np.max(np.where(is_seen, at_ends, 0.0), axis=1) / walked.points.spacing
             longer[block.series] = np.where(beyond > _BEYOND, further, 0)
         longer = np.minimum(longer, np.maximum(_MOST // 2 - walked.points.reach, 0))
@@ -286,8 +283,7 @@ def mixture(
         n_points = block.grid.shape[1]
         place, total = np.arange(n_points), np.zeros((len(row), n_points))
         for node, weight in zip(kept.nodes, kept.weight.tolist(), strict=True):
-            for chain, share in walked.shared(node, block):
-                of_chain = smoothed(block.likelihood, chain.first, chain.kernel, is_seen)
+            for of_chain, share in walked.smoothed(node, block, is_seen):
                 of_cell = weight * share[row]
                 here = of_chain.mass[row, time]
                 total += of_cell[:, None] * here

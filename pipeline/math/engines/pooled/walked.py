@@ -18,19 +18,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.series import focus_of
-from suffice.pipeline.math.engines.pooled.walk import JUMP_SCALE, StepKernel, log_evidence
+from suffice.pipeline.math.engines.pooled.walk import JUMP_SCALE, StepKernel, log_evidence, smoothed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
     from suffice.pipeline.math.engines.pooled.series import CellsInOrder
+    from suffice.pipeline.math.engines.pooled.walk import Smoothed
     from suffice.pipeline.math.engines.pooled.walk_steps import Points, WalkNode
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Cells, Floats, Mask
 
 _KEPT = 40_000_000
 """Numbers of likelihoods that are kept between rounds: 320 MB."""
 _AT_ONCE = 300_000
+_LEVELS_AT_ONCE = 1_000_000
+"""Numbers of matrices, and of likelihoods, of the levels that are followed together."""
 _NEGLIGIBLE = 1e-7
 """Of a level: it is left out."""
 
@@ -100,8 +103,8 @@ class Walked:
             yield block
             start = stop
 
-    def chains(self, node: WalkNode, block: Block) -> Iterator[Chain]:
-        """Give the chain of some series at a node, or that of each level."""
+    def chains(self, node: WalkNode, block: Block, levels: Cells | None = None) -> Iterator[Chain]:
+        """Give the chain of some series at a node, or that of each level, or of these."""
         n_points, spacing = block.grid.shape[1], self.points.spacing
         if node.levels is None:
             kernel = StepKernel.of(node.step, spacing, n_points, self.jumps)
@@ -111,7 +114,7 @@ class Walked:
         middle = block.grid[:, n_points // 2]
         apart = np.log(node.levels[1] - node.levels[0])
         sd = node.step / np.sqrt(1.0 - node.coefficient**2)
-        for level in node.levels.tolist():
+        for level in node.levels[slice(None) if levels is None else levels].tolist():
             place = spacing * (np.arange(n_points) - n_points // 2) - level
             kernel = StepKernel.returning(place, node.step, node.coefficient, self.jumps)
             normal = (1.0 - self.jumps) * np.exp(-0.5 * (place / sd) ** 2) / (sd * np.sqrt(2.0 * np.pi))
@@ -127,18 +130,41 @@ class Walked:
             return
         log_joint = self.log_joint(node, block)
         share = np.exp(log_joint - np.logaddexp.reduce(log_joint, axis=0))
-        for chain, of_level in zip(self.chains(node, block), share, strict=True):
-            if np.max(of_level) > _NEGLIGIBLE:
-                yield chain, of_level
+        counts = np.flatnonzero(np.max(share, axis=1) > _NEGLIGIBLE)
+        yield from zip(self.chains(node, block, counts), share[counts], strict=True)
+
+    def smoothed(self, node: WalkNode, block: Block, is_seen: Mask) -> Iterator[tuple[Smoothed, Floats]]:
+        """Give what each chain says of every time, with p(m | y_i, h) of (1), (n_series,)."""
+        chains, shares = zip(*self.shared(node, block), strict=True)
+        for start, chain, likelihood in self._together(chains, block):
+            n_levels = len(chain.first) // len(block.series)
+            of_levels = smoothed(likelihood, chain.first, chain.kernel, np.tile(is_seen, (n_levels, 1)))
+            for level in range(n_levels):
+                rows = slice(level * len(block.series), (level + 1) * len(block.series))
+                yield of_levels.take(rows), shares[start + level]
 
     def log_joint(self, node: WalkNode, block: Block) -> Floats:
         """Return log p(m) p(y_i | m, h) of (1), (n_levels, n_series)."""
-        return np.array(
-            [
-                log_evidence(block.likelihood, chain.first, chain.kernel) + chain.log_prior
-                for chain in self.chains(node, block)
-            ]
-        )
+        log_joint = [
+            log_evidence(likelihood, chain.first, chain.kernel) + chain.log_prior
+            for _, chain, likelihood in self._together(list(self.chains(node, block)), block)
+        ]
+        return np.concatenate(log_joint).reshape(-1, len(block.series))
+
+    def _together(self, chains: Sequence[Chain], block: Block) -> Iterator[tuple[int, Chain, Floats]]:
+        """Give chains of several levels as one, the number of the first, and likelihoods of its series."""
+        at_once = max(1, _LEVELS_AT_ONCE // max(chains[0].kernel.normal.size, block.likelihood.size))
+        for start in range(0, len(chains), at_once):
+            few = chains[start : start + at_once]
+            if len(few) == 1:
+                yield start, few[0], block.likelihood
+                continue
+            together = Chain(
+                kernel=StepKernel.of_levels([each.kernel for each in few]),
+                first=np.concatenate([each.first for each in few]),
+                log_prior=np.concatenate([each.log_prior for each in few]),
+            )
+            yield start, together, np.tile(block.likelihood, (len(few), 1, 1))
 
     def evidence(self, nodes: Sequence[WalkNode]) -> Floats:
         """Return log evidence of all series together, (n_nodes,)."""

@@ -62,6 +62,7 @@ def test_a_spread_that_two_cells_do_not_tell_is_said_and_each_alone_is_shown_fir
     assert "alone" not in str(many)
 
 
+@pytest.mark.slow
 def test_keys_have_populations_of_their_own() -> None:
     regions = ["N", "S"] * 20
     truth = np.where(np.array(regions) == "N", 0.1, 0.6)
@@ -77,6 +78,7 @@ def test_keys_have_populations_of_their_own() -> None:
     np.testing.assert_allclose(drawn.mean(axis=0), within.mean(), atol=0.04)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statistic", "truth", "population"),
     [
@@ -101,7 +103,7 @@ def test_families_with_one_probability_or_rate_are_pooled(
     entry = load_spec(spec).statistics["measured"]
     family, rng = FAMILIES[plan.family], np.random.default_rng(2)
     assert family.simulate is not None
-    sums = family.simulate(entry, np.full(10, truth), np.full(10, 40), rng)
+    sums = family.simulate(entry, np.full(11, truth), np.full(11, 40), rng)
     values = family.totals(entry, plan.design, sums.clipped)
     noisy = noisy_statistic(plan, values + discrete_laplace(plan.scale, values.shape, rng))
     for asked in (True, population):
@@ -174,6 +176,7 @@ def test_the_prior_of_sizes_is_the_one_that_is_stated_and_is_judged() -> None:
     assert not any("prior of N" in line for line in usual.conflict.lines())
     assert "the prior of N, Uniform(0, 20), and the released n disagree in" in narrow.conflict.lines()[0]
     assert "own_share" in str(usual)
+    assert "rows are taken" not in str(usual.rows_of)
 
 
 @pytest.mark.parametrize("asked", [None, 1, [], ["x", 1]], ids=["nothing", "a number", "empty", "mixed"])
@@ -185,6 +188,7 @@ def test_what_names_no_pool_is_refused(asked: Any) -> None:
 CATEGORICAL: dict[str, Any] = {"family": "categorical", "column": "x", "categories": ["a", "b", "c"]}
 
 
+@pytest.mark.slow
 def test_categories_have_one_population_and_probabilities_that_add_up_to_1() -> None:
     rng = np.random.default_rng(3)
     plan = statistic_plan(CATEGORICAL, epsilon="1", public_n=False)
@@ -229,5 +233,6 @@ def test_means_and_variances_have_a_population_each() -> None:
     # A mean is told by far more than a standard deviation is.
     assert rows[0]["own_share"] > rows[1]["own_share"]
     assert "of means Logistic(0, 0.5)" in str(answer.prior)
+    assert "rows are taken to be normal: where tails are heavier" in str(answer.rows_of)
     with pytest.raises(UsageError, match=r"a population \(contaminated, normal\)"):
         pooled(statistic, "gamma")

@@ -83,6 +83,7 @@ def test_regional_rates_are_covered_and_are_not_by_draws_that_forget_what_cells_
     assert inside[1] < least <= inside[0], (inside, least)
 
 
+@pytest.mark.slow
 def test_records_add_up_and_averages_agree_with_those_of_merged_sums() -> None:
     rng = np.random.default_rng(2)
     size = np.array([40, 60, 30, 80] * 6)
@@ -132,6 +133,7 @@ def test_what_merged_cells_do_not_have_is_refused() -> None:
         answer.check()
 
 
+@pytest.mark.slow
 def test_cells_with_covariates_and_on_maps_are_rolled_up_with_what_they_have_in_common() -> None:
     """3,000 draws: means within 6 standard errors of the answer's, and of noisy sizes within 6 of theirs."""
     rng = np.random.default_rng(5)
@@ -156,12 +158,13 @@ def test_cells_with_covariates_and_on_maps_are_rolled_up_with_what_they_have_in_
     assert np.any(np.abs(np.mean(other, axis=0) - answer.mean()) > error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["poisson", "exponential"])
 def test_families_whose_records_are_not_told_are_refused_and_rates_are_printed(family: str) -> None:
     rng = np.random.default_rng(7)
     plan = statistic_plan({"family": family, "column": "x", "upper": "10"}, epsilon="1", public_n=False)
-    values = np.tile([300, 900], (6, 1)) + discrete_laplace(plan.scale, (6, 2), rng)
-    statistic = noisy_statistic(plan, values, groups={"day": [*range(6)], "site": ["A", "B"] * 3})
+    values = np.tile([300, 900], (12, 1)) + discrete_laplace(plan.scale, (12, 2), rng)
+    statistic = noisy_statistic(plan, values, groups={"day": [*range(12)], "site": ["A", "B"] * 6})
     answer = pooled_posterior(statistic, PosteriorTerms(), "all", lambda: posterior_of(statistic))
     if family == "exponential":
         with pytest.raises(UsageError, match="are told for bernoulli and poisson cells"):
@@ -169,7 +172,7 @@ def test_families_whose_records_are_not_told_are_refused_and_rates_are_printed(f
         return
     rolled = answer.roll_up("day")
     assert rolled.clipping is None
-    assert "averages of up to 3 pooled cells" in str(rolled)
+    assert "averages of up to 6 pooled cells" in str(rolled)
     with pytest.raises(UsageError, match="averages of pooled cells have no new rows"):
         rolled.predictive()
 

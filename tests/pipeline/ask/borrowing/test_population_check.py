@@ -83,6 +83,7 @@ def test_a_population_that_fits_is_seldom_blamed() -> None:
     assert blamed <= binom.isf(1e-6, 200, FALSE_ALARM)
 
 
+@pytest.mark.slow
 def test_cells_and_keys_that_do_not_fit_are_listed() -> None:
     rng = np.random.default_rng(3)
     logit, size = rng.normal(-2.2, 0.3, 20), np.full(20, 200)
@@ -121,6 +122,7 @@ def test_holm_is_the_textbooks() -> None:
     assert holm(np.array([])).shape == (0,)
 
 
+@pytest.mark.slow
 def test_a_normal_approximation_is_said() -> None:
     plan = statistic_plan(
         {"family": "exponential", "column": "x", "upper": "20"}, epsilon="1", public_n=False
@@ -162,6 +164,7 @@ def test_cells_that_have_nothing_in_common_are_not_said_to_be_better_together() 
     assert gain < 5.0 * error
 
 
+@pytest.mark.slow
 def test_cells_in_order_and_neighbours_are_compared_with_the_same_constants() -> None:
     """Rates on a line that go up and down: what is next to a cell says most of it."""
     rng = np.random.default_rng(14)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import dlaplace, poisson
+from scipy.stats import dlaplace, norm, poisson
 
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.series import CellsInOrder
 from suffice.pipeline.math.engines.pooled.walk import (
     JUMP_SCALE,
+    BetweenPoints,
     StepKernel,
     drawn,
     filtered,
@@ -70,6 +71,38 @@ def test_recursions_agree_with_all_paths(step: float, jumps: float, gap: bool, r
     np.testing.assert_allclose(answer.jumped[0], jumped / total, atol=1e-10)
     for evidence in (log_evidence(likelihood, first, kernel), filtered(likelihood, first, kernel)[1]):
         assert evidence[0] == pytest.approx(np.log(total), abs=1e-10)
+
+
+def test_steps_that_are_known_at_some_points_are_those_at_all() -> None:
+    """Kernels of two levels, about 30 points wide, known at every sixth of 601."""
+    place, step, coefficient, jumps = np.linspace(-3.0, 3.0, 601), 0.3, 0.6, 0.01
+    levels, rng = (-0.5, 0.4), np.random.default_rng(5)
+    dense = []
+    for level in levels:
+        gap = place - level - coefficient * (place[:, None] - level)
+        normal = norm.pdf(gap, 0.0, step)
+        dense.append(0.01 * ((1.0 - jumps) * normal + jumps * np.exp(-np.abs(gap) / JUMP_SCALE) / 2.0))
+    kernels = [StepKernel.returning(place - level, step, coefficient, jumps) for level in levels]
+    assert all(len(kernel.normal) < 130 for kernel in kernels)
+    together = StepKernel.of_levels(kernels)
+    # Masses of one point, as of a well told cell, and of many; two series a level.
+    mass = np.stack([np.eye(601)[200], rng.random(601), np.eye(601)[333], rng.random(601)])
+    moved = together.moved(mass, together.whole), together.moved(mass, np.swapaxes(together.whole, 1, 2))
+    for number, (kernel, exact) in enumerate(zip(kernels, dense, strict=True)):
+        whole = kernel.at_all_points().whole
+        np.testing.assert_allclose(whole, exact, atol=1e-4 * np.max(exact))
+        rows = slice(2 * number, 2 * number + 2)
+        for seen, matrix in zip(moved, (exact, exact.T), strict=True):
+            wanted = mass[rows] @ matrix
+            assert np.max(np.abs(seen[rows] - wanted) / np.max(wanted, axis=1, keepdims=True)) < 2e-4
+    # Controls: the other level, and points that are a step apart.
+    assert np.max(np.abs(moved[0][:2] - mass[:2] @ dense[1])) > 0.01 * np.max(dense[1])
+    rough = BetweenPoints.of(601, 30)
+    at = place[0] + 0.01 * rough.at
+    known = norm.pdf(at - coefficient * at[:, None], 0.0, step)
+    of_all = rough.spread(rough.spread(known).T).T
+    exact = norm.pdf(place - coefficient * place[:, None], 0.0, step)
+    assert np.max(np.abs(of_all - exact)) > 0.005 * np.max(exact)
 
 
 @pytest.mark.parametrize("returns", [False, True], ids=["a walk", "a return to a level"])
