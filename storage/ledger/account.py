@@ -301,8 +301,8 @@ class WindowBalance:
 
 
 @printed(
-    "dataset neighboring unit measure granted spent reserved remaining sources checksums stores witness "
-    "guarded=is_guarded contract=stated_contract audit per_window units_disjoint "
+    "dataset neighboring unit measure granted granted_epsilon_at? spent reserved remaining sources "
+    "checksums stores witness guarded=is_guarded contract=stated_contract audit per_window units_disjoint "
     "failed_readings_allowed=failed_readings max_windows"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,6 +360,11 @@ class Account:
     remaining: Fraction
 
     @property
+    def granted_epsilon_at(self) -> dict[str, float] | None:
+        """The epsilon of what is granted by delta, rounded up; None of an account in epsilon."""
+        return PrivacyLoss(self.measure, self.granted).epsilon_at
+
+    @property
     def stated_contract(self) -> StatedContract | None:
         """The contract and its SHA-256."""
         return None if self.contract is None else StatedContract(contract=self.contract)
@@ -374,6 +379,19 @@ class Account:
     def is_guarded(self) -> bool:
         """Whether an older copy of the ledger beside a fresh store would be refused."""
         return is_guarded(witness=self.witness, stores=self.stores, contract=self.contract)
+
+
+GRANT_FIRST = "suffice ledger grant DATASET --epsilon TOTAL --reason TEXT, or --rho TOTAL for specs in rho"
+"""What an owner does first."""
+
+
+def no_ledger(place: str) -> str:
+    """Say that there is no ledger, and how its owner makes one."""
+    return (
+        f"there is no ledger {place}: `suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` "
+        "makes one, or suffice.grant(..., create=True), with --rho TOTAL for specs in rho, and unit "
+        "column:NAME if the spec's unit is a column"
+    )
 
 
 def account_lines(shown: dict[str, Any]) -> list[str]:
@@ -447,7 +465,7 @@ def check_guarantee(
     if request.unit != terms.unit:
         message = (
             f"{account} protects the unit {in_words(terms.unit)}, the spec {in_words(request.unit)}: "
-            f"{_fixed_by('unit')}: suffice.grant(NAME, epsilon=TOTAL, reason=TEXT, "
+            f"{_fixed_by('unit')}: suffice.grant(NAME, {request.loss.measure}=TOTAL, reason=TEXT, "
             f"unit={json.dumps(request.unit, ensure_ascii=False)})"
         )
         raise GuaranteeError(message)
