@@ -381,19 +381,6 @@ class Account:
         return is_guarded(witness=self.witness, stores=self.stores, contract=self.contract)
 
 
-GRANT_FIRST = "suffice ledger grant DATASET --epsilon TOTAL --reason TEXT, or --rho TOTAL for specs in rho"
-"""What an owner does first."""
-
-
-def no_ledger(place: str) -> str:
-    """Say that there is no ledger, and how its owner makes one."""
-    return (
-        f"there is no ledger {place}: `suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` "
-        "makes one, or suffice.grant(..., create=True), with --rho TOTAL for specs in rho, and unit "
-        "column:NAME if the spec's unit is a column"
-    )
-
-
 def account_lines(shown: dict[str, Any]) -> list[str]:
     """Return the head of an account's document as people read it."""
     lines: list[str] = []

@@ -100,3 +100,16 @@ def granted_loss(epsilon: Fraction | None, rho: Fraction | None) -> PrivacyLoss:
         message = f"{total} is more than an account counts: at most {total.measure.loss(MOST_COUNTED)}"
         raise UsageError(message)
     return total
+
+
+GRANT_FIRST = "suffice ledger grant DATASET --epsilon TOTAL --reason TEXT, or --rho TOTAL for specs in rho"
+"""What an owner does first."""
+
+
+def no_ledger(place: str) -> str:
+    """Say that there is no ledger, and how its owner makes one."""
+    return (
+        f"there is no ledger {place}: `suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` "
+        "makes one, or suffice.grant(..., create=True), with --rho TOTAL for specs in rho, and unit "
+        "column:NAME if the spec's unit is a column"
+    )

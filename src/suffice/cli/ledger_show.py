@@ -15,7 +15,8 @@ from suffice.pipeline.terms.declaration.loss_in_words import with_epsilons
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
-from suffice.storage.ledger.account import GRANT_FIRST, account_lines, counts_by_window
+from suffice.storage.ledger.account import account_lines, counts_by_window
+from suffice.storage.ledger.amounts import GRANT_FIRST
 from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS
 from suffice.storage.ledger.person import loss_together, person_view
 

@@ -11,7 +11,7 @@ from suffice.errors import LedgerCorruptError, SufficeError
 from suffice.pipeline.cluster.connection import LOCAL, THREADS, check_cluster, check_workers, require_dask
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.values import redacted
-from suffice.storage.ledger.account import GRANT_FIRST
+from suffice.storage.ledger.amounts import GRANT_FIRST
 from suffice.storage.ledger.charge import LIVE, is_held
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address

@@ -18,7 +18,7 @@ from sqlalchemy import create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError
 
 from suffice.errors import LedgerError, LedgerMissingError, UsageError
-from suffice.storage.ledger.account import no_ledger
+from suffice.storage.ledger.amounts import no_ledger
 from suffice.storage.ledger.sql.examining import has_ledger, make_ledger
 from suffice.storage.ledger.sql.migrating import migrate
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import QueuePool, StaticPool, create_engine, event
 
 from suffice.errors import LedgerError, LedgerMissingError
-from suffice.storage.ledger.account import no_ledger
+from suffice.storage.ledger.amounts import no_ledger
 from suffice.storage.ledger.sql.examining import has_ledger, make_ledger
 from suffice.storage.ledger.sql.migrating import migrate
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
