@@ -143,6 +143,7 @@ class SiteFolder:
         """Write down what there is."""
         state = {"suffice_catalogue": _STATE_VERSION, "files": self.files, "keys": self.new_keys}
         self.write(STATE, (json.dumps(state, sort_keys=True, indent=0) + "\n").encode())
+        del self.files[STATE]  # it does not list itself
 
 
 def _holds(target: Path, data: bytes) -> bool:
