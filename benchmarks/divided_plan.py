@@ -1,6 +1,8 @@
-"""Epsilon divided by need beside equal shares: predicted and realised errors.
+"""Epsilon, or rho, divided by need beside equal shares: predicted and realised errors.
 
-    PYTHONPATH=tests python benchmarks/divided_plan.py [--data /data] [--releases 40] [--only flights]
+    PYTHONPATH=tests python benchmarks/divided_plan.py [--data /data] [--releases 40] [--only flights] [--rho]
+
+With ``--rho`` specs state the largest rho that loses at most their epsilon at a delta of 1e-6.
 
 What is expected: of flights and crashes the noisy numbers of an earlier release at equal shares, of the
 others round numbers that somebody would assume. Each later release adds fresh noise of its plan to the exact
@@ -16,6 +18,7 @@ import dataclasses
 import math
 import time
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -33,6 +36,8 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
+from suffice.pipeline.terms.declaration.delta import largest_rho
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 from suffice.storage.releases.release_store import open_release
 from support.releases import publish
@@ -317,6 +322,13 @@ def divide(spec: Spec, case: Case, totals: dict[str, Any], rng: np.random.Genera
         return divided_plan(spec, open_release(str(publish(Path(store), plan, values))))
 
 
+def in_rho(spec: dict[str, Any]) -> dict[str, Any]:
+    """State the largest rho that loses at most a spec's epsilon at a delta of 1e-6."""
+    privacy = dict(spec["privacy"])
+    epsilon = Fraction(privacy.pop("epsilon"))
+    return {**spec, "privacy": {**privacy, "rho": format_number(largest_rho(epsilon, Fraction(1, 10**6)))}}
+
+
 def compare(name: str, case: Case, path: Path, releases: int) -> None:
     """Print one data set's table, and what dividing gains."""
     spec, rng = load_spec(case.spec), np.random.default_rng(SEED)
@@ -329,9 +341,7 @@ def compare(name: str, case: Case, path: Path, releases: int) -> None:
         "divided": compile_plan(with_shares(spec, [of.share_divided for of in division.statistics])),
     }
     cells = plans["equal"].cells_text
-    print(
-        f"\n{name}: {cells}, epsilon {spec.privacy.epsilon}, divided in {took:.1f} s\n{division.expectations}"
-    )
+    print(f"\n{name}: {cells}, {spec.privacy.loss}, divided in {took:.1f} s\n{division.expectations}")
     heads = f"{'statistic':12} {'share':>8} {'shares':8} {'predicted':>10} {'realised':>10} {'ratio':>6}"
     print(f"{heads} inflation")
     squares: dict[str, list[Floats]] = {kind: [] for kind in plans}
@@ -373,6 +383,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("/data"))
     parser.add_argument("--releases", type=int, default=40)
     parser.add_argument("--only", nargs="*", choices=CASES)
+    parser.add_argument("--rho", action="store_true")
     options = parser.parse_args()
     print(versions())
     for name, case in CASES.items():
@@ -382,7 +393,8 @@ def main() -> None:
         if case.file and not path.exists():
             print(f"\n{name}: left out, as {path} is not there")
             continue
-        compare(name, case, path, options.releases)
+        stated = dataclasses.replace(case, spec=in_rho(case.spec)) if options.rho else case
+        compare(name, stated, path, options.releases)
 
 
 if __name__ == "__main__":

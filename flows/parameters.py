@@ -145,7 +145,7 @@ class Releasing(WithStore):
         json_schema_extra={"position": 7},
         description=(
             "How often the data are read before the run gives up, where reading them fails. Nothing is drawn "
-            "meanwhile, and the epsilon is returned in between. Noise is never drawn again."
+            "meanwhile, and what was charged is returned in between. Noise is never drawn again."
         ),
     )
     reading_pause: float = Field(

@@ -204,17 +204,16 @@ def of_release(loss: PrivacyLoss, every: Every | None, unit: str, amendment: int
     Examples
     --------
     >>> from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
-    >>> print(of_release(PrivacyLoss.of_epsilon(Fraction(1)), Every.MONTH, "column:id"))
-    one unit: 1 in a window; 12 in a year of months, with rows in each; other charges of the account add to it
+    >>> print(of_release(PrivacyLoss.of_epsilon(Fraction(1)), Every.YEAR, "column:id"))
+    one unit: epsilon 1 in a window; other charges of the account add to it
     """
-    of = "" if loss.rho is None else "rho "
     parts = []
     if every is None:
-        parts.append(f"one unit: {of}{loss.text}")
+        parts.append(f"one unit: {loss}")
     else:
         window = loss * (1 + amendment)
         amended = f" with its {1 + amendment} editions" if amendment else ""
-        parts.append(f"one unit: {of}{window.text} in a window{amended}")
+        parts.append(f"one unit: {window} in a window{amended}")
         if every is not Every.YEAR:
             year = window * windows_in_a_year(every)
             epsilons = "" if year.rho is None else f", (epsilon, delta) at most {shown_epsilons(year.rho)}"

@@ -13,7 +13,7 @@ from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_stat
 from suffice.pipeline.spec.planned_trees import PlannedTree
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
-from suffice.pipeline.terms.declaration.delta import DELTAS, epsilon_at, shown_delta, shown_epsilons
+from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.derived_columns import needed, physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.domains import cell_count, cells_in_words, key_columns
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 _TEXTS = {"family", "quantity"}
 _UNITS = (
-    "noise sd: of n and counts in rows or units, of totals in the column's own unit, of squares in its square"
+    "noise sd: of n and counts in rows or units, of totals in the column's own unit, of squares in its "
+    "square; {} and scale: in steps of the lattice"
 )
 
 
@@ -80,16 +81,19 @@ def plan_html(plan: Plan) -> str:
 
 
 def _columns_of(plan: Plan) -> list[str]:
-    norm = "l1" if plan.loss.rho is None else "l2^2"
-    measure = str(plan.loss.measure)
-    return ["statistic", "family", measure, "quantity", "noise sd", f"{norm} (lattice)", "scale (lattice)"]
+    return ["statistic", "family", str(plan.loss.measure), "quantity", "noise sd", _norm(plan), "scale"]
+
+
+def _norm(plan: Plan) -> str:
+    """Name the sensitivity that scales follow from."""
+    return "l1" if plan.loss.rho is None else "l2^2"
 
 
 def _lines(plan: Plan) -> list[str]:
     """Say what the table does not."""
     noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
     return [
-        *([_UNITS] if noisy else []),
+        *([_UNITS.format(_norm(plan))] if noisy else []),
         *(
             sample_line(statistic, statistic.sample)
             for statistic in plan.statistics
@@ -142,7 +146,7 @@ def _sentences(plan: Plan) -> list[str]:
 
 
 @printed(
-    "name dataset epsilon?=loss.epsilon rho?=loss.rho epsilon_at? neighboring unit "
+    "name dataset epsilon?=loss.epsilon rho?=loss.rho epsilon_at?=loss.epsilon_at neighboring unit "
     "max_rows?=column_unit.max_rows max_rows_per_cell?=column_unit.max_rows_per_cell "
     "unit_nulls?=column_unit.nulls window=grid amend=calendar epsilon_per_window?=window_loss.epsilon "
     "rho_per_window?=window_loss.rho where?=in_words derived=computed "
@@ -269,13 +273,6 @@ class Plan:
         if measure is PrivacyMeasure.RHO:
             return PrivacyLoss.of_rho(self.rho)
         return None if self.loss.epsilon is None else self.loss
-
-    @property
-    def epsilon_at(self) -> dict[str, float] | None:
-        """The epsilon of a plan in rho by delta, rounded up; None of a plan in epsilon."""
-        if self.loss.rho is None:
-            return None
-        return {shown_delta(delta): epsilon_at(self.loss.rho, delta) for delta in DELTAS}
 
     @property
     def window_loss(self) -> PrivacyLoss:

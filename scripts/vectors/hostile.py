@@ -7,6 +7,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,6 +29,7 @@ from scripts.vectors.hostile_samples import hostile_samples
 from scripts.vectors.releases import with_words, written
 from suffice.pipeline.spec.about import read_about
 from suffice.pipeline.terms.declaration import canonical_json
+from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.storage.releases.about_file import Wording, about_name
 from suffice.storage.releases.manifest import checksum, rehearsal_manifest, tombstone
 from suffice.storage.releases.withdrawal import WITHDRAWN, compose_withdrawal
@@ -48,6 +50,7 @@ def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> N
         *_damaged(made["one-cell"]),
         *_text_of_manifests(made["one-cell"]),
         *_fields(made["first-families"], made["window"], made["amendment"]),
+        *_in_rho(made["in-rho"]),
         *hostile_files(made["first-families"], made["saturated"]),
         *hostile_samples(made["samples"]),
         *_signatures(made["first-families"], signer),
@@ -226,6 +229,38 @@ def _fields(made: MadeRelease, window: MadeRelease, amendment: MadeRelease) -> l
             Hostile(name=key, reason=reason, check="window", files=with_manifest(of, change))
             for key, (reason, of, change) in of_window.items()
         ),
+    ]
+
+
+def _in_rho(made: MadeRelease) -> list[Hostile]:
+    """Return releases in rho whose noise is not what rho asks for, or rests on a sensitivity that is stated."""
+
+    def halved(content: Content, name: str) -> None:
+        entry = statistic_of(content, name)
+        entry["scale"] = format_number(Fraction(entry["scale"]) / 2)
+
+    def quieter(content: Content) -> None:
+        halved(content, "delay")
+        entry = statistic_of(content, "delay")
+        entry["l2_squared"] = str(int(entry["l2_squared"]) // 4)
+
+    def removed(content: Content) -> None:
+        del statistic_of(content, "network")["l2_squared"]
+
+    cases = {
+        "l2": ("plan", "a smaller L2 sensitivity, and less noise, than follow from the plan", quieter, RECOMPUTATION),
+        "l2-missing": ("noise", "rho without an L2 sensitivity", removed, READER),
+        "rho-scale": ("noise", "less noise than rho asks for", lambda content: halved(content, "network"), READER),
+    }  # fmt: skip
+    return [
+        Hostile(
+            name=f"manifest-{key}",
+            reason=reason,
+            check=check,
+            refused_by=by,
+            files=with_manifest(made, change, keep_signature=by == RECOMPUTATION),
+        )
+        for key, (check, reason, change, by) in cases.items()
     ]
 
 

@@ -492,4 +492,21 @@ VALID: dict[str, VectorSpec] = {
             },
         },
     ),
+    "in-rho": VectorSpec(
+        about="rho instead of epsilon: scales by L2 sensitivities; signed",
+        spec={
+            "privacy": {"rho": "0.5", "neighboring": "add_or_remove_one", "unit": "row"},
+            "groups": {"origin": ["JFK", "EWR"]},
+            "statistics": {
+                "cancelled": FIRST["cancelled"],
+                "delay": FIRST["delay"],
+                "network": {
+                    "family": "bayesian_network",
+                    "nodes": {"state": ["a", "b"], "carrier": {"categories": ["UA", "DL"], "other": "true"}},
+                },
+            },
+        },
+        signed=True,
+        asked=_both("cancelled", cancelled="Beta(2, 3)"),
+    ),
 }

@@ -29,7 +29,7 @@
     │   │   ├── ChargeInProgressError     5   another run holds the charge
     │   │   ├── ChargeSpentError          5   abandoned after noise may have existed
     │   │   ├── DrawsExhaustedError       5   so many draws were returned that this one may not
-    │   │   ├── ReadingsExhaustedError    5   so many attempts returned their epsilon that this one may not
+    │   │   ├── ReadingsExhaustedError    5   so many attempts returned their charge that this one may not
     │   │   ├── ChargeLostError           5   this run no longer holds its charge
     │   │   ├── CommitUnknownError        5   the commit may have landed: counted as spent
     │   │   └── LedgerCorruptError        5   the chain of entries does not verify
@@ -218,12 +218,12 @@ class AccountMissingError(AccountError, LookupError):
 
 
 class BudgetExceededError(AccountError):
-    """Less epsilon remains than the release asks for.
+    """Less remains than the release asks for.
 
     Attributes
     ----------
     requested, remaining : Fraction
-        Epsilon asked for and epsilon left, in nats.
+        In the account's measure: epsilon in nats, or rho.
     """
 
     def __init__(self, message: str, *, requested: Fraction, remaining: Fraction) -> None:
@@ -278,11 +278,11 @@ class ChargeInProgressError(LedgerError):
 
 
 class ChargeSpentError(LedgerError):
-    """The charge was abandoned after noise may have existed: its epsilon stays spent."""
+    """The charge was abandoned after noise may have existed: it stays spent."""
 
 
 class ReadingsExhaustedError(LedgerError):
-    """So many attempts of a key returned their epsilon that another one does not: it is to be spent."""
+    """So many attempts of a key returned their charge that another one does not: it is to be spent."""
 
     def __init__(self, label: str, allowed: int) -> None:
         super().__init__(

@@ -301,8 +301,8 @@ class WindowBalance:
 
 
 @printed(
-    "dataset neighboring unit measure granted spent reserved remaining sources checksums stores witness "
-    "guarded=is_guarded contract=stated_contract audit per_window units_disjoint "
+    "dataset neighboring unit measure granted granted_epsilon_at? spent reserved remaining sources "
+    "checksums stores witness guarded=is_guarded contract=stated_contract audit per_window units_disjoint "
     "failed_readings_allowed=failed_readings max_windows"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,6 +358,11 @@ class Account:
     spent: Fraction
     reserved: Fraction
     remaining: Fraction
+
+    @property
+    def granted_epsilon_at(self) -> dict[str, float] | None:
+        """The epsilon of what is granted by delta, rounded up; None of an account in epsilon."""
+        return PrivacyLoss(self.measure, self.granted).epsilon_at
 
     @property
     def stated_contract(self) -> StatedContract | None:
@@ -447,7 +452,7 @@ def check_guarantee(
     if request.unit != terms.unit:
         message = (
             f"{account} protects the unit {in_words(terms.unit)}, the spec {in_words(request.unit)}: "
-            f"{_fixed_by('unit')}: suffice.grant(NAME, epsilon=TOTAL, reason=TEXT, "
+            f"{_fixed_by('unit')}: suffice.grant(NAME, {request.loss.measure}=TOTAL, reason=TEXT, "
             f"unit={json.dumps(request.unit, ensure_ascii=False)})"
         )
         raise GuaranteeError(message)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
+from suffice.pipeline.terms.declaration.exact_numbers import MOST_COUNTED
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.storage.ledger.charge import check_loss
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 AMOUNTS = ("granted", "spent", "reserved", "charged", "returned")
 """Amounts as tables and books name them."""
-MOST_COUNTED = 2**53 - 1
-"""The largest grant, in smallest amounts: every reader of JSON has its integers exactly, and no sum of
-balances comes near 64 bits. Of rho it is some 9007."""
 
 _PREFIXES = {PrivacyMeasure.EPSILON: "micro", PrivacyMeasure.RHO: "pico"}
 _NAMES = {
@@ -102,3 +100,16 @@ def granted_loss(epsilon: Fraction | None, rho: Fraction | None) -> PrivacyLoss:
         message = f"{total} is more than an account counts: at most {total.measure.loss(MOST_COUNTED)}"
         raise UsageError(message)
     return total
+
+
+GRANT_FIRST = "suffice ledger grant DATASET --epsilon TOTAL --reason TEXT, or --rho TOTAL for specs in rho"
+"""What an owner does first."""
+
+
+def no_ledger(place: str) -> str:
+    """Say that there is no ledger, and how its owner makes one."""
+    return (
+        f"there is no ledger {place}: `suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` "
+        "makes one, or suffice.grant(..., create=True), with --rho TOTAL for specs in rho, and unit "
+        "column:NAME if the spec's unit is a column"
+    )

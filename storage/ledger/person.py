@@ -12,7 +12,7 @@ from suffice.pipeline.spec.person import PersonLoss, loss_of, windows_in_a_year
 from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import Count, document, printed
 from suffice.pipeline.terms.declaration.domains import Every
-from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.pipeline.terms.declaration.row_rules import in_words, rule_text
 from suffice.pipeline.terms.declaration.time_zones import window_grid
 from suffice.storage.ledger.account import ROW
@@ -35,8 +35,8 @@ class Granted:
 
 
 @printed(
-    "so_far=loss granted windows units_disjoint=account.units_disjoint max_windows=account.max_windows "
-    "assumptions"
+    "so_far=loss so_far_epsilon_at? granted windows units_disjoint=account.units_disjoint "
+    "max_windows=account.max_windows assumptions"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonView:
@@ -61,6 +61,11 @@ class PersonView:
         windows = windows_in_a_year(Every(self.account.per_window.rsplit(":", 2)[1]))
         in_a_year = granted * min(windows, self.account.max_windows or windows)
         return Granted(in_a_window=granted, in_a_year=in_a_year, in_every_window=None)
+
+    @property
+    def so_far_epsilon_at(self) -> dict[str, float] | None:
+        """The epsilon of what is lost in all by delta, rounded up; None of an account in epsilon."""
+        return PrivacyLoss(self.account.measure, self.loss.in_every_window).epsilon_at
 
     @property
     def windows(self) -> dict[str, Count]:

@@ -225,7 +225,7 @@ def _privacy_loss(manifest: Mapping[str, Any]) -> StatedLoss:
             "hashes."
         )
     loss = PrivacyLoss.read(manifest)
-    parts = "; ".join(f"{entry['name']}: {PrivacyLoss.read(entry).text}" for entry in manifest["statistics"])
+    parts = "; ".join(f"{entry['name']}: {entry[loss.measure]}" for entry in manifest["statistics"])
     stated = f"Exactly {loss.text}, in nats; of it, {parts}. "
     parameters: PureParameters | ConcentratedParameters = {"epsilon": float(loss.amount)}
     if loss.rho is not None:

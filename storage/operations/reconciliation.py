@@ -26,8 +26,9 @@ from suffice.errors import (
 from suffice.pipeline.spec.windows_and_amendments import MOST_AMENDMENTS, edition
 from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.domains import Every, is_period
+from suffice.pipeline.terms.declaration.exact_numbers import MOST_COUNTED
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyMeasure
-from suffice.storage.ledger.amounts import MOST_COUNTED, stated_name
+from suffice.storage.ledger.amounts import stated_name
 from suffice.storage.ledger.chain import canonical_json
 from suffice.storage.ledger.charge import ALL, ChargeState, LostCharge, Reconciled, check_name, release_id
 from suffice.storage.objects.address import read_address

@@ -105,8 +105,8 @@ def _edition(charge: Row) -> str:
 
 
 _OLDER = "this is an older copy of the ledger, or its end was cut off"
-_UNPAID = "nobody paid for it; withdraw it, and count its epsilon as spent"
-_TWICE = "another copy of the ledger has the same charge, and returned its epsilon"
+_UNPAID = "nobody paid for it; withdraw it, and count its loss as spent"
+_TWICE = "another copy of the ledger has the same charge, and returned its loss"
 _RELEASED = (ChargeState.STAGED, ChargeState.PUBLISHED)
 _REWRITTEN = "the ledger was rewritten, or goes on from an older copy"
 

@@ -168,3 +168,63 @@ def test_nobody_guesses_better_than_is_said(rho: Fraction) -> None:
     of_laplace = 0.5 + (1 - decay) / (1 + decay) / 2
     of_normal = 0.5 + math.erf(math.sqrt(2 * rho) / 2 / math.sqrt(2)) / 2
     assert max(of_laplace, of_normal) <= guessing_chance(rho) <= 1.0
+
+
+def test_what_is_refused_and_asked_for_speaks_of_rho(place: Path, suffice: Runner) -> None:
+    assert "with --rho TOTAL for specs in rho" in suffice.text("ledger", "show", status=5)
+    content = json.loads((place / "rho.json").read_text(encoding="utf-8"))
+    for name, privacy in (
+        ("large", {"rho": "9008"}),
+        ("unit", {"unit": {"column": "carrier", "max_rows": 1}}),
+    ):
+        spec = {**content, "name": name, "privacy": {**content["privacy"], **privacy}}
+        (place / f"{name}.json").write_text(json.dumps(spec), encoding="utf-8")
+    assert "at most 9007.199254740991" in suffice.text("plan", "large.json", status=2)
+    options = ("--reason", "x", "--create", "--unwitnessed")
+    suffice.text("ledger", "grant", "passengers", "--rho", "0.5", *options)
+    assert "suffice.grant(NAME, rho=TOTAL" in suffice.text("release", "unit.json", status=3)
+    assert "nothing was granted" not in suffice.text("ledger", "show")
+    asked = ("--target", "cancelled probability width 0.3", "--n", "50", "--simulations", "2")
+    target = suffice.json("plan", "rho.json", *asked)["target"]
+    assert target["epsilon_at"].keys() == {"1e-6", "1e-9", "1e-12"}
+
+
+def test_a_release_and_an_account_state_epsilons_at_deltas(place: Path, suffice: Runner) -> None:
+    options = ("--reason", "x", "--create", "--unwitnessed")
+    suffice.text("ledger", "grant", "passengers", "--epsilon", "1", "--delta", "1e-6", *options)
+    assert suffice.json("release", "rho.json")["epsilon_at"]["1e-6"] == pytest.approx(0.43, abs=0.001)
+    pure = suffice.json("release", "pure.json")
+    assert "epsilon_at" not in pure
+    assert pure["one_unit"].startswith("one unit: epsilon 0.1; other charges")
+    (account,) = suffice.json("ledger", "show")["accounts"]
+    assert account["granted_epsilon_at"]["1e-6"] == pytest.approx(1, abs=1e-5)
+    assert account["person"]["so_far_epsilon_at"]["1e-6"] < 1
+    rows = [line for line in suffice.text("ledger", "show").splitlines() if " published " in line]
+    assert all(len(line) <= 80 for line in rows), rows
+    assert len(rows) == 2
+    assert place.exists()
+
+
+def test_a_year_of_windows_in_rho(place: Path, suffice: Runner) -> None:
+    """What a plan finds for (epsilon, delta) in a year; metrics of the window that was charged most."""
+    content = json.loads((place / "rho.json").read_text(encoding="utf-8"))
+    window = {"column": "day", "every": "month"}
+    spec = {**content, "name": "monthly", "groups": {}, "window": window}
+    (place / "monthly.json").write_text(json.dumps(spec), encoding="utf-8")
+    year = suffice.json("plan", "monthly.json", "--per-year", "1", "--delta", "1e-6")["person"]
+    assert year["per_year"] == format_number(IN_ALL)
+    assert Fraction(year["rho"]) == Fraction(math.floor(IN_ALL / 12 * 10**12), 10**12)
+    assert "of use with --per-year" in suffice.text("plan", "monthly.json", "--delta", "1e-6", status=2)
+    grant = ("--rho", "0.02", "--per-window", "day:month", "--source", "data")
+    options = ("--reason", "x", "--create", "--unwitnessed")
+    suffice.text("ledger", "grant", "passengers", *grant, *options)
+    ahead = ("backfill", "monthly.json", "--from", "2013-01", "--to", "2013-02", "--dry-run")
+    assert "the grant of rho 0.02 covers what is left" in suffice.text(*ahead)
+    suffice.text("release", "monthly.json", "--window", "2013-01")
+    suffice.text("metrics", "monthly.json", "--out", "m.prom")
+    metrics = (place / "m.prom").read_text(encoding="utf-8")
+    assert 'suffice_rho_spent{dataset="passengers",scope="window"} 0.005\n' in metrics
+    assert 'suffice_rho_remaining{dataset="passengers",scope="window"} 0.02\n' in metrics
+    last = ("status", "monthly.json", "--from", "2013-01", "--last", "2")
+    text = suffice.text(*last, status=6)
+    assert re.search(r"earlier windows \(1 published, \d+ overdue\): --last \d+ shows all", text)

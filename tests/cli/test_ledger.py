@@ -143,7 +143,7 @@ def test_text_shows_the_last_charges_and_json_all(
         leave(workspace, name, "reserved", epsilon="0.5")
     text = run(capsys, "ledger", "show", "--last", "2")
     assert "and 1 earlier charge: --last 3 shows all, and --json" in text
-    assert [line.split()[1] for line in text.splitlines()[-2:]] == ["b", "c"]
+    assert [line.split()[0] for line in text.splitlines()[-2:]] == ["b", "c"]
     for arguments, names in (((), ["a", "b", "c"]), (("--last", "1"), ["c"]), (("--last", "0"), [])):
         (account,) = run(capsys, "ledger", "show", "--json", *arguments)["accounts"]
         assert [charge["name"] for charge in account["charges"]] == names

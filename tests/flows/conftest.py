@@ -55,12 +55,13 @@ def runs(
     workspace = make_workspace(directory, table=canary_table())
     other = make_workspace(directory / "other", table=canary_table())
     windows = make_workspace(directory / "windows", granted="6.5", table=canary_table())
+    in_rho = make_workspace(directory / "rho", granted="0.07", measure="rho", table=canary_table())
     run = prefect_server.new_run("release-statistics", {})
     for state in (PUBLISHED_ALL_THE_SAME, {"type": "CANCELLED", "name": "Cancelled"}):
         prefect_server.post(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
     request = {
         "releases": releases(workspace, other),
-        "others": others(other, windows),
+        "others": others(other, windows, in_rho),
         "cancelled": run,
         "automation": str(repository / "deploy/prefect/budget-automation.yaml"),
         "webhook": webhook.url,
@@ -91,6 +92,7 @@ def runs(
         "others": document["others"],
         "place": workspace,
         "windows": windows,
+        "in rho": in_rho,
         "home": prefect_server.home,
         "server": prefect_server,
         "directory": directory,
@@ -130,7 +132,7 @@ def releases(workspace: Workspace, other: Workspace) -> dict[str, dict[str, Any]
     return parameters
 
 
-def others(other: Workspace, windows: Workspace) -> dict[str, dict[str, Any]]:
+def others(other: Workspace, windows: Workspace, in_rho: Workspace) -> dict[str, dict[str, Any]]:
     """Return what the other flows are asked for, in their order, and what breaks meanwhile."""
     asked = {}
     for name, last in (("broken", "2013-03"), ("short", "2013-05")):
@@ -138,6 +140,15 @@ def others(other: Workspace, windows: Workspace) -> dict[str, dict[str, Any]]:
         path.write_text(json.dumps(mapping(windows.data, name=name, **WINDOWS)), encoding="utf-8")
         place = {"store": windows.store, "ledger": windows.ledger}
         asked[name] = {"spec": str(path), "first": "2013-01", "last": last, **place}
+    privacy = {"rho": "0.02", "neighboring": "add_or_remove_one"}
+    rho_spec = in_rho.write_spec(name="in-rho", privacy=privacy, **WINDOWS)
+    asked["in rho"] = {
+        "spec": str(rho_spec),
+        "first": "2013-01",
+        "last": "2013-03",
+        "store": in_rho.store,
+        "ledger": in_rho.ledger,
+    }
     at_other = {"store": other.store, "ledger": other.ledger}
     nowhere = {"ledger": f"sqlite:///{windows.directory}/none.db"}
     model = {
@@ -164,6 +175,7 @@ def others(other: Workspace, windows: Workspace) -> dict[str, dict[str, Any]]:
         "unsettled": {"flow": "recover", "parameters": place, "broken": "store"},
         "resumed": {"flow": "backfill", "parameters": asked["broken"]},
         "short": {"flow": "backfill", "parameters": asked["short"]},
+        "in rho": {"flow": "backfill", "parameters": asked["in rho"]},
         "secret": {"flow": "backfill", "parameters": secret},
         "recovered": {"flow": "recover", "parameters": at_other},
         "unrecovered": {"flow": "recover", "parameters": nowhere},

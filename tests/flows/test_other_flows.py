@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -23,6 +24,7 @@ ENDINGS = {
     "unsettled": ("Not recovered", "FAILED"),
     "resumed": ("Backfilled", "COMPLETED"),
     "short": ("Refused: budget", "FAILED"),
+    "in rho": ("Backfilled", "COMPLETED"),
     "secret": ("Refused: spec", "FAILED"),
     "recovered": ("Recovered", "COMPLETED"),
     "unrecovered": ("Failed", "FAILED"),
@@ -42,6 +44,7 @@ EVENTS = {
     "unsettled": ("suffice.ledger.not-recovered", "suffice.ledger"),
     "resumed": ("suffice.backfill.completed", BROKEN),
     "short": ("suffice.backfill.refused-budget", SHORT),
+    "in rho": ("suffice.backfill.completed", "suffice.backfill.passengers.in-rho.2013-01..2013-03"),
     "secret": ("suffice.backfill.refused-spec", "suffice.backfill"),
     "recovered": ("suffice.ledger.recovered", "suffice.ledger"),
     "unrecovered": ("suffice.ledger.failed", "suffice.ledger"),
@@ -134,6 +137,15 @@ def test_a_backfill_at_the_end_of_the_budget_says_what_covers_the_rest(runs: dic
     )
     run = runs["server"].run(runs["others"]["short"]["run"])
     assert (run["name"], run["tags"]) == ("short@2013-01..2013-05", ["passengers", "short"])
+
+
+def test_a_backfill_of_an_account_in_rho_says_rho(runs: dict[str, Any]) -> None:
+    message = runs["others"]["in rho"]["message"]
+    assert message.startswith("3 releases for rho 0.02 each: 3 published, ")
+    assert "epsilon" not in message
+    (account,) = tables(runs, "in rho")["account-passengers"]
+    assert (account["spent"], account["remaining"]) == ("0.06", "0.01")
+    assert runs["in rho"].account().remaining == Fraction("0.01")
 
 
 def test_a_recovery_says_what_it_did_about_each_charge(runs: dict[str, Any]) -> None:

@@ -361,6 +361,28 @@ def test_a_folder_that_is_not_ours_is_refused_and_left_alone(make: Any, words: s
     assert (tmp_path / "full" / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
+@pytest.mark.slow
+def test_an_interrupted_run_is_taken_up(tmp_path: Path) -> None:
+    """Interrupted after its first page, and run again: the folder is what one run makes."""
+    store = make_small(tmp_path, "2013-01", "2013-02")
+
+    def interrupt(done: int, _of: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        catalogue(store, tmp_path / "site", progress=interrupt)
+    assert not (tmp_path / "site" / "index.html").exists()
+    again = catalogue(store, tmp_path / "site")
+    assert (again.ok, again.releases) == (True, 2)
+    catalogue(store, tmp_path / "other")
+    sites = [
+        {path.relative_to(tmp_path / name) for path in (tmp_path / name).rglob("*")}
+        for name in ("site", "other")
+    ]
+    assert sites[0] == sites[1]
+
+
 @pytest.mark.parametrize(
     "option",
     [

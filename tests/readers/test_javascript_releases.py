@@ -174,14 +174,14 @@ def test_another_l2_sensitivity_is_refused() -> None:
 
 
 def test_another_scale_of_the_noise_is_refused() -> None:
-    document = documents()["families"]
     changed = []
-    for position, statistic in enumerate(document["statistics"]):
-        scale = float(statistic["scale"])
-        for other in (math.nextafter(scale, 0), math.nextafter(scale, math.inf), scale / 2):
-            copied = json.loads(json.dumps(document))
-            copied["statistics"][position]["scale"] = f"{other:.400f}".rstrip("0").rstrip(".")
-            changed.append(sealed(copied))
+    for document in (documents()["families"], in_rho()[0]):
+        for position, statistic in enumerate(document["statistics"]):
+            scale = float(statistic["scale"])
+            for other in (math.nextafter(scale, 0), math.nextafter(scale, math.inf), scale / 2):
+                copied = json.loads(json.dumps(document))
+                copied["statistics"][position]["scale"] = f"{other:.400f}".rstrip("0").rstrip(".")
+                changed.append(sealed(copied))
     found = judge(changed)
     assert all("scale" in one["message"] for one in found)
     assert judge([sealed(document)])[0]["code"] is None

@@ -37,10 +37,13 @@ def _bounded(columns: dict[str, Any], value: str) -> dict[str, Any]:
     }
 
 
-def privacy_of(family: str, *, epsilon: str, public_n: bool) -> dict[str, Any]:
-    """Return the privacy of a spec with one statistic of a family, with a unit where it needs one."""
+def privacy_of(family: str, *, epsilon: str, public_n: bool, rho: str | None = None) -> dict[str, Any]:
+    """Return the privacy of a spec with one statistic of a family, with a unit where it needs one.
+
+    Where `rho` is stated, it stands in place of epsilon.
+    """
     return {
-        "epsilon": epsilon,
+        **({"epsilon": epsilon} if rho is None else {"rho": rho}),
         "neighboring": "replace_one" if public_n else "add_or_remove_one",
         "unit": {"column": "who", "max_rows": "1"} if FAMILIES[family].needs_unit else "row",
     }

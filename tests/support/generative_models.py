@@ -65,6 +65,7 @@ def generative_model_for(
     *,
     n: int,
     epsilon: str = "1",
+    rho: str | None = None,
     public_n: bool = False,
     method: str = NOISE_AWARE,
     n_prior: NPrior | None = None,
@@ -72,6 +73,7 @@ def generative_model_for(
 ) -> GenerativeModel:
     """Return the model of a release of one statistic; a private N is uniform on ``0..2 n`` by default.
 
+    Its plan is in rho where that is stated.
     `conditions` are the keys of its entry and a prior, those of the family's generative case by default.
     """
     case = FAMILIES[family].generative_case
@@ -82,7 +84,7 @@ def generative_model_for(
             "name": "simulated",
             "dataset": "simulated",
             "source": {"parquet": "rows/"},
-            "privacy": privacy_of(family, epsilon=epsilon, public_n=public_n),
+            "privacy": privacy_of(family, epsilon=epsilon, public_n=public_n, rho=rho),
             "statistics": {"measured": counting_nulls(entry) if public_n else entry},
         }
     )

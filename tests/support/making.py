@@ -121,7 +121,12 @@ class Workspace:
 
 
 def make_workspace(
-    directory: Path, *, granted: str = "10", table: pa.Table | None = None, **terms: Any
+    directory: Path,
+    *,
+    granted: str = "10",
+    measure: str = "epsilon",
+    table: pa.Table | None = None,
+    **terms: Any,
 ) -> Workspace:
     """Write data, and grant a budget for them."""
     data = write_parts(flights() if table is None else table, directory / "data")
@@ -129,7 +134,8 @@ def make_workspace(
     with create_ledger(url) as ledger:
         if "per_window" in terms:
             terms.setdefault("sources", [str(data.resolve())])
-        ledger.grant("passengers", epsilon=Fraction(granted), reason="tests", **terms)
+        terms[measure] = Fraction(granted)
+        ledger.grant("passengers", reason="tests", **terms)
     return Workspace(directory=directory, data=data, ledger=url, store=str(directory / "releases"))
 
 

@@ -199,13 +199,13 @@ class DividedPlan:
 
     def _repr_html_(self) -> str:
         cells = [list(map(markup, row)) for row in self._rows]
-        numeric = [name not in {"statistic", "counts", "from"} for name in _COLUMNS]
+        numeric = [name not in {"statistic", "counts"} for name in _COLUMNS]
         lead, *_ = self._lines
         return card(self._heading, lead=lead, body=html_table(_COLUMNS, cells, numeric), foot=self._lines[1:])
 
     @property
     def _heading(self) -> str:
-        return f"{self.loss}, divided so that the {_NAMES[self.criterion]} is least"
+        return f"{self.loss}, divided so that the {_NAMES[self.criterion]} is least; now -> divided"
 
     @property
     def _rows(self) -> list[list[str]]:
@@ -214,13 +214,9 @@ class DividedPlan:
                 of.statistic,
                 of.parameter,
                 f"{of.n:.4g}",
-                of.trust,
-                f"{float(of.share_now):.3g}",
-                format_number(of.share_divided),
-                f"{of.sd_now:.3g}",
-                f"{of.sd_divided:.3g}",
-                f"{of.inflation_now:.4g}",
-                f"{of.inflation_divided:.4g}",
+                f"{float(of.share_now):.3g} -> {format_number(of.share_divided)}",
+                f"{of.sd_now:.3g} -> {of.sd_divided:.3g}",
+                f"{of.inflation_now:.4g} -> {of.inflation_divided:.4g}",
             ]
             for of in self.statistics
         ]
@@ -245,10 +241,7 @@ class DividedPlan:
         return [*lines, *map(str, self.alternatives)]
 
 
-_COLUMNS = [
-    "statistic", "counts", "n", "from",
-    "share now", "divided", "sd now", "divided", "inflation now", "divided",
-]  # fmt: skip
+_COLUMNS = ["statistic", "counts", "n", "share", "sd", "inflation"]
 _NAMES = {
     Criterion.SUM: "root mean square inflation of standard deviations",
     Criterion.MAXIMUM: "largest inflation of standard deviations",

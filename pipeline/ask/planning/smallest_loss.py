@@ -25,6 +25,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.math.priors.record_count import Uniform
 from suffice.pipeline.spec.plan import compile_plan
+from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, MICRO
 from suffice.pipeline.terms.declaration.fields import canonical
@@ -95,7 +96,7 @@ class _ByMeasure(NamedTuple):
 
 @printed(
     "statistic=target.statistic parameter=target.parameter category?=target.category width=target.width mass "
-    "n prior n_prior simulations epsilon?=loss.epsilon rho?=loss.rho "
+    "n prior n_prior simulations epsilon?=loss.epsilon rho?=loss.rho epsilon_at?=loss.epsilon_at "
     "epsilon_standard_error?=standard_error_by.epsilon rho_standard_error?=standard_error_by.rho "
     "statistic_epsilon?=statistic_loss.epsilon statistic_rho?=statistic_loss.rho median_width=width "
     "median_width_standard_error=width_standard_error median_width_without_noise=width_without_noise "
@@ -147,11 +148,16 @@ class NeededLoss:
         error, is_epsilon = self.standard_error, self.loss.measure is PrivacyMeasure.EPSILON
         return _ByMeasure(epsilon=error if is_epsilon else None, rho=None if is_epsilon else error)
 
+    @property
+    def _in_words(self) -> str:
+        """What a loss in rho is in approximate privacy, as a line."""
+        return "" if self.loss.rho is None else f"(epsilon, delta) at most {shown_epsilons(self.loss.rho)}\n"
+
     def __str__(self) -> str:
         return (
             f"target {self.target}: {self.loss} "
             f"({self.target.statistic}'s part is {self.statistic_loss.text}; standard error "
-            f"{self.standard_error:.2g})\n"
+            f"{self.standard_error:.2g})\n{self._in_words}"
             f"with {self.n} records a cell, prior {self.prior}, N: {self.n_prior}\n"
             f"median width of the 95 % interval: {self.width:.4g} (standard error "
             f"{self.width_standard_error:.2g}, {self.simulations} simulations); without noise "

@@ -25,7 +25,6 @@ from fractions import Fraction
 from typing import Final
 
 from suffice.pipeline.terms.declaration.exact_numbers import (
-    LARGEST_RHO,
     PICO,
     float_rounded_up,
     format_number,
@@ -36,6 +35,8 @@ DELTAS: Final = (Fraction(1, 10**6), Fraction(1, 10**9), Fraction(1, 10**12))
 SMALLEST_DELTA: Final = Fraction(1, 10**300)
 LARGEST_SUM: Final = 10**40
 """Far above what windows of a year, or rows of a person, add up to at the largest rho of a release."""
+_LARGEST_FOUND = 10**6
+"""Above what accounts count, so that a grant of more is refused and not cut."""
 _DIGITS = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_EVEN)
 _ROUNDING = Fraction(1, 10**40)
 """Far above what 100 digits lose of numbers below 1e41: it is added to every epsilon."""
@@ -99,7 +100,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     if epsilon <= 0:
         message = f"epsilon {format_number(epsilon)} is not above 0"
         raise ValueError(message)
-    enough, too_much = 0, LARGEST_RHO * PICO + 1
+    enough, too_much = 0, _LARGEST_FOUND * PICO + 1
     while too_much - enough > 1:
         middle = (enough + too_much) // 2
         if _epsilon_above(Fraction(middle, PICO), delta) <= epsilon:

@@ -18,7 +18,11 @@ PICO = 10**12
 """Rho is stored in integers of 1e-12."""
 
 LARGEST_EPSILON = 10**6
-LARGEST_RHO = 10**6
+MOST_COUNTED = 2**53 - 1
+"""The most that accounts count, in smallest amounts: every reader of JSON has its integers exactly, and no
+sum of balances comes near 64 bits."""
+LARGEST_RHO = Fraction(MOST_COUNTED, PICO)
+"""Some 9007: a spec that states more could not be charged."""
 LARGEST_SCALE = 2.0**55
 """OpenDP's 64-bit draws saturate with chance exp(-2^63 / scale): up to here at most e^-256 a draw."""
 
@@ -103,15 +107,15 @@ def parse_rho(text: str) -> Fraction:
     Raises
     ------
     ValueError
-        Where it is not positive, above one million, or finer than 1e-12.
+        Where it is not positive, above ``LARGEST_RHO``, or finer than 1e-12.
     """
     return _parse_loss("rho", text, LARGEST_RHO, PICO, "twelve")
 
 
-def _parse_loss(measure: str, text: str, largest: int, parts: int, digits: str) -> Fraction:
+def _parse_loss(measure: str, text: str, largest: Fraction | int, parts: int, digits: str) -> Fraction:
     amount = parse_decimal(text)
     if not 0 < amount <= largest:
-        message = f"{measure} {text!r} is not above 0 and at most {largest}"
+        message = f"{measure} {text!r} is not above 0 and at most {format_number(largest)}"
         raise ValueError(message)
     if (amount * parts).denominator != 1:
         message = f"{measure} {text!r} has more than {digits} fractional digits"

@@ -18,6 +18,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from suffice.pipeline.terms.declaration.delta import DELTAS, epsilon_at, shown_delta
 from suffice.pipeline.terms.declaration.exact_numbers import (
     MICRO,
     PICO,
@@ -96,6 +97,13 @@ class PrivacyLoss:
     def rho(self) -> Fraction | None:
         """The amount where it is one of rho."""
         return self.amount if self.measure is PrivacyMeasure.RHO else None
+
+    @property
+    def epsilon_at(self) -> dict[str, float] | None:
+        """The epsilon of a loss in rho by delta, rounded up; None of one in epsilon, or of none."""
+        if self.rho is None or not self.rho:
+            return None
+        return {shown_delta(delta): epsilon_at(self.rho, delta) for delta in DELTAS}
 
     @property
     def text(self) -> str:

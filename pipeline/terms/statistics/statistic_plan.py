@@ -442,12 +442,16 @@ def smallest_scale(range_sensitivity: int, draws: int, loss: PrivacyLoss) -> int
     return max(1 << SCORE_BITS, math.floor(draws * range_sensitivity / (epsilon * (1 - MAP_MARGIN))) + 1)
 
 
+_SHOWN = ".4g"
+"""Of numbers in a table that fits a terminal of 80 columns; JSON has them exactly."""
+
+
 def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
     """Return a row for every quantity; the first says what all share."""
     head = [statistic.name, statistic.family, statistic.loss.text]
     squared = statistic.l2_squared
-    norm = str(statistic.l1_sensitivity) if squared is None else f"{squared:.6g}"
-    tail = [norm, f"{statistic.scale:.6g}"]
+    norm = f"{statistic.l1_sensitivity if squared is None else squared:{_SHOWN}}"
+    tail = [norm, f"{statistic.scale:{_SHOWN}}"]
     rows = []
     bins = statistic.parameters.bins
     # The count of each bin is as noisy as any other.
@@ -458,7 +462,7 @@ def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
             break
         labels = (f"{name}={value}" for name, value in quantity.labels)
         label = " ".join(filter(None, (quantity.name, quantity.category, quantity.component, *labels)))
-        rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}", *tail])
+        rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):{_SHOWN}}", *tail])
         head, tail = [""] * len(head), [""] * len(tail)
     return rows
 

@@ -101,3 +101,12 @@ export function rootRoundedDown(square) {
   for (let next = (root + square / root) >> 1n; next < root; next = (root + square / root) >> 1n) root = next;
   return root;
 }
+
+/** The largest float64 whose square is at most a number above 0. */
+export function numberRoot(square) {
+  const shift = BigInt(Math.max(0, 64 - Math.trunc((bits(square.n) - bits(square.d)) / 2)) + 64);
+  const above = rational(rootRoundedDown((square.n << (2n * shift)) / square.d) + 1n, 1n << shift);
+  let root = nextUp(toNumber(above));
+  for (let exact = ofNumber(root); compare(multiply(exact, exact), square) > 0; exact = ofNumber(root)) root = nextDown(root);
+  return root;
+}

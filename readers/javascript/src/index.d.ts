@@ -49,7 +49,7 @@ export interface Statistic {
   scale: string;
   /** Which rows or units parameters are of; null where every row counts. */
   rowsOf: string | null;
-  /** Whether all that is stated of it was computed again from the plan; else only its price and its noise. */
+  /** Whether all that is stated of it was computed again from the plan; else its price, and its noise by the stated sensitivity. */
   isComputedAgain: boolean;
   /** Whether this reader has a posterior of it. */
   hasPosterior: boolean;

@@ -4,7 +4,7 @@ import { besideSums, BLOCKS, checkEntry, squaredSensitivity } from "./blocks.js"
 import { encode } from "./canonical_json.js";
 import { group } from "./domains.js";
 import { shown } from "./errors.js";
-import { add, compare, divide, format, multiply, nextDown, nextUp, ofNumber, rational, toNumber } from "./exact.js";
+import { add, compare, divide, format, multiply, nextDown, nextUp, numberRoot, ofNumber, rational, toNumber } from "./exact.js";
 import { ONE_SUM } from "./families.js";
 import { integer, isMapping, number, onlyKeys, refused } from "./plan_values.js";
 import { sampleFields } from "./samples.js";
@@ -155,21 +155,16 @@ export function statisticFields({ name, entry, price, stated: cells, terms: shar
 }
 
 /**
- * The scale of the noise: of epsilon the least one by the L1 sensitivity; of rho the stated one, where it is
- * no less than the stated square of the L2 sensitivity asks for. That is computed again in families that this
- * reader knows.
+ * The scale of the noise: the least one by the L1 sensitivity, or of rho by the square of the L2 sensitivity. Of
+ * families that this reader does not know both are taken as stated.
  */
 function noiseFields(l1, { measure, amount }, stated, place) {
   if (measure === "epsilon") return { scale: leastScale(l1, amount).text };
   const squared = integer(stated.l2_squared, `${place}.l2_squared`);
-  const scale = number(stated.scale, `${place}.scale`);
   if (squared < 1n || squared > l1 * l1) throw refused(`${place}.l2_squared`, "it is below 1, or above the square of the L1 sensitivity");
-  if (compare(scale, rational(BigInt(LARGEST_SCALE))) > 0) throw refused("statistics", "a noise scale is above 2^55");
-  const covered = multiply(rational(2n), multiply(amount, multiply(scale, scale)));
-  if (compare(scale, ZERO) <= 0 || compare(rational(squared), covered) > 0) {
-    throw refused(`${place}.scale`, "there is less noise than rho asks for");
-  }
-  return { l2_squared: String(squared), scale: format(scale) };
+  // A shift by 1 may lose so much that its square, times the squared sensitivity, is at most 2 rho.
+  const shift = ofNumber(numberRoot(divide(multiply(rational(2n), amount), rational(squared))));
+  return { l2_squared: String(squared), scale: leastScale(1n, shift).text };
 }
 
 /** Whether every field of a statistic is computed again; of others the map to quantities is taken as stated. */

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from suffice.cli import output
 from suffice.cli.output import say
+from suffice.pipeline.spec.windows_and_amendments import edition
 from suffice.pipeline.terms.declaration.documents import CountOrNone, Exact, document, printed
 from suffice.pipeline.terms.declaration.loss_in_words import with_epsilons
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.storage.ledger.account import account_lines, counts_by_window
+from suffice.storage.ledger.amounts import GRANT_FIRST
 from suffice.storage.ledger.charge import MOST_RETURNED_DRAWS
 from suffice.storage.ledger.person import loss_together, person_view
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.ledger import Ledger
     from suffice.storage.ledger.person import LossTogether, PersonView
 
-_JSON_ONLY = frozenset({"held", "counts_on"})
-"""What a table leaves out, to fit a terminal: it follows from the other columns and the grant."""
+_TABLE = ("name", "window", "attempt", "epsilon", "rho", "state", "counts_as", "release_id")
+"""What a table of charges has, to fit a terminal; a window stands with the number of its amendment."""
 
 
 def print_account(shown: dict[str, Any]) -> None:
@@ -108,7 +110,7 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
     """Print all accounts, or one, with their last charges and the last windows."""
     accounts = ledger.accounts(dataset)
     if not accounts:
-        say("no accounts: suffice ledger grant DATASET --epsilon E --reason TEXT")
+        say(f"no accounts: {GRANT_FIRST}")
     for account in accounts:
         shown = document(_shown_account(ledger, account))
         print_account(shown)
@@ -131,8 +133,16 @@ def show_text(ledger: Ledger, dataset: str | None, last: int) -> None:
         if count > last:
             earlier = counted(count - last, "earlier charge")
             say(f"  and {earlier}: --last {count} shows all, and --json")
-        charges = map(document, _charges(ledger, account, last))
-        rows = [{key: value for key, value in row.items() if key not in _JSON_ONLY} for row in charges]
+        charges = [document(charge) for charge in _charges(ledger, account, last)]
+        are_first = all(charge["attempt"] == 1 for charge in charges)
+        rows = [
+            {
+                name: edition(charge["window"], charge["amendment"]) if name == "window" else charge[name]
+                for name in _TABLE
+                if name in charge and not (name == "attempt" and are_first)
+            }
+            for charge in charges
+        ]
         if rows:
             output.print_rows(rows, limit=len(rows))
 

@@ -16,7 +16,8 @@ from suffice.cli.output import say
 from suffice.errors import AccountMissingError, LedgerError, MissingExtraError, SufficeWarning, UsageError
 from suffice.pipeline.terms.declaration.delta import shown_epsilons
 from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Sha256, document, printed
-from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+from suffice.pipeline.terms.declaration.loss_in_words import with_epsilons
+from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +80,12 @@ def plan(
             help="Find the epsilon, or rho, with which a unit loses at most so much in any twelve months.",
         ),
     ] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            "--delta", metavar="D", help="Of a spec in rho: --per-year is an epsilon, at this delta."
+        ),
+    ] = None,
     max_windows: Annotated[
         int | None,
         typer.Option(
@@ -120,7 +127,7 @@ def plan(
     if contracted is None or contracted.contract is None:
         _warn_of_units(read)
     expected = ExpectPlan.of(read)
-    year = year_of(read, compiled, per_year, max_windows)
+    year = year_of(read, compiled, per_year, max_windows, delta)
     targets, divides = target or [], division["divide"]
     check_division(division, targets)
     wanted = targets[0] if targets and not divides else None
@@ -391,15 +398,15 @@ class YearOfPerson:
         return self.in_a_window * self.windows
 
     def __str__(self) -> str:
-        of = "" if self.in_a_window.rho is None else "rho "
-        window = f"{of}{self.in_a_window.text} in a window, with all that the calendar charges"
+        window = f"{self.in_a_window} in a window, with all that the calendar charges"
         year = self.in_a_year
         lines = [f"one unit: {window}; {year.text} in twelve months with rows in {self.windows} windows"]
         if year.rho is not None:
             lines.append(f"rho {year.text} is (epsilon, delta) = {shown_epsilons(year.rho)}")
         if self.each is not None and self.per_year is not None:
             lines.append(
-                f"{self.each} for each release leaves it at most {self.per_year.text} in twelve months"
+                f"{self.each} for each release leaves it at most {with_epsilons(self.per_year)} in twelve "
+                "months"
             )
         if self.max_windows is not None:
             lines.append(
@@ -409,7 +416,9 @@ class YearOfPerson:
         return "\n".join(lines)
 
 
-def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | None) -> YearOfPerson | None:
+def year_of(
+    spec: Spec, plan: Plan, per_year: str | None, max_windows: int | None, delta: str | None = None
+) -> YearOfPerson | None:
     """Return what a plan says of a year; None of a spec without windows.
 
     Raises
@@ -420,21 +429,20 @@ def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | Non
     from suffice.pipeline.spec.person import loss_for_a_year, windows_in_a_year  # it imports numpy
 
     if spec.window is None:
-        if per_year is not None or max_windows is not None:
-            message = "--per-year and --max-windows: the spec has no windows, so its one release is all"
+        if per_year is not None or max_windows is not None or delta is not None:
+            message = "--per-year, --max-windows, --delta: the spec has no windows, so its one release is all"
             raise UsageError(message)
         return None
     if max_windows is not None and per_year is None:
         message = "--max-windows is of use with --per-year alone: give that too"
         raise UsageError(message)
+    if delta is not None and per_year is None:
+        message = "--delta is of use with --per-year alone: give that too"
+        raise UsageError(message)
     before = spec.expect.loss if spec.expect else None
     asked = each = None
     if per_year is not None:
-        try:
-            asked = PrivacyLoss.read({str(plan.loss.measure): per_year})
-        except ValueError as error:
-            message = f"--per-year: {error}"
-            raise UsageError(message) from None
+        asked = _asked_of_a_year(per_year, delta, plan.loss.measure)
         n = 1 + len(plan.amend)
         each = loss_for_a_year(asked, spec.window.every, max_windows=max_windows, before=before, n=n)
     return YearOfPerson(
@@ -444,3 +452,18 @@ def year_of(spec: Spec, plan: Plan, per_year: str | None, max_windows: int | Non
         per_year=asked,
         each=each,
     )
+
+
+def _asked_of_a_year(per_year: str, delta: str | None, measure: PrivacyMeasure) -> PrivacyLoss:
+    """Read what a unit may lose in twelve months, in a spec's measure."""
+    from suffice.releasing.granted_total import in_rho, read_stated
+
+    def named(argument: str) -> str:
+        return f"--{argument.replace('_', '-').removeprefix('rho-')}"
+
+    if delta is not None and measure is PrivacyMeasure.EPSILON:
+        message = "--delta: the spec states epsilon, which has none: leave it out, or state rho"
+        raise UsageError(message)
+    is_rho = measure is PrivacyMeasure.RHO and delta is None
+    asked = read_stated("rho_per_year" if is_rho else "per_year", per_year, named)
+    return asked if delta is None else in_rho(asked, delta, named)

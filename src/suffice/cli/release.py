@@ -230,8 +230,9 @@ class _Shown(TypedDict):
 _KEYS = (
     "name=release.name dataset=release.dataset window=release.window *of_window "
     "release_id=release.release_id uri=release.uri epsilon?=release.loss.epsilon "
-    "rho?=release.loss.rho neighboring=release.neighboring unit=release.unit max_rows? max_rows_per_cell? "
-    "unit_nulls? contract audit one_unit=release.one_unit status signed_by signature about? files"
+    "rho?=release.loss.rho epsilon_at?=release.loss.epsilon_at neighboring=release.neighboring "
+    "unit=release.unit max_rows? max_rows_per_cell? unit_nulls? contract audit "
+    "one_unit=release.one_unit status signed_by signature about? files"
 )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections import Counter
 from pathlib import Path  # noqa: TC003 - Typer reads it
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -15,13 +16,19 @@ from suffice.cli.output import say
 from suffice.errors import BudgetExceededError, ExpectationNotMetError, UsageError
 from suffice.monitoring.records import count_end, counting_refusals
 from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.settings import settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.declaration.documents import Count, Hour, ShortId
     from suffice.releasing.backfill import Backfill
     from suffice.releasing.gap_report import GapReport
+
+LAST = 20
+"""Windows that ``suffice status`` shows as text, where none is asked for."""
 
 
 def backfill(
@@ -116,13 +123,17 @@ def status(
     ledger: options.LedgerOption = options.DEFAULT_LEDGER,
     as_of: options.AsOfOption = None,
     *,
+    last: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help=f"The last N windows and amendments as text; default: {LAST}."),
+    ] = None,
     every: AllSpecsOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Show what is published, missing, due or overdue, and what the budget covers; 6 where one is overdue."""
     if every:
-        if spec is not None or first is not None:
-            message = "--all takes every spec of the profile: leave SPEC and --from out"
+        if spec is not None or first is not None or last is not None:
+            message = "--all takes every spec of the profile: leave SPEC, --from and --last out"
             raise UsageError(message)
         show_standing(store=store, ledger=ledger, as_of=as_of, as_json=as_json)
         return
@@ -137,7 +148,7 @@ def status(
     if as_json:
         output.print_json(document(report))
     else:
-        _print_status(report)
+        _print_status(report, LAST if last is None else last)
     if not report.ok:
         raise typer.Exit(OVERDUE)
 
@@ -179,8 +190,12 @@ def _show_dry_run(planned: Backfill, *, as_json: bool) -> None:
         return
     _print_backfill(planned)
     needed = document(planned)["needed_grant"]
-    grant = f"a grant of {planned.loss.measure} {needed} in all covers what is left"
-    say("nothing is left" if needed is None else grant)
+    if planned.needed is None:
+        say("nothing is left")
+    elif planned.needed == planned.granted:
+        say(f"the grant of {planned.loss.measure} {needed} covers what is left")
+    else:
+        say(f"a grant of {planned.loss.measure} {needed} in all covers what is left")
     say("nothing was charged or read")
 
 
@@ -189,10 +204,10 @@ def _print_backfill(done: Backfill) -> None:
     output.print_rows(
         [{"window": window.edition, "status": window.status} for window in done.windows], others="--json"
     )
-    counted = {status: len(done.named(status)) for status in _STATUSES}
+    numbers = {status: len(done.named(status)) for status in _STATUSES}
     counts = [
         f"{status.replace('_', ' ')} {count}"
-        for status, count in counted.items()
+        for status, count in numbers.items()
         if count or status != "stopped"  # only a spec that expects something has such windows
     ]
     say(f"\n{', '.join(counts)}; {done.loss} each")
@@ -204,7 +219,8 @@ def _print_backfill(done: Backfill) -> None:
         say(f"to go on: a grant of {grant} in all, then the same command again")
 
 
-def _print_status(report: GapReport) -> None:
+def _print_status(report: GapReport, last: int) -> None:
+    """Print the last windows and amendments; what there is to do, of all."""
     from suffice.releasing.gap_report import GAPS
     from suffice.releasing.row_counts import FALSE_ALARM, Rows
 
@@ -213,12 +229,17 @@ def _print_status(report: GapReport) -> None:
         say("no window has ended yet that is expected")
         return
     is_compared = any(window["rows"] for window in shown["windows"])
-    output.print_rows(
+    _print_last(
         [
-            {name: window[name] for name in window if name != "rows" or is_compared}
+            {
+                **_row_of_status(window, ("ends", "complete")),
+                "charge": window["charge"],
+                **({"rows": window["rows"]} if is_compared else {}),
+            }
             for window in shown["windows"]
         ],
-        others="--json",
+        last,
+        "window",
     )
     counts = {state: sum(window["state"] == state for window in shown["windows"]) for state in _STATES}
     said = {state: count for state, count in counts.items() if count or state != "stopped"}
@@ -231,7 +252,11 @@ def _print_status(report: GapReport) -> None:
             )
     if report.amendments:
         say("")
-        output.print_rows(shown["amendments"], others="--json")
+        _print_last(
+            [{**_row_of_status(each, ("due",)), "charge": each["charge"]} for each in shown["amendments"]],
+            last,
+            "amendment",
+        )
     gaps = sum(counts[state] for state in GAPS) + len(report.amendments)
     further = "every further one" if report.further is None else f"{report.further} further ones"
     where = " in a window without charges" if report.per_window else ""
@@ -240,6 +265,29 @@ def _print_status(report: GapReport) -> None:
         f"{report.loss} each{counting}, {report.remaining.text} left{where}: "
         f"covers {report.covered} of {gaps} to come, and {further}"
     )
+
+
+def _row_of_status(shown: dict[str, Any], times: Sequence[str]) -> dict[str, Any]:
+    """Return a row that fits a terminal: a window with the number of its amendment, times to the minute."""
+    from suffice.pipeline.spec.windows_and_amendments import edition  # it imports numpy
+
+    named = {"window": edition(shown["window"], shown["amendment"]), "state": shown["state"]}
+    return named | {name: f"{shown[name].removesuffix(':00Z')}Z" for name in times}
+
+
+def _print_last(rows: Sequence[dict[str, Any]], last: int, what: str) -> None:
+    """Print the last rows, after how many are left out, by their states."""
+    earlier = rows[: max(0, len(rows) - last)]
+    if earlier:
+        states = ", ".join(
+            f"{number} {state.replace('_', ' ')}"
+            for state, number in Counter(row["state"] for row in earlier).items()
+        )
+        say(
+            f"{counted(len(earlier), f'earlier {what}')} ({states}): --last {len(rows)} shows all, and --json"
+        )
+    if len(rows) > len(earlier):
+        output.print_rows(rows[len(earlier) :], limit=len(rows))
 
 
 _STATUSES = ("published", "already_published", "stopped", "failed", "left")

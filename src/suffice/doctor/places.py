@@ -11,6 +11,7 @@ from suffice.errors import LedgerCorruptError, SufficeError
 from suffice.pipeline.cluster.connection import LOCAL, THREADS, check_cluster, check_workers, require_dask
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.profile.values import redacted
+from suffice.storage.ledger.amounts import GRANT_FIRST
 from suffice.storage.ledger.charge import LIVE, is_held
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.objects.address import read_address
@@ -38,7 +39,7 @@ def examine_ledger(place: Settings) -> Iterator[Fact]:
         accounts = ledger.accounts()
         yield ok(f"the ledger {ledger.ledger_id[:8]} can be read; {counted(len(accounts), 'account')}")
         if not accounts:
-            yield warning("nothing was granted yet", "suffice ledger grant DATASET --epsilon E --reason TEXT")
+            yield warning("nothing was granted yet", GRANT_FIRST)
         if left := _left(ledger):
             yield warning(
                 f"{counted(left, 'charge')} of runs that are gone",

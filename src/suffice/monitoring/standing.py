@@ -90,10 +90,11 @@ class AccountStanding:
     measure : PrivacyMeasure
         What the account counts.
     per_window : bool
-        Whether the grant holds for each window; then `spent` and `remaining` are those of a window that was
-        never charged.
+        Whether the grant holds for each window; then `spent` is that of the window that was charged most, and
+        `remaining` that of a window that was never charged.
     granted, spent, remaining : Fraction
-        `spent` and `remaining` sum to `granted`: what a running release holds counts as spent.
+        What a running release holds counts as spent. Without windows `spent` and `remaining` sum to
+        `granted`.
     """
 
     dataset: str
@@ -238,14 +239,16 @@ def standing(
 
 
 def _account(account: Account) -> AccountStanding:
-    held = account.spent + account.reserved
+    # Of a grant for each window, what charges without one take of every window; ``Account.remaining`` is the
+    # least over the windows.
+    in_any_window = account.spent + account.reserved
     return AccountStanding(
         dataset=account.dataset,
         measure=account.measure,
         per_window=account.per_window is not None,
         granted=account.granted,
-        spent=held,
-        remaining=account.granted - held,
+        spent=account.granted - account.remaining,
+        remaining=account.granted - in_any_window,
     )
 
 

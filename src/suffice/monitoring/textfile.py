@@ -52,7 +52,7 @@ def _of_accounts(measure: PrivacyMeasure) -> Iterator[Metric]:
     )
     yield _metric(
         f"suffice_{measure}_spent",
-        f"{name} that was spent or is held by runs; of a grant for each window, in one never charged.",
+        f"{name} that was spent or is held by runs; of a grant for each window, in the one charged most.",
         *labels,
     )
     yield _metric(

@@ -356,8 +356,6 @@ def release_page(
         What is known of the signature.
     """
     one_unit, _, further = facts["one_unit"].removeprefix("one unit: ").partition("; ")
-    if release.loss.rho is None:
-        one_unit = f"epsilon {one_unit}"
     protected = in_words(facts["unit"]).removeprefix("column:")
     about, data_size = release.about, sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED

@@ -42,7 +42,7 @@ class SiteFolder:
 
     @classmethod
     def open(cls, out: str | os.PathLike[str]) -> SiteFolder:
-        """Open a new folder, an empty one, or an earlier catalogue's.
+        """Open a new folder, an empty one, or an earlier catalogue's, be it an unfinished one.
 
         Raises
         ------
@@ -66,7 +66,9 @@ class SiteFolder:
                 if any(path.iterdir()):
                     message = f"--out {text}: the folder is neither empty nor a catalogue: name another"
                     raise UsageError(message)
-                return cls(path=path, earlier={}, keys={})
+                folder = cls(path=path, earlier={}, keys={})
+                folder._note()  # from here on it is a catalogue's, also where this run is interrupted
+                return folder
             content = json.loads(state.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             if isinstance(error, UsageError):
@@ -134,9 +136,14 @@ class SiteFolder:
         except OSError:
             message = f"--out {self.path}: pages of an earlier run cannot be removed"
             raise UsageError(message) from None
+        self._note()
+        return sum(of not in self.new_keys for of in self.keys)
+
+    def _note(self) -> None:
+        """Write down what there is."""
         state = {"suffice_catalogue": _STATE_VERSION, "files": self.files, "keys": self.new_keys}
         self.write(STATE, (json.dumps(state, sort_keys=True, indent=0) + "\n").encode())
-        return sum(of not in self.new_keys for of in self.keys)
+        del self.files[STATE]  # it does not list itself
 
 
 def _holds(target: Path, data: bytes) -> bool:

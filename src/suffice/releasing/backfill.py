@@ -100,6 +100,8 @@ class Backfill:
     needed : Fraction or None
         The total that a grant has to state for all windows that are left; None where none was refused, or
         nothing is left of a dry run.
+    granted : Fraction or None
+        The total that was granted, of a dry run.
     failure : SufficeError or None
         What else ended it, an interrupt too, at the window before those that are left.
     """
@@ -110,6 +112,7 @@ class Backfill:
     refusal: str | None
     needed: Fraction | None
     failure: errors.SufficeError | None
+    granted: Fraction | None = None
 
     @property
     def stopped_because(self) -> str | None:
@@ -229,9 +232,11 @@ def plan_backfill(
     instant, plan = moment(as_of, datetime.now(UTC)), compile_plan(spec)
     labels = windows_between(spec, first, last, as_of=instant, allow_open=allow_open)
     with open_ledger(chosen.ledger, reading_only=True) as opened, opened.at_one_moment():
-        loss = check_measure(plan, opened.account(spec.dataset).measure)
+        account = opened.account(spec.dataset)
+        loss = check_measure(plan, account.measure)
         releases = _expected(opened, spec, plan, labels, instant, by_calendar=by_calendar)
     return Backfill(
+        granted=account.granted,
         windows=tuple(releases),
         loss=loss,
         stopped=None,

@@ -65,9 +65,9 @@ class StatedTotal:
             )
             raise UsageError(message)
         ((name, value),) = stated.items()
-        loss = _read(name, value, named)
+        loss = read_stated(name, value, named)
         if self.delta is not None:
-            loss = _in_rho(loss, self.delta, named)
+            loss = in_rho(loss, self.delta, named)
         if not name.endswith("per_year"):
             return loss
         if grid is None:
@@ -78,7 +78,13 @@ class StatedTotal:
         return loss_for_a_year(loss, Every(grid.rsplit(":", 2)[1]), max_windows=max_windows or None)
 
 
-def _read(name: str, value: AnyNumber, named: Named) -> PrivacyLoss:
+def read_stated(name: str, value: AnyNumber, named: Named) -> PrivacyLoss:
+    """Return what an argument states: rho where its name says so.
+
+    Raises
+    ------
+    UsageError
+    """
     try:
         if name.startswith("rho"):
             return PrivacyLoss.of_rho(parse_rho(_text(value)))
@@ -88,8 +94,13 @@ def _read(name: str, value: AnyNumber, named: Named) -> PrivacyLoss:
         raise UsageError(message) from None
 
 
-def _in_rho(loss: PrivacyLoss, stated: AnyNumber, named: Named) -> PrivacyLoss:
-    """Return the largest rho that is (epsilon, delta)-private."""
+def in_rho(loss: PrivacyLoss, stated: AnyNumber, named: Named) -> PrivacyLoss:
+    """Return the largest rho that is (epsilon, delta)-private.
+
+    Raises
+    ------
+    UsageError
+    """
     if loss.epsilon is None:
         message = f"{named('delta')} stands beside {named('epsilon')} or {named('per_year')}: rho has none"
         raise UsageError(message)

@@ -18,6 +18,7 @@ from sqlalchemy import create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError
 
 from suffice.errors import LedgerError, LedgerMissingError, UsageError
+from suffice.storage.ledger.amounts import no_ledger
 from suffice.storage.ledger.sql.examining import has_ledger, make_ledger
 from suffice.storage.ledger.sql.migrating import migrate
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -206,12 +207,7 @@ def server_clock(connection: Connection) -> Callable[[], datetime]:
 
 def _require_ledger(connection: Connection, location: str) -> None:
     if not has_ledger(connection, location):
-        message = (
-            f"there is no ledger in {location}: "
-            "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one, or "
-            "suffice.grant(..., create=True), with unit column:NAME if the spec's unit is a column"
-        )
-        raise LedgerMissingError(message)
+        raise LedgerMissingError(no_ledger(f"in {location}"))
 
 
 def _configure(connection: psycopg.Connection, location: str) -> None:

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import QueuePool, StaticPool, create_engine, event
 
 from suffice.errors import LedgerError, LedgerMissingError
+from suffice.storage.ledger.amounts import no_ledger
 from suffice.storage.ledger.sql.examining import has_ledger, make_ledger
 from suffice.storage.ledger.sql.migrating import migrate
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -308,12 +309,7 @@ def open_sqlite_ledger(
     """Open the ledger in a file; as :func:`suffice.storage.ledger.opening.open_ledger` does."""
     _refuse_network(path)
     if not path.exists():
-        message = (
-            f"there is no ledger at {path}: "
-            "`suffice ledger grant DATASET --epsilon TOTAL --reason TEXT --create` makes one, or "
-            "suffice.grant(..., create=True), with unit column:NAME if the spec's unit is a column"
-        )
-        raise LedgerMissingError(message)
+        raise LedgerMissingError(no_ledger(f"at {path}"))
     engine = make_reading_engine(path) if reading_only else make_engine(path)
     try:
         reading = engine.execution_options(**{_READS_ONLY: True})

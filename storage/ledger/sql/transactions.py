@@ -240,7 +240,7 @@ def _landed(
     The lost transaction locked the head of the chain before it appended. Whoever gets that lock after it
     knows that it has ended: its entry is there for good, or never will be.
     """
-    message = "the ledger's commit failed and may have landed: its epsilon counts as spent"
+    message = "the ledger's commit failed and may have landed: what it charged counts as spent"
     lost_connection = isinstance(failure, DBAPIError) and failure.connection_invalidated  # from a server
     if entry is None or not lost_connection:
         raise CommitUnknownError(message) from failure

@@ -217,7 +217,7 @@ def test_a_plan_shows_price_noise_and_whose_loss_it_is() -> None:
     for shown in (str(plan), plan._repr_html_()):
         assert "epsilon 1 of nycflights13" in shown
         assert "noise sd" in shown
-        assert "l1 (lattice)" in shown
+        assert "l1 and scale: in steps of the lattice" in shown
         assert "a person with r rows loses up to r times as much" in shown
         assert "column&#x27;s own unit" in shown or "column's own unit" in shown
 

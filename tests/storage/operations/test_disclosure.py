@@ -88,3 +88,13 @@ def test_a_column_unit_is_told_with_its_bound(tmp_path: Path, nulls: str, withou
     assert "one value of customer_id, with all its rows more" in loss["privacy_unit_details"]
     assert "at most 20 enter" in loss["privacy_unit_details"]
     assert without in loss["privacy_unit_details"]
+
+
+@pytest.mark.parametrize("measure", ["epsilon", "rho"])
+def test_parts_of_a_loss_need_not_be_decimals(tmp_path: Path, measure: str) -> None:
+    statistics = {name: {"family": "bernoulli", "column": name} for name in ("a", "b", "c")}
+    privacy = {measure: "1", "neighboring": "add_or_remove_one"}
+    plan = make_plan(groups=None, privacy=privacy, statistics=statistics)
+    loss = entry_of(tmp_path, plan)["deployment"]["privacy_loss"]
+    assert "of it, a: 1/3; b: 1/3; c: 1/3." in loss["privacy_parameters_details"]
+    assert f"One unit: {measure} 1; other charges" in loss["privacy_parameters_details"]

@@ -184,7 +184,7 @@ def test_a_waiver_beside_a_release_is_named(books: Books) -> None:
     path = books.directory / "releases" / marker_key(charge.reserved_sequence)
     path.write_bytes(dataclasses.replace(marker, run=None).encode())
     (problem,) = compare_with_store(books.ledger, books.store).problems
-    assert "another copy of the ledger has the same charge, and returned its epsilon" in problem
+    assert "another copy of the ledger has the same charge, and returned its loss" in problem
 
 
 @pytest.mark.parametrize("run", ["", "0" * 15, "0" * 17, "G" * 16, 7, True])

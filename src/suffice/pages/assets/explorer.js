@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 7093584dbc0b6976009fe9ab2cd4f3ec1835e81e9bd270377c253ab13b0e1d37
+// sha256: f37e9b6257803549212daba475a6783a1189c8560db7097e2bff03ee5e78cf9d
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -466,6 +466,13 @@
   function rootRoundedDown(square) {
     let root2 = 1n << BigInt(square.toString(2).length + 1 >> 1);
     for (let next = root2 + square / root2 >> 1n; next < root2; next = root2 + square / root2 >> 1n) root2 = next;
+    return root2;
+  }
+  function numberRoot(square) {
+    const shift = BigInt(Math.max(0, 64 - Math.trunc((bits(square.n) - bits(square.d)) / 2)) + 64);
+    const above = rational(rootRoundedDown((square.n << 2n * shift) / square.d) + 1n, 1n << shift);
+    let root2 = nextUp(toNumber(above));
+    for (let exact = ofNumber(root2); compare(multiply(exact, exact), square) > 0; exact = ofNumber(root2)) root2 = nextDown(root2);
     return root2;
   }
 
@@ -2561,14 +2568,9 @@
   function noiseFields(l1, { measure, amount }, stated, place) {
     if (measure === "epsilon") return { scale: leastScale(l1, amount).text };
     const squared = integer(stated.l2_squared, `${place}.l2_squared`);
-    const scale2 = number(stated.scale, `${place}.scale`);
     if (squared < 1n || squared > l1 * l1) throw refused2(`${place}.l2_squared`, "it is below 1, or above the square of the L1 sensitivity");
-    if (compare(scale2, rational(BigInt(LARGEST_SCALE2))) > 0) throw refused2("statistics", "a noise scale is above 2^55");
-    const covered = multiply(rational(2n), multiply(amount, multiply(scale2, scale2)));
-    if (compare(scale2, ZERO2) <= 0 || compare(rational(squared), covered) > 0) {
-      throw refused2(`${place}.scale`, "there is less noise than rho asks for");
-    }
-    return { l2_squared: String(squared), scale: format(scale2) };
+    const shift = ofNumber(numberRoot(divide(multiply(rational(2n), amount), rational(squared))));
+    return { l2_squared: String(squared), scale: leastScale(1n, shift).text };
   }
   function isComputedAgain({ family, within_unit: within2 }) {
     return Object.hasOwn(BLOCKS, family) && within2 === void 0;

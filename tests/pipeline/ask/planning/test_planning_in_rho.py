@@ -44,6 +44,7 @@ def test_a_target_takes_the_rho_that_costs_as_much_as_its_epsilon() -> None:
     printed = document(in_rho)
     assert printed["rho"] == in_rho.loss.text
     assert {"epsilon", "epsilon_standard_error", "statistic_epsilon"}.isdisjoint(printed)
+    assert "\n(epsilon, delta) at most (" in str(in_rho)
     assert str(in_rho).startswith(f"target flag probability width 0.15: rho {in_rho.loss.text} (")
 
 
