@@ -14,13 +14,19 @@ The mode is found by Newton's method from the chances of the leaves' values alon
 leaves were not released. From there points are added next to those that weigh at least ``_LEAST`` of the
 heaviest one. Where there are too few or too many, the lattice is laid out again by their covariance.
 
-Trees of many leaves know their hyperparameters so well that answers are the same wherever in their posterior
-these are. There h is larger, and points are few.
+Trees of many leaves know their hyperparameters so well that answers are nearly the same wherever in their
+posterior these are. There four points are enough, those of the rule of degree three for a normal density,
+
+.. math:: x = \hat x \pm \sqrt 2 \, C e_k, \qquad w \propto e^{f(x) + z' z / 2}, \quad z = C^{-1} (x - \hat x), \qquad (2)
+
+whose weights are 1/4 each where the density is the normal one that the leaves' own values say. ``error`` is
+then how uneven the weights are, times the largest standard deviation of a hyperparameter, which is about what
+means move by.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,15 +34,16 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from suffice.pipeline.math.engines.tree.passes import Passer
+    from suffice.pipeline.math.engines.tree.passes import Passer, Upward
     from suffice.typing import Floats
 
-STEP = 1.3
-"""The step h, in standard deviations: the rule errs by 3e-5."""
-WIDE_STEP = 2.2
-"""That of large trees: the rule errs by .03, which moves answers by that share of what h moves them."""
+STEP = 1.5
+"""The step h, in standard deviations: the rule errs by 3e-4."""
 MANY_LEAVES = 2_000
-_LEAST = 3e-3
+"""From here on (2) is taken."""
+_UNEVEN = 0.8
+"""The weight of one of four points from which on the normal density is not that of the tree."""
+_LEAST = 5e-3
 _ROUNDS = 4
 _FEWEST, _MOST = 5, 45
 _CURVED = 0.3
@@ -57,23 +64,27 @@ class WeighedPoints:
         The logarithm of the chance of what was released, hyperparameters integrated over.
     error : float
         What the rule errs by, as a share.
+    upwards : tuple of Upward
+        Messages at every point.
     """
 
     points: Floats
     weights: Floats
     log_evidence: float
     error: float
+    upwards: tuple[Upward, ...] = field(repr=False)
 
 
-def weighed_points(passer: Passer, tail: float = _LEAST) -> WeighedPoints:
+def weighed_points(passer: Passer) -> WeighedPoints:
     """Weigh points of the hyperparameters of a tree's leaves."""
     if passer.population.n_hyperparameters == 0:
-        point = np.zeros(2)
+        upward = passer.up(np.zeros(2))
         return WeighedPoints(
-            points=point[None],
+            points=np.zeros((1, 2)),
             weights=np.ones(1),
-            log_evidence=passer.up(point).log_evidence,
+            log_evidence=upward.log_evidence,
             error=0.0,
+            upwards=(upward,),
         )
 
     def of_tree(point: Floats) -> float:
@@ -86,34 +97,74 @@ def weighed_points(passer: Passer, tail: float = _LEAST) -> WeighedPoints:
 
     is_released = passer.tree.scales[-1] is not None
     middle, factor = newton(of_leaves if is_released else of_tree, _start(passer))
-    step = STEP if passer.tree.n_leaves <= MANY_LEAVES else WIDE_STEP
-    for _ in range(_ROUNDS):
-        steps, log_density = flooded(lambda place: of_tree(middle + step * factor @ place), tail)  # noqa: B023
-        weights = np.exp(log_density - log_density.max())
-        weights /= weights.sum()
-        effective = 1.0 / float((weights**2).sum())
-        points = middle + step * steps @ factor.T
-        kept = weights >= tail * weights.max()
-        if _is_enough(int(kept.sum()), effective, step):
-            break
-        middle = weights @ points
-        spread = (points - middle).T * weights @ (points - middle)
-        # Of a lattice that is too wide next to nothing is left of the covariance: half of its step is.
-        factor = np.linalg.cholesky(spread + 0.09 * step**2 * factor @ factor.T)
-    is_black = steps.sum(axis=1) % 2 == 0
-    error = float(weights[is_black].sum() - weights[~is_black].sum()) ** 2
-    area = step**2 * abs(float(np.linalg.det(factor)))
-    log_evidence = float(log_density.max() + np.log(np.exp(log_density - log_density.max()).sum() * area))
-    points, weights = points[kept], weights[kept] / weights[kept].sum()
+    if passer.tree.n_leaves > MANY_LEAVES:
+        weighed = _four_points(passer, middle, factor)
+        if weighed.weights[0] < _UNEVEN:
+            return weighed
+    return _lattice(passer, of_tree, middle, factor)
+
+
+def _four_points(passer: Passer, middle: Floats, factor: Floats) -> WeighedPoints:
+    """Weigh the points of (2)."""
+    away = np.sqrt(2.0) * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    points = middle + away @ factor.T
+    upwards = [passer.up(point) for point in points]
+    log_density = np.array(
+        [
+            upward.log_evidence + passer.population.log_hyperprior(point)
+            for upward, point in zip(upwards, points, strict=True)
+        ]
+    )
+    # z' z / 2 = 1 at all four.
+    log_ratio = log_density + 1.0
+    weights = np.exp(log_ratio - log_ratio.max())
+    log_evidence = log_ratio.max() + np.log(weights.mean() * 2.0 * np.pi * abs(np.linalg.det(factor)))
+    weights /= weights.sum()
+    uneven = 4.0 * float((weights**2).sum()) - 1.0
     heaviest = np.argsort(-weights)
     return WeighedPoints(
-        points=points[heaviest], weights=weights[heaviest], log_evidence=log_evidence, error=error
+        points=points[heaviest],
+        weights=weights[heaviest],
+        log_evidence=float(log_evidence),
+        error=uneven * float(np.sqrt((factor**2).sum(axis=1).max())),
+        upwards=tuple(upwards[place] for place in heaviest),
     )
 
 
-def _is_enough(n_points: int, effective: float, step: float) -> bool:
+def _lattice(
+    passer: Passer, of_tree: Callable[[Floats], float], middle: Floats, factor: Floats
+) -> WeighedPoints:
+    """Weigh the points of (1)."""
+    for _ in range(_ROUNDS):
+        steps, log_density = flooded(lambda place: of_tree(middle + STEP * factor @ place))  # noqa: B023
+        weights = np.exp(log_density - log_density.max())
+        weights /= weights.sum()
+        effective = 1.0 / float((weights**2).sum())
+        points = middle + STEP * steps @ factor.T
+        kept = weights >= _LEAST * weights.max()
+        if _is_enough(int(kept.sum()), effective):
+            break
+        middle = weights @ points
+        spread = (points - middle).T * weights @ (points - middle)
+        # Of a lattice that is too wide next to nothing is left of the covariance: a part of its step is.
+        factor = np.linalg.cholesky(spread + 0.09 * STEP**2 * factor @ factor.T)
+    is_black = steps.sum(axis=1) % 2 == 0
+    error = float(weights[is_black].sum() - weights[~is_black].sum()) ** 2
+    area = STEP**2 * abs(float(np.linalg.det(factor)))
+    log_evidence = float(log_density.max() + np.log(np.exp(log_density - log_density.max()).sum() * area))
+    heaviest = np.flatnonzero(kept)[np.argsort(-weights[kept])]
+    return WeighedPoints(
+        points=points[heaviest],
+        weights=weights[heaviest] / weights[heaviest].sum(),
+        log_evidence=log_evidence,
+        error=error,
+        upwards=tuple(passer.up(point) for point in points[heaviest]),
+    )
+
+
+def _is_enough(n_points: int, effective: float) -> bool:
     """Tell whether the lattice fits: a normal density has 4 pi / h^2 effective points."""
-    ideal = 4.0 * np.pi / step**2
+    ideal = 4.0 * np.pi / STEP**2
     return _FEWEST <= n_points <= _MOST and 0.5 * ideal < effective < 2.5 * ideal
 
 
@@ -184,7 +235,7 @@ def differences(
     return gradient, curvature
 
 
-def flooded(log_density: Callable[[Floats], float], least: float) -> tuple[Floats, Floats]:
+def flooded(log_density: Callable[[Floats], float]) -> tuple[Floats, Floats]:
     """Evaluate places of a lattice next to all that are not far below the highest.
 
     Returns
@@ -199,7 +250,7 @@ def flooded(log_density: Callable[[Floats], float], least: float) -> tuple[Float
         # The highest first: from a start that is far off the way goes up.
         fresh.sort(key=known.__getitem__)
         place = fresh.pop()
-        if known[place] < max(known.values()) + np.log(least):
+        if known[place] < max(known.values()) + np.log(_LEAST):
             continue
         for step in ((1, 0), (-1, 0), (0, 1), (0, -1)):
             neighbour = (place[0] + step[0], place[1] + step[1])

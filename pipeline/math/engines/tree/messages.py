@@ -159,12 +159,11 @@ def normalised(low: Counts, weights: Floats, tail: float) -> tuple[Block, Floats
     ndarray, shape (n_rows,)
         Logarithms of the sums.
     """
-    cumulated = np.cumsum(weights, axis=1)
-    total = cumulated[:, -1]
-    start = np.count_nonzero(cumulated <= (tail * total)[:, None], axis=1)
-    # From the right: a sum of its own, as 1 less the other one would be rounding.
-    from_right = np.cumsum(weights[:, ::-1], axis=1)
-    stop = weights.shape[1] - np.count_nonzero(from_right <= (tail * total)[:, None], axis=1)
+    total = weights.sum(axis=1)
+    # So many weights below this add up to no more than the share.
+    is_kept = weights > (tail / weights.shape[1] * total)[:, None]
+    start = is_kept.argmax(axis=1)
+    stop = weights.shape[1] - is_kept[:, ::-1].argmax(axis=1)
     width = int((stop - start).max())
     start = np.minimum(start, weights.shape[1] - width)
     kept = windows(weights, start, width) if width < weights.shape[1] else weights

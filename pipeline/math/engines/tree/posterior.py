@@ -18,8 +18,11 @@ from suffice.pipeline.math.engines.tree.passes import Downward, Passer
 from suffice.pipeline.math.engines.tree.summaries import equal_tailed, moments, shortest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from suffice.pipeline.math.engines.tree.hyperparameters import WeighedPoints
     from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
+    from suffice.pipeline.math.engines.tree.passes import Upward
     from suffice.pipeline.math.engines.tree.populations import Population
     from suffice.typing import Counts, Floats
 
@@ -80,11 +83,11 @@ class TreePosterior:
         drawn = tuple(np.empty((n, self.tree.n_nodes(level)), np.int64) for level in range(self.tree.depth + 1))
         # Draws of one point stand together otherwise.
         places = rng.permutation(n)
-        for point, begin, number in zip(
-            self.hyperparameters.points, np.cumsum(times) - times, times, strict=True
+        for upward, begin, number in zip(
+            self.hyperparameters.upwards, np.cumsum(times) - times, times, strict=True
         ):
             if number:
-                draw_tree(self.passer.up(point), drawn, places[begin : begin + number], rng)
+                draw_tree(upward, drawn, places[begin : begin + number], rng)
         return drawn
 
 
@@ -101,18 +104,18 @@ def tree_posterior(tree: NoisyTree, population: Population, *, tail: float = TAI
     """
     passer = Passer.of(tree, population, tail)
     hyperparameters = weighed_points(passer)
-    marginals, rounding, cut = mixed_marginals(passer, hyperparameters.points, hyperparameters.weights)
+    marginals, rounding, cut = mixed_marginals(hyperparameters.upwards, hyperparameters.weights)
     return TreePosterior(
         passer=passer, hyperparameters=hyperparameters, marginals=marginals, rounding=rounding, cut=cut
     )
 
 
 def mixed_marginals(
-    passer: Passer, points: Floats, weights: Floats
+    upwards: Sequence[Upward], weights: Floats
 ) -> tuple[tuple[Ragged, ...], float, float]:
     """Return mixtures of the marginals of every level over points, and what these are off by."""
-    tree = passer.tree
-    ways = [Downward(passer.up(point)) for point in points]
+    tree = upwards[0].tree
+    ways = [Downward(upward) for upward in upwards]
     levels = []
     for level in range(tree.depth + 1):
         windows = [way.upward.windows(level) for way in ways]

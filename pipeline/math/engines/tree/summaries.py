@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +12,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.tree.messages import Block, Ragged
     from suffice.typing import Counts, Floats, Rows
 
-_AT_A_TIME = 1 << 20
-_ROUNDED = 1e-12
+_AT_A_TIME = 1 << 19
+_ROUNDED = 1e-11
 """What sums of chances may miss by rounding: an end moves only for more than that."""
 
 
@@ -59,22 +58,14 @@ def shortest(laws: Ragged, mass: float) -> tuple[Counts, Counts]:
     lower, upper = np.empty(len(laws.low), np.int64), np.empty(len(laws.low), np.int64)
     for rows, block in blocks(laws):
         below = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(block.weights, axis=1)], axis=1)
-        is_open = np.ones(len(rows), dtype=bool)
-        for row in range(len(rows)):
-            # For each beginning the first end that holds enough.
-            ends = np.searchsorted(below[row], below[row] + mass - _ROUNDED)
-            holds = ends <= block.width
-            begins = np.flatnonzero(holds)
-            lengths = ends[begins] - begins
-            chance = below[row][ends[begins]] - below[row][begins]
-            best = begins[np.lexsort((-chance, lengths))[0]]
-            lower[rows[row]] = block.low[row] + best
-            upper[rows[row]] = block.low[row] + ends[best] - 1
-            is_open[row] = False
+        # For each beginning the first end that holds enough: all rows in one sorted array, 2 apart.
+        apart = 2.0 * np.arange(len(rows))[:, None]
+        ends = np.searchsorted((below + apart).ravel(), (below[:, :-1] + apart + (mass - _ROUNDED)).ravel())
+        ends = ends.reshape(len(rows), -1) - np.arange(len(rows))[:, None] * below.shape[1]
+        lengths = np.where(ends <= block.width, ends - np.arange(block.width), block.width + 1)
+        chance = np.take_along_axis(below, np.minimum(ends, block.width), axis=1) - below[:, :-1]
+        is_shortest = lengths == lengths.min(axis=1, keepdims=True)
+        begin = np.where(is_shortest, chance, -1.0).argmax(axis=1)
+        lower[rows] = block.low + begin
+        upper[rows] = lower[rows] + np.take_along_axis(lengths, begin[:, None], axis=1)[:, 0] - 1
     return lower, upper
-
-
-def quantile(sorted_draws: Floats, share: float) -> Floats:
-    """Return a quantile of sorted draws by their ranks, with nothing between two draws."""
-    rank = min(max(math.ceil(share * len(sorted_draws)) - 1, 0), len(sorted_draws) - 1)
-    return sorted_draws[rank]
