@@ -131,29 +131,23 @@ def draw(tree: CountTree, exact: list[Floats]) -> None:
 
 def report(tree: CountTree, exact: list[Floats]) -> None:
     """Print what the page states."""
+    beside = [row for row in tree.least_squares() if row["component"] == "true"]
     for level, counts in zip(tree.tree.levels, exact, strict=True):
-        rows = [row for row in tree.least_squares() if row["component"] == "true" and row["level"] == level]
-        errors = {
-            kind: np.sqrt(np.mean([(row[kind] - n) ** 2 for row, n in zip(rows, counts, strict=True)]))
-            for kind in ("released", "least_squares", "mean")
-        }
-        held = np.mean(
-            [
-                row["posterior_lower"] <= n <= row["posterior_upper"]
-                for row, n in zip(rows, counts, strict=True)
-            ]
-        )
-        width = np.mean([row["posterior_upper"] - row["posterior_lower"] for row in rows])
+        rows = [row for row in beside if row["level"] == level]
+        lower, upper = (np.array([row[f"posterior_{end}"] for row in rows]) for end in ("lower", "upper"))
+        held = np.mean((lower <= counts) & (counts <= upper))
         plain = np.mean([row["upper"] - row["lower"] for row in rows])
-        negative = sum(row["released"] < 0 for row in rows), sum(row["least_squares"] < 0 for row in rows)
-        print(level, len(rows), {kind: round(float(e), 1) for kind, e in errors.items()}, f"held {held:.3f}")
-        print(f"  widths: posterior {width:.1f}, least squares {plain:.1f}; below 0: {negative}")
-        if level != "airport":
-            print(
-                "  contradict:",
-                sum(row["released"] != row["below"] for row in rows),
-                [(r["released"], r["below"]) for r in rows][:3],
-            )
+        print(f"{level}: held {held:.3f}, width {np.mean(upper - lower):.1f}, least squares {plain:.1f}")
+        for kind in ("released", "least_squares", "mean"):
+            values = np.array([float(row[kind]) for row in rows])
+            error = np.sqrt(np.mean((values - counts) ** 2))
+            print(f"  {kind}: root mean squared error {error:.1f}, below 0 {(values < 0).sum()}")
+        if rows[0]["below"] is not None:
+            print("  contradict:", sum(row["released"] != row["below"] for row in rows), "of", len(rows))
+    for kind in ("released", "least_squares"):
+        clipped = sum(max(row[kind], 0) for row in beside if row["level"] == "airport")
+        print(f"{kind} at airports, clipped at 0 and added up: {clipped:,.0f}, exact {exact[0][0]:,.0f}")
+    print(*(row for row in beside if row["key"] in {"true", "America/Denver", "America/Phoenix"}), sep="\n")
 
 
 def main() -> None:

@@ -74,7 +74,9 @@ def random_tree(rng: np.random.Generator) -> NoisyTree:
         parents = random_parents(rng, int(rng.integers(3, 5)), 6)
         n_leaves = len(parents[-1])
         leaves = np.minimum(rng.poisson(rng.gamma(1.0, 1.0, n_leaves)), 4)
-        scales = [float(rng.uniform(0.1, 0.22)) if rng.random() < 0.65 else None for _ in range(len(parents) + 1)]
+        scales = [
+            float(rng.uniform(0.1, 0.22)) if rng.random() < 0.65 else None for _ in range(len(parents) + 1)
+        ]
         if all(scale is None for scale in scales):
             continue
         sizes = rng.uniform(0.5, 2.0, n_leaves) if rng.random() < 0.3 else None
@@ -95,15 +97,20 @@ def enumerated(
     levels = node_counts(tree.parents, leaves)
     for counts, values, scale in zip(levels, tree.values, tree.scales, strict=True):
         if values is not None and scale is not None:
-            log_weight = log_weight + (
-                np.log(np.tanh(0.5 / scale)) - np.abs(counts - values) / scale
-            ).sum(axis=1)
+            log_weight = log_weight + (np.log(np.tanh(0.5 / scale)) - np.abs(counts - values) / scale).sum(
+                axis=1
+            )
     highest = log_weight.max()
     weight = np.exp(log_weight - highest)
     log_evidence = float(highest + np.log(weight.sum()))
     weight /= weight.sum()
     marginals = [
-        np.stack([np.bincount(counts[:, node], weight, minlength=int(most.sum()) + 1) for node in range(counts.shape[1])])
+        np.stack(
+            [
+                np.bincount(counts[:, node], weight, minlength=int(most.sum()) + 1)
+                for node in range(counts.shape[1])
+            ]
+        )
         for counts in levels
     ]
     return log_evidence, marginals, leaves, weight
