@@ -1,17 +1,16 @@
 """What intervals of counts on trees hold, and how wide they are: posteriors beside least squares.
 
-    python benchmarks/tree_coverage.py SETTING TREES [METHOD,...]
+    PYTHONPATH=tests python benchmarks/tree_coverage.py SETTING TREES [METHOD,...]
 
-A tree is drawn anew each time: leaves with lognormal sizes and correlated states, a share of them empty, or with
-the tails of a Pareto law; none is drawn from the population that the posterior takes. Prints a row for each
-class of nodes and method: nodes, coverage with its standard error over trees, mean width.
+A tree is drawn anew each time: leaves with lognormal sizes and correlated states, a share of them empty, or
+with the tails of a Pareto law; none is drawn from the population that the posterior takes. Prints a row for
+each class of nodes and method: nodes, coverage with its standard error over trees, mean width.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,15 +18,16 @@ from scipy.special import ndtri
 
 from suffice.pipeline.math.engines.tree.hyperparameters import weighed_points
 from suffice.pipeline.math.engines.tree.least_squares import least_squares
-from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
 from suffice.pipeline.math.engines.tree.passes import Passer
 from suffice.pipeline.math.engines.tree.populations import POPULATIONS, Population
 from suffice.pipeline.math.engines.tree.posterior import TAIL, mixed_marginals
 from suffice.pipeline.math.engines.tree.summaries import equal_tailed, shortest
+from support.tree_worlds import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
     from suffice.typing import Counts, Floats
 
 NORMAL = float(ndtri(0.975))
@@ -43,62 +43,6 @@ class Flat(Population):
     def log_weight(self, counts: Floats, point: Floats, sizes: Floats | float = 1.0) -> Floats:  # noqa: ARG002
         """Return zeros."""
         return np.zeros_like(counts)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A law of trees: fan-outs, epsilon and its shares by level, median size, spreads, and what is special."""
-
-    fan_out: tuple[int, ...] = (8, 24)
-    epsilon: float = 0.3
-    shares: tuple[float, ...] = (1, 1, 1)
-    median: float = 20.0
-    spread: float = 1.2
-    of_states: float = 0.5
-    empty: float = 0.2
-    is_pareto: bool = False
-
-    @property
-    def scales(self) -> tuple[float, ...]:
-        """The scales of noise."""
-        return tuple(sum(self.shares) / (self.epsilon * share) for share in self.shares)
-
-    def draw(self, rng: np.random.Generator) -> tuple[NoisyTree, list[Counts]]:
-        """Draw a tree and what is released of it."""
-        parents, nodes = [], 1
-        for fan in self.fan_out:
-            # Unequal fan-outs, of the mean that is stated.
-            fans = np.maximum(rng.poisson(fan, nodes), 1) if len(parents) else np.array([fan])
-            parents.append(np.repeat(np.arange(nodes), fans))
-            nodes = int(fans.sum())
-        state = np.arange(nodes)
-        for above in reversed(parents[1:]):
-            state = above[state]
-        tail = rng.pareto(1.2, nodes) if self.is_pareto else np.exp(rng.normal(0.0, self.spread, nodes))
-        rates = self.median * tail * np.exp(rng.normal(0.0, self.of_states, self.fan_out[0]))[state]
-        leaves = np.where(rng.random(nodes) < self.empty, 0, rng.poisson(rates))
-        counts = [leaves]
-        for above in reversed(parents):
-            counts.insert(0, np.bincount(above, counts[0]).astype(np.int64))
-        values = []
-        for exact, scale in zip(counts, self.scales, strict=True):
-            share = -np.expm1(-1.0 / scale)
-            values.append(exact + rng.geometric(share, len(exact)) - rng.geometric(share, len(exact)))
-        return NoisyTree(parents=tuple(parents), values=tuple(values), scales=self.scales), counts
-
-
-SETTINGS = {
-    "equal": Setting(),
-    "leaf-heavy": Setting(shares=(1, 2, 4)),
-    "root-heavy": Setting(shares=(4, 2, 1)),
-    "epsilon-1": Setting(epsilon=1.0),
-    "pareto": Setting(is_pareto=True, median=30.0, shares=(1, 2, 4)),
-    "pareto-1": Setting(is_pareto=True, median=30.0, shares=(1, 2, 4), epsilon=1.0),
-    "large": Setting(median=200.0, spread=0.8, shares=(1, 2, 4)),
-    "sparse": Setting(median=4.0, spread=1.5, empty=0.5, shares=(1, 2, 4), epsilon=1.0),
-    "deep": Setting(fan_out=(4, 4, 4, 6), shares=(1, 1, 2, 2, 4), epsilon=1.0),
-    "few": Setting(fan_out=(3, 4), median=20.0),
-}
 
 
 def of_posterior(
@@ -120,7 +64,8 @@ def of_posterior(
 def of_least_squares(tree: NoisyTree) -> Intervals:
     """Return normal intervals about least squares."""
     return [
-        (points - NORMAL * sds, points + NORMAL * sds) for points, sds in zip(*least_squares(tree), strict=True)
+        (points - NORMAL * sds, points + NORMAL * sds)
+        for points, sds in zip(*least_squares(tree), strict=True)
     ]
 
 
@@ -151,7 +96,7 @@ METHODS: dict[str, Callable[[NoisyTree], Intervals]] = {
     "plugged-in": lambda tree: of_posterior(tree, POPULATIONS["contaminated"], plugged_in=True),
     "flat": lambda tree: of_posterior(tree, Flat()),
     "least squares": of_least_squares,
-    "clipped, summed": of_clipped,
+    "clipped and summed": of_clipped,
     "noise": of_noise,
 }
 

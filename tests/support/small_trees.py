@@ -69,7 +69,7 @@ def most_counts(tree: NoisyTree) -> NDArray[np.int64]:
 
 
 def random_tree(rng: np.random.Generator) -> NoisyTree:
-    """Three or four levels, unequal fan-outs, levels without values, and noise that leaves few counts possible."""
+    """Three or four levels below the root, unequal fan-outs, levels without values, and little noise."""
     while True:
         parents = random_parents(rng, int(rng.integers(3, 5)), 6)
         n_leaves = len(parents[-1])
@@ -88,7 +88,7 @@ def random_tree(rng: np.random.Generator) -> NoisyTree:
 def enumerated(
     tree: NoisyTree, population: Population, point: Floats
 ) -> tuple[float, list[Floats], NDArray[np.int64], Floats]:
-    """The log evidence, each level's marginals (n_nodes, n_counts), all counts of leaves and their chances."""
+    """The log evidence, each level's marginals (n_nodes, n_counts), counts of leaves and their chances."""
     most = most_counts(tree)
     leaves = np.stack(np.meshgrid(*(np.arange(each + 1) for each in most), indexing="ij"), axis=-1)
     leaves = leaves.reshape(-1, tree.n_leaves)

@@ -10,7 +10,7 @@ import numpy as np
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.trees.released_levels import noisy_trees
 from suffice.pipeline.math.engines.tree.least_squares import least_squares
-from suffice.pipeline.math.engines.tree.populations import DEFAULT, population
+from suffice.pipeline.math.engines.tree.populations import DEFAULT, named_population
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
 from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.math.parameters.contrasts import require_share
@@ -37,7 +37,7 @@ _AT_A_TIME = 1 << 22
 class CountTree:
     """Counts at all nodes of a tree, given what was released; made by :meth:`of`.
 
-    A statistic may count several components, as false and true of a boolean column, or a column's categories.
+    A statistic may count several components: false and true of a boolean column, or a column's categories.
     There is a tree of each then, independent of the others given what was released.
 
     Attributes
@@ -75,8 +75,8 @@ class CountTree:
             A statistic that counts records for each level, the root's first, with a cell for every node; None
             where a level was not released.
         population : {"contaminated", "negative-binomial", "reciprocal"}
-            What the leaves' counts are drawn from: behind gamma rates, of which 5 % are outliers or none, with
-            the mean and the spread integrated over; or weights 1 / (n + 1).
+            What the leaves' counts are drawn from: Poisson behind gamma rates, with 5 % outliers or none, the
+            mean and the spread integrated over; or weights 1 / (n + 1).
         sizes : array_like, optional
             Known sizes of the leaves, in the order of their keys, to which mean counts are proportional.
 
@@ -87,7 +87,7 @@ class CountTree:
         PriorError
             Where there is no such population.
         """
-        law = _population(population)
+        law = named_population(population)
         released = noisy_trees(tree, levels, None if sizes is None else np.asarray(sizes, np.float64))
         posteriors = {name: tree_posterior(noisy, law) for name, noisy in released.items()}
         return cls(tree=tree, released=released, posteriors=posteriors, population=population)
@@ -438,10 +438,6 @@ class CountTree:
 
 _WORTH_SAYING = 1e-3
 """An error of chances that no interval of 95 % shows; above it is said."""
-
-
-def _population(name: str) -> Any:
-    return population(name)
 
 
 def _sums(parents: Counts, values: Counts, n_parents: int) -> Counts:

@@ -25,8 +25,8 @@ def noisy_trees(
     Raises
     ------
     UsageError
-        Where there is not one statistic a level, cells are not the level's nodes, components differ from level
-        to level, or are no counts of records.
+        Where there is not one statistic a level, cells are not the level's nodes, components differ from
+        level to level, or are no counts of records.
     """
     if len(levels) != len(tree.levels):
         message = (
@@ -47,8 +47,8 @@ def noisy_trees(
         _check_counts(statistic, tree.levels[place])
         if statistic.plan.components != components:
             message = (
-                f"the level {tree.levels[place]} counts {', '.join(statistic.plan.components)}, and another one "
-                f"{', '.join(components)}: a tree is of the same components at all levels"
+                f"the level {tree.levels[place]} counts {', '.join(statistic.plan.components)}, and another "
+                f"one {', '.join(components)}: a tree is of the same components at all levels"
             )
             raise UsageError(message)
         values.append(in_order(statistic, tree, place))
@@ -103,8 +103,8 @@ def _check_counts(statistic: NoisyStatistic, level: str) -> None:
 def in_order(statistic: NoisyStatistic, tree: KeyTree, place: int) -> NoisyStatistic:
     """Return a level's cells in the order of the tree's keys.
 
-    Where the statistic has one group column, cells are looked up by its keys; of several columns, or none, they
-    are in the tree's order.
+    Where the statistic has one group column, cells are looked up by its keys; of several columns, or none,
+    they are in the tree's order.
 
     Raises
     ------

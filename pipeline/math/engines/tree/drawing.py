@@ -1,8 +1,8 @@
 r"""Joint draws of all counts of a tree, from the root's total down.
 
-Of the sum t of two parts the first is l with chance in proportion to :math:`L(l) R(t - l)`, given t independent
-of all else that is outside of both. What families add up to was cut where it weighs next to nothing; so is
-what is drawn.
+Of the sum t of two parts the first is l with chance in proportion to :math:`L(l) R(t - l)`, given t
+independent of all else that is outside of both. What families add up to was cut where it weighs next to
+nothing; so is what is drawn.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def draw_tree(upward: Upward, drawn: Sequence[Counts], places: Rows, rng: np.ran
     tree = upward.tree
     root = upward.inner[0].block(np.zeros(1, np.int64))
     cumulated = np.cumsum(root.weights[0])
-    drawn[0][places, 0] = root.low[0] + _inverse(cumulated[None], rng.random(len(places))[None] * cumulated[-1])
+    drawn[0][places, 0] = root.low[0] + _inverse(
+        cumulated[None], rng.random(len(places))[None] * cumulated[-1]
+    )
     for level in range(1, tree.depth + 1):
         families = upward.families[level - 1]
         for group in families.groups:
@@ -66,9 +68,7 @@ def divided(sums: Sums, totals: Counts, rng: np.random.Generator) -> Counts:
     return result
 
 
-def _first_part(
-    parts: Block, left: Rows, right: Rows, totals: Counts, rng: np.random.Generator
-) -> Counts:
+def _first_part(parts: Block, left: Rows, right: Rows, totals: Counts, rng: np.random.Generator) -> Counts:
     """Draw first parts, (n_pairs, n_draws), given totals."""
     low = parts.low[left]
     # Where the second part's weight of t - l is, for l from low on.

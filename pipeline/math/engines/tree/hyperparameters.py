@@ -17,7 +17,9 @@ heaviest one. Where there are too few or too many, the lattice is laid out again
 Trees of many leaves know their hyperparameters so well that answers are nearly the same wherever in their
 posterior these are. There four points are enough, those of the rule of degree three for a normal density,
 
-.. math:: x = \hat x \pm \sqrt 2 \, C e_k, \qquad w \propto e^{f(x) + z' z / 2}, \quad z = C^{-1} (x - \hat x), \qquad (2)
+.. math::
+    x = \hat x \pm \sqrt 2 \, C e_k, \qquad w \propto e^{f(x) + z' z / 2}, \quad z = C^{-1} (x - \hat x),
+    \qquad (2)
 
 whose weights are 1/4 each where the density is the normal one that the leaves' own values say. ``error`` is
 then how uneven the weights are, times the largest standard deviation of a hyperparameter, which is about what

@@ -1,7 +1,8 @@
 r"""Weighted least squares on a tree: points that add up, and the standard deviations of their noise.
 
-Up the tree the values below a node are one estimate of it, with the variance of its noise. With the children's
-estimates :math:`z_c` and variances :math:`v_c`, and the node's own value y of variance :math:`\sigma^2`,
+Up the tree the values below a node are one estimate of it, with the variance of its noise. With the
+children's estimates :math:`z_c` and variances :math:`v_c`, and the node's value y of variance
+:math:`\sigma^2`,
 
 .. math::
     s = \sum_c z_c, \quad S = \sum_c v_c, \quad

@@ -1,8 +1,8 @@
 r"""Messages over whole numbers: weights on windows, many rows at once.
 
-A message is a function of a count n that is not negative. It is held on a window, from ``low`` on, with the
-weights there adding up to 1, and the logarithm of what it was divided by. Rows of a block have windows of
-equal width, so that one call of the FFT serves all of them. Of two parts with the messages L and R, the sum has
+A message is a function of a count n that is not negative. It is held on a window, from ``low`` on, with
+weights that add up to 1, and the logarithm of what it was divided by. Rows of a block have windows of equal
+width, so that one call of the FFT serves all of them. Of two parts with the messages L and R, the sum has
 
 .. math:: S(s) = \sum_l L(l) R(s - l), \qquad (1)
 
@@ -11,8 +11,8 @@ and what the rest of the tree says of s, D(s), says of the first part
 .. math:: O_L(l) = \sum_r R(r) D(l + r). \qquad (2)
 
 (1) is a convolution, (2) a correlation. Both are products of the same spectra, of any length from
-:math:`W_L + W_R - 1` on, for l and r stay inside their windows. The FFT errs by rounding of the largest weight:
-what comes out below 0 is 0, and windows are cut where the weights outside add up to less than a share
+:math:`W_L + W_R - 1` on, for l and r stay inside their windows. The FFT errs by rounding of the largest
+weight: what comes out below 0 is 0, and windows are cut where the weights outside add up to at most a share
 ``tail`` of all, on either side.
 """
 
@@ -275,9 +275,7 @@ class Sums:
         if len(halving.pairs):
             rows = halving.pairs
             start = self.block.low[rows] - (self.parts.low[left] + self.parts.low[right])
-            padded = placed(
-                Block(start, outside[rows]), np.zeros(len(rows), np.int64), 2 * width - 1
-            )
+            padded = placed(Block(start, outside[rows]), np.zeros(len(rows), np.int64), 2 * width - 1)
             spectrum = fft.rfft(padded, self.length, axis=1)
             for part, other in ((halving.left, right), (halving.right, left)):
                 correlation = fft.irfft(spectrum * self.spectra[other].conj(), self.length, axis=1)

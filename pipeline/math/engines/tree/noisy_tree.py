@@ -44,19 +44,25 @@ class NoisyTree:
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.parents) + 1 or len(self.scales) != len(self.values):
-            message = "a tree has values and a scale of every level, or None, and parents of all but the first"
+            message = (
+                "a tree has values and a scale of every level, or None, and parents of all but the first"
+            )
             raise UsageError(message)
         if all(values is None for values in self.values):
             message = "no level of the tree was released: there is nothing to learn from"
             raise UsageError(message)
         for level, (values, scale) in enumerate(zip(self.values, self.scales, strict=True)):
             if (values is None) != (scale is None):
-                message = f"level {level} of the tree has values or a scale, and not both: give both or neither"
+                message = (
+                    f"level {level} of the tree has values or a scale, and not both: give both or neither"
+                )
                 raise UsageError(message)
             if values is None or scale is None:
                 continue
             if values.shape != (self.n_nodes(level),):
-                message = f"level {level} of the tree has {self.n_nodes(level)} nodes, and needs a value of each"
+                message = (
+                    f"level {level} of the tree has {self.n_nodes(level)} nodes, and needs a value of each"
+                )
                 raise UsageError(message)
             if not 0.0 < scale < np.inf:
                 message = f"the noise of level {level} of the tree has a scale above 0, not {scale!r}"

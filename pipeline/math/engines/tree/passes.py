@@ -17,13 +17,13 @@ Joint draws go down, too: of two parts with the sum t the first is drawn from :m
 whole numbers, none is negative, and children add up in every draw.
 
 Families are worked on in groups of some thousands of children. What lies between a level's messages and the
-next one's is worked out again on the way down, so that memory holds the messages of inner nodes, and one group.
+next one's is worked out again on the way down: memory holds the messages of inner nodes, and one group.
 
 Leaves of equal values have equal messages, whose spectra are worked out once.
 
-Accuracy. FFTs err by about 1e-16 of the largest weights. With both messages divided by their norms, the sum of
-(2) says what share of that is left of the answer: ``rounding`` is 1e-16 over the least such sum. ``cut`` is
-the largest posterior chance that is left at an end of a window which was cut, times the window's width.
+Accuracy. FFTs err by about 1e-16 of the largest weights. With both messages divided by their norms, the sum
+of (2) says what share of that is left of the answer: ``rounding`` is 2e-16 over the least such sum. ``cut``
+is the largest posterior chance that is left at an end of a window which was cut, times the window's width.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ POPULATIONS: dict[str, Population] = {
 DEFAULT = Contaminated.name
 
 
-def population(name: str) -> Population:
+def named_population(name: str) -> Population:
     """Return the population of a name.
 
     Raises

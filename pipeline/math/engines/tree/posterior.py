@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.pipeline.math.engines.tree.drawing import draw_tree
 from suffice.pipeline.math.engines.tree.hyperparameters import weighed_points
 from suffice.pipeline.math.engines.tree.messages import Ragged
-from suffice.pipeline.math.engines.tree.drawing import draw_tree
 from suffice.pipeline.math.engines.tree.passes import Downward, Passer
 from suffice.pipeline.math.engines.tree.summaries import equal_tailed, moments, shortest
 
@@ -80,7 +80,9 @@ class TreePosterior:
         """Draw all counts jointly: of every level an array of shape (n, n_nodes)."""
         weights = self.hyperparameters.weights
         times = rng.multinomial(n, weights)
-        drawn = tuple(np.empty((n, self.tree.n_nodes(level)), np.int64) for level in range(self.tree.depth + 1))
+        drawn = tuple(
+            np.empty((n, self.tree.n_nodes(level)), np.int64) for level in range(self.tree.depth + 1)
+        )
         # Draws of one point stand together otherwise.
         places = rng.permutation(n)
         for upward, begin, number in zip(
@@ -110,9 +112,7 @@ def tree_posterior(tree: NoisyTree, population: Population, *, tail: float = TAI
     )
 
 
-def mixed_marginals(
-    upwards: Sequence[Upward], weights: Floats
-) -> tuple[tuple[Ragged, ...], float, float]:
+def mixed_marginals(upwards: Sequence[Upward], weights: Floats) -> tuple[tuple[Ragged, ...], float, float]:
     """Return mixtures of the marginals of every level over points, and what these are off by."""
     tree = upwards[0].tree
     ways = [Downward(upward) for upward in upwards]

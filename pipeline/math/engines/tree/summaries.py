@@ -24,7 +24,9 @@ def blocks(laws: Ragged) -> Iterator[tuple[Rows, Block]]:
     while begin < len(order):
         # Rows are by width: so many of the width of the first are no fewer than fit.
         stop = begin + max(1, _AT_A_TIME // max(int(laws.width[order[begin]]), 1))
-        stop = min(stop, begin + int(np.searchsorted(laws.width[order[begin:]], 2 * laws.width[order[begin]] + 1)))
+        stop = min(
+            stop, begin + int(np.searchsorted(laws.width[order[begin:]], 2 * laws.width[order[begin]] + 1))
+        )
         rows = order[begin:stop]
         yield rows, laws.block(rows)
         begin = stop

@@ -67,7 +67,9 @@ def test_mutants_differ_from_enumeration() -> None:
         scales = list(tree.scales)
         # Noise of a level forgotten: its values are taken for exact.
         scales[released[-1]] = 1e-2
-        assert worst_difference(tree, dataclasses.replace(tree, scales=tuple(scales)), population, point) > 1e-6
+        assert (
+            worst_difference(tree, dataclasses.replace(tree, scales=tuple(scales)), population, point) > 1e-6
+        )
         # Scales of two levels swapped, of which one has more nodes.
         if tree.n_nodes(released[0]) < tree.n_nodes(released[-1]):
             scales = list(tree.scales)
