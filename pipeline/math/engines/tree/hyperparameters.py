@@ -8,22 +8,24 @@ lattice about the mode :math:`\hat x`,
 with H the Hessian of f. This is the trapezoidal rule: of a normal density it errs by
 :math:`2 e^{-2 \pi^2 / h^2}`, and of points half of which are left out, as the squares of one colour of a
 chess board are, by the square root of that. So how far the weights of both colours are from each other says
-what the rule errs by: ``error`` is the square of their difference.
+what the rule errs by: ``error`` is the square of their difference, and the weight of points left out.
 
 The mode is found by Newton's method from the chances of the leaves' values alone, or of the tree's where
 leaves were not released. From there points are added next to those that weigh at least ``_LEAST`` of the
 heaviest one. Where there are too few or too many, the lattice is laid out again by their covariance.
 
 Trees of many leaves know their hyperparameters so well that answers are nearly the same wherever in their
-posterior these are. There four points are enough, those of the rule of degree three for a normal density,
+posterior these are. There f is of the leaves' values alone, and four points are enough, those of the rule of
+degree three for a normal density,
 
 .. math::
     x = \hat x \pm \sqrt 2 \, C e_k, \qquad w \propto e^{f(x) + z' z / 2}, \quad z = C^{-1} (x - \hat x),
     \qquad (2)
 
-whose weights are 1/4 each where the density is the normal one that the leaves' own values say. ``error`` is
-then how uneven the weights are, times the largest standard deviation of a hyperparameter, which is about what
-means move by.
+whose weights are 1/4 each where the density is normal. ``error`` is then how uneven the weights are, times
+the largest standard deviation of a hyperparameter, which is about what means move by. The levels above would
+say next to nothing more of leaves that are drawn from one population. Where leaves of one parent are alike
+they would say much, and wrongly: that leaves spread more than their own values do.
 """
 
 from __future__ import annotations
@@ -41,13 +43,14 @@ if TYPE_CHECKING:
 
 STEP = 1.5
 """The step h, in standard deviations: the rule errs by 3e-4."""
+FINE_STEP = 1.0
+"""That of trees of few leaves, whose posteriors have an edge: no spread is too small."""
+FEW_LEAVES = 50
 MANY_LEAVES = 2_000
 """From here on (2) is taken."""
-_UNEVEN = 0.8
-"""The weight of one of four points from which on the normal density is not that of the tree."""
-_LEAST = 5e-3
+_LEAST = 3e-3
 _ROUNDS = 4
-_FEWEST, _MOST = 5, 45
+_MOST = 400
 _CURVED = 0.3
 """Step of differences, in guessed standard deviations."""
 
@@ -99,35 +102,33 @@ def weighed_points(passer: Passer) -> WeighedPoints:
 
     is_released = passer.tree.scales[-1] is not None
     middle, factor = newton(of_leaves if is_released else of_tree, _start(passer))
-    if passer.tree.n_leaves > MANY_LEAVES:
-        weighed = _four_points(passer, middle, factor)
-        if weighed.weights[0] < _UNEVEN:
-            return weighed
+    if is_released and passer.tree.n_leaves > MANY_LEAVES:
+        return _four_points(passer, of_leaves, middle, factor)
     return _lattice(passer, of_tree, middle, factor)
 
 
-def _four_points(passer: Passer, middle: Floats, factor: Floats) -> WeighedPoints:
+def _four_points(
+    passer: Passer, of_leaves: Callable[[Floats], float], middle: Floats, factor: Floats
+) -> WeighedPoints:
     """Weigh the points of (2)."""
     away = np.sqrt(2.0) * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
     points = middle + away @ factor.T
     upwards = [passer.up(point) for point in points]
-    log_density = np.array(
-        [
-            upward.log_evidence + passer.population.log_hyperprior(point)
-            for upward, point in zip(upwards, points, strict=True)
-        ]
-    )
     # z' z / 2 = 1 at all four.
-    log_ratio = log_density + 1.0
+    log_ratio = np.array([of_leaves(point) for point in points]) + 1.0
     weights = np.exp(log_ratio - log_ratio.max())
-    log_evidence = log_ratio.max() + np.log(weights.mean() * 2.0 * np.pi * abs(np.linalg.det(factor)))
+    volume = float(log_ratio.max() + np.log(weights.mean() * 2.0 * np.pi * abs(np.linalg.det(factor))))
     weights /= weights.sum()
+    # What is above the leaves, given them.
+    above = np.array([upward.log_evidence for upward in upwards])
+    above -= np.array([passer.log_evidence_of_leaves(point) for point in points])
+    log_evidence = volume + float(above.max() + np.log(weights @ np.exp(above - above.max())))
     uneven = 4.0 * float((weights**2).sum()) - 1.0
     heaviest = np.argsort(-weights)
     return WeighedPoints(
         points=points[heaviest],
         weights=weights[heaviest],
-        log_evidence=float(log_evidence),
+        log_evidence=log_evidence,
         error=uneven * float(np.sqrt((factor**2).sum(axis=1).max())),
         upwards=tuple(upwards[place] for place in heaviest),
     )
@@ -137,37 +138,38 @@ def _lattice(
     passer: Passer, of_tree: Callable[[Floats], float], middle: Floats, factor: Floats
 ) -> WeighedPoints:
     """Weigh the points of (1)."""
+    step = FINE_STEP if passer.tree.n_leaves <= FEW_LEAVES else STEP
     for _ in range(_ROUNDS):
-        steps, log_density = flooded(lambda place: of_tree(middle + STEP * factor @ place))  # noqa: B023
+        lattice = step * factor
+        steps, log_density = flooded(lambda place: of_tree(middle + lattice @ place))  # noqa: B023
         weights = np.exp(log_density - log_density.max())
         weights /= weights.sum()
-        effective = 1.0 / float((weights**2).sum())
-        points = middle + STEP * steps @ factor.T
-        kept = weights >= _LEAST * weights.max()
-        if _is_enough(int(kept.sum()), effective):
+        points = middle + steps @ lattice.T
+        if _is_enough(1.0 / float((weights**2).sum()), step):
             break
         middle = weights @ points
         spread = (points - middle).T * weights @ (points - middle)
         # Of a lattice that is too wide next to nothing is left of the covariance: a part of its step is.
-        factor = np.linalg.cholesky(spread + 0.09 * STEP**2 * factor @ factor.T)
+        factor = np.linalg.cholesky(spread + 0.09 * lattice @ lattice.T)
+    kept = weights >= _LEAST * weights.max()
     is_black = steps.sum(axis=1) % 2 == 0
     error = float(weights[is_black].sum() - weights[~is_black].sum()) ** 2
-    area = STEP**2 * abs(float(np.linalg.det(factor)))
+    area = abs(float(np.linalg.det(lattice)))
     log_evidence = float(log_density.max() + np.log(np.exp(log_density - log_density.max()).sum() * area))
     heaviest = np.flatnonzero(kept)[np.argsort(-weights[kept])]
     return WeighedPoints(
         points=points[heaviest],
         weights=weights[heaviest] / weights[heaviest].sum(),
         log_evidence=log_evidence,
-        error=error,
+        error=error + float(weights[~kept].sum()),
         upwards=tuple(passer.up(point) for point in points[heaviest]),
     )
 
 
-def _is_enough(n_points: int, effective: float) -> bool:
-    """Tell whether the lattice fits: a normal density has 4 pi / h^2 effective points."""
-    ideal = 4.0 * np.pi / STEP**2
-    return _FEWEST <= n_points <= _MOST and 0.5 * ideal < effective < 2.5 * ideal
+def _is_enough(effective: float, step: float) -> bool:
+    """Tell whether the lattice fits: of a normal density 4 pi / h^2 points count."""
+    ideal = 4.0 * np.pi / step**2
+    return 0.5 * ideal < effective < 2.5 * ideal
 
 
 def _start(passer: Passer) -> Floats:
@@ -248,7 +250,7 @@ def flooded(log_density: Callable[[Floats], float]) -> tuple[Floats, Floats]:
     """
     known = {(0, 0): log_density(np.zeros(2))}
     fresh = [(0, 0)]
-    while fresh and len(known) < 4 * _MOST:
+    while fresh and len(known) < _MOST:
         # The highest first: from a start that is far off the way goes up.
         fresh.sort(key=known.__getitem__)
         place = fresh.pop()

@@ -148,7 +148,7 @@ def test_levels_that_do_not_fit_are_refused(change: Any, rule: str) -> None:
 
 
 def test_sums_are_refused() -> None:
-    entry = {"family": "normal", "column": "x", "bounds": [0, 1]}
+    entry = {"family": "normal", "column": "x", "lower": 0, "upper": 1}
     plan = statistic_plan(entry, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.zeros((1, len(plan.components)), np.int64), groups={})
     with pytest.raises(UsageError, match="do not count records"):

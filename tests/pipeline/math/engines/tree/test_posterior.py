@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,15 +11,17 @@ from scipy import stats
 
 from suffice.errors import PriorError, UsageError
 from suffice.pipeline.math.engines.tree.drawing import draw_tree
-from suffice.pipeline.math.engines.tree.hyperparameters import weighed_points
 from suffice.pipeline.math.engines.tree.least_squares import least_squares
 from suffice.pipeline.math.engines.tree.messages import Ragged
 from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
 from suffice.pipeline.math.engines.tree.passes import Passer
 from suffice.pipeline.math.engines.tree.populations import POPULATIONS, named_population
-from suffice.pipeline.math.engines.tree.posterior import TAIL, tree_posterior
+from suffice.pipeline.math.engines.tree.posterior import TAIL, mixed_marginals, tree_posterior
 from suffice.pipeline.math.engines.tree.summaries import equal_tailed, moments, shortest
 from support.small_trees import enumerated, node_counts, random_tree, released_tree
+
+if TYPE_CHECKING:
+    from suffice.typing import Floats
 
 FALSE_ALARM = 1e-6
 PARENTS = (np.array([0, 0, 0]), np.array([0, 1, 1, 2, 2, 2]))
@@ -65,33 +68,33 @@ def test_draws_have_the_enumerated_joint_law() -> None:
     assert p_value_of_draws(tree, wrong, 20_000, rng) < FALSE_ALARM
 
 
-def integrated_means(tree: NoisyTree) -> np.ndarray:
-    """Means of the leaves, the hyperparameters integrated over on a dense grid by enumeration."""
-    population = POPULATIONS["contaminated"]
-    total, weight = np.zeros(tree.n_leaves), 0.0
-    for log_mean in np.arange(-7.0, 9.0, 0.4):
-        for log_spread in np.arange(-6.0, 2.01, 0.4):
+def integrated_means(passer: Passer) -> Floats:
+    """Means of the leaves, the hyperparameters integrated over on a dense grid."""
+    total, weight = np.zeros(passer.tree.n_leaves), 0.0
+    for log_mean in np.arange(-9.0, 11.0, 0.5):
+        for log_spread in np.arange(-7.0, 2.01, 0.5):
             point = np.array([log_mean, log_spread])
-            log_evidence, _, leaves, chances = enumerated(tree, population, point)
-            evidence = np.exp(log_evidence + population.log_hyperprior(point))
-            total += evidence * (chances @ leaves)
+            upward = passer.up(point)
+            evidence = np.exp(upward.log_evidence + passer.population.log_hyperprior(point))
+            total += evidence * moments(mixed_marginals([upward], np.ones(1))[0][-1])[0]
             weight += evidence
     return total / weight
 
 
 @pytest.mark.slow
 def test_hyperparameters_are_integrated_over_and_not_plugged_in() -> None:
-    parents = (np.array([0, 0, 0]),)
-    tree = NoisyTree(parents=parents, values=(np.array([6]), np.array([0, 1, 5])), scales=(0.6, 1.0))
-    exact = integrated_means(tree)
+    tree = NoisyTree(
+        parents=(np.array([0, 0, 0]),),
+        values=(np.array([6]), np.array([0, 1, 5])),
+        scales=(0.6, 1.0),
+    )
     posterior = tree_posterior(tree, POPULATIONS["contaminated"])
+    exact = integrated_means(posterior.passer)
     difference = np.abs(posterior.means(1) - exact).max()
-    assert difference < 0.02
+    assert difference < 0.01
     # The mutant: at the heaviest point alone.
-    weighed = weighed_points(posterior.passer)
-    drawn = tuple(np.empty((4000, tree.n_nodes(level)), np.int64) for level in range(2))
-    draw_tree(weighed.upwards[0], drawn, np.arange(4000), np.random.default_rng(1))
-    assert np.abs(drawn[1].mean(axis=0) - exact).max() > 3.0 * difference
+    plugged_in, _, _ = mixed_marginals(posterior.hyperparameters.upwards[:1], np.ones(1))
+    assert np.abs(moments(plugged_in[1])[0] - exact).max() > 3.0 * difference
 
 
 @pytest.mark.parametrize("scales", [(3.0, 3.0, 3.0), (None, 3.0, 3.0), (2.0, 3.0, None), (None, None, 4.0)])
@@ -167,8 +170,8 @@ def test_least_squares_is_that_of_the_normal_equations() -> None:
 
 @pytest.mark.parametrize("name", ["contaminated", "negative-binomial"])
 def test_populations_are_probabilities(name: str) -> None:
-    counts = np.arange(2_000_000.0)
-    for point in ([0.0, -8.0], [2.0, 0.0], [4.0, 1.0]):
+    counts = np.arange(200_000.0)
+    for point in ([0.0, -8.0], [2.0, 0.0], [4.0, 0.5]):
         log_weight = POPULATIONS[name].log_weight(counts, np.array(point))
         # Of the outliers' law m / (n + m) is beyond n.
         mean = np.exp(point[0])
