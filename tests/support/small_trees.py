@@ -107,7 +107,7 @@ def enumerated(
     marginals = [
         np.stack(
             [
-                np.bincount(counts[:, node], weight, minlength=int(most.sum()) + 1)
+                np.bincount(counts[:, node], weight, minlength=int(most.sum()) + 1).astype(np.float64)
                 for node in range(counts.shape[1])
             ]
         )

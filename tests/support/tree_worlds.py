@@ -10,7 +10,7 @@ import numpy as np
 from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
 
 if TYPE_CHECKING:
-    from suffice.typing import Counts
+    from suffice.typing import Counts, Rows
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Setting:
 
     def draw(self, rng: np.random.Generator) -> tuple[NoisyTree, list[Counts]]:
         """Draw a tree and what is released of it."""
-        parents, nodes = [], 1
+        parents: list[Rows] = []
+        nodes = 1
         for fan in self.fan_out:
             # Unequal fan-outs, of the mean that is stated.
             fans = np.maximum(rng.poisson(fan, nodes), 1) if parents else np.array([fan])

@@ -49,20 +49,21 @@ def least_squares(tree: NoisyTree) -> tuple[tuple[Floats, ...], tuple[Floats, ..
     UsageError
         Where leaves were not released: nothing says then how a sum is divided.
     """
-    if tree.values[-1] is None:
+    leaves = tree.values[-1]
+    if leaves is None:
         message = "least squares needs values of all leaves: nothing else says how a sum is divided"
         raise UsageError(message)
-    up, up_variances = [np.empty(0)] * (tree.depth + 1), [np.empty(0)] * (tree.depth + 1)
-    sums, sum_variances = list(up), list(up)
+    up: list[Floats] = [np.empty(0)] * (tree.depth + 1)
+    up_variances, sums, sum_variances = list(up), list(up), list(up)
     for level in range(tree.depth, -1, -1):
         values, scale = tree.values[level], tree.scales[level]
         own = np.inf if scale is None else 0.5 / np.sinh(0.5 / scale) ** 2
         if level == tree.depth:
-            up[level], up_variances[level] = values.astype(np.float64), np.full(tree.n_leaves, own)  # type: ignore[union-attr]
+            up[level], up_variances[level] = leaves.astype(np.float64), np.full(tree.n_leaves, own)
             continue
         parents, n_nodes = tree.parents[level], tree.n_nodes(level)
-        sums[level] = np.bincount(parents, up[level + 1], n_nodes)
-        sum_variances[level] = np.bincount(parents, up_variances[level + 1], n_nodes)
+        sums[level] = np.bincount(parents, up[level + 1], n_nodes).astype(np.float64)
+        sum_variances[level] = np.bincount(parents, up_variances[level + 1], n_nodes).astype(np.float64)
         # (1)
         up[level], up_variances[level] = sums[level], sum_variances[level]
         if values is not None:

@@ -130,7 +130,8 @@ class RaggedParts:
 def windows(weights: Floats, start: Rows, width: int) -> Floats:
     """Return so many weights of each row from its start on, which lie inside it."""
     row = np.arange(len(weights), dtype=np.int64) * weights.shape[1]
-    return weights.ravel().take((row + start)[:, None] + np.arange(width))
+    kept: Floats = weights.ravel().take((row + start)[:, None] + np.arange(width))
+    return kept
 
 
 def placed(block: Block, low: Counts, width: int) -> Floats:

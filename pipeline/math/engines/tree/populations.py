@@ -66,7 +66,7 @@ class Population(ABC):
 
     def log_hyperprior(self, point: Floats) -> float:
         """Return the log density of the point (log m, log s)."""
-        log_mean, log_spread = point.tolist()
+        log_mean, log_spread = float(point[0]), float(point[1])
         z = abs(log_mean - _MIDDLE) / _SCALE
         logistic = -z - 2.0 * math.log1p(math.exp(-z)) - math.log(_SCALE)
         if log_spread > 100.0:

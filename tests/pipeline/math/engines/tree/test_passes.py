@@ -28,7 +28,7 @@ def worst_difference(tree: NoisyTree, passed: NoisyTree, population: Population,
     log_evidence, expected, _, _ = enumerated(tree, population, point)
     passer = Passer.of(passed, population, TAIL)
     upward = passer.up(point)
-    worst = abs(np.expm1(upward.log_evidence - log_evidence))
+    worst = float(abs(np.expm1(upward.log_evidence - log_evidence)))
     mixed, _, _ = mixed_marginals([upward], np.ones(1))
     for laws, chances in zip(mixed, expected, strict=True):
         for node, row in enumerate(chances):
