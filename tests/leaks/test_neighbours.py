@@ -187,13 +187,19 @@ def differing(first: object, second: object, workspace: str = "") -> set[str]:
 
 
 def check_pair(
-    template: Workspace, directory: Path, rng: np.random.Generator, *, replaced: bool, by_unit: bool = False
+    template: Workspace,
+    directory: Path,
+    rng: np.random.Generator,
+    *,
+    replaced: bool,
+    by_unit: bool = False,
+    changes: dict[str, Any] | None = None,
 ) -> set[str]:
     relation = "replace_one" if replaced else "add_or_remove_one"
     unit = UNIT if by_unit else "row"
     privacy = {"epsilon": "1", "neighboring": relation, "unit": unit}
     statistics = {**mapping("")["statistics"], "drawn": drawn("cancelled")}
-    changes = {"privacy": privacy, "statistics": statistics}
+    changes = {"privacy": privacy, "statistics": statistics, **(changes or {})}
     pair = (neighbours_by_unit if by_unit else neighbours)(rng, replaced=replaced)
     directory.mkdir()
     first, second = (
@@ -261,6 +267,41 @@ def test_releases_of_neighbouring_units_differ_in_their_noise_only(tmp_path: Pat
     for number in range(8):
         found = check_pair(template, tmp_path / f"pair-{number}", rng, replaced=replaced, by_unit=True)
         assert "files.sha256" in found
+
+
+TREES: dict[str, Any] = {
+    "derived": {"coast": {"column": "origin", "map": dict.fromkeys(ORIGINS, "east")}},
+    "groups": None,
+    "statistics": {
+        "cancelled": {
+            "family": "bernoulli",
+            "column": "cancelled",
+            "hierarchy": ["all", "coast", "origin"],
+            "groups": {"origin": ORIGINS},
+        },
+        "carrier": {
+            "family": "categorical",
+            "column": "carrier",
+            "categories": ["UA", "DL"],
+            "hierarchy": ["year", "month", "day"],
+            "groups": {"day": {"from": "2013-01-01", "to": "2013-12-31", "every": "day"}},
+        },
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_unit", [False, True])
+def test_levels_of_neighbours_differ_in_their_noise_only(tmp_path: Path, *, by_unit: bool) -> None:
+    template = make_workspace(tmp_path / "template", **({"unit": "column:passenger"} if by_unit else {}))
+    with open_ledger(template.ledger) as ledger:
+        open_store(template.store, ledger_id=ledger.ledger_id, create=True)
+    rng = np.random.default_rng(2013)
+    for number in range(3):
+        directory = tmp_path / f"pair-{number}"
+        assert "files.sha256" in check_pair(
+            template, directory, rng, replaced=False, by_unit=by_unit, changes=TREES
+        )
 
 
 HIVE = {"year": "integer", "month": "integer", "first": {"year": "year", "month": "month"}}

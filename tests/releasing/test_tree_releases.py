@@ -151,7 +151,9 @@ def test_each_level_is_asked_like_any_statistic(released: suffice.Release) -> No
         0.2, abs=0.02
     )
     directory = Path(released.uri.removeprefix("file://"))
-    asked = [{"statistic": name, "table": {"where": {}}} for name in ("ill.state", "rows.month")]
+    asked: list[dict[str, Any]] = [
+        {"statistic": name, "table": {"where": {}}} for name in ("ill.state", "rows.month")
+    ]
     for question, answer in zip(asked, ask(directory, asked)["answers"], strict=True):
         expected = released.table(str(question["statistic"]))
         assert [row["estimate"] for row in answer] == [row["estimate"] for row in expected]
@@ -204,7 +206,7 @@ def test_the_command_prints_counts_that_add_up(released: suffice.Release, runner
 @pytest.mark.slow
 def test_other_groups_have_a_tree_for_each_key(tmp_path: Path, rows: pd.DataFrame) -> None:
     places: dict[str, Any] = {"store": str(tmp_path / "store"), "ledger": f"sqlite:///{tmp_path / 'l.db'}"}
-    groups = {"ill": [False, True], "county": list(STATES)}
+    groups: dict[str, list[Any]] = {"ill": [False, True], "county": list(STATES)}
     statistics = {"rows": suffice.bernoulli("all", hierarchy=["all", "state", "county"], groups=groups)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SufficeWarning)

@@ -314,6 +314,16 @@ def published_table(directory: Path) -> tuple[str, str]:
     return str(table), str(law)
 
 
+def _publish_counts(directory: Path) -> None:
+    """Publish releases of tables, of a field and of a tree."""
+    publish_tables(directory / "tables")
+    pair = {"family": "contingency", "columns": {"a": ["no", "yes"], "b": ["no", "yes"]}}
+    publish_tables(directory / "fields", name="fields", groups=None, statistics={"pair": pair})
+    levels = {"hierarchy": ["all", "site"], "groups": {"site": ["p", "q"]}}
+    late = {"family": "bernoulli", "column": "late", **levels}
+    publish_tables(directory / "trees", name="trees", groups=None, statistics={"late": late})
+
+
 def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for each way of going wrong
     """Give each option and argument of each command every text, twice, without a value, and unknown ones."""
     ledger = ("--ledger", place.workspace.ledger)
@@ -328,9 +338,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
     sampled.write_text(json.dumps(mapping(place.workspace.data, statistics=entries)), encoding="utf-8")
     models = ("--store", publish_models(place.directory / "models"), "--draws", "10", "--method", "plug-in")
     (place.directory / "rows.csv").write_text("origin,departure,distance\nJFK,10,900\n", encoding="utf-8")
-    publish_tables(place.directory / "tables")
-    pair = {"family": "contingency", "columns": {"a": ["no", "yes"], "b": ["no", "yes"]}}
-    publish_tables(place.directory / "fields", name="fields", groups=None, statistics={"pair": pair})
+    _publish_counts(place.directory)
     tables = ("--store", str(place.directory / "tables"), "--draws", "10", "--method", "plug-in")
     classified = place.directory / "classified.csv"
     classified.write_text(ROWS_CSV, encoding="utf-8")
@@ -377,6 +385,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("adopt",): published_table(place.directory),
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
+        ("tree",): ("trees", "late", "--store", str(place.directory / "trees"), "--draws", "10"),
         ("publish",): (
             *(*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
             *("--draws", "0", "--formats", "json", "--to", str(place.directory / "published")),

@@ -118,9 +118,16 @@ def owner(_: Runner) -> dict[str, Any]:
     return {}
 
 
+def trees(runner: Runner) -> dict[str, Any]:
+    """Write flights by airport, and the public table of airports; grant a budget."""
+    runpy.run_path(str(REPOSITORY / "docs/figures/tree.py"))["write_rows"](Path())
+    runner.text("ledger", "grant", "nycflights13", "--epsilon", "1", "--reason", "a page", "--create")
+    return {}
+
+
 PLACES: dict[str, Callable[[Runner], dict[str, Any]]] = {
     place.__name__: place
-    for place in (demo, after_the_first_tutorial, releases, owner, operator, windows, published)
+    for place in (demo, after_the_first_tutorial, releases, owner, operator, windows, published, trees)
 }
 """What pages find where they are run: functions that fill the working directory and give names to Python."""
 

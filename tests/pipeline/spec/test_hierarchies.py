@@ -124,12 +124,23 @@ def test_a_root_may_be_mapped_and_a_level_may_be_mapped_from_any_below() -> None
         load_spec({**stated, "derived": {**derived, "region": {"column": "county", "map": split}}})
 
 
+def test_a_map_has_the_order_of_the_keys_that_it_is_of() -> None:
+    """Of keys that a column's type makes equal the first counts, at every level the same."""
+    turned = dict(reversed(STATES.items()))
+    spec = load_spec(content(derived={"state": {"column": "county", "map": turned}}))
+    state: Any = spec.derived["state"]
+    assert list(state.map) == list(STATES)
+    assert spec.plan_hash() == load_spec(content()).plan_hash()
+
+
 def test_other_groups_have_a_tree_each() -> None:
     groups = {"year": {"range": ["2013", "2014"]}, "county": list(STATES)}
     spec = load_spec(of_visits(groups=groups))
     assert list(spec.all_groups["visits.state"]) == ["year", "state"]
     assert [level["cells"] for level in plan_document(spec.plan())["trees"][0]["levels"]] == [2, 4, 6]
     assert recompiled(spec) == spec.plan_hash()
+    turned = load_spec(of_visits(groups=dict(reversed(groups.items()))))
+    assert list(turned.all_groups["visits.state"]) == ["state", "year"]
     shared = {**of_visits(groups=None), "groups": groups}
     assert load_spec(shared).all_groups == spec.all_groups
 
@@ -237,6 +248,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         of_visits(hierarchy=["all", "month", "day"], groups={"day": DAYS | {"to": "2013-02-15"}}),
         "are no whole months.*as from 2013-01-01 to 2013-02-28",
     ),
+    "the rest of a month": (
+        of_visits(hierarchy=["all", "month", "day"], groups={"day": DAYS | {"from": "2013-01-15"}}),
+        "are no whole months",
+    ),
     "periods by a map": (
         of_visits(hierarchy=["all", "state", "county"], groups={"county": DAYS}),
         "state periods by the calendar",
@@ -317,6 +332,7 @@ FORGED: dict[str, Any] = {
     "another order": lambda plan: plan["statistics"]["visits.state"]["groups"].update(state=["NY", "CA"]),
     "another column": lambda plan: plan["statistics"]["visits.state"].update(column="well"),
     "another root": lambda plan: plan["derived"].update(nation={"column": "state", "in": ["CA"]}),
+    "no root": lambda plan: plan["derived"].pop("nation"),
     "no trees": lambda plan: plan.update(hierarchies={}),
     "no mapping": lambda plan: plan.update(hierarchies=[]),
 }
