@@ -3,11 +3,12 @@ r"""A walk over ordered bins with a state of no records: exact recursions on a g
 Model. The log intensity x of a bin, per unit of its width, is on a grid, or the bin has no records:
 
 .. math::
-    x_j - x_{j-1} \sim .95 \, \mathrm{Normal}(0, s^2) + .05 \, \mathrm{Laplace}(0, 1.5). \qquad (1)
+    x_j - x_{j-1} \sim (1 - w) \, \mathrm{Normal}(0, s^2) + w \, \mathrm{Laplace}(0, 1.5). \qquad (1)
 
 With the chance 1 - r the walk enters the state of no records, and leaves it with the same chance, to anywhere
-on the grid; the first bin has either with the chance a half. Of the steps s, and of the two r, .98 and .998,
-every one is as probable as the others beforehand: one tells a tail of scattered records from one of none.
+on the grid; the first bin has either with the chance a half. Every combination of a step s, a share of jumps
+w (.05 or .2: smooth columns, and heaped ones) and a chance r (.98 or .998: a tail of scattered records, and
+one of none) is as probable as the others beforehand.
 
 Method. A grid point stands for the interval of the width h about it. The walk goes from interval to interval
 by (1) between their middles, and what leaves the grid is spread over it; steps narrower than .75 h stay or
@@ -17,12 +18,12 @@ go to a neighbour, such that their variance is :math:`s^2`. With T of all states
     \alpha_j \propto (\alpha_{j-1} T) L_j, \qquad \beta_{j-1} \propto T (L_j \beta_j), \qquad
     p(x_j \mid y, s) \propto \alpha_j \beta_j, \qquad (2)
 
-the evidence of s and r is the product of what :math:`\alpha_j` are divided by, and weighs them. Draws go
+the evidence of s, w and r is the product of what :math:`\alpha_j` are divided by, and weighs them. Draws go
 backward. All terms are positive, so that nothing cancels.
 
 Symbols: L: ``emission``, (n_cells, n_bins, n_states), no records last; T: ``kernels``, (n_kernels, n_states,
-n_states), one for every s and r; :math:`\alpha`: ``forward``, (n_kernels, n_bins, n_cells, n_states);
-s: ``STEPS``; r: ``STAYS``; h: ``spacing``.
+n_states), one for every s, w and r; :math:`\alpha`: ``forward``, (n_kernels, n_bins, n_cells, n_states);
+s: ``STEPS``; w: ``JUMPS``; r: ``STAYS``; h: ``spacing``.
 
 References
 ----------
@@ -45,15 +46,15 @@ States: TypeAlias = NDArray[np.int16]
 
 STEPS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Standard deviations of a step of the log intensity; each has the same prior probability."""
-JUMPS, JUMP_SCALE = 0.05, 1.5
-"""The share of steps that are jumps, and the scale of their Laplace law: spikes and heaping."""
+JUMPS, JUMP_SCALE = (0.05, 0.2), 1.5
+"""Shares of steps that are jumps, and the scale of their Laplace law: spikes and heaping."""
 STAYS = (0.98, 0.998)
 """Chances that a bin has no records where the one before has none, and that it has where that has."""
 _NARROW = 0.75
 _FLOOR = 1e-300
 
 
-def kernel(step: float, spacing: float, n_points: int, *, jumps: float = JUMPS) -> Floats:
+def kernel(step: float, spacing: float, n_points: int, *, jumps: float = JUMPS[0]) -> Floats:
     """Return (1) between grid points, rows to columns; each row adds up to 1."""
     gap = np.abs(np.arange(n_points)[:, None] - np.arange(n_points))
     ratio = step / spacing
@@ -68,10 +69,12 @@ def kernel(step: float, spacing: float, n_points: int, *, jumps: float = JUMPS) 
     return mixed
 
 
-def transition(step: float, spacing: float, n_points: int, stay: float = STAYS[0]) -> Floats:
+def transition(
+    step: float, spacing: float, n_points: int, *, stay: float = STAYS[0], jumps: float = JUMPS[0]
+) -> Floats:
     """Return T of (2): the grid's points, then the state of no records."""
     result = np.empty((n_points + 1, n_points + 1))
-    result[:-1, :-1] = stay * kernel(step, spacing, n_points)
+    result[:-1, :-1] = stay * kernel(step, spacing, n_points, jumps=jumps)
     result[:-1, -1] = 1.0 - stay
     result[-1, :-1] = (1.0 - stay) / n_points
     result[-1, -1] = stay

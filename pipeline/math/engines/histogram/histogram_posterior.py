@@ -23,6 +23,7 @@ Symbols: :math:`\mu`: ``means``, (draws, n_cells, n_bins); k: ``counts``, likewi
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -203,7 +204,8 @@ class HistogramPosterior(Draws):
         n_points = n_points_of(y, scale, self.width, self.spacing)
         for size in np.unique(n_points):
             alike = np.flatnonzero(n_points == size)
-            at_once = max(1, _NUMBERS // (len(bin_walk.STAYS) * len(self.steps) * len(scale) * int(size + 1)))
+            n_kernels = len(bin_walk.JUMPS) * len(bin_walk.STAYS) * len(self.steps)
+            at_once = max(1, _NUMBERS // (n_kernels * len(scale) * int(size + 1)))
             for first in range(0, len(alike), at_once):
                 cells = alike[first : first + at_once]
                 grid = BinGrid.of(y[cells], scale, self.width, int(size), self.spacing)
@@ -218,7 +220,10 @@ class HistogramPosterior(Draws):
 
 
 def _transitions(steps: tuple[float, ...], spacing: float, n_points: int) -> Floats:
-    return np.stack([transition(step, spacing, n_points, stay) for stay in bin_walk.STAYS for step in steps])
+    every = itertools.product(bin_walk.JUMPS, bin_walk.STAYS, steps)
+    return np.stack(
+        [transition(step, spacing, n_points, stay=stay, jumps=jumps) for jumps, stay, step in every]
+    )
 
 
 def _chosen(probability: Floats, draws: int, rng: np.random.Generator) -> Cells:

@@ -15,7 +15,7 @@ from scipy.stats import poisson
 from suffice.errors import UsageError
 from suffice.pipeline.math.engines.histogram import bin_walk
 from suffice.pipeline.math.engines.histogram.bin_grid import LEAST
-from suffice.pipeline.math.engines.histogram.bin_walk import STAYS, STEPS, Filtered, kernel
+from suffice.pipeline.math.engines.histogram.bin_walk import JUMPS, STAYS, STEPS, Filtered, kernel
 from suffice.pipeline.math.engines.histogram.histogram_posterior import (
     HistogramPosterior,
     histogram_posterior,
@@ -90,7 +90,7 @@ def test_enumeration_of_all_paths_gives_the_same() -> None:
     # The atom is apart from the walk.
     atom = start * emission[1]
     inner = [0, 2, 3]
-    for step, stay in itertools.product(STEPS, STAYS):
+    for step, stay, jumps in itertools.product(STEPS, STAYS, JUMPS):
         gap = np.abs(np.arange(points)[:, None] - np.arange(points)) * spacing
         normal = np.exp(-0.5 * (gap / step) ** 2)
         if step < 0.75 * spacing:
@@ -99,7 +99,7 @@ def test_enumeration_of_all_paths_gives_the_same() -> None:
         normal, jump = (each / each.sum(axis=1, keepdims=True) for each in (normal, np.exp(-gap / 1.5)))
         move = np.block(
             [
-                [stay * (0.95 * normal + 0.05 * jump), np.full((points, 1), 1.0 - stay)],
+                [stay * ((1.0 - jumps) * normal + jumps * jump), np.full((points, 1), 1.0 - stay)],
                 [np.full((1, points), (1.0 - stay) / points), np.array([[stay]])],
             ]
         )
@@ -111,7 +111,7 @@ def test_enumeration_of_all_paths_gives_the_same() -> None:
             * emission[2][None, :, None]
             * emission[3]
         )
-        path /= len(STEPS) * len(STAYS)
+        path /= len(STEPS) * len(STAYS) * len(JUMPS)
         total += np.sum(path)
         for axis, position in enumerate(inner):
             others = tuple(each for each in range(3) if each != axis)
@@ -209,7 +209,7 @@ def test_without_jumps_a_spike_is_taken_for_a_rough_histogram() -> None:
     (fitted,) = posterior.fitted()
     points = len(fitted.grid.position)
     smooth = fitted.walk.kernels.copy()
-    for number, (stay, step) in enumerate(itertools.product(STAYS, STEPS)):
+    for number, (_, stay, step) in enumerate(itertools.product(JUMPS, STAYS, STEPS)):
         smooth[number, :-1, :-1] = stay * kernel(step, fitted.grid.spacing, points, jumps=0.0)
     evidence, _, _ = with_kernels(posterior, smooth, empty=True)
     assert logsumexp(fitted.walk.log_evidence) - logsumexp(evidence) > 20.0
@@ -234,7 +234,7 @@ def test_a_step_plugged_in_knows_too_much() -> None:
     totals = noisy(rng.poisson(np.full((40, 12), 12.0)), 0.3, rng)
     posterior = histogram_posterior(totals, bins_of(np.arange(13.0)))
     weight = np.concatenate([fitted.walk.weight for fitted in posterior.fitted()], axis=1)
-    weight = weight.reshape(len(STAYS), len(STEPS), -1).sum(axis=0)
+    weight = weight.reshape(len(JUMPS) * len(STAYS), len(STEPS), -1).sum(axis=0)
     assert np.median(weight.max(axis=0)) < 0.9
     _, sd = posterior.expected_counts()
     of_least = replace(posterior, steps=(min(STEPS),)).expected_counts()[1]
