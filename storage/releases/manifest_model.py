@@ -22,6 +22,7 @@ from suffice.pipeline.terms.declaration.documents import (
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import FEWEST_POINTS, MOST_DRAWS, MOST_POINTS
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.storage.signatures.signing import is_signature_value
 
@@ -188,6 +189,17 @@ class SampledEntry(_StatisticEntry):
     temperature: Exact
 
 
+class QuantileEntry(_StatisticEntry):
+    """A statistic of which draws of a quantile are released: the bins are its parameters'."""
+
+    mechanism: Literal["exponential"]
+    quantile: Exact
+    draws: Annotated[int, Also(minimum=1, maximum=MOST_DRAWS)]
+    range_sensitivity: _Natural
+    scale: _Natural
+    rank_scale: Exact
+
+
 def declared_fields(plan: Plan) -> Declared:
     """Return the fields that follow from a plan without its statistics."""
     declared: Declared = {
@@ -216,15 +228,21 @@ def _state_loss(entry: Declared | _StatisticEntry, loss: PrivacyLoss) -> None:
         entry["rho"] = loss.text
 
 
-def statistic_fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry:
+def statistic_fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry | QuantileEntry:
     """Return a statistic's entry; its quantities are made one after another, as there may be many."""
-    entry = (
-        _noisy_fields(statistic) if statistic.sample is None else _sampled_fields(statistic, statistic.sample)
-    )
+    entry = _fields(statistic)
     if statistic.states_groups:
         entry["cells"] = statistic.n_cells
         entry["groups"] = _groups(statistic.groups)
     return entry
+
+
+def _fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry | QuantileEntry:
+    if statistic.sample is None:
+        return _noisy_fields(statistic)
+    if isinstance(statistic.sample, QuantilePlan):
+        return _quantile_fields(statistic, statistic.sample)
+    return _sampled_fields(statistic, statistic.sample)
 
 
 def _noisy_fields(statistic: StatisticPlan) -> NoisyEntry:
@@ -281,6 +299,25 @@ def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> SampledEntr
         "range_sensitivity": str(sample.range_sensitivity),
         "scale": str(sample.scale),
         "temperature": format_number(sample.temperature),
+    }
+    _state_loss(entry, statistic.loss)
+    return entry
+
+
+def _quantile_fields(statistic: StatisticPlan, sample: QuantilePlan) -> QuantileEntry:
+    entry: QuantileEntry = {
+        "name": statistic.name,
+        "family": statistic.family,
+        "columns": list(statistic.columns),
+        "rows_of": statistic.rows_of,
+        "design": str(statistic.design),
+        "parameters": _parameters(statistic.parameters),
+        "mechanism": "exponential",
+        "quantile": format_number(sample.quantile),
+        "draws": sample.draws,
+        "range_sensitivity": str(sample.range_sensitivity),
+        "scale": str(sample.scale),
+        "rank_scale": format_number(sample.rank_scale),
     }
     _state_loss(entry, statistic.loss)
     return entry

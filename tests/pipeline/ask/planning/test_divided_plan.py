@@ -20,6 +20,7 @@ from suffice.pipeline.spec.assumed import typical_values
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 from suffice.storage.releases.release_store import open_release
 from support.noisy import discrete_laplace
 from support.releases import publish
@@ -246,7 +247,7 @@ def test_a_sample_is_the_mean_of_its_draws() -> None:
     drawn, summed = expected_errors(spec)
     assert (drawn.power, summed.power) == (1, 2)
     plan = compile_plan(spec).statistics[0]
-    assert plan.sample is not None
+    assert isinstance(plan.sample, SamplePlan)
     assert plan.sample.temperature > 1
     assert drawn.inflation(plan) == pytest.approx(math.sqrt(1 + plan.sample.temperature / 20))
     assert drawn.cost / float(plan.loss.amount) == pytest.approx(
