@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pydantic import model_validator
 
+from suffice.errors import UsageError
 from suffice.pipeline.families.shared import chosen_bins, contract
 from suffice.pipeline.families.shared.parameter_space import SampledQuantile, probabilities
 from suffice.pipeline.families.shared.smoothness import of_tables
@@ -129,6 +130,12 @@ def noise_aware(statistic: NoisyStatistic, prior: BinWalk, n_prior: NPrior) -> D
         histogram_posterior,  # consumers only
     )
 
+    if statistic.cells_summed > 1:
+        message = (
+            f"{statistic.plan.name} is a histogram of {statistic.cells_summed} cells together, whose noise "
+            "has another law: ask of each cell, or release it without groups; table has the sums"
+        )
+        raise UsageError(message)
     bins = _bins(statistic.plan.parameters)
     posterior = histogram_posterior(NoisyTotals.of(statistic), bins, n_prior)
     return replace(posterior, steps=prior.step)

@@ -22,6 +22,7 @@ from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.released.table import card, html_table, markup
+from suffice.pipeline.terms.statistics.bins_in_words import bins_line
 from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan, bargain_line, quantile_line
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
@@ -101,6 +102,11 @@ def _lines(plan: Plan) -> list[str]:
             "beside first ones"
             for statistic in noisy
             if statistic.moment_weight is not None
+        ),
+        *(
+            bins_line(statistic, statistic.parameters.bins)
+            for statistic in noisy
+            if statistic.parameters.bins is not None
         ),
         *_sentences(plan),
         *(f"{place}: {of}" for place, of in plan.conditions.items()),

@@ -36,6 +36,7 @@ from suffice.cli.pool import PooledAnswer
 from suffice.cli.posterior import PosteriorAnswer
 from suffice.cli.predict import ClassifiedAnswer, PredictedAnswer
 from suffice.cli.publications import FetchedPublication, PublicationList
+from suffice.cli.quantiles import QuantilesAnswer
 from suffice.cli.query import QueryAnswer
 from suffice.cli.release import MadeRelease, ReleaseList, ShownRelease
 from suffice.cli.small_areas import SmallAreasAnswer
@@ -152,6 +153,7 @@ PRINTED: dict[str, Schema] = {
         StatisticList, StatedEstimates, StatedSample, StatedQuantile, AdoptedTable, ShownAdopted
     ),
     "posterior": reading(PosteriorAnswer, AdoptedAnswer),
+    "quantiles": reading(QuantilesAnswer),
     "compare": reading(ComparedAnswer),
     "pool": reading(PooledAnswer),
     "compare-priors": reading(PriorsAnswer, HeldOutAnswer),

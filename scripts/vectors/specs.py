@@ -475,4 +475,21 @@ VALID: dict[str, VectorSpec] = {
         },
         asked=_both("cancelled", cancelled="Beta(2, 3)"),
     ),
+    "bins": VectorSpec(
+        about="histograms: equal bins, bins that thin out beyond a body, values with bins of their own",
+        spec={
+            "privacy": {**ROW, "epsilon": "3"},
+            "groups": {"origin": ORIGINS[:2]},
+            "statistics": {
+                "delay": {
+                    "family": "histogram",
+                    "column": "delay",
+                    **DELAY,
+                    "bins": {"body": ["-20", "40"], "equal": "12", "tail": "4"},
+                    "atoms": ["0"],
+                },
+                "wait": {"family": "histogram", "column": "wait", "lower": "0", "upper": "50", "bins": "10"},
+            },
+        },
+    ),
 }

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.typing import Floats
 
-_COUNTS = ("categorical", "contingency")
+_COUNTS = ("categorical", "contingency", "histogram")
 _SHARES = ("bernoulli", "binomial")
 """Families whose mean over its largest value is the share that people ask for."""
 _KEPT = 256

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 FEWEST_BINS, MOST_BINS = 2, 4096
+COARSE = Fraction(1, 100)
+"""Of the range, in the narrowest bin: quantiles of what heaps up in a tenth of it are in ten bins then."""
 
 
 class WrittenBins(TypedDict):
@@ -139,9 +141,14 @@ class HistogramBins:
         return tuple(each.is_atom for each in self)
 
     @property
-    def widths(self) -> tuple[Fraction, ...]:
-        """How wide they are, in order; 0 for atoms."""
-        return tuple(each.ends - each.begins for each in self)
+    def narrowest(self) -> Fraction:
+        """The width of the narrowest bin, before atoms divide any."""
+        return min(after - before for before, after in pairwise(self.edges))
+
+    @property
+    def are_coarse(self) -> bool:
+        """Whether even the narrowest bin takes more than `COARSE` of the range."""
+        return self.narrowest > COARSE * (self.edges[-1] - self.edges[0])
 
     def position(self, value: Fraction) -> int:
         """Return the position of the bin that a value lies in; beyond an outer edge that of the edge.

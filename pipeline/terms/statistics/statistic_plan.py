@@ -400,7 +400,13 @@ def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
     norm = str(statistic.l1_sensitivity) if squared is None else f"{squared:.6g}"
     tail = [norm, f"{statistic.scale:.6g}"]
     rows = []
-    for quantity in statistic.quantities:
+    bins = statistic.parameters.bins
+    # The count of each bin is as noisy as any other.
+    for quantity in statistic.quantities if bins is None else statistic.quantities[:2]:
+        if bins is not None and quantity.category is not None:
+            label = f"count of each of {len(bins)} bins"
+            rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}", *tail])
+            break
         labels = (f"{name}={value}" for name, value in quantity.labels)
         label = " ".join(filter(None, (quantity.name, quantity.category, quantity.component, *labels)))
         rows.append([*head, label, f"{statistic.quantity_noise_sd(quantity):.6g}", *tail])

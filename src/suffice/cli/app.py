@@ -43,6 +43,7 @@ from suffice.cli import (
     predict,
     publications,
     publish,
+    quantiles,
     query,
     release,
     small_areas,
@@ -68,8 +69,8 @@ CLOSED_PIPE = 128 + 13
 """The status of a program whose reader has gone, as shells give it to one that SIGPIPE ends."""
 PANELS = {
     "Read what was released (consumer)": (
-        "list show table posterior adopt compare compare-priors pool calibrate model publish publications "
-        "verify catalogue demo"
+        "list show table posterior quantiles adopt compare compare-priors pool calibrate model publish "
+        "publications verify catalogue demo"
     ),
     "Own the data (owner)": "inspect ledger store audit withdraw disclose",
     "Make releases (operator)": (
@@ -269,6 +270,7 @@ app.command()(adopt.adopt)
 app.command()(table.table)
 app.command()(catalogue.catalogue)
 app.command()(posterior.posterior)
+app.command()(quantiles.quantiles)
 app.command()(publish.publish)
 app.command()(calibration.calibrate)
 make_strict(app)

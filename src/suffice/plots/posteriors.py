@@ -20,6 +20,7 @@ from suffice.pipeline.ask.posterior.curves import (
 )
 from suffice.pipeline.ask.posterior.notes import conflict_lines
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
+from suffice.plots.columns import plot_column
 from suffice.plots.moved import plot_moved
 from suffice.plots.pooled import draw_pooled
 from suffice.plots.rows import (
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 DENSITY = "density"
 FOREST = "forest"
 ROBUSTNESS = "robustness"
+HISTOGRAM = "histogram"
+"""The family of which the column is drawn, its density and its distribution function."""
 MOST_DENSITIES = 12
 MOST_INTERVALS = 200
 _POINTS = 161
@@ -65,7 +68,7 @@ def check_kind(kind: str | None) -> None:
         raise UsageError(message)
 
 
-def plot_posterior(
+def plot_posterior(  # noqa: C901, PLR0915 - a kind of picture after the other
     posterior: Posterior,
     path: Path,
     *,
@@ -99,6 +102,7 @@ def plot_posterior(
     kind : {"density", "forest", "robustness"}, optional
         A density per cell and category, or the median, the middle half and the interval of each, one under
         the other, or how far mean and interval move; densities for at most 12 of them otherwise.
+        Of a histogram, where none is asked for, the density and the distribution function of the column.
         Of more than 200 a forest has no keys: medians and intervals stand in the order of the medians, as
         the picture then says.
     beside : Posterior, optional
@@ -118,6 +122,10 @@ def plot_posterior(
             message = f"--beside: a picture of the kind {ROBUSTNESS} shows one method"
             raise UsageError(message)
         plot_moved(posterior, path, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
+        return
+    is_column = posterior.family == HISTOGRAM and posterior.method == NOISE_AWARE
+    if kind is None and beside is None and is_column:
+        plot_column(posterior, path, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
         return
     is_plain = kind in {None, FOREST} and beside is None
     if is_plain and isinstance(posterior, PooledPosterior) and posterior.entries == 1:

@@ -57,7 +57,7 @@ EVERY_ROW: dict[str, Case | Cases] = {
     for name in BY_ROW
     if name != "histogram" and of_example(name, every_row_counts=True) != of_example(name)
 }
-"""Cases in which every physical record may enter: where N is public their blocks are minimal, but a histogram's."""
+"""Cases in which every physical record may enter: where N is public all but histograms are minimal."""
 INEXACT = {"example of normal"}
 """The universe lacks the best neighbour, a quarter of the way from an end."""
 WHOLE_UNITS = {

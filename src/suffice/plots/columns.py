@@ -1,0 +1,169 @@
+"""Pictures of a histogram's column: density and distribution function, or quantiles of many cells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.pipeline.ask.posterior.curves import in_words
+from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
+from suffice.plots.style import (
+    COLOURS,
+    POSTERIOR,
+    QUIET,
+    TEXT,
+    finish,
+    new_figure,
+    save,
+    shortened_label,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.math.engines.histogram.column_law import ColumnLaw, Estimate
+    from suffice.typing import Floats
+
+MOST_CELLS = 6
+"""Cells with a density and a distribution function each; of more there are quantiles."""
+SHOWN = (0.1, 0.5, 0.9)
+"""Quantiles that are drawn."""
+_REACH = (0.005, 0.985)
+"""Quantiles beyond which no more of the column is shown than a tenth of what lies between them."""
+_PANEL = 2.1
+"""Inches of a cell."""
+
+
+def plot_column(
+    posterior: Posterior,
+    path: Path,
+    *,
+    title: str,
+    footer: str,
+    draws: int,
+    rng: np.random.Generator,
+    mass: float,
+) -> None:
+    """Draw the density and the distribution function of every cell's column, or quantiles of many cells.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        Noise-aware, of a histogram.
+    path, title, footer, draws, rng, mass
+        As in ``plot_posterior``.
+    """
+    law = posterior.column(draws=draws, rng=rng)
+    names = _cell_names(posterior, len(law.lower))
+    words = _axis(posterior)
+    with styled():
+        if len(names) > MOST_CELLS:
+            figure = new_figure(7.2, 0.75 + len(names) * HEIGHT * 1.6)
+            axis = figure.subplots()
+            kinds = [
+                _intervals(law.quantile(q, mass), COLOURS[at], f"{100 * q:g} % quantile")
+                for at, q in enumerate(SHOWN)
+            ]
+            draw_intervals(axis, names, kinds)
+            axis.set_xlabel(words)
+            what = f"Quantiles of each cell, with {100 * mass:g} % intervals"
+        else:
+            figure = new_figure(9.6, 0.5 + _PANEL * len(names))
+            axes = figure.subplots(len(names), 2, squeeze=False)
+            density, below = law.density(mass), law.distribution_function(mass)
+            seen = [_seen(law, cell, mass) for cell in range(len(names))]
+            low, high = min(first for first, _ in seen), max(last for _, last in seen)
+            for cell, (left, right) in enumerate(axes):
+                _draw_density(left, law, density, cell)
+                _draw_distribution(right, law, below, cell, mass)
+                for axis in (left, right):
+                    axis.set_xlim(low, high)
+                left.set_title(shortened_label(names[cell], 40))
+            axes[-1][0].set_xlabel(words)
+            axes[-1][1].set_xlabel(words)
+            what = (
+                f"Left the density, a step for each bin; right the share of values up to each number. Bands: "
+                f"{100 * mass:g} % intervals. Bars: intervals of the 10, 50 and 90 % quantiles"
+            )
+            if np.any(law.lower == law.upper):
+                what += ". Dots: shares of single values, over the width of the narrowest bin"
+        finish(figure, title, f"Noise-aware posterior, prior {posterior.prior}\n{what}", footer)
+        save(figure, path)
+
+
+def _cell_names(posterior: Posterior, n_bins: int) -> list[str]:
+    """Return what the cells are called; one empty text where there is one."""
+    if not posterior.groups:
+        return [""]
+    last = f", {posterior.categories[0]}"
+    return [name.removesuffix(last) for name in posterior.entry_names("probability")[::n_bins]]
+
+
+def _axis(posterior: Posterior) -> str:
+    """Return what the column is, with its unit where its owner says one."""
+    column = in_words(posterior, "probability").removeprefix("probability of ")
+    unit = posterior.about.words(posterior.statistic).unit
+    return f"{posterior.about.name(posterior.statistic)}, {unit}" if unit else column
+
+
+def _intervals(of: Estimate, colour: str, label: str) -> Intervals:
+    return Intervals(lower=of.lower, middle=of.median, upper=of.upper, colour=colour, label=label)
+
+
+def _seen(law: ColumnLaw, cell: int, mass: float) -> tuple[float, float]:
+    """Return the part of the column in which nearly all of it lies."""
+    ends = [
+        np.nan_to_num(law.quantile(q, mass).median[cell], nan=end)
+        for q, end in zip(_REACH, (law.lower[0], law.upper[-1]), strict=True)
+    ]
+    room = 0.1 * float(ends[1] - ends[0])
+    return max(float(law.lower[0]), float(ends[0]) - room), min(float(law.upper[-1]), float(ends[1]) + room)
+
+
+def _draw_density(axis: Axes, law: ColumnLaw, density: Estimate, cell: int) -> None:
+    inner = np.flatnonzero(law.upper > law.lower)
+    edges = np.append(law.lower[inner], law.upper[inner[-1]])
+    lower, middle, upper = (of[cell, inner] for of in (density.lower, density.median, density.upper))
+    axis.fill_between(
+        edges, _ends(lower), _ends(upper), step="post", color=POSTERIOR, alpha=0.25, linewidth=0.0
+    )
+    axis.step(edges, _ends(middle), where="post", color=POSTERIOR, linewidth=1.4)
+    narrowest = float(np.min(law.upper[inner] - law.lower[inner]))
+    for atom in np.flatnonzero(law.upper == law.lower):
+        ends = density.lower[cell, atom] / narrowest, density.upper[cell, atom] / narrowest
+        axis.vlines(law.lower[atom], *ends, color=TEXT, linewidth=1.4)
+        share = float(density.median[cell, atom])
+        axis.plot(law.lower[atom], share / narrowest, "o", color=TEXT, markersize=4.0)
+        axis.annotate(
+            f"{law.lower[atom]:g}: {100 * share:.2g} %",
+            (law.lower[atom], share / narrowest),
+            xytext=(5.0, 3.0),
+            textcoords="offset points",
+            fontsize=8.0,
+        )
+    axis.set_ylim(bottom=0.0)
+    axis.set_ylabel("density")
+
+
+def _ends(values: Floats) -> Floats:
+    """Repeat the last of the values of steps, whose edges are one more."""
+    return np.append(values, values[-1])
+
+
+def _draw_distribution(axis: Axes, law: ColumnLaw, below: Estimate, cell: int, mass: float) -> None:
+    edges = np.append(law.lower[0], law.upper)
+    lower, middle, upper = (np.append(0.0, of[cell]) for of in (below.lower, below.median, below.upper))
+    axis.fill_between(edges, lower, upper, color=POSTERIOR, alpha=0.25, linewidth=0.0)
+    axis.plot(edges, middle, color=POSTERIOR, linewidth=1.4)
+    for q in SHOWN:
+        of = law.quantile(q, mass)
+        axis.hlines(q, of.lower[cell], of.upper[cell], color=TEXT, linewidth=2.2)
+        axis.axhline(q, color=QUIET, linewidth=0.5, linestyle=":")
+    axis.set_ylim(0.0, 1.0)
+    axis.set_yticks([0.0, *SHOWN, 1.0])
+    axis.set_ylabel("share up to")
