@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
     from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
+    from suffice.pipeline.ask.posterior.quantile_posterior import QuantilePosterior, quantile_posterior
     from suffice.pipeline.families.shared.smoothness import Smoothness
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
     from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
@@ -137,6 +138,7 @@ __all__ = [
     "Pooling",
     "Posterior",
     "Publication",
+    "QuantilePosterior",
     "Reciprocal",
     "Release",
     "ScaleMixture",
@@ -198,6 +200,7 @@ __all__ = [
     "poisson",
     "pool",
     "publish",
+    "quantile_posterior",
     "read_likelihood",
     "rehearse",
     "release",
@@ -298,6 +301,8 @@ _HOMES = {
     "DividedPlan": ("suffice.pipeline.ask.planning.divided_plan", "DividedPlan"),
     "divided_plan": ("suffice.pipeline.ask.planning.divided_plan", "divided_plan"),
     "beside_sample": ("suffice.pipeline.ask.planning.beside_sample", "beside_sample"),
+    "QuantilePosterior": ("suffice.pipeline.ask.posterior.quantile_posterior", "QuantilePosterior"),
+    "quantile_posterior": ("suffice.pipeline.ask.posterior.quantile_posterior", "quantile_posterior"),
     "smallest_loss": ("suffice.pipeline.ask.planning.smallest_loss", "smallest_loss"),
     "publish": ("suffice.publishing.publish", "publish"),
     "Publication": ("suffice.storage.publications.publication", "Publication"),

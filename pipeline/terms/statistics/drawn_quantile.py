@@ -126,8 +126,8 @@ class QuantilePlan(ExponentialDraws):
         lower, upper = map(format_number, self.within)
         return (
             f"is one of {self.n_points} bins of {lower}..{upper}, drawn by the exponential mechanism: a bin "
-            f"that is {float(self.rank_scale):.6g} records farther from the {self.parameter} of the cell is e "
-            "times less probable"
+            f"that is {float(self.rank_scale):.6g} records farther from the {self.parameter} of the cell is "
+            "e times less probable"
         )
 
     @property

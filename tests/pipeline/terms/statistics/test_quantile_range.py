@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -131,7 +131,7 @@ def test_scores_beyond_64_bits_are_cut_off() -> None:
     ],
 )
 def test_what_a_draw_costs(
-    quantile: str, neighboring: str, change: dict[str, object], records: Fraction
+    quantile: str, neighboring: str, change: dict[str, Any], records: Fraction
 ) -> None:
     entry = drawn_quantile(sample={"quantile": quantile, "draws": "1"})
     sample = quantile_of(compile_plan(sampled_spec({"x": entry}, neighboring=neighboring, **change)))
