@@ -118,7 +118,8 @@ def _drawn_line(statistic: StatisticPlan, sample: SamplePlan | QuantilePlan) -> 
     """Say what is drawn."""
     if isinstance(sample, SamplePlan):
         return sample_line(statistic, sample)
-    return quantile_line(statistic, sample) + long_draws(statistic, sample)
+    heading = f"{statistic.name}: {statistic.family}, {statistic.loss}"
+    return quantile_line(heading, sample) + long_draws(statistic, sample)
 
 
 def _heading(plan: Plan) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.adopted import AdoptedRelease, adopt
     from suffice.pipeline.ask.pooling.comparison import compare, compare_pooled, compare_priors
     from suffice.pipeline.ask.pooling.pool import pool
+    from suffice.pipeline.ask.pooling.quantile_posterior import QuantilePosterior, quantile_posterior
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
     from suffice.pipeline.ask.pooling.series import Series
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.likelihood_tables import LikelihoodTables
     from suffice.pipeline.ask.posterior.moments_likelihood import MomentsLikelihood
     from suffice.pipeline.ask.posterior.posterior import Posterior
-    from suffice.pipeline.ask.posterior.quantile_posterior import QuantilePosterior, quantile_posterior
     from suffice.pipeline.families.shared.smoothness import Smoothness
     from suffice.pipeline.math.distributions.dirichlet import Beta, Dirichlet
     from suffice.pipeline.math.distributions.gamma import Gamma, InverseGamma
@@ -301,8 +301,8 @@ _HOMES = {
     "DividedPlan": ("suffice.pipeline.ask.planning.divided_plan", "DividedPlan"),
     "divided_plan": ("suffice.pipeline.ask.planning.divided_plan", "divided_plan"),
     "beside_sample": ("suffice.pipeline.ask.planning.beside_sample", "beside_sample"),
-    "QuantilePosterior": ("suffice.pipeline.ask.posterior.quantile_posterior", "QuantilePosterior"),
-    "quantile_posterior": ("suffice.pipeline.ask.posterior.quantile_posterior", "quantile_posterior"),
+    "QuantilePosterior": ("suffice.pipeline.ask.pooling.quantile_posterior", "QuantilePosterior"),
+    "quantile_posterior": ("suffice.pipeline.ask.pooling.quantile_posterior", "quantile_posterior"),
     "smallest_loss": ("suffice.pipeline.ask.planning.smallest_loss", "smallest_loss"),
     "publish": ("suffice.publishing.publish", "publish"),
     "Publication": ("suffice.storage.publications.publication", "Publication"),

@@ -175,28 +175,27 @@ class NoisyEntry(_StatisticEntry):
     count_clipped: NotRequired[CountClippedEntry]
 
 
-class SampledEntry(_StatisticEntry):
+class _DrawnEntry(_StatisticEntry):
+    mechanism: Literal["exponential"]
+    draws: Annotated[int, Also(minimum=1, maximum=MOST_DRAWS)]
+    range_sensitivity: _Natural
+    scale: _Natural
+
+
+class SampledEntry(_DrawnEntry):
     """A statistic of which draws are released: it has no components."""
 
-    mechanism: Literal["exponential"]
     parameter: str
-    draws: Annotated[int, Also(minimum=1, maximum=MOST_DRAWS)]
     grid: Annotated[int, Also(minimum=FEWEST_POINTS, maximum=MOST_POINTS)]
     within: Annotated[list[Exact], _Pair]
     prior: str
-    range_sensitivity: _Natural
-    scale: _Natural
     temperature: Exact
 
 
-class QuantileEntry(_StatisticEntry):
+class QuantileEntry(_DrawnEntry):
     """A statistic of which draws of a quantile are released: the bins are its parameters'."""
 
-    mechanism: Literal["exponential"]
     quantile: Exact
-    draws: Annotated[int, Also(minimum=1, maximum=MOST_DRAWS)]
-    range_sensitivity: _Natural
-    scale: _Natural
     rank_scale: Exact
 
 
@@ -230,19 +229,13 @@ def _state_loss(entry: Declared | _StatisticEntry, loss: PrivacyLoss) -> None:
 
 def statistic_fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry | QuantileEntry:
     """Return a statistic's entry; its quantities are made one after another, as there may be many."""
-    entry = _fields(statistic)
+    entry = (
+        _noisy_fields(statistic) if statistic.sample is None else _drawn_fields(statistic, statistic.sample)
+    )
     if statistic.states_groups:
         entry["cells"] = statistic.n_cells
         entry["groups"] = _groups(statistic.groups)
     return entry
-
-
-def _fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry | QuantileEntry:
-    if statistic.sample is None:
-        return _noisy_fields(statistic)
-    if isinstance(statistic.sample, QuantilePlan):
-        return _quantile_fields(statistic, statistic.sample)
-    return _sampled_fields(statistic, statistic.sample)
 
 
 def _noisy_fields(statistic: StatisticPlan) -> NoisyEntry:
@@ -282,42 +275,37 @@ def _noisy_fields(statistic: StatisticPlan) -> NoisyEntry:
     return entry
 
 
-def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> SampledEntry:
-    entry: SampledEntry = {
-        "name": statistic.name,
-        "family": statistic.family,
-        "columns": list(statistic.columns),
-        "rows_of": statistic.rows_of,
-        "design": str(statistic.design),
-        "parameters": _parameters(statistic.parameters),
+def _drawn_fields(
+    statistic: StatisticPlan, sample: SamplePlan | QuantilePlan
+) -> SampledEntry | QuantileEntry:
+    drawn: _DrawnEntry = {
+        **_shared_fields(statistic),
         "mechanism": "exponential",
-        "parameter": sample.parameter,
         "draws": sample.draws,
+        "range_sensitivity": str(sample.range_sensitivity),
+        "scale": str(sample.scale),
+    }
+    if isinstance(sample, QuantilePlan):
+        quantile, scale = format_number(sample.quantile), format_number(sample.rank_scale)
+        return {**drawn, "quantile": quantile, "rank_scale": scale}
+    return {
+        **drawn,
+        "parameter": sample.parameter,
         "grid": sample.grid,
         "within": [format_number(end) for end in sample.within],
         "prior": sample.prior,
-        "range_sensitivity": str(sample.range_sensitivity),
-        "scale": str(sample.scale),
         "temperature": format_number(sample.temperature),
     }
-    _state_loss(entry, statistic.loss)
-    return entry
 
 
-def _quantile_fields(statistic: StatisticPlan, sample: QuantilePlan) -> QuantileEntry:
-    entry: QuantileEntry = {
+def _shared_fields(statistic: StatisticPlan) -> _StatisticEntry:
+    entry: _StatisticEntry = {
         "name": statistic.name,
         "family": statistic.family,
         "columns": list(statistic.columns),
         "rows_of": statistic.rows_of,
         "design": str(statistic.design),
         "parameters": _parameters(statistic.parameters),
-        "mechanism": "exponential",
-        "quantile": format_number(sample.quantile),
-        "draws": sample.draws,
-        "range_sensitivity": str(sample.range_sensitivity),
-        "scale": str(sample.scale),
-        "rank_scale": format_number(sample.rank_scale),
     }
     _state_loss(entry, statistic.loss)
     return entry
@@ -350,10 +338,7 @@ def _parameters(parameters: Constants) -> ParametersEntry:
             for table in parameters.tables
         ]
     if parameters.bins is not None:
-        entry["bins"] = {
-            "edges": list(map(format_number, parameters.bins.edges)),
-            "atoms": list(map(format_number, parameters.bins.atoms)),
-        }
+        entry["bins"] = parameters.bins.written()
     return entry
 
 

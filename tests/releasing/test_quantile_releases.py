@@ -1,4 +1,7 @@
-"""Releases of one quantile, drawn: the whole road, what readers find, and what they refuse."""
+"""Releases of one quantile, drawn, as ``docs/how-to/release-one-quantile.md`` reads them.
+
+The whole road, what readers find, and what they refuse.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ def test_the_bound_of_the_rank_is_public_and_needs_the_rows_for_levels(released:
     )
     assert draws.levels(10) == (0.0, 1.0)
     for refused in ({"rows": 0}, {"rows": 100, "level": 1.0}):
-        with pytest.raises(UsageError, match="rows|level"):
+        with pytest.raises(UsageError, match=r"rows|level"):
             draws.levels(**refused)
 
 
@@ -111,7 +114,7 @@ def test_readers_compile_the_same_plan_from_its_canonical_form() -> None:
 
 @pytest.mark.parametrize("call", ["posterior", "statistic", "cells"])
 def test_there_are_no_counts_in_it(released: Release, call: str) -> None:
-    with pytest.raises(UsageError, match="p90 is a drawn quantile 0.9: there are no counts in it"):
+    with pytest.raises(UsageError, match=r"p90 is a drawn quantile 0\.9: there are no counts in it"):
         getattr(released, call)("p90")
 
 

@@ -1,7 +1,7 @@
 """Drawn bins of a quantile against the law that their plan states, and the test against wrong laws.
 
-By the chi-square statistic of `test_sample_law`: the law that is claimed fails with chance 1e-6, and the number
-of draws is one at which any of the wrong ones passes with chance 1e-7.
+By the chi-square statistic of `test_sample_law`: the law that is claimed fails with chance 1e-6, and the
+number of draws is one at which any of the wrong ones passes with chance 1e-7.
 """
 
 from __future__ import annotations

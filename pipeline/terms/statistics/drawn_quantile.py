@@ -20,16 +20,12 @@ import operator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.statistics.exponential_draws import LOWEST_SCORE, SCORE_BITS, ExponentialDraws
 from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins  # noqa: TC001 - schemas read types
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
-
-if TYPE_CHECKING:
-    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 LEVEL = 0.95
 """The probability of bounds and intervals where none is asked for."""
@@ -183,12 +179,12 @@ def counted_rank_error(plan: QuantilePlan, noise_sd: float) -> float:
     return noise_sd * math.sqrt(2.0 / math.pi * plan.n_points * share * (1.0 - share))
 
 
-def quantile_line(statistic: StatisticPlan, plan: QuantilePlan) -> str:
-    """Say what is drawn, how far off it may be, and what the histogram would do at the same price."""
+def quantile_line(heading: str, plan: QuantilePlan) -> str:
+    """Say what is drawn, after a statistic's heading, and how far off it may be."""
     lower, upper = map(format_number, plan.within)
     draws = "1 draw" if plan.draws == 1 else f"{plan.draws} draws"
     return (
-        f"{statistic.name}: {statistic.family}, {statistic.loss}: {draws} of the bin of the "
+        f"{heading}: {draws} of the bin of the "
         f"{plan.parameter} among {plan.n_points} bins of {lower}..{upper}; rank scale "
         f"{float(plan.rank_scale):.6g} records: whatever the data are, a draw is within "
         f"{math.ceil(plan.rank_bound())} records of that rank with probability {LEVEL:g} at least"

@@ -89,7 +89,8 @@ def _next(ends: Floats, states: Cells, uniform: Floats) -> Cells:
     """Return a state after each, by inversion: all distribution functions stand on one line."""
     line = (ends / ends[:, -1:] + np.arange(len(ends))[:, None]).ravel()
     after = np.searchsorted(line, states + uniform * (1.0 - 2.0**-40), side="right") - states * len(ends)
-    return np.minimum(after, len(ends) - 1)
+    states_after: Cells = np.minimum(after, len(ends) - 1)
+    return states_after
 
 
 def log_law(counts: Floats, quantile: float, rank_scale: float) -> Floats:

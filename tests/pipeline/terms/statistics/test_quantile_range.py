@@ -204,6 +204,7 @@ def test_the_rank_bound_holds_for_the_worst_data() -> None:
 
 
 def test_a_plan_says_which_is_the_better_bargain_where_it_knows_the_rows() -> None:
+    """As ``docs/how-to/release-one-quantile.md`` has it."""
     fine = drawn_quantile(bins="128", atoms=[], upper="1280", sample={"draws": "1"})
     spec = sampled_spec({"x": fine}, epsilon="0.1", assume={"rows": "3000"})
     plan = compile_plan(spec)

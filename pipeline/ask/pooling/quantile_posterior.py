@@ -131,8 +131,8 @@ class QuantilePosterior:
             f"each {draws.quantile.law}"
         )
         sampled = (
-            f"by importance sampling: of {self.simulations:,} data sets of the prior {least:,.0f} are effective "
-            "where fewest are"
+            f"by importance sampling: of {self.simulations:,} data sets of the prior {least:,.0f} are "
+            "effective where fewest are"
         )
         return given, f"prior {self.prior} of the shares of bins, N {self.n_prior}", sampled
 
