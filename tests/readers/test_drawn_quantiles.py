@@ -1,4 +1,4 @@
-"""A drawn quantile in JavaScript, R and SQL: its bins are Python's, and a sharper law than it states is refused."""
+"""A drawn quantile in JavaScript, R and SQL: its bins are Python's, and a sharper law is refused."""
 
 from __future__ import annotations
 
