@@ -1,4 +1,4 @@
-"""A drawn quantile on the command line, on pages and in catalogues: what shows it, and what refuses it by name."""
+"""A drawn quantile on the command line, on pages and in catalogues: what shows it, and what refuses it."""
 
 from __future__ import annotations
 
