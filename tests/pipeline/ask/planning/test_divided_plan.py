@@ -24,6 +24,7 @@ from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 from suffice.storage.releases.release_store import open_release
 from support.noisy import discrete_laplace
 from support.releases import publish
+from support.samples import drawn_quantile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -237,6 +238,12 @@ def test_an_earlier_release_is_what_is_expected(tmp_path: Path) -> None:
     wider = {**statistics, "spread": {**FIVE["spread"], "upper": "2"}}
     with pytest.raises(SpecError, match="another statistic of this name"):
         divided_plan(spec_of(wider, None, groups=groups), release)
+
+
+def test_a_drawn_quantile_is_not_divided() -> None:
+    spec = spec_of({"p90": drawn_quantile(), "common": FIVE["common"]}, {"rows": 300})
+    with pytest.raises(SpecError, match="draws of a quantile have errors of their own"):
+        divided_plan(spec)
 
 
 def test_a_sample_is_the_mean_of_its_draws() -> None:
