@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.typing import Floats
+    from suffice.typing import Cells, Floats, Mask
 
 
 _POINTS, _SPACING = 100, 0.1
@@ -149,21 +149,27 @@ def truth(prior: BinWalk, parameters: Constants, size: int, rng: np.random.Gener
     is_atom, width = np.array(bins.is_atom), np.array(bins.upper) - np.array(bins.lower)
     width[is_atom] = np.max(width)
     starts = np.cumsum(first_state(_POINTS))
-    ends = [np.cumsum(transition(step, _SPACING, _POINTS), axis=1) for step in prior.step]
-    shares = np.empty((size, len(width)))
-    for share in shares:
-        while True:
-            of_step, walking = ends[rng.integers(len(ends))], None
-            states = np.empty(len(width), dtype=np.int64)
-            for position, uniform in enumerate(rng.random(len(width))):
-                law = starts if is_atom[position] or walking is None else of_step[walking]
-                states[position] = np.searchsorted(law, uniform * law[-1], side="right")
-                walking = walking if is_atom[position] else states[position]
-            if np.any(states < _POINTS):
-                break
-        means = np.where(states < _POINTS, width * np.exp(_SPACING * states), 0.0)
-        share[:] = means / np.sum(means)
+    ends = np.stack([np.cumsum(transition(step, _SPACING, _POINTS), axis=1) for step in prior.step])
+    states = np.full((size, len(width)), _POINTS)
+    while len(left := np.flatnonzero(np.all(states == _POINTS, axis=1))):
+        states[left] = _walks(starts, ends, is_atom, len(left), rng)
+    means = np.where(states < _POINTS, width * np.exp(_SPACING * states), 0.0)
+    shares: Floats = means / np.sum(means, axis=1, keepdims=True)
     return shares
+
+
+def _walks(starts: Floats, ends: Floats, is_atom: Mask, size: int, rng: np.random.Generator) -> Cells:
+    """Draw states of all bins, (size, n_bins), from laws of the first and the next state, summed up."""
+    step, walking = rng.integers(len(ends), size=size), None
+    states = np.empty((size, len(is_atom)), dtype=np.int64)
+    for position, alone in enumerate(is_atom):
+        law = (
+            np.broadcast_to(starts, (size, len(starts))) if alone or walking is None else ends[step, walking]
+        )
+        uniform = rng.random(size) * law[:, -1]
+        states[:, position] = np.sum(law[:, :-1] <= uniform[:, None], axis=1)
+        walking = walking if alone else states[:, position]
+    return states
 
 
 def jax_likelihood(

@@ -13,6 +13,7 @@ from suffice.pipeline.spec.plan import measures
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind, Every, period_start
 from suffice.pipeline.terms.statistics.lattice import Shape
 from suffice.pipeline.terms.statistics.measure import (
+    BinColumn,
     CodeColumn,
     CodeCounts,
     CountedPowers,
@@ -155,6 +156,14 @@ def _value(of: ReadColumn, types: dict[str, str]) -> str:
     if isinstance(of, CodeColumn):
         code = _code(of.column, of.domain, types[of.column])
         return code if of.fallback is None else f"coalesce({code}, {of.fallback})"
+    if isinstance(of, BinColumn):
+        given = f"CAST({_quoted(of.column)} AS DOUBLE)"
+        begun = " + ".join(
+            f"CAST({given} {'>=' if each.holds_lower else '>'} {_double(each.lower)} AS INTEGER)"
+            for each in list(of.bins)[1:]
+        )
+        value = f"CASE WHEN NOT isnan({given}) THEN {begun} END"
+        return value if of.fallback is None else f"coalesce({value}, {of.fallback})"
     quantiser = of.quantiser
     given = number = f"CAST({_quoted(of.column)} AS DOUBLE)"
     if of.transform is not None:

@@ -198,6 +198,20 @@ def _markov_chain(world: str, rng: np.random.Generator) -> Populations:
     return Populations(entry=entry, pools=(np.stack(steps, axis=1),), says=says)
 
 
+def _histogram(world: str, rng: np.random.Generator) -> Populations:
+    """Positions of eight equal bins from 0 to 8."""
+    if world == FLIGHTS:
+        values = tuple(pool / 90.0 for pool in of_origin("air_time")())
+        says = "air time in bins of an hour and a half, by origin"
+    elif world == MODEL:
+        values, says = tuple(rng.gamma(2.0, scale, SIZE) for scale in (0.5, 1.0, 2.0)), "gamma"
+    else:
+        tail = rng.lognormal(0.5, 1.0, SIZE)
+        values, says = (tail, np.where(rng.random(SIZE) < 0.6, 0.0, tail)), "lognormal, and a spike at 0"
+    pools = tuple(np.clip(np.floor(each), 0, 7).astype(int) for each in values)
+    return Populations(entry={**_X, "lower": "0", "upper": "8", "bins": "8"}, pools=pools, says=says)
+
+
 def _rows_per_unit(world: str, rng: np.random.Generator) -> Populations:
     if world == FLIGHTS:
         pool = np.bincount(flight_column("tailnum") * 12 + flight_column("month") - 1)
@@ -268,6 +282,7 @@ _OF: dict[str, Callable[[str, np.random.Generator], Populations]] = {
     ),
     "markov_chain": _markov_chain,
     "rows_per_unit": _rows_per_unit,
+    "histogram": _histogram,
     "binomial": _values(
         {**_X, "trials": "5"},
         lambda rng, share: rng.binomial(5, share, SIZE),

@@ -93,12 +93,12 @@ class MapPosterior(PooledPosterior):
 
     Attributes
     ----------
-    column : str
+    group_column : str
         The group column whose keys are neighbours.
     """
 
     pools: tuple[MapPool, ...]
-    column: str
+    group_column: str
 
     @property
     def islands(self) -> tuple[int, ...]:
@@ -184,7 +184,7 @@ def map_posterior(
         observed=(statistic,),
         population=pooling.population,
         pools=tuple(pools),
-        column=neighbours.column,
+        group_column=neighbours.column,
         _alone=alone,
     )
 

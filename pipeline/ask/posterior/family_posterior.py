@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from suffice.errors import UsageError
-from suffice.pipeline.math.parameters.arguments import checked_draws, generator
+from suffice.pipeline.math.parameters.arguments import generator
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, ParameterPosterior
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.inference.within_unit import Model
     from suffice.pipeline.ask.posterior.clipping_report import Clipping
     from suffice.pipeline.math.distributions.intervals import Range
-    from suffice.pipeline.math.engines.histogram.column_law import ColumnLaw
     from suffice.pipeline.terms.declaration.documents import Family
     from suffice.pipeline.terms.statistics.sensitivity import Constants
     from suffice.typing import Floats
@@ -75,30 +74,6 @@ class FamilyPosterior(ParameterPosterior):
         return clipping_of(
             outside, means, sds, self.constants, self.models_clipping, everywhere=self.before_clipping
         )
-
-    def column(
-        self, of: str = "law", *, draws: int = DRAWS, rng: np.random.Generator | int | None = None
-    ) -> ColumnLaw:
-        """Return the column behind a histogram: its quantiles, tail shares, mean, spread and density.
-
-        ``release.posterior("delay").column().quantile(0.9)``. All answers rest on the same draws.
-
-        Parameters
-        ----------
-        of : {"law", "rows"}
-            The law that records come from, as every posterior's parameters are; or the records that were
-            counted, whose own quantiles are known better.
-        draws, rng
-            As in ``sample``.
-
-        Raises
-        ------
-        UsageError
-            Where the posterior is no noise-aware one of a histogram, or `of` is neither.
-        """
-        from suffice.pipeline.math.engines.histogram.column_law import column_law  # few ask
-
-        return column_law(self.distribution, checked_draws(draws), generator(rng), of=of)
 
     def predictive(
         self, rows: int = 1, draws: int = DRAWS, rng: np.random.Generator | int | None = None

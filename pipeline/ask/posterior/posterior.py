@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from suffice.errors import ConflictWarning
-from suffice.pipeline.ask.posterior.family_posterior import FamilyPosterior
+from suffice.pipeline.ask.posterior.column_posterior import ColumnPosterior
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS, ParameterPosterior
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Posterior(FamilyPosterior):
+class Posterior(ColumnPosterior):
     """The posterior of one statistic's parameters in every selected cell; made by ``posterior_of``.
 
     Attributes

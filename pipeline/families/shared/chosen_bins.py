@@ -7,7 +7,8 @@
 
 Between any two numbers of a body there are equally many equal bins: guesses of quantiles make bins narrow
 where rows are expected. A tail goes from an end of the body to the bound on its side. Its widths rise by a
-constant ratio from that of the bin beside it, so that the last ends at the bound.
+constant ratio from that of the bin beside it, so that the last ends at the bound. It has fewer bins where
+equal ones of that width suffice.
 
 Edges are rounded to a power of ten that is at most a thousandth of the narrowest bin. They are decimals then,
 exact as any bound, and the same on every machine. The canonical plan states them all.
@@ -16,6 +17,7 @@ exact as any bound, and the same on every machine. The canonical plan states the
 from __future__ import annotations
 
 import decimal
+import math
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import Annotated
@@ -41,7 +43,8 @@ def equal_edges(lower: Fraction, upper: Fraction, count: int) -> list[Fraction]:
 def tail_widths(first: Fraction, length: Fraction, count: int) -> list[Fraction]:
     r"""Return widths that rise by a constant ratio and add up to a length, but for rounding.
 
-    .. math:: w_i = w_0 r^i, \quad \sum_{i=1}^m w_i = L; \qquad w_i = L / m \text{ where } m w_0 \ge L
+    .. math:: w_i = w_0 r^i, \quad \sum_{i=1}^m w_i = L; \qquad
+              w_i = L / \lceil L / w_0 \rceil \text{ where } m w_0 \ge L
 
     Parameters
     ----------
@@ -50,10 +53,11 @@ def tail_widths(first: Fraction, length: Fraction, count: int) -> list[Fraction]
     length : Fraction
         ``L``, above 0.
     count : int
-        ``m``.
+        ``m``, at most: where they are enough, bins are equal, and about as wide as the one beside the tail.
     """
     if count * first >= length:
-        return [length / count] * count
+        fitting = math.ceil(length / first)
+        return [length / fitting] * fitting
     with decimal.localcontext(_DIGITS):
         wanted = decimal.Decimal((length / first).numerator) / (length / first).denominator
 
@@ -84,7 +88,7 @@ def thinning_edges(
     equal : int
         Bins of the body, a multiple of its intervals.
     tail : int
-        Bins of each tail that there is.
+        Bins of each tail that there is, at most.
     """
     each = equal // (len(body) - 1)
     edges = [body[0]]

@@ -14,8 +14,9 @@ class BinWalk(Prior):
 
     .. math:: x_j - x_{j-1} \sim .95 \, \mathrm{Normal}(0, s^2) + .05 \, \mathrm{Laplace}(0, 1.5)
 
-    Its level is even. With the chance .02 the walk enters a state in which bins have no records, or leaves
-    it. Several steps s are as probable as each other beforehand, and weighed by their evidence.
+    Its level is even. With the chance .02, or .002, the walk enters a state in which bins have no records, or
+    leaves it. Several steps s, and the two chances, are as probable as each other beforehand, and weighed by
+    their evidence.
 
     Parameters
     ----------

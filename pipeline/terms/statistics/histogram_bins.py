@@ -168,7 +168,7 @@ class HistogramBins:
         return {"edges": list(map(format_number, self.edges)), "atoms": list(map(format_number, self.atoms))}
 
     @classmethod
-    def parse(cls, written: Mapping[str, Sequence[str]]) -> Self:
+    def parse(cls, written: WrittenBins | Mapping[str, Sequence[str]]) -> Self:
         """Read what `written` gives."""
         return cls(
             edges=tuple(map(Fraction, written["edges"])), atoms=tuple(map(Fraction, written.get("atoms", ())))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pages import drawing
+from suffice.pages.column_figures import column_figure
 from suffice.pipeline.ask.posterior.curves import (
     curve_points,
     in_words,
@@ -22,6 +23,7 @@ from suffice.pipeline.ask.posterior.curves import (
     smoothing_of,
     spans_decades,
 )
+from suffice.pipeline.ask.posterior.shown_columns import MOST_CELLS, cell_names, shows_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -359,6 +361,8 @@ def parameter_figure(
         Of quantiles, where they rest on draws.
     most_intervals : int
     """
+    if shows_column(posterior) and posterior.n_groups <= MOST_CELLS:
+        return _of_column(posterior, mass=mass, draws=draws, rng=rng)
     marks = posterior.five_numbers(parameter, mass, interval=interval, draws=draws, rng=rng)
     in_logs = spans_decades(posterior, parameter, marks)
     axis = in_words(posterior, parameter) + (" (logarithmic axis)" if in_logs else "")
@@ -422,6 +426,23 @@ def parameter_figure(
             f"{densities_of}, with the {ends_text} darker; below each its median, middle half and "
             f"{ends_text}. "
             f"Curves are the posterior's own, not of draws{smoothed}; each is drawn to its own height."
+        ),
+        is_smooth=True,
+    )
+
+
+def _of_column(posterior: Posterior, *, mass: float, draws: int, rng: np.random.Generator) -> ParameterFigure:
+    """Return the figure of the column behind a histogram."""
+    law = posterior.column(draws=draws, rng=rng)
+    unit = posterior.about.words(posterior.statistic).unit
+    axis = ", ".join(filter(None, (posterior.about.label(posterior.statistic), unit)))
+    return ParameterFigure(
+        heading=f"Distribution of {axis}",
+        svg=column_figure(law, cell_names(posterior, len(law.lower)), axis=axis, mass=mass),
+        caption=(
+            "The density, a step for each bin, and the share of values up to each number, within "
+            f"{100 * mass:g} % intervals. Bars: intervals of the 10, 50 and 90 % quantiles. The table has "
+            "the share of every bin."
         ),
         is_smooth=True,
     )

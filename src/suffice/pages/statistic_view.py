@@ -23,6 +23,7 @@ from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.curves import on_shared_axes, spans_decades
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines, prior_lines
+from suffice.pipeline.ask.posterior.shown_columns import shows_column
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import from_draws
@@ -202,6 +203,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int, about: About) -> Stati
     marks = posterior.five_numbers(parameter, MASS, draws=DRAWS, rng=rng)
     marks = marks.reshape(posterior.n_groups, -1, marks.shape[-1])
     names = tuple(posterior.labels(parameter)[1]) or ("",)
+    is_smooth = marks.shape[0] * marks.shape[1] <= MOST_DENSITIES or shows_column(posterior)
     if marks.shape[1] > MOST_INTERVALS:
         selection = f"the first {MOST_INTERVALS} of {marks.shape[1]} entries"
     return StatisticView(
@@ -217,7 +219,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int, about: About) -> Stati
         facts=_facts(posterior),
         warnings=_warnings(posterior, statistic),
         selection=selection,
-        densities=_densities(posterior, rng) if marks.shape[0] * marks.shape[1] <= MOST_DENSITIES else "",
+        densities=_densities(posterior, rng) if is_smooth else "",
         in_logs=spans_decades(posterior, parameter, marks),
         has_axes_apart=len(on_shared_axes(posterior, parameter)) > 1,
         about=about,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.ask.posterior.curves import in_words
+from suffice.pipeline.ask.posterior.shown_columns import MOST_CELLS, SHOWN, cell_names, seen
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals
 from suffice.plots.style import (
     COLOURS,
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.histogram.column_law import ColumnLaw, Estimate
     from suffice.typing import Floats
 
-MOST_CELLS = 6
-"""Cells with a density and a distribution function each; of more there are quantiles."""
-SHOWN = (0.1, 0.5, 0.9)
-"""Quantiles that are drawn."""
-_REACH = (0.005, 0.985)
-"""Quantiles beyond which no more of the column is shown than a tenth of what lies between them."""
 _PANEL = 2.1
 """Inches of a cell."""
 
@@ -59,7 +54,7 @@ def plot_column(
         As in ``plot_posterior``.
     """
     law = posterior.column(draws=draws, rng=rng)
-    names = _cell_names(posterior, len(law.lower))
+    names = cell_names(posterior, len(law.lower))
     words = _axis(posterior)
     with styled():
         if len(names) > MOST_CELLS:
@@ -76,8 +71,7 @@ def plot_column(
             figure = new_figure(9.6, 0.5 + _PANEL * len(names))
             axes = figure.subplots(len(names), 2, squeeze=False)
             density, below = law.density(mass), law.distribution_function(mass)
-            seen = [_seen(law, cell, mass) for cell in range(len(names))]
-            low, high = min(first for first, _ in seen), max(last for _, last in seen)
+            low, high = seen(law, mass)
             for cell, (left, right) in enumerate(axes):
                 _draw_density(left, law, density, cell)
                 _draw_distribution(right, law, below, cell, mass)
@@ -96,33 +90,15 @@ def plot_column(
         save(figure, path)
 
 
-def _cell_names(posterior: Posterior, n_bins: int) -> list[str]:
-    """Return what the cells are called; one empty text where there is one."""
-    if not posterior.groups:
-        return [""]
-    last = f", {posterior.categories[0]}"
-    return [name.removesuffix(last) for name in posterior.entry_names("probability")[::n_bins]]
-
-
 def _axis(posterior: Posterior) -> str:
     """Return what the column is, with its unit where its owner says one."""
     column = in_words(posterior, "probability").removeprefix("probability of ")
     unit = posterior.about.words(posterior.statistic).unit
-    return f"{posterior.about.name(posterior.statistic)}, {unit}" if unit else column
+    return f"{posterior.about.label(posterior.statistic)}, {unit}" if unit else column
 
 
 def _intervals(of: Estimate, colour: str, label: str) -> Intervals:
     return Intervals(lower=of.lower, middle=of.median, upper=of.upper, colour=colour, label=label)
-
-
-def _seen(law: ColumnLaw, cell: int, mass: float) -> tuple[float, float]:
-    """Return the part of the column in which nearly all of it lies."""
-    ends = [
-        np.nan_to_num(law.quantile(q, mass).median[cell], nan=end)
-        for q, end in zip(_REACH, (law.lower[0], law.upper[-1]), strict=True)
-    ]
-    room = 0.1 * float(ends[1] - ends[0])
-    return max(float(law.lower[0]), float(ends[0]) - room), min(float(law.upper[-1]), float(ends[1]) + room)
 
 
 def _draw_density(axis: Axes, law: ColumnLaw, density: Estimate, cell: int) -> None:

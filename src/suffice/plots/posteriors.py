@@ -19,6 +19,7 @@ from suffice.pipeline.ask.posterior.curves import (
     spans_decades,
 )
 from suffice.pipeline.ask.posterior.notes import conflict_lines
+from suffice.pipeline.ask.posterior.shown_columns import shows_column
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.plots.columns import plot_column
 from suffice.plots.moved import plot_moved
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 DENSITY = "density"
 FOREST = "forest"
 ROBUSTNESS = "robustness"
-HISTOGRAM = "histogram"
-"""The family of which the column is drawn, its density and its distribution function."""
 MOST_DENSITIES = 12
 MOST_INTERVALS = 200
 _POINTS = 161
@@ -123,8 +122,7 @@ def plot_posterior(  # noqa: C901, PLR0915 - a kind of picture after the other
             raise UsageError(message)
         plot_moved(posterior, path, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
         return
-    is_column = posterior.family == HISTOGRAM and posterior.method == NOISE_AWARE
-    if kind is None and beside is None and is_column:
+    if kind is None and beside is None and shows_column(posterior):
         plot_column(posterior, path, title=title, footer=footer, draws=draws, rng=rng, mass=mass)
         return
     is_plain = kind in {None, FOREST} and beside is None

@@ -53,7 +53,7 @@ def widths(edges: list[Fraction]) -> list[float]:
 
 def test_a_count_makes_equal_bins() -> None:
     edges = edges_of(96)
-    assert (edges[0], edges[-1]) == (-60, 1500)
+    assert [edges[0], edges[-1]] == [-60, 1500]
     assert widths(edges) == [16.25] * 96
     # A third is no decimal: edges are within half of the unit that they are rounded to.
     thirds = edges_of(3, lower="0", upper="1")
@@ -80,7 +80,8 @@ def test_a_body_of_guessed_quantiles_has_as_many_bins_between_any_two() -> None:
 
 
 def test_tails_of_more_bins_than_fit_are_equal() -> None:
-    assert tail_widths(Fraction(10), Fraction(15), 3) == [5] * 3
+    assert tail_widths(Fraction(10), Fraction(15), 3) == [Fraction(15, 2)] * 2
+    assert tail_widths(Fraction(10), Fraction(30), 3) == [10] * 3
     of = tail_widths(Fraction(1), Fraction(1000), 8)
     assert float(sum(of)) == pytest.approx(1000, rel=1e-12)
     assert float(of[0]) > 1

@@ -183,7 +183,8 @@ CASES: dict[str, Case] = {
         lambda _: [0, 1, 2], lambda x, p: math.log(p[0, x]), lambda _x, _y: 1.0,
     ),
     "histogram": Case(
-        {"lower": "0", "upper": "2", "bins": "2", "atoms": ["1"]}, {"probability": (0.05, 1.0)}, shares(3, 0.05),
+        {"lower": "0", "upper": "2", "bins": "2", "atoms": ["1"]}, {"probability": (0.05, 1.0)},
+        shares(3, 0.05),
         lambda _: [0, 1, 2], lambda x, p: math.log(p[0, x]), lambda _x, _y: 1.0,
     ),
     "contingency": Case(

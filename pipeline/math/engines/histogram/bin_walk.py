@@ -5,9 +5,9 @@ Model. The log intensity x of a bin, per unit of its width, is on a grid, or the
 .. math::
     x_j - x_{j-1} \sim .95 \, \mathrm{Normal}(0, s^2) + .05 \, \mathrm{Laplace}(0, 1.5). \qquad (1)
 
-With the chance .02 the walk enters the state of no records, and leaves it with the chance .02, to anywhere on
-the grid; the first bin has either with the chance a half. Every one of the steps s is as probable as the
-others beforehand.
+With the chance 1 - r the walk enters the state of no records, and leaves it with the same chance, to anywhere
+on the grid; the first bin has either with the chance a half. Of the steps s, and of the two r, .98 and .998,
+every one is as probable as the others beforehand: one tells a tail of scattered records from one of none.
 
 Method. A grid point stands for the interval of the width h about it. The walk goes from interval to interval
 by (1) between their middles, and what leaves the grid is spread over it; steps narrower than .75 h stay or
@@ -17,11 +17,12 @@ go to a neighbour, such that their variance is :math:`s^2`. With T of all states
     \alpha_j \propto (\alpha_{j-1} T) L_j, \qquad \beta_{j-1} \propto T (L_j \beta_j), \qquad
     p(x_j \mid y, s) \propto \alpha_j \beta_j, \qquad (2)
 
-the evidence of s is the product of what :math:`\alpha_j` are divided by, and weighs the steps. Draws go
+the evidence of s and r is the product of what :math:`\alpha_j` are divided by, and weighs them. Draws go
 backward. All terms are positive, so that nothing cancels.
 
-Symbols: L: ``emission``, (n_cells, n_bins, n_states), no records last; T: ``steps``, (n_steps, n_states,
-n_states); :math:`\alpha`: ``forward``, (n_steps, n_bins, n_cells, n_states); s: ``STEPS``; h: ``spacing``.
+Symbols: L: ``emission``, (n_cells, n_bins, n_states), no records last; T: ``kernels``, (n_kernels, n_states,
+n_states), one for every s and r; :math:`\alpha`: ``forward``, (n_kernels, n_bins, n_cells, n_states);
+s: ``STEPS``; r: ``STAYS``; h: ``spacing``.
 
 References
 ----------
@@ -46,8 +47,8 @@ STEPS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Standard deviations of a step of the log intensity; each has the same prior probability."""
 JUMPS, JUMP_SCALE = 0.05, 1.5
 """The share of steps that are jumps, and the scale of their Laplace law: spikes and heaping."""
-STAY = 0.98
-"""The chance that a bin has no records where the one before has none, and that it has where that has."""
+STAYS = (0.98, 0.998)
+"""Chances that a bin has no records where the one before has none, and that it has where that has."""
 _NARROW = 0.75
 _FLOOR = 1e-300
 
@@ -67,13 +68,13 @@ def kernel(step: float, spacing: float, n_points: int, *, jumps: float = JUMPS) 
     return mixed
 
 
-def transition(step: float, spacing: float, n_points: int) -> Floats:
+def transition(step: float, spacing: float, n_points: int, stay: float = STAYS[0]) -> Floats:
     """Return T of (2): the grid's points, then the state of no records."""
     result = np.empty((n_points + 1, n_points + 1))
-    result[:-1, :-1] = STAY * kernel(step, spacing, n_points)
-    result[:-1, -1] = 1.0 - STAY
-    result[-1, :-1] = (1.0 - STAY) / n_points
-    result[-1, -1] = STAY
+    result[:-1, :-1] = stay * kernel(step, spacing, n_points)
+    result[:-1, -1] = 1.0 - stay
+    result[-1, :-1] = (1.0 - stay) / n_points
+    result[-1, -1] = stay
     return result
 
 
@@ -90,45 +91,45 @@ class Filtered:
     ----------
     emission : ndarray of shape (n_cells, n_bins, n_states), float64
         Up to a constant of every cell and bin.
-    steps : ndarray of shape (n_steps, n_states, n_states), float64
-    forward : ndarray of shape (n_steps, n_bins, n_cells, n_states), float64
-    log_evidence : ndarray of shape (n_steps, n_cells), float64
-        Of every step, with the emission's constants left out.
+    kernels : ndarray of shape (n_kernels, n_states, n_states), float64
+    forward : ndarray of shape (n_kernels, n_bins, n_cells, n_states), float64
+    log_evidence : ndarray of shape (n_kernels, n_cells), float64
+        Of every kernel, with the emission's constants left out.
     """
 
     emission: Floats
-    steps: Floats
+    kernels: Floats
     forward: Floats
     log_evidence: Floats
 
     @classmethod
-    def of(cls, emission: Floats, steps: Floats) -> Self:
-        """Run forward with every step."""
+    def of(cls, emission: Floats, kernels: Floats) -> Self:
+        """Run forward with every kernel."""
         n_cells, n_bins, n_states = emission.shape
-        forward = np.empty((len(steps), n_bins, n_cells, n_states))
-        log_evidence = np.zeros((len(steps), n_cells))
-        for step, matrix in enumerate(steps):
-            alpha = forward[step]
+        forward = np.empty((len(kernels), n_bins, n_cells, n_states))
+        log_evidence = np.zeros((len(kernels), n_cells))
+        for number, matrix in enumerate(kernels):
+            alpha = forward[number]
             expected = np.broadcast_to(first_state(n_states - 1), (n_cells, n_states))
             for position in range(n_bins):
                 np.multiply(expected, emission[:, position], out=alpha[position])
                 mass = np.maximum(np.sum(alpha[position], axis=1), _FLOOR)
                 alpha[position] /= mass[:, None]
-                log_evidence[step] += np.log(mass)
+                log_evidence[number] += np.log(mass)
                 expected = alpha[position] @ matrix
-        return cls(emission=emission, steps=steps, forward=forward, log_evidence=log_evidence)
+        return cls(emission=emission, kernels=kernels, forward=forward, log_evidence=log_evidence)
 
     @property
     def weight(self) -> Floats:
-        """The posterior probability of every step, (n_steps, n_cells)."""
+        """The posterior probability of every kernel, (n_kernels, n_cells)."""
         weight = np.exp(self.log_evidence - np.max(self.log_evidence, axis=0))
         return np.asarray(weight / np.sum(weight, axis=0))
 
     def marginals(self) -> Floats:
-        """Return the posterior of every bin's state over all steps, (n_cells, n_bins, n_states)."""
+        """Return the posterior of every bin's state over all kernels, (n_cells, n_bins, n_states)."""
         n_cells, n_bins, n_states = self.emission.shape
         result = np.zeros((n_cells, n_bins, n_states))
-        for alpha, matrix, weight in zip(self.forward, self.steps, self.weight, strict=True):
+        for alpha, matrix, weight in zip(self.forward, self.kernels, self.weight, strict=True):
             backward = np.ones((n_cells, n_states))
             for position in reversed(range(n_bins)):
                 both = alpha[position] * backward
@@ -144,17 +145,17 @@ class Filtered:
         result = np.empty((draws, n_cells, n_bins), dtype=np.int16)
         for cell, weight in enumerate(self.weight.T):
             first = 0
-            for step, count in enumerate(rng.multinomial(draws, weight / np.sum(weight))):
+            for number, count in enumerate(rng.multinomial(draws, weight / np.sum(weight))):
                 if count and n_bins:
-                    paths = self._backward(step, cell, int(count), rng)
+                    paths = self._backward(number, cell, int(count), rng)
                     result[first : first + count, cell] = paths
                     first += count
-        # Paths of one step stand together: their order is to say nothing.
+        # Paths of one kernel stand together: their order is to say nothing.
         return _shuffled(result, rng)
 
-    def _backward(self, step: int, cell: int, count: int, rng: np.random.Generator) -> States:
-        """Draw paths of one cell and step, (count, n_bins)."""
-        alpha, matrix = self.forward[step, :, cell], self.steps[step]
+    def _backward(self, number: int, cell: int, count: int, rng: np.random.Generator) -> States:
+        """Draw paths of one cell and kernel, (count, n_bins)."""
+        alpha, matrix = self.forward[number, :, cell], self.kernels[number]
         n_bins, n_states = alpha.shape
         paths = np.empty((count, n_bins), dtype=np.int16)
         ends = np.cumsum(alpha[-1])

@@ -30,6 +30,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.composite import Draws
+from suffice.pipeline.math.engines.histogram import bin_walk
 from suffice.pipeline.math.engines.histogram.bin_grid import SPACING, BinGrid, n_points_of
 from suffice.pipeline.math.engines.histogram.bin_walk import STEPS, Filtered, first_state, transition
 from suffice.pipeline.math.engines.histogram.emission import counts_given
@@ -202,7 +203,7 @@ class HistogramPosterior(Draws):
         n_points = n_points_of(y, scale, self.width, self.spacing)
         for size in np.unique(n_points):
             alike = np.flatnonzero(n_points == size)
-            at_once = max(1, _NUMBERS // (len(self.steps) * len(scale) * int(size + 1)))
+            at_once = max(1, _NUMBERS // (len(bin_walk.STAYS) * len(self.steps) * len(scale) * int(size + 1)))
             for first in range(0, len(alike), at_once):
                 cells = alike[first : first + at_once]
                 grid = BinGrid.of(y[cells], scale, self.width, int(size), self.spacing)
@@ -217,7 +218,7 @@ class HistogramPosterior(Draws):
 
 
 def _transitions(steps: tuple[float, ...], spacing: float, n_points: int) -> Floats:
-    return np.stack([transition(step, spacing, n_points) for step in steps])
+    return np.stack([transition(step, spacing, n_points, stay) for stay in bin_walk.STAYS for step in steps])
 
 
 def _chosen(probability: Floats, draws: int, rng: np.random.Generator) -> Cells:

@@ -28,7 +28,7 @@ LARGE = HistogramBins(
 
 
 def codes(bins: HistogramBins, column: pa.Array, nulls: Fraction | None = None) -> list[int]:
-    return BinReader(BinColumn.of("x", bins, nulls)).codes(column).tolist()
+    return [int(code) for code in BinReader(BinColumn.of("x", bins, nulls)).codes(column)]
 
 
 def defined(bins: HistogramBins, values: list[Any]) -> list[int]:

@@ -160,7 +160,7 @@ OF_UNITS_ENTRY = {**BERNOULLI, "rows_of": "units"}
         (
             {"family": "exponential", "column": "x", "upper": "2", "rows_of": "units"},
             None,
-            r"s\.rows_of: exponential is of rows; .* is for bernoulli, categorical, poisson, normal",
+            r"s\.rows_of: exponential is of rows; .* for bernoulli, categorical, histogram, poisson, normal",
         ),
         ({"family": "rows_per_unit", "upper": "9"}, "row", r"rows_per_unit follows the rows of a unit"),
         ({"family": "rows_per_unit", "upper": "2"}, None, r"s: upper is 2: only above max_rows, 2, are rows"),

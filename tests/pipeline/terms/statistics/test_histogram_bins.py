@@ -9,8 +9,8 @@ import pytest
 from suffice.pipeline.terms.statistics.histogram_bins import MOST_BINS, HistogramBins
 
 
-def bins(*edges: float, atoms: tuple[float, ...] = ()) -> HistogramBins:
-    return HistogramBins(edges=tuple(map(Fraction, edges)), atoms=tuple(map(Fraction, atoms)))
+def bins(*edges: float | Fraction, atoms: tuple[float, ...] = ()) -> HistogramBins:
+    return HistogramBins(edges=tuple(Fraction(edge) for edge in edges), atoms=tuple(map(Fraction, atoms)))
 
 
 @pytest.mark.parametrize(
