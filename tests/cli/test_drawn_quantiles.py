@@ -33,7 +33,7 @@ def store(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.parametrize("command", [("posterior",), ("calibrate",)])
+@pytest.mark.parametrize("command", [("posterior",), ("quantiles",), ("calibrate",)])
 def test_what_needs_counts_refuses_it_by_name(command: tuple[str, ...], store: Path, suffice: Runner) -> None:
     said = suffice.json(*command, *REFUSED[command], "--store", str(store), status=2)["error"]
     assert said["message"].startswith("drawn is a drawn quantile 0.9: there are no counts in it; its draws")

@@ -1,8 +1,8 @@
 """The posterior of a drawn quantile: its law against the mechanism's scores, and its calibration.
 
 Truths of the calibration are draws of the prior, of which 95 % intervals hold 95 of 100 at least, as they
-hold whole bins: of 12,000 fewer than 94.06 with chance 1e-6. Of a wrong posterior that covers 92.5 as many as
-that have chance 1e-9.
+hold whole bins: of 12,000 fewer than 94.06 with chance 1e-6. Posteriors that believe in another scale or
+number of records held 79 to 85 of 100, and so hold as many with chance under 1e-9.
 """
 
 from __future__ import annotations
@@ -94,10 +94,8 @@ def test_no_data_set_without_records_counts() -> None:
     assert not found.probability.any()
 
 
-@pytest.mark.parametrize(
-    ("believed", "holds"), [({}, True), ({"rank_scale": TAU / 8}, False), ({"quantile": 1 - Q}, False)]
-)
-def test_intervals_hold_truths_of_the_prior(believed: dict[str, float], holds: bool) -> None:
+@pytest.mark.parametrize(("sharper", "records", "holds"), [(1, N, True), (100, N, False), (1, 10 * N, False)])
+def test_intervals_hold_truths_of_the_prior(sharper: int, records: int, *, holds: bool) -> None:
     rng = np.random.default_rng()
     counts = rng.multinomial(N, walk_shares(BINS, STEPS, RELEASES, rng)).astype(np.float64)
     law = np.exp(log_law(counts, Q, TAU))
@@ -105,9 +103,10 @@ def test_intervals_hold_truths_of_the_prior(believed: dict[str, float], holds: b
     found = quantile_weights(
         np.eye(8, dtype=np.int64),
         BINS,
-        **{"quantile": Q, "rank_scale": TAU, **believed},
+        quantile=Q,
+        rank_scale=TAU / sharper,
         steps=STEPS,
-        n_prior=Fixed(N),
+        n_prior=Fixed(records),
         size=SIZE,
         rng=rng,
     )
