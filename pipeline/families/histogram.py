@@ -3,7 +3,8 @@ r"""Histogram: the rows in each of several public bins of a numeric column.
 .. math:: T(x) = e_{b(x)}, \quad b(x) \text{ the bin that } \min(\max(x, l), u) \text{ lies in}
 
 A value beyond `lower` or `upper` counts in the bin at that end, so that every number counts.
-Sensitivity in `sensitivity.md`: partition-of-unity, with bins; one-row-a-unit.
+Sensitivity in `sensitivity.md`: partition-of-unity, with bins; one-row-a-unit. Where it has a sample no count
+is released, but draws of the bin that a quantile is in: quantile-range.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pydantic import model_validator
 
 from suffice.errors import UsageError
 from suffice.pipeline.families.shared import chosen_bins, contract
-from suffice.pipeline.families.shared.parameter_space import probabilities
+from suffice.pipeline.families.shared.parameter_space import SampledQuantile, probabilities
 from suffice.pipeline.families.shared.smoothness import of_tables
 from suffice.pipeline.math.distributions.dirichlet import DirichletDistribution
 from suffice.pipeline.math.priors.bin_walk import BinWalk
@@ -44,7 +45,7 @@ _POINTS, _SPACING = 100, 0.1
 """Of the grid of log intensities that truths are drawn on."""
 
 
-class HistogramSpec(fields.ColumnSpec):
+class HistogramSpec(fields.QuantileColumnSpec):
     """A numeric column clipped to ``lower..upper``, counted in public bins; null and NaN as `nulls` says."""
 
     lower: fields.Bound
@@ -202,6 +203,7 @@ FAMILY = contract.Family(
     noise_aware=noise_aware,
     simulate=lambda _spec, truth, sizes, rng: code_counts(sizes, truth, rng),
     of_units=contract.ONE_ROW_A_UNIT,
+    sampled_quantile=SampledQuantile(totals=lambda _entry, sums: sums),
     truth=truth,
     n_categories=lambda spec: len(bins_of(spec)),
     labels=lambda parameters: {"category": parameters.categories},

@@ -248,6 +248,7 @@ def histogram(
     *,
     bins: int | Sequence[Number] | Keyed,
     atoms: Sequence[Number] | None = None,
+    sample: Keyed | None = None,
     nulls: Nulls = None,
     **common: Unpack[Common],
 ) -> Entry:

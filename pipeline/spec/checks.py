@@ -290,10 +290,10 @@ def _check_count_clipped(location: str, statistic: fields.StatisticSpec) -> None
 def n_sums(statistic: fields.StatisticSpec) -> int:
     """Return how many sums a statistic rests on, which its components do not exceed; nothing is expanded.
 
-    Of a sample the points of its grid count.
+    Of a sample the points of its grid count, of a quantile the bins.
     """
     sample = fields.sample_entry(statistic)
-    if sample is not None:
+    if isinstance(sample, fields.SampleEntry):
         return sample.grid
     rows = FAMILIES[statistic.family].measure(statistic)
     if statistic.count_clipped is not None:
@@ -309,7 +309,7 @@ def _check_cells(location: str, cells: int) -> None:
 def with_prior(document: Document, name: str, statistic: fields.StatisticSpec) -> fields.StatisticSpec:
     """Return a statistic whose sample states its prior: the family's default where none is given."""
     entry = fields.sample_entry(statistic)
-    if entry is None:
+    if not isinstance(entry, fields.SampleEntry):
         return statistic
     family = FAMILIES[statistic.family]
     prior = entry.prior
@@ -337,6 +337,8 @@ def _check_sample(document: Document, name: str, statistic: fields.StatisticSpec
     if cells * entry.draws > MOST_CELLS:
         rule = f"{cells * entry.draws} draws are declared in all cells, at most {MOST_CELLS} are released"
         raise SpecError(document.location((*path, "draws")), rule, "draw fewer, or coarsen a domain")
+    if isinstance(entry, fields.QuantileEntry):
+        return
     space = sampled_parameter(statistic)
     lower, upper = entry.within
     least, most = space.support.ends

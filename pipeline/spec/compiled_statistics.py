@@ -16,21 +16,24 @@ from suffice.pipeline.spec.checks import sampled_parameter
 from suffice.pipeline.terms.declaration.derived_columns import of_units
 from suffice.pipeline.terms.declaration.domains import cell_count
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, format_number
-from suffice.pipeline.terms.declaration.fields import RowsOf, sample_entry
+from suffice.pipeline.terms.declaration.fields import QuantileEntry, RowsOf, sample_entry
 from suffice.pipeline.terms.statistics.beside_sums import beside_sums
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan, QuantileScores
+from suffice.pipeline.terms.statistics.exponential_draws import (
+    LARGEST_RANGE,
+    LARGEST_SAMPLE_SCALE,
+    smallest_scale,
+)
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.noise_scale import noise_scale
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.terms.statistics.statistic_plan import (
     DECIMAL,
     INT64,
-    LARGEST_RANGE,
-    LARGEST_SAMPLE_SCALE,
     NOISE_REACH,
     SamplePlan,
     StatisticPlan,
     grid_points,
-    smallest_scale,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.declaration.fields import SampleEntry, StatisticSpec
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+    from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.sensitivity import Block
     from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
@@ -151,6 +155,26 @@ def score_tables(statistic: StatisticSpec, entry: SampleEntry) -> ScoreTables:
     return family.sampled.tables(points, family.parameters(statistic), width or 1)
 
 
+def quantile_scores(statistic: StatisticSpec, entry: QuantileEntry) -> QuantileScores:
+    """Return what draws of a statistic's quantile are scored by."""
+    return QuantileScores(quantile=entry.quantile, n_bins=len(_bins(statistic)))
+
+
+def scores_of(statistic: StatisticSpec, entry: SampleEntry | QuantileEntry) -> ScoreTables | QuantileScores:
+    """Return what a statistic's draws are scored by, whatever is drawn."""
+    if isinstance(entry, QuantileEntry):
+        return quantile_scores(statistic, entry)
+    return score_tables(statistic, entry)
+
+
+def _bins(statistic: StatisticSpec) -> HistogramBins:
+    bins = FAMILIES[statistic.family].parameters(statistic).bins
+    if bins is None:
+        message = f"{statistic.family} has no bins"
+        raise ValueError(message)
+    return bins
+
+
 def compile_sample(
     name: str,
     statistic: StatisticSpec,
@@ -160,7 +184,7 @@ def compile_sample(
     records: int,
     n_cells: int,
     n_is_public: bool,
-) -> SamplePlan | None:
+) -> SamplePlan | QuantilePlan | None:
     """Return the plan of a statistic's sample, None where it has none.
 
     Parameters
@@ -181,17 +205,30 @@ def compile_sample(
     entry = sample_entry(statistic)
     if entry is None:
         return None
+    place = f"statistics.{name}.sample"
+    if isinstance(entry, QuantileEntry):
+        of_bins = quantile_scores(statistic, entry)
+        sensitivity = of_bins.range_sensitivity(neighboring, records=records, n_cells=n_cells)
+        rule = "one unit could move the quantile's rank by more than 2^42 records"
+        _require_range(place, sensitivity, rule, "let fewer rows of a unit enter")
+        scale = smallest_scale(sensitivity, entry.draws, loss, least=1)
+        rule = "its rank scale is above 2^46 in the unit of its scores: the data would hardly count"
+        _require_scale(place, scale, rule, "draw less often, or give it more epsilon")
+        return QuantilePlan(
+            quantile=entry.quantile,
+            draws=entry.draws,
+            bins=_bins(statistic),
+            range_sensitivity=sensitivity,
+            scale=scale,
+        )
     sensitivity = score_tables(statistic, entry).range_sensitivity(
         neighboring, records=records, n_cells=n_cells, n_is_public=n_is_public
     )
-    place = f"statistics.{name}.sample"
-    if sensitivity > LARGEST_RANGE:
-        rule = "one unit could move the log likelihood by more than 2^42 nats"
-        raise SpecError(place, rule, "narrow within, or lower the bounds of the column")
+    rule = "one unit could move the log likelihood by more than 2^42 nats"
+    _require_range(place, sensitivity, rule, "narrow within, or lower the bounds of the column")
     scale = smallest_scale(sensitivity, entry.draws, loss)
-    if scale > LARGEST_SAMPLE_SCALE:
-        rule = f"its temperature {format_number(scale >> 20)} is above 2^26: the data would hardly count"
-        raise SpecError(place, rule, "narrow within, draw less often, or give it more epsilon")
+    rule = f"its temperature {format_number(scale >> 20)} is above 2^26: the data would hardly count"
+    _require_scale(place, scale, rule, "narrow within, draw less often, or give it more epsilon")
     return SamplePlan(
         parameter=sampled_parameter(statistic).name,
         draws=entry.draws,
@@ -201,6 +238,16 @@ def compile_sample(
         range_sensitivity=sensitivity,
         scale=scale,
     )
+
+
+def _require_range(place: str, sensitivity: int, rule: str, way_out: str) -> None:
+    if sensitivity > LARGEST_RANGE:
+        raise SpecError(place, rule, way_out)
+
+
+def _require_scale(place: str, scale: int, rule: str, way_out: str) -> None:
+    if scale > LARGEST_SAMPLE_SCALE:
+        raise SpecError(place, rule, way_out)
 
 
 def _compile_statistic(

@@ -24,10 +24,13 @@ from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.released.table import card, html_table, markup
 from suffice.pipeline.terms.statistics.bins_in_words import bins_line
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan, bargain_line, quantile_line
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.terms.statistics.statistic_plan import (
+    SamplePlan,
     StatisticPlan,
+    long_draws,
     quantity_rows,
     sample_line,
     statistic_dict,
@@ -95,7 +98,7 @@ def _lines(plan: Plan) -> list[str]:
     return [
         *([_UNITS.format(_norm(plan))] if noisy else []),
         *(
-            sample_line(statistic, statistic.sample)
+            _drawn_line(statistic, statistic.sample)
             for statistic in plan.statistics
             if statistic.sample is not None
         ),
@@ -115,6 +118,14 @@ def _lines(plan: Plan) -> list[str]:
         *(f"{place}: {of}" for place, of in plan.conditions.items()),
         *(f"{name}: {of}" for name, of in plan.derived.items()),
     ]
+
+
+def _drawn_line(statistic: StatisticPlan, sample: SamplePlan | QuantilePlan) -> str:
+    """Say what is drawn."""
+    if isinstance(sample, SamplePlan):
+        return sample_line(statistic, sample)
+    heading = f"{statistic.name}: {statistic.family}, {statistic.loss}"
+    return quantile_line(heading, sample) + long_draws(statistic, sample)
 
 
 def _heading(plan: Plan) -> str:
@@ -354,7 +365,34 @@ def compile_plan(spec: AnySpec) -> Plan:
     # proof: block-split
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
     plan = assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))
-    return replace(plan, expects="" if spec.expect is None else _expectation(spec.expect))
+    expects = [] if spec.expect is None else [_expectation(spec.expect)]
+    return replace(plan, expects="\n".join([*expects, *_bargains(spec, plan, shares)]))
+
+
+def _bargains(spec: Spec, plan: Plan, shares: Fraction) -> list[str]:
+    """Compare draws of a quantile with the histogram, where the spec says how many records there may be."""
+    lines = []
+    for statistic in plan.statistics:
+        rows = _rows_in_cell(spec, statistic)
+        if isinstance(statistic.sample, QuantilePlan) and rows is not None:
+            counted = spec.statistics[statistic.name].model_copy(update={"sample": None})
+            (histogram,) = compile_statistics(spec, [(statistic.name, counted)], shares)
+            lines.append(bargain_line(statistic.name, statistic.sample, histogram.component_noise_sd, rows))
+    return lines
+
+
+def _rows_in_cell(spec: Spec, statistic: StatisticPlan) -> float | None:
+    """Return how many records of a cell the spec assumes, or expects at least; None where it says neither."""
+    assumed = spec.assume
+    whole: float | None = None
+    if assumed is not None:
+        stated = assumed.of(statistic.name).n
+        if stated is not None:
+            return float(stated)
+        whole = assumed.rows or assumed.units
+    if whole is None and spec.expect is not None:
+        whole = spec.expect.floor
+    return None if whole is None else whole / statistic.n_cells
 
 
 def _expectation(expect: Expectation) -> str:

@@ -113,8 +113,11 @@ def read_statistic(
 ) -> fields.StatisticSpec:
     """Return one statistic, validated by its family; without a directory no domain is read from a file."""
     family = FAMILIES[entry["family"]]
-    if family.sampled is None and "sample" in entry:
-        rule = f"{family.name} has several parameters, and a sample is of one, on a grid: {taking('sampled')}"
+    if family.drawn is None and "sample" in entry:
+        rule = (
+            f"{family.name} has several parameters, and a sample is of one, on a grid: {taking('sampled')}; "
+            f"or of a quantile: {taking('sampled_quantile')}"
+        )
         way_out = "leave it out: from the noisy statistics anyone draws any number of posterior samples"
         raise SpecError(document.location(("statistics", name, "sample")), rule, way_out)
     try:

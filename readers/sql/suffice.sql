@@ -90,6 +90,8 @@ CROSS JOIN (
     WHERE listed.statistic = of_statistic
     AND CASE WHEN listed.mechanism IS DISTINCT FROM 'exponential'
             THEN error('it was released as noisy statistics: FROM suffice_table')
+        WHEN json_extract_string(one.entry, '$.quantile') IS NOT NULL
+            THEN error('it is a drawn quantile: its file has the bins, from 0 on, and its manifest their ends')
         WHEN listed.sha256 = sha256(file.content) AND listed.size = file.size THEN TRUE
         ELSE error('the data file has another size or SHA-256 than the manifest states') END
 ) AS stated

@@ -41,7 +41,7 @@ from suffice.cli.query import QueryAnswer
 from suffice.cli.release import MadeRelease, ReleaseList, ShownRelease
 from suffice.cli.small_areas import SmallAreasAnswer
 from suffice.cli.synthesize import SynthesizeAnswer
-from suffice.cli.table import StatedEstimates, StatedSample, StatisticList
+from suffice.cli.table import StatedEstimates, StatedQuantile, StatedSample, StatisticList
 from suffice.cli.transitions import TransitionsAnswer
 from suffice.cli.tree import TreeAnswer
 from suffice.cli.trust import LedgerVerification, VerifiedPublication, WrittenExport
@@ -150,7 +150,9 @@ PRINTED: dict[str, Schema] = {
     "store adopt": schema_of(Adoption),
     "store retire": schema_of(KnownStore),
     "store list": closed({"stores": listed(schema_of(KnownStore))}),
-    "table": reading(StatisticList, StatedEstimates, StatedSample, AdoptedTable, ShownAdopted),
+    "table": reading(
+        StatisticList, StatedEstimates, StatedSample, StatedQuantile, AdoptedTable, ShownAdopted
+    ),
     "posterior": reading(PosteriorAnswer, AdoptedAnswer),
     "quantiles": reading(QuantilesAnswer),
     "tree": reading(TreeAnswer),

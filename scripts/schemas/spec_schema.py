@@ -138,6 +138,7 @@ SCALARS: dict[str, Schema] = {
     "_name": NAME,
     "_release_name": {**NAME, "not": {"const": "publications"}},
     "_share": NUMBER,
+    "_quantile": NUMBER,
     "_prior": {"type": "string", "maxLength": 1000},
     "_interval": {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2},
     "_moment_weight": NUMBER,

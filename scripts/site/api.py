@@ -41,6 +41,11 @@ GROUPS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Estimates from the data sets that `synthesize` of a field or a network draws.",
         ("combine_imputations", "CombinedEstimate"),
     ),
+    "quantiles": (
+        "A quantile that was drawn alone",
+        "What draws of `sample: {quantile: q}` say of the data. `docs/how-to/release-one-quantile.md`.",
+        ("quantile_posterior", "QuantilePosterior"),
+    ),
     "adopting": (
         "Other people's tables",
         "A published noisy table with its declared law. No ledger, no charge.",

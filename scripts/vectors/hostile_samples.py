@@ -23,7 +23,7 @@ from scripts.vectors.damage import (
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
-from suffice.pipeline.terms.statistics.statistic_plan import (
+from suffice.pipeline.terms.statistics.exponential_draws import (
     LARGEST_RANGE,
     LARGEST_SAMPLE_SCALE,
     smallest_scale,

@@ -11,7 +11,8 @@ import numpy as np
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.spec.compiled_statistics import score_tables
-from suffice.pipeline.terms.declaration.fields import sample_entry
+from suffice.pipeline.terms.declaration.fields import SampleEntry, sample_entry
+from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 
 if TYPE_CHECKING:
     import random
@@ -39,9 +40,9 @@ def drawn_points(
 ) -> NDArray[np.object_]:
     """Draw points of the grid, (n_cells, n_draws), by the distribution function of each cell's law."""
     stated, sample = sample_entry(entry), plan.sample
-    if stated is None or sample is None:
+    if not isinstance(stated, SampleEntry) or not isinstance(sample, SamplePlan):
         message = f"{plan.name} is not sampled"
-        raise ValueError(message)
+        raise ValueError(message)  # noqa: TRY004 - it says of what it is
     tables = score_tables(entry, stated)
     prior = log_prior_on_points(sample.prior, sample.values()).tolist()
     drawn = []

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.adopted import AdoptedRelease, adopt
     from suffice.pipeline.ask.pooling.comparison import compare, compare_pooled, compare_priors
     from suffice.pipeline.ask.pooling.pool import pool
+    from suffice.pipeline.ask.pooling.quantile_posterior import QuantilePosterior, quantile_posterior
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.pooling.roll_up import roll_up
     from suffice.pipeline.ask.pooling.series import Series
@@ -137,6 +138,7 @@ __all__ = [
     "Pooling",
     "Posterior",
     "Publication",
+    "QuantilePosterior",
     "Reciprocal",
     "Release",
     "ScaleMixture",
@@ -198,6 +200,7 @@ __all__ = [
     "poisson",
     "pool",
     "publish",
+    "quantile_posterior",
     "read_likelihood",
     "rehearse",
     "release",
@@ -298,6 +301,8 @@ _HOMES = {
     "DividedPlan": ("suffice.pipeline.ask.planning.divided_plan", "DividedPlan"),
     "divided_plan": ("suffice.pipeline.ask.planning.divided_plan", "divided_plan"),
     "beside_sample": ("suffice.pipeline.ask.planning.beside_sample", "beside_sample"),
+    "QuantilePosterior": ("suffice.pipeline.ask.pooling.quantile_posterior", "QuantilePosterior"),
+    "quantile_posterior": ("suffice.pipeline.ask.pooling.quantile_posterior", "quantile_posterior"),
     "smallest_loss": ("suffice.pipeline.ask.planning.smallest_loss", "smallest_loss"),
     "publish": ("suffice.publishing.publish", "publish"),
     "Publication": ("suffice.storage.publications.publication", "Publication"),

@@ -24,6 +24,7 @@ from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.loss_in_words import factor_of_rho
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -118,6 +119,11 @@ def _meaning(statistic: StatisticPlan) -> str:
     counted = f" They are of {statistic.rows_of}." if statistic.rows_of else ""
     if statistic.sample is not None:
         drawn = statistic.sample
+        if isinstance(drawn, QuantilePlan):
+            return (
+                f"Draws of the {drawn.parameter}{of}, family {statistic.family}: one row for each cell and "
+                f"draw.{counted} Each {drawn.law}."
+            )
         lower, upper = map(format_number, drawn.within)
         return (
             f"Draws of the {drawn.parameter}{of}, family {statistic.family}: one row for each cell and draw."
@@ -141,7 +147,8 @@ def columns_of(statistic: StatisticPlan, about: About = NOTHING) -> Iterator[tup
         yield name, kind, f"Key of the cell: {about.column(name)}.{said}"
     if statistic.sample is not None:
         yield "draw", "integer", "Which draw of the cell it is, counted from 0."
-        yield "value", "integer", "The point of the grid that was drawn, counted from 0."
+        point = "bin" if isinstance(statistic.sample, QuantilePlan) else "point of the grid"
+        yield "value", "integer", f"The {point} that was drawn, counted from 0."
         return
     yield "component", "string", "Which component of the statistic the value is of."
     yield "value", "integer", "The component's sum over the rows of the cell, in lattice units, plus noise."
@@ -279,6 +286,19 @@ def _law(statistic: StatisticPlan) -> dict[str, Any]:
     total = statistic.partition_total
     if statistic.sample is not None:
         drawn = statistic.sample
+        if isinstance(drawn, QuantilePlan):
+            return {
+                "family": statistic.family,
+                "columns": list(statistic.columns),
+                "mechanism": "exponential",
+                "quantile": format_number(drawn.quantile),
+                "draws": drawn.draws,
+                "bins": drawn.bins.written(),
+                "range_sensitivity": str(drawn.range_sensitivity),
+                "scale": str(drawn.scale),
+                "rank_scale": format_number(drawn.rank_scale),
+                **statistic.loss.stated,
+            }
         return {
             "family": statistic.family,
             "columns": list(statistic.columns),
@@ -310,7 +330,7 @@ def _listed(column: str, statistic: StatisticPlan) -> dict[str, Any]:
     if column == "component" and len(statistic.components) <= MOST_LISTED:
         return {"enum": list(statistic.components)}
     if statistic.sample is not None and column in {"draw", "value"}:
-        most = statistic.sample.draws if column == "draw" else statistic.sample.grid
+        most = statistic.sample.draws if column == "draw" else statistic.sample.n_points
         return {"minimum": "0", "maximum": str(most - 1)}
     domain: Domain | None = statistic.groups.get(column)
     if domain is None:

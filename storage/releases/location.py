@@ -20,7 +20,7 @@ import numpy as np
 
 from suffice.errors import AdoptedReleaseError, ReleaseCorruptError, ReleaseMissingError, StoreError
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, no_such_key, wanted_keys
-from suffice.pipeline.terms.released.sample import ReleasedSample
+from suffice.pipeline.terms.released.sample import ReleasedSample, released_sample
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
 from suffice.storage.objects.address import read_address
@@ -289,7 +289,7 @@ class SampleFiles(Mapping[str, ReleasedSample]):
         index = self._index[name]
         plan = self._manifest.plan.statistics[index]
         indices = decode_statistic(self._content[index][:], plan)
-        return ReleasedSample(plan=plan, indices=indices.astype(np.int64), groups=expand_groups(plan.groups))
+        return released_sample(plan, indices.astype(np.int64), expand_groups(plan.groups))
 
     def __contains__(self, name: object) -> bool:
         """Tell whether there is such a sample, without reading it."""
@@ -468,7 +468,7 @@ class Location:
             if plan.sample is None
         }
         sampled = {
-            plan.name: ReleasedSample(plan=plan, indices=stored.astype(np.int64), groups=keys_of(plan))
+            plan.name: released_sample(plan, stored.astype(np.int64), keys_of(plan))
             for plan, stored in read
             if plan.sample is not None
         }

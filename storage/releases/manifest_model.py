@@ -22,6 +22,7 @@ from suffice.pipeline.terms.declaration.documents import (
 from suffice.pipeline.terms.declaration.domains import Domain, DomainKind
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import FEWEST_POINTS, MOST_DRAWS, MOST_POINTS
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.storage.signatures.signing import is_signature_value
 
@@ -174,18 +175,28 @@ class NoisyEntry(_StatisticEntry):
     count_clipped: NotRequired[CountClippedEntry]
 
 
-class SampledEntry(_StatisticEntry):
+class _DrawnEntry(_StatisticEntry):
+    mechanism: Literal["exponential"]
+    draws: Annotated[int, Also(minimum=1, maximum=MOST_DRAWS)]
+    range_sensitivity: _Natural
+    scale: _Natural
+
+
+class SampledEntry(_DrawnEntry):
     """A statistic of which draws are released: it has no components."""
 
-    mechanism: Literal["exponential"]
     parameter: str
-    draws: Annotated[int, Also(minimum=1, maximum=MOST_DRAWS)]
     grid: Annotated[int, Also(minimum=FEWEST_POINTS, maximum=MOST_POINTS)]
     within: Annotated[list[Exact], _Pair]
     prior: str
-    range_sensitivity: _Natural
-    scale: _Natural
     temperature: Exact
+
+
+class QuantileEntry(_DrawnEntry):
+    """A statistic of which draws of a quantile are released: the bins are its parameters'."""
+
+    quantile: Exact
+    rank_scale: Exact
 
 
 def declared_fields(plan: Plan) -> Declared:
@@ -216,10 +227,10 @@ def _state_loss(entry: Declared | _StatisticEntry, loss: PrivacyLoss) -> None:
         entry["rho"] = loss.text
 
 
-def statistic_fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry:
+def statistic_fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry | QuantileEntry:
     """Return a statistic's entry; its quantities are made one after another, as there may be many."""
     entry = (
-        _noisy_fields(statistic) if statistic.sample is None else _sampled_fields(statistic, statistic.sample)
+        _noisy_fields(statistic) if statistic.sample is None else _drawn_fields(statistic, statistic.sample)
     )
     if statistic.states_groups:
         entry["cells"] = statistic.n_cells
@@ -264,23 +275,37 @@ def _noisy_fields(statistic: StatisticPlan) -> NoisyEntry:
     return entry
 
 
-def _sampled_fields(statistic: StatisticPlan, sample: SamplePlan) -> SampledEntry:
-    entry: SampledEntry = {
+def _drawn_fields(
+    statistic: StatisticPlan, sample: SamplePlan | QuantilePlan
+) -> SampledEntry | QuantileEntry:
+    drawn: _DrawnEntry = {
+        **_shared_fields(statistic),
+        "mechanism": "exponential",
+        "draws": sample.draws,
+        "range_sensitivity": str(sample.range_sensitivity),
+        "scale": str(sample.scale),
+    }
+    if isinstance(sample, QuantilePlan):
+        quantile, scale = format_number(sample.quantile), format_number(sample.rank_scale)
+        return {**drawn, "quantile": quantile, "rank_scale": scale}
+    return {
+        **drawn,
+        "parameter": sample.parameter,
+        "grid": sample.grid,
+        "within": [format_number(end) for end in sample.within],
+        "prior": sample.prior,
+        "temperature": format_number(sample.temperature),
+    }
+
+
+def _shared_fields(statistic: StatisticPlan) -> _StatisticEntry:
+    entry: _StatisticEntry = {
         "name": statistic.name,
         "family": statistic.family,
         "columns": list(statistic.columns),
         "rows_of": statistic.rows_of,
         "design": str(statistic.design),
         "parameters": _parameters(statistic.parameters),
-        "mechanism": "exponential",
-        "parameter": sample.parameter,
-        "draws": sample.draws,
-        "grid": sample.grid,
-        "within": [format_number(end) for end in sample.within],
-        "prior": sample.prior,
-        "range_sensitivity": str(sample.range_sensitivity),
-        "scale": str(sample.scale),
-        "temperature": format_number(sample.temperature),
     }
     _state_loss(entry, statistic.loss)
     return entry
@@ -313,10 +338,7 @@ def _parameters(parameters: Constants) -> ParametersEntry:
             for table in parameters.tables
         ]
     if parameters.bins is not None:
-        entry["bins"] = {
-            "edges": list(map(format_number, parameters.bins.edges)),
-            "atoms": list(map(format_number, parameters.bins.atoms)),
-        }
+        entry["bins"] = parameters.bins.written()
     return entry
 
 

@@ -98,7 +98,7 @@ def decode_row_group(
         if _joined(data, spans[name]) != expected:
             raise _corrupt(statistic, f"its column {name!r} is not the plan's")
     if statistic.sample is not None:
-        if stored.min() < 0 or stored.max() >= statistic.sample.grid:
+        if stored.min() < 0 or stored.max() >= statistic.sample.n_points:
             raise _corrupt(statistic, "a value is no point of its grid")
         return stored
     lowest, highest = statistic.value_limits

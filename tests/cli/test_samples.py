@@ -64,6 +64,7 @@ def publish_under(root: Path, plan: Plan, values: dict[str, Any], *, release_id:
 
 REFUSED: dict[tuple[str, ...], tuple[str, ...]] = {
     ("posterior",): ("first", "drawn"),
+    ("quantiles",): ("first", "drawn"),
     ("calibrate",): ("first", "drawn"),
     ("compare",): ("first", "second", "drawn"),
     ("pool",): ("drawn", "--disjoint", "first", "--disjoint", "second"),

@@ -26,7 +26,7 @@ from suffice.storage.releases.release_store import ReleaseStore
 from support.hostile import bernoulli, normal, poisson
 from support.leaking import LEAST, Sought, leaks, sought_in
 from support.making import Workspace, make_workspace, mapping
-from support.samples import drawn
+from support.samples import drawn, drawn_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +43,7 @@ STATISTICS = {
     "flag": bernoulli("flag"),
     "stops": poisson("stops", "5"),
     "drawn": drawn("flag", draws="3"),
+    "half": drawn_quantile("delay", lower="-60", upper="180", atoms=["0"], sample={"quantile": "0.5"}),
 }
 N_NOISY = 3
 UNITS = {

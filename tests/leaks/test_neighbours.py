@@ -33,7 +33,7 @@ from support.making import ORIGINS, flights, make_workspace, mapping, write_part
 from support.paid import copy_database
 from support.postgres import execute
 from support.postgres_tables import source_url
-from support.samples import drawn
+from support.samples import drawn, drawn_quantile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,7 +198,7 @@ def check_pair(
     relation = "replace_one" if replaced else "add_or_remove_one"
     unit = UNIT if by_unit else "row"
     privacy = {"epsilon": "1", "neighboring": relation, "unit": unit}
-    statistics = {**mapping("")["statistics"], "drawn": drawn("cancelled")}
+    statistics = {**mapping("")["statistics"], "drawn": drawn("cancelled"), "p90": drawn_quantile("stops")}
     changes = {"privacy": privacy, "statistics": statistics, **(changes or {})}
     pair = (neighbours_by_unit if by_unit else neighbours)(rng, replaced=replaced)
     directory.mkdir()

@@ -15,7 +15,7 @@ from suffice.pipeline.terms.statistics.statistic_plan import DECIMAL, INT64, Sta
 from suffice.storage.releases.release_parquet import encode_statistic
 from support.making import mapping
 from support.releases import Values, make_plan, public_n_plan, publish
-from support.samples import drawn
+from support.samples import drawn, drawn_quantile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +104,9 @@ def test_files_of_all_samples_differ_in_their_indices_only() -> None:
 
 
 def test_files_hold_no_statistics_no_dictionary_and_no_metadata() -> None:
-    plan = make_plan(statistics={**mapping("")["statistics"], "drawn": drawn("cancelled")})
+    plan = make_plan(
+        statistics={**mapping("")["statistics"], "drawn": drawn("cancelled"), "p90": drawn_quantile("stops")}
+    )
     for statistic in plan.statistics:
         values = np.zeros((plan.n_cells, statistic.n_values), dtype=object)
         footer = pq.ParquetFile(io.BytesIO(encode_statistic(statistic, values))).metadata

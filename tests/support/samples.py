@@ -10,13 +10,15 @@ import numpy as np
 from suffice.pipeline.spec.compiled_statistics import score_tables
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import Spec, load_spec
-from suffice.pipeline.terms.declaration.fields import sample_entry
+from suffice.pipeline.terms.declaration.fields import SampleEntry, sample_entry
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
+from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.spec.plan import Plan
-    from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, ScoreTables
+    from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables
     from suffice.typing import Floats
 
 WITHIN = {"probability": ["0.2", "0.8"], "mean": ["-1", "4"]}
@@ -45,10 +47,24 @@ def sampled_spec(
     )
 
 
+def drawn_quantile(column: str = "x", **changes: Any) -> dict[str, Any]:
+    """Return a histogram of which draws of a quantile are released."""
+    sample = {"quantile": "0.9", "draws": "2", **changes.pop("sample", {})}
+    bins = {"lower": "0", "upper": "8", "bins": "8", "atoms": ["3"], **changes}
+    return {"family": "histogram", "column": column, **bins, "sample": sample}
+
+
+def quantile_of(plan: Plan, position: int = 0) -> QuantilePlan:
+    """Return what is drawn of a statistic whose quantile is."""
+    sample = plan.statistics[position].sample
+    assert isinstance(sample, QuantilePlan)
+    return sample
+
+
 def sample_of(plan: Plan, position: int = 0) -> SamplePlan:
     """Return the sample of a statistic that has one."""
     sample = plan.statistics[position].sample
-    assert sample is not None
+    assert isinstance(sample, SamplePlan)
     return sample
 
 
@@ -62,7 +78,7 @@ def bernoulli_sample(
     spec = sampled_spec({"flag": {**entry, **nulls}}, neighboring=neighboring)
     statistic = spec.statistics["flag"]
     stated = sample_entry(statistic)
-    assert stated is not None
+    assert isinstance(stated, SampleEntry)
     return sample_of(compile_plan(spec)), score_tables(statistic, stated)
 
 

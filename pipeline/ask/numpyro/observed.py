@@ -80,7 +80,7 @@ def log_likelihood(
 def require_statistic(statistic: object) -> None:
     """Refuse what is no released statistic."""
     if isinstance(statistic, ReleasedSample):
-        raise no_statistics(statistic.plan.name)
+        raise no_statistics(statistic.plan)
     if not isinstance(statistic, NoisyStatistic):
         message = (
             "a likelihood is of a released statistic, as release.statistic('cancelled') returns it, not of "

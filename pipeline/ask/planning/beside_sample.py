@@ -36,10 +36,10 @@ from suffice.pipeline.spec.compiled_statistics import score_tables
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Method, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.declaration.fields import canonical, sample_entry
+from suffice.pipeline.terms.declaration.fields import SampleEntry, canonical, sample_entry
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.statistic_plan import TABLE_BITS
+from suffice.pipeline.terms.statistics.statistic_plan import TABLE_BITS, SamplePlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -213,9 +213,9 @@ class SampleLaw:
     def of(cls, plan: StatisticPlan, entry: StatisticSpec) -> SampleLaw:
         """Return the law of a sampled statistic, its tables in float64."""
         stated, sample = sample_entry(entry), plan.sample
-        if stated is None or sample is None:
+        if not isinstance(stated, SampleEntry) or not isinstance(sample, SamplePlan):
             message = f"{plan.name} states no sample"
-            raise ValueError(message)
+            raise ValueError(message)  # noqa: TRY004 - it says of what it is
         tables = score_tables(entry, stated)
         unit = float(1 << TABLE_BITS)
         values = sample.values()
@@ -313,7 +313,9 @@ def beside_sample(
         message = "n: name one number of records or more"
         raise UsageError(message)
     compiled = compile_plan(spec).statistics
-    sampled = [(statistic, statistic.sample) for statistic in compiled if statistic.sample is not None]
+    sampled = [
+        (statistic, statistic.sample) for statistic in compiled if isinstance(statistic.sample, SamplePlan)
+    ]
     truths = _truths([statistic for statistic, _ in sampled], truth)
     comparisons: list[ErrorComparison] = []
     total = len(n) * len(sampled)

@@ -33,12 +33,13 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInv
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.spec.assumed import Assumed, parameter_entries, typical_values
 from suffice.pipeline.spec.compiled_statistics import compile_statistics
-from suffice.pipeline.terms.declaration.fields import RowsOf
+from suffice.pipeline.terms.declaration.fields import QuantileEntry, RowsOf, sample_entry
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone, rows_plan
+from suffice.pipeline.terms.statistics.exponential_draws import SCORE_BITS
 from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.statistic_plan import SCORE_BITS
+from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
@@ -105,7 +106,7 @@ class ExpectedError:
 
     def added(self, plan: StatisticPlan) -> float:
         """Return the variance that a plan's noise adds over that of sampling."""
-        if plan.sample is not None:  # the mean of its draws
+        if isinstance(plan.sample, SamplePlan):  # the mean of its draws
             return float(plan.sample.temperature) / plan.sample.draws
         return self.by_variance * rows_plan(plan).component_noise_sd ** 2
 
@@ -153,6 +154,7 @@ def expected_error(
 ) -> ExpectedError:
     """Return what is expected of one statistic with this entry."""
     assumed = spec.assume or Assumed()
+    _refuse_quantile(name, entry)
     cost_of_sample = _cost_of_sample(plan_of(spec, name, entry))
     plan = plan_of(spec, name, spec.bound(without_sample(entry)))
     rows = rows_plan(plan)
@@ -203,6 +205,13 @@ def plan_of(spec: Spec, name: str, entry: StatisticSpec) -> StatisticPlan:
     return plan
 
 
+def _refuse_quantile(name: str, entry: StatisticSpec) -> None:
+    if isinstance(sample_entry(entry), QuantileEntry):
+        rule = "draws of a quantile have errors of their own, which no standard deviation of noise tells"
+        way_out = "divide without it: plan compares it with the histogram, where assume says how many rows"
+        raise SpecError(f"statistics.{name}.sample", rule, way_out)
+
+
 def _cost_of_sample(plan: StatisticPlan) -> float | None:
     r"""Return what a sample costs: the mean of its m draws adds T / m.
 
@@ -210,7 +219,7 @@ def _cost_of_sample(plan: StatisticPlan) -> float | None:
 
     R is the range of the scores, in nats. Where the temperature is 1 a larger loss adds nothing.
     """
-    if plan.sample is None:
+    if not isinstance(plan.sample, SamplePlan):
         return None
     largest_change = plan.sample.range_sensitivity / (1 << SCORE_BITS)
     return largest_change if plan.loss.rho is None else largest_change / math.sqrt(8 * plan.sample.draws)

@@ -319,7 +319,7 @@ class Release(Mapping[str, Statistic]):
         if name in self.sampled:
             from suffice.pipeline.terms.released.sample import no_statistics  # numpy is slow to import
 
-            raise no_statistics(name)
+            raise no_statistics(self.sampled[name].plan)
         if name not in self.noisy:
             raise self._unknown(name)
 

@@ -399,7 +399,7 @@ def roll_up(statistic: Statistic | NoisyStatistic, *columns: str) -> RolledUp:
     if isinstance(statistic, Statistic):
         statistic = statistic.noisy
     if isinstance(statistic, ReleasedSample):
-        raise no_statistics(statistic.plan.name)
+        raise no_statistics(statistic.plan)
     if not isinstance(statistic, NoisyStatistic):
         message = 'roll_up takes a statistic of a release, as release["cancelled"], then columns'
         raise UsageError(message)

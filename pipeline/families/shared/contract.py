@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from suffice.pipeline.families.shared.clipped_record import ClippedRecord, Outside
-    from suffice.pipeline.families.shared.parameter_space import ParameterSpace, SampledParameter
+    from suffice.pipeline.families.shared.parameter_space import (
+        ParameterSpace,
+        SampledParameter,
+        SampledQuantile,
+    )
     from suffice.pipeline.families.shared.smoothness import Smooth
     from suffice.pipeline.math.distributions.distribution import Distribution, Prior
     from suffice.pipeline.math.distributions.regions import Region
@@ -264,6 +268,8 @@ class Family:
         The spec's entry under a column unit -> the rule that it breaks there, None where it breaks none.
     sampled : SampledParameter or None
         Its one parameter, where draws of a posterior on a grid can be released instead of noisy components.
+    sampled_quantile : SampledQuantile or None
+        Where draws of a quantile can be released instead of noisy components; None elsewhere.
     interval : {"central", "highest-density"}
         The kind of its posteriors' intervals where none is asked for.
     mean : str
@@ -325,6 +331,7 @@ class Family:
     of_release: bool = False
     refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
     sampled: SampledParameter | None = None
+    sampled_quantile: SampledQuantile | None = None
     interval: str = CENTRAL
     mean: str = ""
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)
@@ -337,6 +344,11 @@ class Family:
     def needs_unit(self) -> bool:
         """Whether it takes all rows of a unit by its nature, and so needs a column unit."""
         return self.of_whole_units is not None
+
+    @property
+    def drawn(self) -> SampledParameter | SampledQuantile | None:
+        """What can be drawn instead of noisy components, and by which sums; None where nothing can."""
+        return self.sampled or self.sampled_quantile
 
     @property
     def models_clipping(self) -> bool:

@@ -102,3 +102,17 @@ class SampledParameter:
         upper = Fraction(1) if parameters.upper is None else parameters.upper
         natural = (self.natural(point, logarithm, parameters) for point in points)
         return ScoreTables.of(natural, lower, upper, width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledQuantile:
+    """What a family says of it that counts ordered bins, for draws of the bin that a quantile is in.
+
+    Parameters
+    ----------
+    totals : callable
+        The spec's entry, exact sums (n_cells, n_sums), Python integers -> the records in each bin, in order,
+        (n_cells, n_bins), Python integers.
+    """
+
+    totals: Callable[[Any, NDArray[Any]], NDArray[Any]]

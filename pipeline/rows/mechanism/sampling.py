@@ -1,4 +1,4 @@
-"""Draws of a posterior on its grid: exact totals of cells in, indices out.
+"""Draws of a posterior on its grid, and of a quantile's bin: exact totals of cells in, indices out.
 
 The other module that draws: by OpenDP's noisy maximum, which is the exponential mechanism exactly. An index
 has the probability ``exp(score / t)`` over the sum of all, as that of the largest of sums with independent
@@ -23,9 +23,10 @@ import opendp.mod
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
 from suffice.pipeline.rows.chunk.exact_sums import wipe
-from suffice.pipeline.spec.compiled_statistics import score_tables
+from suffice.pipeline.spec.compiled_statistics import scores_of
 from suffice.pipeline.terms.declaration.fields import sample_entry
-from suffice.pipeline.terms.statistics.statistic_plan import LARGEST_SAMPLE_SCALE
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
+from suffice.pipeline.terms.statistics.exponential_draws import LARGEST_SAMPLE_SCALE
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+    from suffice.pipeline.terms.statistics.drawn_quantile import QuantileScores
     from suffice.pipeline.terms.statistics.statistic_plan import ScoreTables, StatisticPlan
     from suffice.typing import Cells
 
@@ -132,10 +134,10 @@ class CellSampler:
     Parameters
     ----------
     selector : Selector
-    tables : ScoreTables
+    tables : ScoreTables or QuantileScores
         Of the scores.
     log_prior : ndarray of int64, shape (n_points,)
-        ``rint(t log prior)``: constants that are added to the scores.
+        ``rint(t log prior)``: constants that are added to the scores; 0 for bins, of which none is favoured.
     draws : int
         In each cell.
     entry : StatisticSpec
@@ -143,7 +145,7 @@ class CellSampler:
     """
 
     selector: Selector
-    tables: ScoreTables
+    tables: ScoreTables | QuantileScores
     log_prior: NDArray[np.int64]
     draws: int
     entry: StatisticSpec
@@ -161,14 +163,18 @@ class CellSampler:
         if sample is None or stated is None:
             message = f"{statistic.name} is not sampled"
             raise ValueError(message)
-        shares = log_prior_on_points(sample.prior, sample.values())
+        shares = (
+            np.zeros(sample.n_points)
+            if isinstance(sample, QuantilePlan)
+            else log_prior_on_points(sample.prior, sample.values())
+        )
         return cls(
             selector=exponential_mechanism(
                 scale=sample.scale,
                 range_sensitivity=sample.range_sensitivity,
                 rho=_rho_of_a_draw(statistic.loss, sample.draws),
             ),
-            tables=score_tables(entry, stated),
+            tables=scores_of(entry, stated),
             log_prior=np.rint(sample.scale * shares).astype(np.int64),
             draws=sample.draws,
             entry=entry,
@@ -176,14 +182,14 @@ class CellSampler:
 
     def scores(self, exact: NDArray[Any]) -> NDArray[np.int64]:
         """Return what is drawn by, shape (n_cells, n_points), of exact sums (n_cells, n_sums)."""
-        sampled = FAMILIES[self.entry.family].sampled
+        sampled = FAMILIES[self.entry.family].drawn
         if sampled is None:
             message = f"{self.entry.family} is not sampled"
             raise ValueError(message)
         scores = np.zeros((len(exact), len(self.log_prior)), np.int64)
         try:
-            for cell, (n, total) in enumerate(sampled.totals(self.entry, exact).tolist()):
-                scores[cell] = self.tables.scores(n, total)
+            for cell, totals in enumerate(sampled.totals(self.entry, exact).tolist()):
+                scores[cell] = self.tables.scores(*totals)
                 scores[cell] += self.log_prior
         except BaseException:
             wipe(scores)

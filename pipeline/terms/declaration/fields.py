@@ -373,6 +373,8 @@ LevelShares = Annotated[tuple[Fraction, ...], PlainValidator(_level_shares)]
 MOST_DRAWS = 1000
 FEWEST_POINTS, MOST_POINTS = 3, 4097
 LONGEST_PRIOR = 1000
+QUANTILE_DIGITS = 4
+"""Of a quantile: scores are multiplied by its denominator, and have 64 bits."""
 
 
 def _prior(value: object) -> str:
@@ -381,6 +383,14 @@ def _prior(value: object) -> str:
         message = f"the prior of a sample is a text of at most {LONGEST_PRIOR} characters, not {len(text)}"
         raise ValueError(message)
     return text
+
+
+def _quantile(value: object) -> Fraction:
+    quantile = parse_decimal(read_text(value))
+    if not 0 < quantile < 1 or (10**QUANTILE_DIGITS) % quantile.denominator:
+        message = f"a quantile is above 0 and below 1, with at most {QUANTILE_DIGITS} decimals, not {value!r}"
+        raise ValueError(message)
+    return quantile
 
 
 def _interval(value: object) -> tuple[Fraction, Fraction]:
@@ -419,15 +429,36 @@ class SampleEntry(SpecModel):
     prior: Annotated[str | None, PlainValidator(_prior)] = None
 
 
+class QuantileEntry(SpecModel):
+    """Draws of the bin that one quantile is in, each by the exponential mechanism.
+
+    Attributes
+    ----------
+    quantile : Fraction
+        Above 0 and below 1.
+    draws : int
+        In each cell, independent given the data.
+    """
+
+    quantile: Annotated[Fraction, PlainValidator(_quantile)]
+    draws: Annotated[int, PlainValidator(read_integer), _lies_in(1, MOST_DRAWS, "draws ")]
+
+
 class SampledColumnSpec(ColumnSpec):
     """A statistic of one column and one parameter, of which draws may be released."""
 
     sample: SampleEntry | None = None
 
 
-def sample_entry(statistic: StatisticSpec) -> SampleEntry | None:
+class QuantileColumnSpec(ColumnSpec):
+    """A statistic of one column, of which draws of a quantile may be released."""
+
+    sample: QuantileEntry | None = None
+
+
+def sample_entry(statistic: StatisticSpec) -> SampleEntry | QuantileEntry | None:
     """Return what a statistic says of draws; None where noisy sums are released."""
-    return statistic.sample if isinstance(statistic, SampledColumnSpec) else None
+    return statistic.sample if isinstance(statistic, SampledColumnSpec | QuantileColumnSpec) else None
 
 
 CountClipped.model_rebuild()

@@ -30,6 +30,8 @@ from suffice.pipeline.terms.declaration.documents import (
 from suffice.pipeline.terms.declaration.domains import cell_count
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
+from suffice.pipeline.terms.statistics.exponential_draws import LOWEST_SCORE, SCORE_BITS, ExponentialDraws
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 if TYPE_CHECKING:
@@ -106,9 +108,9 @@ class StatisticPlan:
         How many rows of a unit enter at most; None where the unit is a row.
     rows_of : str or None
         Under a column unit, which rows or units the parameters are of; None where every row counts.
-    sample : SamplePlan or None
-        The draws that are released of a posterior; None where noisy components are. With it there are no
-        components and no quantities, and sensitivity and scale are its own: those here are 0.
+    sample : SamplePlan, QuantilePlan or None
+        The draws that are released of a posterior or of a quantile; None where noisy components are. With it
+        there are no components and no quantities, and sensitivity and scale are its own: those here are 0.
     """
 
     name: str
@@ -130,7 +132,7 @@ class StatisticPlan:
     counted: CountedClipping | None = None
     contribution: Contribution | None = None
     rows_of: str | None = None
-    sample: SamplePlan | None = None
+    sample: SamplePlan | QuantilePlan | None = None
     l2_squared: int | None = None
 
     @property
@@ -220,8 +222,6 @@ def discrete_laplace_sd(scale: float) -> float:
 
 TABLE_BITS = 60
 """Tables are integers in units of 2**-60 nats: S may be 2**56, and 2**-61 nats of error a unit count."""
-LOWEST_SCORE = -(1 << 62)
-"""Scores below the highest by more are cut off: they leave room for the prior in 64 bits."""
 _DIGITS = decimal.Context(prec=60, rounding=decimal.ROUND_HALF_EVEN)
 
 
@@ -329,27 +329,15 @@ def _range(numbers: Sequence[int]) -> int:
     return max(numbers) - min(numbers)
 
 
-SCORE_BITS = 20
-"""Scores, their range and the scale are integers in units of 2**-20 nats."""
-LARGEST_SAMPLE_SCALE = 1 << 46
-"""Above, the data would hardly count."""
-MAP_MARGIN = Fraction(1, 1 << 48)
-"""Part of epsilon that is left for OpenDP's map, which float64 rounds up by less than `2**-49` of itself."""
-LARGEST_RANGE = 1 << 62
-"""OpenDP's map takes its double in 64 bits."""
-
-
 @printed("parameter draws grid within prior range_sensitivity scale temperature")
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplePlan:
+class SamplePlan(ExponentialDraws):
     """Draws of one parameter's posterior, tempered as far as epsilon asks for.
 
     Attributes
     ----------
     parameter : str
         Its name.
-    draws : int
-        In each cell, independent given the data.
     grid : int
         Number of points, equally spaced.
     within : tuple of Fraction
@@ -357,19 +345,15 @@ class SamplePlan:
     prior : str
         Canonical text; normalised on the grid.
     range_sensitivity : int
-        The largest range over the grid of a change of the scores between neighbours, added up over cells, in
-        2**-20 nats.
+        In 2**-20 nats.
     scale : int
         ``t``, in 2**-20 nats; at least 2**20.
     """
 
     parameter: str
-    draws: Positive
     grid: Positive
     within: tuple[Fraction, Fraction]
     prior: str
-    range_sensitivity: Positive
-    scale: Positive
 
     @property
     def temperature(self) -> Fraction:
@@ -382,19 +366,9 @@ class SamplePlan:
         return self.temperature > 1
 
     @property
-    def privacy_loss(self) -> Fraction:
-        """What all draws lose at most, in nats: less than epsilon, much less where the temperature is 1."""
-        return Fraction(self.draws * self.range_sensitivity, self.scale)
-
-    @property
-    def rho(self) -> Fraction:
-        """What all draws lose at most in rho."""
-        # proof: sample-range
-        return self.draws * Fraction(self.range_sensitivity, self.scale) ** 2 / 8
-
-    def candidates(self, n_cells: int) -> int:
-        """Return among how many points the draws of so many cells choose; drawing takes as long."""
-        return n_cells * self.grid * self.draws
+    def n_points(self) -> int:
+        """Number of points of the grid."""
+        return self.grid
 
     def points(self) -> tuple[Fraction, ...]:
         """Return the grid, ascending, exactly."""
@@ -417,29 +391,6 @@ def grid_values(within: tuple[Fraction, Fraction], grid: int) -> Floats:
     import numpy as np  # plans are made without it
 
     return np.array([float(point) for point in grid_points(within, grid)])
-
-
-def smallest_scale(range_sensitivity: int, draws: int, loss: PrivacyLoss) -> int:
-    r"""Return the least scale, at least 2**20, at which all draws lose less than is asked, in float64 too.
-
-    .. math:: \max\bigl(2^{20}, \lfloor q \Delta / (1 - 2^{-48}) \varepsilon \rfloor + 1\bigr), \qquad
-              \max\bigl(2^{20}, \lfloor \sqrt{q \Delta^2 / 8 (1 - 2^{-48}) \rho} \rfloor + 1\bigr)
-
-    Parameters
-    ----------
-    range_sensitivity : int
-        In 2**-20 nats.
-    draws : int
-        ``q``.
-    loss : PrivacyLoss
-        Of all draws together.
-    """
-    # proof: sample-range
-    if loss.rho is not None:
-        square = Fraction(draws * range_sensitivity**2, 8) / (loss.rho * (1 - MAP_MARGIN))
-        return max(1 << SCORE_BITS, math.isqrt(math.floor(square)) + 1)
-    epsilon = loss.amount
-    return max(1 << SCORE_BITS, math.floor(draws * range_sensitivity / (epsilon * (1 - MAP_MARGIN))) + 1)
 
 
 _SHOWN = ".4g"
@@ -483,14 +434,20 @@ def sample_line(statistic: StatisticPlan, sample: SamplePlan) -> str:
             f"; {float(unused.amount):.6g} of its {unused.measure} are unused, as a posterior is not drawn "
             "below temperature 1, and are charged all the same"
         )
+    return line + long_draws(statistic, sample)
+
+
+def long_draws(statistic: StatisticPlan, sample: SamplePlan | QuantilePlan) -> str:
+    """Say about how long drawing takes, where it is long."""
     candidates = sample.candidates(statistic.n_cells)
-    if candidates >= MANY_CANDIDATES:
-        line += (
-            f"; it is drawn from {candidates:,} candidates (cells x grid x draws): about "
-            f"{_duration(candidates * _SECONDS_A_CANDIDATE)} of one core, and a run that dies meanwhile has "
-            "spent its charge: fewer points, draws or cells take less"
-        )
-    return line
+    if candidates < MANY_CANDIDATES:
+        return ""
+    of = "bins" if isinstance(sample, QuantilePlan) else "grid"
+    return (
+        f"; it is drawn from {candidates:,} candidates (cells x {of} x draws): about "
+        f"{_duration(candidates * _SECONDS_A_CANDIDATE)} of one core, and a run that dies meanwhile has "
+        "spent its charge: fewer points, draws or cells take less"
+    )
 
 
 def unused_loss(loss: PrivacyLoss, sample: SamplePlan) -> PrivacyLoss:
@@ -526,6 +483,15 @@ class DrawnSample:
     candidates: Positive
 
 
+@printed("*plan candidates")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnQuantile:
+    """Draws of a quantile, and of how many candidates they are drawn."""
+
+    plan: QuantilePlan
+    candidates: Positive
+
+
 @printed(
     "name=statistic.name family=statistic.family columns=statistic.columns groups?=statistic.stated_sizes "
     "cells?=statistic.stated_cells rows_of=statistic.rows_of design=statistic.design "
@@ -536,7 +502,7 @@ class ShownSample:
     """A statistic of which a sample is drawn."""
 
     statistic: StatisticPlan
-    sample: DrawnSample
+    sample: DrawnSample | DrawnQuantile
 
 
 def statistic_dict(statistic: StatisticPlan) -> Any:
@@ -544,7 +510,9 @@ def statistic_dict(statistic: StatisticPlan) -> Any:
     sample = statistic.sample
     if sample is None:
         return document(statistic, NOISY)
-    unused = unused_loss(statistic.loss, sample)
     candidates = sample.candidates(statistic.n_cells)
-    drawn = DrawnSample(plan=sample, unused=unused, candidates=candidates)
+    if isinstance(sample, QuantilePlan):
+        of_quantile = DrawnQuantile(plan=sample, candidates=candidates)
+        return document(ShownSample(statistic=statistic, sample=of_quantile))
+    drawn = DrawnSample(plan=sample, unused=unused_loss(statistic.loss, sample), candidates=candidates)
     return document(ShownSample(statistic=statistic, sample=drawn))

@@ -3,7 +3,7 @@
 import { decodeText, encodeText, equalBytes } from "./bytes.js";
 import { ReleaseError, shown } from "./errors.js";
 import { toNumber, rational } from "./exact.js";
-import { isSampled } from "./samples.js";
+import { isSampled, numberOfPoints } from "./samples.js";
 import { ThriftReader } from "./thrift.js";
 
 const ROW_GROUP = 2 ** 20;
@@ -69,6 +69,7 @@ export function readValues(data, statistic, groups) {
 /** Read the points of a sample's grid, and check keys and draws. */
 function readPoints(data, statistic, groups, found, nRows, refuse) {
   const values = new BigInt64Array(nRows);
+  const most = BigInt(numberOfPoints(statistic));
   let done = 0;
   for (const { rows, spans } of found) {
     const own = joined(data, spans.get("value"));
@@ -76,7 +77,7 @@ function readPoints(data, statistic, groups, found, nRows, refuse) {
     const view = new DataView(own.buffer, own.byteOffset, own.length);
     for (let row = 0; row < rows; row += 1) {
       const point = view.getBigInt64(8 * row, true);
-      if (point < 0n || point >= BigInt(statistic.grid)) refuse("a value is no point of its grid");
+      if (point < 0n || point >= most) refuse("a value is no point of its grid");
       values[done + row] = point;
     }
     checkLabels(data, statistic, groups, spans, done, rows, refuse);

@@ -7,7 +7,7 @@ import { shown } from "./errors.js";
 import { add, compare, divide, format, multiply, nextDown, nextUp, numberRoot, ofNumber, rational, toNumber } from "./exact.js";
 import { ONE_SUM } from "./families.js";
 import { integer, isMapping, number, onlyKeys, refused } from "./plan_values.js";
-import { sampleFields } from "./samples.js";
+import { quantileFields, sampleFields } from "./samples.js";
 
 const ZERO = rational(0n);
 const NOISE_REACH = rational(64n);
@@ -59,7 +59,7 @@ export function derive(plan, order) {
     const hasGroups = groups.length > 0;
     const rows = Math.min(maxRows, maxInCell * cells);
     const price = { measure, amount };
-    return { name, entry, price, stated, terms: { ...shared, rows, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
+    return { name, entry, price, stated, terms: { ...shared, rows, cells, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
   });
   return {
     heading: {
@@ -107,6 +107,14 @@ export function statisticFields({ name, entry, price, stated: cells, terms: shar
   const mechanism = entry.sample === undefined ? "discrete_laplace" : "exponential";
   const fields = { name, family: entry.family, [price.measure]: format(price.amount), mechanism, ...cells };
   const place = `statistics.${shown(name)}`;
+  if (entry.sample !== undefined && entry.family === "histogram") {
+    return Object.assign(fields, {
+      columns: [entry.column],
+      rows_of: sentence(entry, terms),
+      design: "partition_of_unity",
+      ...quantileFields(entry, price, terms, stated, place),
+    });
+  }
   if (entry.sample !== undefined) {
     if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused(place, "no sample is of this family");
     const block = make(entry, terms.mayBeMinimal, stated, place);

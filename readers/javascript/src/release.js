@@ -6,7 +6,7 @@ import { ONE_SUM } from "./families.js";
 import { countsPosterior } from "./counts.js";
 import { readValues } from "./parquet.js";
 import { isComputedAgain } from "./plan.js";
-import { gridPoint, isSampled, noStatistics } from "./samples.js";
+import { binEnds, gridPoint, isQuantile, isSampled, noStatistics } from "./samples.js";
 import { KeptWork, inSlices } from "./tabulated.js";
 import { MOST_MOVED } from "./conflict.js";
 import { NOISE_AWARE, PLUG_IN, oneSumPosterior, oneSumTogether } from "./posterior.js";
@@ -184,7 +184,8 @@ export class Release {
   }
 
   /**
-   * The draws of a posterior sample, in the parameter's unit: one row for each cell and draw.
+   * The draws of a posterior sample, in the parameter's unit: one row for each cell and draw. Of a drawn quantile
+   * the lower and the upper end of the bin, in the column's unit.
    *
    * @param {string} statistic
    * @param {Record<string, string | number>} [where] Keys that cells must have.
@@ -197,12 +198,15 @@ export class Release {
     const { parameter, draws } = entry;
     const points = this.values.get(statistic);
     const groups = this.groupsOf(statistic);
+    const bins = isQuantile(entry)
+      ? binEnds(entry.parameters.bins).map(([lower, upper]) => ({ lower: toNumber(lower), upper: toNumber(upper) }))
+      : null;
     return this.selected(where, statistic).flatMap((index) =>
       Array.from({ length: draws }, (_, draw) => ({
         cell: cellAt(groups, index),
-        parameter,
+        parameter: bins === null ? parameter : `quantile ${entry.quantile}`,
         draw,
-        value: gridPoint(entry, points[index * draws + draw]),
+        ...(bins === null ? { value: gridPoint(entry, points[index * draws + draw]) } : bins[points[index * draws + draw]]),
       })),
     );
   }

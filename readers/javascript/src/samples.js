@@ -1,4 +1,4 @@
-/** Posterior samples: what a manifest has to state of one, and the points of its grid. */
+/** Samples, of a posterior or of a quantile: what a manifest has to state of one, and its points. */
 
 import { ReleaseError } from "./errors.js";
 import { add, compare, divide, format, multiply, rational, rootRoundedDown, subtract, toNumber } from "./exact.js";
@@ -30,11 +30,7 @@ export function sampleFields(sample, { measure, amount }, stated, place) {
   const range = integer(stated.range_sensitivity, `${place}.range_sensitivity`);
   if (range < 1n) throw refused(`${place}.range_sensitivity`, "it is below 1");
   if (range > LARGEST_RANGE) throw refused(`${place}.range_sensitivity`, "it is above 2^62");
-  const left = multiply(amount, BELOW_LOSS);
-  const ofRho = divide(rational(draws * range * range, 8n), left);
-  const { n, d } = divide(rational(draws * range), left);
-  const least = (measure === "rho" ? rootRoundedDown(ofRho.n / ofRho.d) : n / d) + 1n;
-  const scale = least < LEAST_SCALE ? LEAST_SCALE : least;
+  const scale = scaleOf(range, draws, { measure, amount }, LEAST_SCALE);
   if (scale > LARGEST_SCALE) throw refused(`${place}.scale`, "it is above 2^46");
   return {
     draws: Number(draws),
@@ -45,6 +41,73 @@ export function sampleFields(sample, { measure, amount }, stated, place) {
     scale: String(scale),
     temperature: format(rational(scale, LEAST_SCALE)),
   };
+}
+
+const [FEWEST_BINS, MOST_BINS] = [2, 4096];
+const QUANTILE_UNIT = 10_000n;
+
+/** Whether the bin of a quantile was drawn: of a manifest's entry. */
+export function isQuantile(entry) {
+  return isSampled(entry) && entry.quantile !== undefined;
+}
+
+/** How many points each draw is one of: of the grid, or bins. */
+export function numberOfPoints(entry) {
+  return isQuantile(entry) ? binEnds(entry.parameters.bins).length : entry.grid;
+}
+
+/** The ends of the bins of a histogram, in order, as exact numbers; an atom divides the bin that it lies in. */
+export function binEnds({ edges, atoms }) {
+  const inner = edges.map((edge) => number(edge, "bins.edges"));
+  const alone = atoms.map((atom) => number(atom, "bins.atoms"));
+  const points = [...inner, ...alone.filter((atom) => !inner.some((edge) => compare(atom, edge) === 0))].sort(compare);
+  const isAtom = (point) => alone.some((atom) => compare(atom, point) === 0);
+  return points.flatMap((point, at) => [
+    ...(isAtom(point) ? [[point, point]] : []),
+    ...(at + 1 < points.length ? [[point, points[at + 1]]] : []),
+  ]);
+}
+
+/** What follows of a drawn quantile from the plan: the rest of its entry, its range sensitivity too. */
+export function quantileFields(entry, { measure, amount }, terms, stated, place) {
+  const { sample, bins, atoms } = entry;
+  onlyKeys(sample, ["draws", "quantile"], [], `${place}.sample`);
+  const draws = integer(sample.draws, `${place}.sample.draws`);
+  if (draws < 1n || draws > MOST_DRAWS) throw refused(`${place}.sample.draws`, "it is no number of draws");
+  const quantile = number(sample.quantile, `${place}.sample.quantile`);
+  const { n: part, d: whole } = quantile;
+  if (part < 1n || part >= whole || QUANTILE_UNIT % whole !== 0n) throw refused(`${place}.sample.quantile`, "it is no quantile");
+  const isList = (texts) => Array.isArray(texts) && texts.every((text) => typeof text === "string");
+  if (!isList(bins) || !isList(atoms) || bins.length < 2) throw refused(`${place}.bins`, "they are no bins");
+  const nBins = binEnds({ edges: bins, atoms }).length;
+  if (nBins < FEWEST_BINS || nBins > MOST_BINS) throw refused(`${place}.bins`, "they are no bins");
+  const { categories } = stated.parameters ?? {};
+  if (!Array.isArray(categories) || categories.length !== nBins) throw refused(`${place}.parameters`, "its bins are others");
+  const farther = part > whole - part ? part : whole - part;
+  const moved = !terms.replaces ? farther : terms.cells === 1 ? whole : 2n * farther;
+  const rows = entry.rows_of === "units" ? 1 : terms.rows;
+  const range = moved * BigInt(rows) * BigInt(Math.min(2, nBins - 1)) * LEAST_SCALE;
+  if (range > LARGEST_RANGE) throw refused(`${place}.range_sensitivity`, "it is above 2^62");
+  const scale = scaleOf(range, draws, { measure, amount }, 1n);
+  if (scale > LARGEST_SCALE) throw refused(`${place}.scale`, "it is above 2^46");
+  const [lower, upper] = [entry.lower, entry.upper].map((end) => format(number(end, `${place}.bounds`)));
+  return {
+    quantile: format(quantile),
+    draws: Number(draws),
+    range_sensitivity: String(range),
+    scale: String(scale),
+    rank_scale: format(rational(scale, LEAST_SCALE * whole)),
+    parameters: { categories, lower, upper, lattice_bits: null, bins: { edges: bins, atoms } },
+  };
+}
+
+/** The least integer scale, at least `floor`, at which all draws lose less than is asked. */
+function scaleOf(range, draws, { measure, amount }, floor) {
+  const left = multiply(amount, BELOW_LOSS);
+  const ofRho = divide(rational(draws * range * range, 8n), left);
+  const { n, d } = divide(rational(draws * range), left);
+  const least = (measure === "rho" ? rootRoundedDown(ofRho.n / ofRho.d) : n / d) + 1n;
+  return least < floor ? floor : least;
 }
 
 /** The value of a point of the grid, in the parameter's unit, rounded once. */

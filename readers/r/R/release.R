@@ -77,6 +77,7 @@ release_samples <- function(release, statistic) {
   entry <- entries[[at]]
   if (!.is_sampled(entry)) stop("it was released as noisy statistics: release_table() has them", call. = FALSE)
   points <- release$values[[at]]
+  if (!is.null(entry$quantile)) return(.drawn_bins(entry, points, release$keys[[at]]))
   ends <- vapply(entry$within, as_double, 0)
   cells <- rep(seq_len(nrow(points)), each = entry$draws)
   data.frame(
@@ -85,6 +86,29 @@ release_samples <- function(release, statistic) {
     value = ends[1] + as.vector(t(points)) * (ends[2] - ends[1]) / (entry$grid - 1),
     check.names = FALSE, row.names = NULL, stringsAsFactors = FALSE
   )
+}
+
+# The bins that were drawn of a quantile: both of their ends, in the column's unit.
+.drawn_bins <- function(entry, points, keys) {
+  bins <- .bin_ends(entry$parameters$bins)
+  cells <- rep(seq_len(nrow(points)), each = entry$draws)
+  drawn <- as.vector(t(points)) + 1
+  data.frame(
+    keys[cells, , drop = FALSE], parameter = paste("quantile", entry$quantile),
+    draw = rep(seq_len(entry$draws) - 1, nrow(points)), lower = bins$lower[drawn], upper = bins$upper[drawn],
+    check.names = FALSE, row.names = NULL, stringsAsFactors = FALSE
+  )
+}
+
+# An atom divides the bin that it lies in, and is a bin of its own.
+.bin_ends <- function(bins) {
+  atoms <- vapply(as.list(bins$atoms), as_double, 0)
+  points <- sort(unique(c(vapply(as.list(bins$edges), as_double, 0), atoms)))
+  lower <- c(points[-length(points)], atoms)
+  upper <- c(points[-1], atoms)
+  # An atom stands before the bin that it begins, and after the one that it ends.
+  order <- order(lower, upper)
+  list(lower = lower[order], upper = upper[order])
 }
 
 .is_sampled <- function(entry) identical(entry$mechanism, "exponential")
@@ -174,7 +198,7 @@ release_samples <- function(release, statistic) {
 
 .check_statistic <- function(entry) {
   if (!.matches("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", entry$name)) refuse("fields", "a statistic has no such name")
-  if (.is_sampled(entry)) return(.check_sample(entry))
+  if (.is_sampled(entry)) return(if (is.null(entry$quantile)) .check_sample(entry) else .check_quantile(entry))
   components <- unlist(entry$components)
   if (!length(components) || anyDuplicated(components)) refuse("shape", "a component stands twice, or there is none")
   if (!identical(entry$mechanism, "discrete_laplace")) refuse("noise", "the format knows no such mechanism")
@@ -224,6 +248,42 @@ release_samples <- function(release, statistic) {
   right <- length(ends) == 2 && at_most(ends[[1]], ends[[2]]) && !at_most(ends[[2]], ends[[1]]) &&
     is.character(entry$parameter) && is.character(entry$prior)
   if (!right) refuse("fields", "it is no sample")
+}
+
+# The scale covers the range that is stated, which this reader does not compute again.
+.check_quantile <- function(entry) {
+  measure <- .measure(entry)
+  loss <- exact(entry[[measure]])
+  if (!is_positive(loss)) refuse("noise", paste(measure, "is above 0"))
+  quantile <- exact(entry$quantile)
+  n_bins <- length(.bin_ends(entry$parameters$bins)$lower)
+  if (!.is_count(entry$draws, 1) || !is_positive(quantile) || at_most(exact("1"), quantile) || n_bins < 2 ||
+    n_bins != length(entry$parameters$categories)) {
+    refuse("fields", "it is no drawn quantile")
+  }
+  if (!.matches("^[1-9][0-9]*$", entry$range_sensitivity) || !.matches("^[1-9][0-9]*$", entry$scale)) {
+    refuse("noise", "range and scale of a sample are positive integers")
+  }
+  scale <- exact(entry$scale)
+  range <- exact(entry$range_sensitivity)
+  if (measure == "rho") range <- exact_product(range, range)
+  spent <- exact_product(exact(as.character(entry$draws)), range)
+  if (!at_most(spent, .covered(scale, loss, measure, times = "8"))) {
+    refuse("noise", paste("it is sharper than", measure, "allows"))
+  }
+  if (!at_most(exact(entry$range_sensitivity), exact(.LARGEST_RANGE)) || !at_most(scale, exact(.LARGEST_SCALE))) {
+    refuse("noise", "its range is above 2^62, or its scale above 2^46")
+  }
+  # The denominator divides 10000: the one by which the rank scale is the scale is the quantile's in lowest terms.
+  of_record <- exact_product(exact(entry$rank_scale), exact("1048576"))
+  whole <- Filter(function(m) {
+    stated <- exact_product(of_record, exact(as.character(m)))
+    at_most(stated, scale) && at_most(scale, stated)
+  }, outer(2^(0:4), 5^(0:4)))
+  part <- round(as_double(entry$quantile) * whole)
+  in_lowest_terms <- length(whole) == 1 && abs(as_double(entry$quantile) * whole - part) < 1e-6 &&
+    all(part %% c(2, 5) != 0 | whole %% c(2, 5) != 0)
+  if (!in_lowest_terms) refuse("noise", "its rank scale is not its scale's")
 }
 
 .check_quantity <- function(quantity) {
@@ -366,6 +426,7 @@ release_samples <- function(release, statistic) {
   if (!identical(contents[[at + 1]], draws)) refuse("data file", "its draws are counted otherwise")
   if (length(contents[[at + 2]]) != 8 * file$rows) refuse("data file", "it lacks values")
   points <- int64_numbers(contents[[at + 2]])
-  if (anyNA(points) || any(points < 0 | points >= statistic$grid)) refuse("data file", "a value is no point of its grid")
+  most <- if (is.null(statistic$quantile)) statistic$grid else length(statistic$parameters$categories)
+  if (anyNA(points) || any(points < 0 | points >= most)) refuse("data file", "a value is no point of its grid")
   matrix(points, ncol = statistic$draws, byrow = TRUE)
 }

@@ -25,6 +25,8 @@ from suffice.pipeline.spec.windows_and_amendments import Window, edition, window
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.domains import cells_in_words, key_columns
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.released.sample import ReleasedQuantile
+from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 from suffice.storage.releases.about_file import MOST_WORDINGS, about_name
 from suffice.storage.releases.about_file import beside as beside_manifest
 from suffice.storage.releases.descriptions import describe
@@ -35,6 +37,7 @@ from suffice.storage.releases.withdrawal import WITHDRAWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from fractions import Fraction
 
     from suffice.pages.site_run import SiteRun
     from suffice.pages.statistic_view import StatisticView
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.about import About
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.statistics.sensitivity import Quantity
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
     from suffice.storage.releases.release_store import ListedRelease, ReleaseStore
     from suffice.storage.signatures.signing import KeyReference
 
@@ -170,7 +174,7 @@ def _statistic(release: Release, view: StatisticView) -> dict[str, Any]:
         "columns": list(plan.columns),
         **plan.loss.stated,
         "mechanism": "discrete_laplace" if plan.sample is None else "exponential",
-        "scale": float(plan.scale if plan.sample is None else plan.sample.temperature),
+        "scale": float(_scale(plan)),
         "components": len(plan.components),
         "bounds": None if None in bounds else [float(bound) for bound in bounds if bound is not None],
         "kind": view.kind,
@@ -216,9 +220,16 @@ def keyed_files(release: Release, name: str) -> list[tuple[str, str, bytes]]:
     return _files(name, columns, source, "unbiased estimates for spreadsheets and maps, one row a cell")
 
 
+def _scale(plan: StatisticPlan) -> float | Fraction:
+    """Return the scale of noise, the temperature of a sample, or the rank scale of a quantile."""
+    if plan.sample is None:
+        return plan.scale
+    return plan.sample.temperature if isinstance(plan.sample, SamplePlan) else plan.sample.rank_scale
+
+
 def _sample_files(release: Release, sample: ReleasedSample) -> list[tuple[str, str, bytes]]:
     """Return a sample's draws side by side, one row a cell."""
-    n_draws = sample.sample.draws
+    n_draws = sample.indices.shape[1]
     if n_draws + len(sample.groups) > MOST_COLUMNS:
         return []
     columns: dict[str, Any] = dict(sample.groups)
@@ -227,8 +238,14 @@ def _sample_files(release: Release, sample: ReleasedSample) -> list[tuple[str, s
         while label in columns:  # a group column may be called so
             label = f"{label} "
         columns[label] = sample.values[:, draw]
-    what = "draws of the posterior for spreadsheets and maps, one row a cell"
+    what = f"{_drawn(sample)} for spreadsheets and maps, one row a cell"
     return _files(sample.plan.name, columns, sample_source(release, sample), what)
+
+
+def _drawn(sample: ReleasedSample) -> str:
+    if isinstance(sample, ReleasedQuantile):
+        return "middles of the bins that were drawn for a quantile,"
+    return "draws of the posterior"
 
 
 def _files(name: str, columns: dict[str, Any], source: Provenance, what: str) -> list[tuple[str, str, bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
@@ -118,6 +119,21 @@ class StatedSample:
     rows: Annotated[list[dict[str, Any]], Rows(parameter=str, draw=Count, value=float)]
 
 
+@printed(
+    "source statistic=plan.name family=plan.family rows_of=plan.rows_of quantile rank_scale rank_bound rows"
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedQuantile:
+    """What it prints of a drawn quantile."""
+
+    source: Provenance
+    plan: StatisticPlan
+    quantile: Exact
+    rank_scale: Exact
+    rank_bound: float
+    rows: Annotated[list[dict[str, Any]], Rows(parameter=str, draw=Count, lower=float, upper=float)]
+
+
 class AskableStatistic(TypedDict):
     """A statistic of a release, and what can be asked of it."""
 
@@ -173,7 +189,7 @@ class _Table:
 
     shown: int
     n_cells: int
-    stated: StatedEstimates | StatedSample
+    stated: StatedEstimates | StatedSample | StatedQuantile
     draw: Callable[..., None]
     say_more: Callable[[], None]
     what: str
@@ -211,17 +227,40 @@ def _sample(release: Release, asked: ReleasedSample, *, whole: bool) -> _Table:
 
     from suffice.data_files.source import sample_source
     from suffice.pipeline.terms.declaration.exact_numbers import format_number
+    from suffice.pipeline.terms.released.sample import ReleasedQuantile
+    from suffice.pipeline.terms.statistics.drawn_quantile import LEVEL
 
     n_cells, n_draws = asked.indices.shape
     shown = n_cells if whole else min(n_cells, max(1, output.MOST_ROWS // n_draws))
     chosen = asked.take(np.arange(shown))
-    source, drawn = sample_source(release, chosen), chosen.sample
+    source = sample_source(release, chosen)
 
     def draw(path: Path, **texts: str) -> None:
         from suffice.plots.tables import plot_sample  # the plot extra
 
         plot_sample(chosen, path, about=release.about, **texts)
 
+    if isinstance(chosen, ReleasedQuantile):
+        quantile, bound = chosen.quantile, chosen.rank_bound()
+        return _Table(
+            shown=shown,
+            n_cells=n_cells,
+            stated=StatedQuantile(
+                source=source,
+                plan=chosen.plan,
+                quantile=format_number(quantile.quantile),
+                rank_scale=format_number(quantile.rank_scale),
+                rank_bound=bound,
+                rows=chosen.table(),
+            ),
+            draw=draw,
+            say_more=lambda: say(
+                f"\n{source.notes[0]}; whatever the data are, a draw is within {math.ceil(bound):,} records "
+                f"of that rank with probability {LEVEL:g} at least"
+            ),
+            what="parameters",
+        )
+    drawn = chosen.sample
     return _Table(
         shown=shown,
         n_cells=n_cells,

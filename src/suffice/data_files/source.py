@@ -14,6 +14,7 @@ from suffice.pipeline.ask.publication.request import manifest_sha256
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.terms.declaration.documents import Also, document, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.released.sample import ReleasedQuantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -298,6 +299,14 @@ def calibration_source(
 
 def sample_source(release: Release, sample: ReleasedSample) -> Provenance:
     """Return the source of a released sample's draws."""
+    if isinstance(sample, ReleasedQuantile):
+        return Provenance(
+            what=SAMPLE,
+            releases=(ReleaseSource.of(release),),
+            statistic=sample.plan.name,
+            draws=sample.quantile.draws,
+            notes=(f"drawn once: each {sample.quantile.law}",),
+        )
     drawn = sample.sample
     lower, upper = map(format_number, drawn.within)
     note = (

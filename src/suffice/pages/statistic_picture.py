@@ -262,6 +262,11 @@ def _label(view: StatisticView, cell: str, entry: str) -> str:
 def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
     if view.kind == SAMPLE:
         shown = f" Shown: {view.selection}." if view.selection else ""
+        if view.law:
+            return (
+                f"Draws of the {view.shown_of} of {view.label}, a circle for the middle of each bin. Each "
+                f"{view.law}.{shown}"
+            )
         law = (
             "a flatter law than the data's posterior, and their spread is no interval of it"
             if view.is_tempered

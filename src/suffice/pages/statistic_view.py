@@ -5,6 +5,7 @@ A picture is small panels along an ordered group, a forest, or a band of ranked 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,9 @@ from suffice.pipeline.math.engines.multinomial.count_posterior import (
 from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
+from suffice.pipeline.terms.released.sample import ReleasedQuantile
+from suffice.pipeline.terms.statistics.drawn_quantile import LEVEL, QuantilePlan
+from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -85,6 +89,8 @@ class StatisticView:
         The ends of a sample's grid, which its picture spans; of no meaning elsewhere.
     is_tempered : bool
         Whether a sample's draws are of a flatter law than the data's own posterior.
+    law : str
+        What each draw of a quantile is, without its subject; else empty.
     densities : str
         Smooth densities as SVG, where few are shown and their law is known; else empty.
     in_logs : bool
@@ -112,6 +118,7 @@ class StatisticView:
     draws: list[list[float]] = field(default_factory=list, repr=False)
     within: tuple[float, float] = (0.0, 1.0)
     is_tempered: bool = False
+    law: str = ""
     densities: str = field(default="", repr=False)
     in_logs: bool = False
     has_axes_apart: bool = False
@@ -372,8 +379,7 @@ def sample_view(sample: ReleasedSample, about: About = NOTHING) -> StatisticView
         said.append(f"{MOST_CELLS} of {n_cells:,} cells, evenly spaced in declared order")
     if n_draws > MOST_DRAWS:
         said.append(f"the first {MOST_DRAWS} of {n_draws:,} draws of each")
-    drawn = sample.sample
-    lower, upper = map(format_number, drawn.within)
+    drawn, facts = _drawn(sample)
     return StatisticView(
         name=sample.plan.name,
         family=sample.plan.family,
@@ -384,15 +390,31 @@ def sample_view(sample: ReleasedSample, about: About = NOTHING) -> StatisticView
         n_cells=n_cells,
         intervals=[],
         within=(float(drawn.within[0]), float(drawn.within[1])),
-        is_tempered=drawn.is_tempered,
+        is_tempered=isinstance(drawn, SamplePlan) and drawn.is_tempered,
+        law=drawn.law if isinstance(drawn, QuantilePlan) else "",
         draws=sample.values[cells, :MOST_DRAWS].tolist(),
         rows=sample.take(cells).table(),
-        facts={
-            "draws": f"{n_draws} of each cell, by the exponential mechanism",
-            "grid": f"{drawn.grid} points of {lower} to {upper}",
-            "prior": drawn.prior,
-            "temperature": f"{float(drawn.temperature):.6g}",
-        },
+        facts={"draws": f"{n_draws} of each cell, by the exponential mechanism", **facts},
         selection=", ".join(said),
         about=about,
     )
+
+
+def _drawn(sample: ReleasedSample) -> tuple[SamplePlan | QuantilePlan, dict[str, str]]:
+    """Return what was drawn, and the facts of its law."""
+    if isinstance(sample, ReleasedQuantile):
+        quantile = sample.quantile
+        lower, upper = map(format_number, quantile.within)
+        return quantile, {
+            "quantile": format_number(quantile.quantile),
+            "bins": f"{quantile.n_points} of {lower} to {upper}",
+            "rank scale": f"{float(quantile.rank_scale):.6g} records",
+            "rank error": f"at most {math.ceil(sample.rank_bound()):,} records, with probability {LEVEL:g}",
+        }
+    drawn = sample.sample
+    lower, upper = map(format_number, drawn.within)
+    return drawn, {
+        "grid": f"{drawn.grid} points of {lower} to {upper}",
+        "prior": drawn.prior,
+        "temperature": f"{float(drawn.temperature):.6g}",
+    }

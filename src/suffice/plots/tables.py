@@ -13,6 +13,8 @@ import numpy as np
 from suffice.errors import UsageError
 from suffice.pipeline.spec.about import NOTHING
 from suffice.pipeline.terms.released.noise_distribution import noise_half_width
+from suffice.pipeline.terms.released.sample import ReleasedQuantile
+from suffice.pipeline.terms.statistics.drawn_quantile import LEVEL
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, draw_points, draw_ranked, draw_series
 from suffice.plots.style import COLOURS, NOISE, QUIET, check_plot, finish, new_figure, save, styled
 
@@ -237,7 +239,8 @@ def plot_sample(
     with styled():
         figure = new_figure(7.2, 2.9 if is_ranked else 0.75 + len(values) * HEIGHT)
         axis = figure.subplots()
-        lower, upper = (float(end) for end in sample.sample.within)
+        drawn = sample.quantile if isinstance(sample, ReleasedQuantile) else sample.sample
+        lower, upper = (float(end) for end in drawn.within)
         if is_ranked:
             order = np.argsort(values.mean(axis=1), kind="stable")
             ranks = np.repeat(np.arange(1, len(order) + 1), values.shape[1])
@@ -249,14 +252,24 @@ def plot_sample(
             draw_points(axis, _cell_labels(sample, about), values)
             axis.set_xlabel(name)
             axis.set_xlim(lower, upper)
-        temperature = float(sample.sample.temperature)
-        subtitle = f"Draws of the posterior at temperature {temperature:.4g}: " + (
-            "their spread tells of privacy as well as of the parameter, and is no credible interval"
-            if sample.sample.is_tempered
-            else "each of the data's own posterior under its prior"
-        )
-        finish(figure, title, subtitle, footer)
+        finish(figure, title, _subtitle(sample), footer)
         save(figure, path)
+
+
+def _subtitle(sample: ReleasedSample) -> str:
+    """Say what the points are draws of."""
+    if isinstance(sample, ReleasedQuantile):
+        bound = math.ceil(sample.rank_bound())
+        return (
+            f"Middles of the bins drawn for the {sample.parameter}: within {bound:,} records of its rank "
+            f"with probability {LEVEL:g} at least"
+        )
+    temperature = float(sample.sample.temperature)
+    return f"Draws of the posterior at temperature {temperature:.4g}: " + (
+        "their spread tells of privacy as well as of the parameter, and is no credible interval"
+        if sample.sample.is_tempered
+        else "each of the data's own posterior under its prior"
+    )
 
 
 def _cell_labels(sample: ReleasedSample, about: About) -> list[str]:

@@ -20,9 +20,11 @@ from suffice.pipeline.spec.assumed import typical_values
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 from suffice.storage.releases.release_store import open_release
 from support.noisy import discrete_laplace
 from support.releases import publish
+from support.samples import drawn_quantile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -238,6 +240,12 @@ def test_an_earlier_release_is_what_is_expected(tmp_path: Path) -> None:
         divided_plan(spec_of(wider, None, groups=groups), release)
 
 
+def test_a_drawn_quantile_is_not_divided() -> None:
+    spec = spec_of({"p90": drawn_quantile(), "common": FIVE["common"]}, {"rows": 300})
+    with pytest.raises(SpecError, match="draws of a quantile have errors of their own"):
+        divided_plan(spec)
+
+
 def test_a_sample_is_the_mean_of_its_draws() -> None:
     sample = {"draws": "20", "grid": "101", "within": ["0.05", "0.95"], "prior": "Beta(1, 1)"}
     statistics = {"drawn": {**FIVE["common"], "sample": sample}, "common": FIVE["common"]}
@@ -246,7 +254,7 @@ def test_a_sample_is_the_mean_of_its_draws() -> None:
     drawn, summed = expected_errors(spec)
     assert (drawn.power, summed.power) == (1, 2)
     plan = compile_plan(spec).statistics[0]
-    assert plan.sample is not None
+    assert isinstance(plan.sample, SamplePlan)
     assert plan.sample.temperature > 1
     assert drawn.inflation(plan) == pytest.approx(math.sqrt(1 + plan.sample.temperature / 20))
     assert drawn.cost / float(plan.loss.amount) == pytest.approx(

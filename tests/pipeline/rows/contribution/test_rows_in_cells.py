@@ -28,7 +28,7 @@ from suffice.pipeline.rows.reduce.shuffle import bounded_sums
 from suffice.pipeline.rows.reduce.tree import open_cluster_for_sums
 from suffice.pipeline.spec.compiled_statistics import score_tables
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.terms.declaration.fields import sample_entry
+from suffice.pipeline.terms.declaration.fields import SampleEntry, sample_entry
 from support.hostile import bernoulli, categorical, make_spec, normal, poisson
 from support.unit_engine import MAX_ROWS_OF_CELLS, ROWS_IN_CELL, UnitEngine, farthest
 from support.units import KEY, OTHER_KEY, by_customer, partitions_of, sum_tasks, write_row_groups
@@ -120,7 +120,7 @@ def test_scores_of_a_sample_move_no_further_than_declared(
     sample = compile_plan(spec).statistics[0].sample
     entry = sample_entry(spec.statistics["s"])
     assert sample is not None
-    assert entry is not None
+    assert isinstance(entry, SampleEntry)
     tables = score_tables(spec.statistics["s"], entry)
     n_cells = engine.job.n_cells["s"]
     false_true = engine.of_every_unit().reshape(-1, n_cells, 2)

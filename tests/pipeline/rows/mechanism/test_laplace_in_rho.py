@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from suffice.pipeline.rows.mechanism import noise, sampling
 from suffice.pipeline.terms.declaration.exact_numbers import LARGEST_SCALE, PICO
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+from suffice.pipeline.terms.statistics.exponential_draws import LARGEST_SAMPLE_SCALE, smallest_scale
 from suffice.pipeline.terms.statistics.noise_scale import noise_scale
 from suffice.pipeline.terms.statistics.statistic_plan import (
-    LARGEST_SAMPLE_SCALE,
     discrete_laplace_sd,
-    smallest_scale,
 )
 
 SCALES = ("0.05", "0.2", "0.7", "1", "3", "10", "100", "1700")

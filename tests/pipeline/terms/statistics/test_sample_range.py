@@ -16,7 +16,7 @@ import pytest
 
 from suffice.pipeline.spec.compiled_statistics import score_tables
 from suffice.pipeline.spec.plan import compile_plan
-from suffice.pipeline.terms.declaration.fields import sample_entry
+from suffice.pipeline.terms.declaration.fields import SampleEntry, sample_entry
 from support.samples import sample_of, sampled_spec
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def made(
     )
     parsed = spec.statistics["x"]
     stated = sample_entry(parsed)
-    assert stated is not None
+    assert isinstance(stated, SampleEntry)
     return sample_of(compile_plan(spec)).range_sensitivity, score_tables(parsed, stated)
 
 
