@@ -38,11 +38,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
-    from suffice.typing import Cells, Floats, Mask
-
-
-_POINTS, _SPACING = 100, 0.1
-"""Of the grid of log intensities that truths are drawn on."""
+    from suffice.typing import Floats
 
 
 class HistogramSpec(fields.QuantileColumnSpec):
@@ -143,33 +139,9 @@ def noise_aware(statistic: NoisyStatistic, prior: BinWalk, n_prior: NPrior) -> D
 
 def truth(prior: BinWalk, parameters: Constants, size: int, rng: np.random.Generator) -> Floats:
     """Draw shares of the bins, (size, n_bins), some bin having records; means span ten logarithms."""
-    from suffice.pipeline.math.engines.histogram.bin_walk import first_state, transition  # consumers only
+    from suffice.pipeline.math.engines.histogram.walk_shares import walk_shares  # consumers only
 
-    bins = _bins(parameters)
-    is_atom, width = np.array(bins.is_atom), np.array(bins.upper) - np.array(bins.lower)
-    width[is_atom] = np.max(width)
-    starts = np.cumsum(first_state(_POINTS))
-    ends = np.stack([np.cumsum(transition(step, _SPACING, _POINTS), axis=1) for step in prior.step])
-    states = np.full((size, len(width)), _POINTS)
-    while len(left := np.flatnonzero(np.all(states == _POINTS, axis=1))):
-        states[left] = _walks(starts, ends, is_atom, len(left), rng)
-    means = np.where(states < _POINTS, width * np.exp(_SPACING * states), 0.0)
-    shares: Floats = means / np.sum(means, axis=1, keepdims=True)
-    return shares
-
-
-def _walks(starts: Floats, ends: Floats, is_atom: Mask, size: int, rng: np.random.Generator) -> Cells:
-    """Draw states of all bins, (size, n_bins), from laws of the first and the next state, summed up."""
-    step, walking = rng.integers(len(ends), size=size), None
-    states = np.empty((size, len(is_atom)), dtype=np.int64)
-    for position, alone in enumerate(is_atom):
-        law = (
-            np.broadcast_to(starts, (size, len(starts))) if alone or walking is None else ends[step, walking]
-        )
-        uniform = rng.random(size) * law[:, -1]
-        states[:, position] = np.sum(law[:, :-1] <= uniform[:, None], axis=1)
-        walking = walking if alone else states[:, position]
-    return states
+    return walk_shares(_bins(parameters), prior.step, size, rng)
 
 
 def jax_likelihood(

@@ -32,6 +32,7 @@ Rabiner. A tutorial on hidden Markov models. Proc. IEEE 77, 1989.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -79,6 +80,14 @@ def transition(
     result[-1, :-1] = (1.0 - stay) / n_points
     result[-1, -1] = stay
     return result
+
+
+def transitions(steps: tuple[float, ...], spacing: float, n_points: int) -> Floats:
+    """Return T of every share of jumps, chance of staying and step, in this order, (n_kernels, ...)."""
+    every = itertools.product(JUMPS, STAYS, steps)
+    return np.stack(
+        [transition(step, spacing, n_points, stay=stay, jumps=jumps) for jumps, stay, step in every]
+    )
 
 
 def first_state(n_points: int) -> Floats:

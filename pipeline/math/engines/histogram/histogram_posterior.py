@@ -23,7 +23,6 @@ Symbols: :math:`\mu`: ``means``, (draws, n_cells, n_bins); k: ``counts``, likewi
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -33,7 +32,7 @@ from suffice.errors import UsageError
 from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.engines.histogram import bin_walk
 from suffice.pipeline.math.engines.histogram.bin_grid import SPACING, BinGrid, n_points_of
-from suffice.pipeline.math.engines.histogram.bin_walk import STEPS, Filtered, first_state, transition
+from suffice.pipeline.math.engines.histogram.bin_walk import STEPS, Filtered, first_state, transitions
 from suffice.pipeline.math.engines.histogram.emission import counts_given
 
 if TYPE_CHECKING:
@@ -209,7 +208,7 @@ class HistogramPosterior(Draws):
             for first in range(0, len(alike), at_once):
                 cells = alike[first : first + at_once]
                 grid = BinGrid.of(y[cells], scale, self.width, int(size), self.spacing)
-                matrices = _transitions(self.steps, grid.spacing, len(grid.position))
+                matrices = transitions(self.steps, grid.spacing, len(grid.position))
                 atoms = grid.emission[:, self.is_atom] * first_state(len(grid.position))
                 yield Fitted(
                     cells=cells,
@@ -217,13 +216,6 @@ class HistogramPosterior(Draws):
                     walk=Filtered.of(grid.emission[:, ~self.is_atom], matrices),
                     atoms=atoms / np.sum(atoms, axis=2, keepdims=True),
                 )
-
-
-def _transitions(steps: tuple[float, ...], spacing: float, n_points: int) -> Floats:
-    every = itertools.product(bin_walk.JUMPS, bin_walk.STAYS, steps)
-    return np.stack(
-        [transition(step, spacing, n_points, stay=stay, jumps=jumps) for jumps, stay, step in every]
-    )
 
 
 def _chosen(probability: Floats, draws: int, rng: np.random.Generator) -> Cells:

@@ -18,8 +18,8 @@ from suffice.pipeline.math.engines.histogram.drawn_quantile import (
     log_law,
     quantile_bin,
     quantile_weights,
-    walk_shares,
 )
+from suffice.pipeline.math.engines.histogram.walk_shares import walk_shares
 from suffice.pipeline.math.priors.record_count import Fixed, Uniform
 from suffice.pipeline.terms.statistics.drawn_quantile import QuantileScores
 
