@@ -60,7 +60,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.log_prior import LogPrior
     from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture, SpreadGamma, SpreadInverseGamma
     from suffice.pipeline.math.priors.record_count import Reciprocal, Uniform
-    from suffice.pipeline.spec.building import (
+    from suffice.pipeline.spec.building import spec
+    from suffice.pipeline.spec.entries import (
         bayesian_network,
         bernoulli,
         binomial,
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
         pareto,
         poisson,
         rows_per_unit,
-        spec,
         weibull,
     )
     from suffice.pipeline.spec.plan import Plan
@@ -260,8 +260,9 @@ _HOMES = {
     "PooledPosterior": ("suffice.pipeline.ask.borrowing.pooled_posterior", "PooledPosterior"),
     "Posterior": ("suffice.pipeline.ask.posterior.posterior", "Posterior"),
     "Release": ("suffice.pipeline.ask.pooling.release", "Release"),
+    "spec": ("suffice.pipeline.spec.building", "spec"),
     **{
-        builder: ("suffice.pipeline.spec.building", builder)
+        builder: ("suffice.pipeline.spec.entries", builder)
         for builder in (
             "bayesian_network",
             "bernoulli",
@@ -285,7 +286,6 @@ _HOMES = {
             "pareto",
             "poisson",
             "rows_per_unit",
-            "spec",
             "weibull",
         )
     },

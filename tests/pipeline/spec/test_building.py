@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import suffice
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.spec import building
+from suffice.pipeline.spec import entries
 from suffice.pipeline.spec.spec import Spec
 from suffice.pipeline.spec.terms import Privacy
 from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -91,7 +91,7 @@ def test_each_function_takes_what_its_family_declares(family: str) -> None:
     declared = FAMILIES[family].spec.model_fields
     parameters = dict(inspect.signature(builder).parameters)
     assert parameters.pop("common").kind is inspect.Parameter.VAR_KEYWORD
-    common = building.Common.__annotations__.keys()
+    common = entries.Common.__annotations__.keys()
     assert common | {"family"} == StatisticSpec.model_fields.keys()
     assert {*parameters, *common, "family"} == declared.keys()
     for name, parameter in parameters.items():
@@ -103,9 +103,9 @@ def test_each_function_takes_what_its_family_declares(family: str) -> None:
 
 
 def test_there_is_a_function_for_each_family_and_for_nothing_else() -> None:
-    tree = ast.parse(inspect.getsource(building))
+    tree = ast.parse(inspect.getsource(entries))
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name[0] != "_"}
-    assert names == {*FAMILIES, "spec"}
+    assert names == {*FAMILIES}
     assert names <= set(suffice.__all__)
 
 
