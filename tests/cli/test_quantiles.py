@@ -119,3 +119,7 @@ def test_a_card_shows_the_column(suffice: Runner, tmp_path: Path) -> None:
 )
 def test_what_cannot_be_asked_is_refused(suffice: Runner, words: tuple[str, ...], rule: str) -> None:
     assert rule in suffice.text("quantiles", "few", "wait", *words, status=2)
+
+
+def test_show_names_the_command(suffice: Runner) -> None:
+    assert "suffice quantiles few wait" in suffice.text("show", "few")

@@ -189,6 +189,7 @@ def test_the_command_prints_counts_that_add_up(released: suffice.Release, runner
     true = {(row["level"], row["key"]): row["mean"] for row in printed["rows"] if row["component"] == "true"}
     assert sum(true["state", key] for key in ("CA", "NY", "TX")) == pytest.approx(true["nation", "true"])
     assert len(runner.json("tree", released.uri, "ill", "--level", "state")["rows"]) == 6
+    assert f"suffice tree {released.uri} ill" in runner.text("show", released.uri)
     text = runner.text("tree", released.uri, "ill", "--released", "--level", "nation")
     assert "least_squares" in text
     assert "counts: of rows kept: at most 2 of each unit" in text
@@ -217,7 +218,7 @@ def test_other_groups_have_a_tree_for_each_key(tmp_path: Path, rows: pd.DataFram
             visits(amount=5000, unit="row", window=None, statistics=statistics), data=rows, **places
         )
     release = suffice.open_release("visits", store=places["store"])
-    with pytest.raises(UsageError, match="there is a tree for each key of ill: choose one, as where="):
+    with pytest.raises(UsageError, match="there is a tree for each key of ill: choose one, as --where ill="):
         release.tree("rows")
     for key in (False, True):
         _, root = release.tree("rows", {"ill": str(key).lower()}).table(level="all")

@@ -50,6 +50,8 @@ def beside_leaves(
     left = [column for column in groups if column != leaf and column not in chosen]
     if left:
         example = {column: str(groups[column][0]) for column in left}
-        message = f"there is a tree for each key of {', '.join(left)}: choose one, as where={example}"
+        options = " ".join(f"--where {column}={key}" for column, key in example.items())
+        each = f"there is a tree for each key of {', '.join(left)}"
+        message = f"{each}: choose one, as {options} or where={example}"
         raise UsageError(message)
     return chosen

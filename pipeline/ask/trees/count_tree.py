@@ -241,7 +241,10 @@ class CountTree:
         place = self._place(level)
         of = place - 1 if above is None else self._place(above)
         if not 0 <= of < place:
-            message = f"a share is of a level above {level}, one of {', '.join(self.tree.levels[:place])}"
+            message = f"{level} is the root, of which there is no share: name a level below it"
+            if place > 0:
+                levels = ", ".join(self.tree.levels[:place])
+                message = f"a share is of a level above {level}, one of {levels}"
             raise UsageError(message)
         ancestor = np.arange(len(self.tree.keys[place]))
         for below in range(place, of, -1):

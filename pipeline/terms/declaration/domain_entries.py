@@ -101,10 +101,20 @@ def read_key_table(
     columns = tuple(rows[0][1]) if rows else ()
     if columns not in {levels, levels[1:]}:
         header = ",".join(levels)
-        message = f"{named} begins with its levels in their order, as {header!r}; the root may be left out"
+        message = (
+            f"{named} begins with its levels in their order, as {header!r}; the root may be left out: "
+            "its first line is another"
+        )
         raise ValueError(message)
     lines = _checked(rows[1:], named, len(columns))
-    _refuse_duplicates([row[-1] for _, row in lines], [number for number, _ in lines], named)
+    pair = duplicate([row[-1] for _, row in lines])
+    if pair is not None:
+        first, second = (lines[position][0] for position in pair)
+        message = (
+            f"{named}: the keys of {columns[-1]!r} in lines {first} and {second} are duplicates, "
+            "as text or as numbers: a key lies below one parent, and has one line"
+        )
+        raise ValueError(message)
     return columns, tuple(tuple(row) for _, row in lines)
 
 

@@ -192,6 +192,8 @@ def texts_of(row: Mapping[str, Any], digits: int | None = None) -> list[str]:
     return [
         number_beside(value, sd, None if name in _SPREADS else digits)
         if isinstance(value, float) and name in _IN_THE_UNIT
+        else f"{value:,}"
+        if type(value) is int and name in _ENDS
         else text_of(value)
         for name, value in row.items()
     ]
@@ -208,6 +210,8 @@ def numbers_of(rows: Sequence[Mapping[str, Any]]) -> list[bool]:
 _SPREADS = frozenset({"sd", "noise_sd"})
 _IN_THE_UNIT = _SPREADS | {"mean", "median", "lower", "upper", "estimate", "value"}
 """Columns of numbers that a standard deviation is of; a probability beside them is none."""
+_ENDS = frozenset({"lower", "upper"})
+"""Ends of intervals; those of counts are whole numbers."""
 
 
 def number_beside(value: float, sd: object, digits: int | None = None) -> str:

@@ -123,6 +123,20 @@ def show(
     _print_release(shown)
     say("\nwhat can be asked, with suffice table and suffice posterior:\n")
     output.print_rows(opened.statistics.table())
+    for line in _further(opened, release):
+        say(in_line(line))
+
+
+def _further(opened: Release, release: str) -> Iterator[str]:
+    """Give the commands that ask whole trees, and columns behind histograms."""
+    for name, levels in opened.trees.items():
+        groups = opened.plan_of(f"{name}.{levels[-1]}").groups
+        where = "".join(f" --where {column}=KEY" for column in groups if column != levels[-1])
+        yield f"{name}: {', '.join(levels)} together: suffice tree {release} {name}{where}"
+    for row in opened.statistics.table():
+        if row["family"] == "histogram":
+            name = row["statistic"]
+            yield f"{name}: quantiles of its column: suffice quantiles {release} {name}"
 
 
 def _said(about: About) -> Iterator[tuple[str, str]]:

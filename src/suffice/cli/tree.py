@@ -119,7 +119,10 @@ def tree(
         output.print_json(document(answer))
         return
     if out is None:
+        if where:
+            say(f"{in_line(', '.join(where))}\n")
         output.print_rows(table, digits=output.DIGITS, others="--level, --json or --out")
+        say("")
     for note in counts.notes:
         say(in_line(note))
     say(f"release: {opened.label}")

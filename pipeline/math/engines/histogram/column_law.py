@@ -122,6 +122,12 @@ class ColumnLaw:
     upper: Floats
     of: str
 
+    def __repr__(self) -> str:
+        """Say what there is, not every draw of it."""
+        draws, cells, bins = self.weights.shape
+        bounds = f"{self.lower[0]:g}..{self.upper[-1]:g}"
+        return f"ColumnLaw(of {self.of}: {bins} bins of {bounds}, {cells} cells, {draws} draws)"
+
     @property
     def shares(self) -> Floats:
         """Shares of the bins, shaped as the weights."""
@@ -167,12 +173,15 @@ class ColumnLaw:
 
         An edge that is no atom counts with the bin above it, and so not as below or at itself.
         """
-        return Estimate.of(*self._below(x, with_atom=True), mass=mass, span=1.0)
+        is_below, is_about, part = self._divided(x, with_atom=True)
+        return Estimate.of(*self._shares_of(is_below, is_about, part), mass=mass, span=1.0)
 
     def tail_share(self, x: float, mass: float = _MASS) -> Estimate:
         """Return the share of values of x or more."""
-        drawn, low, high = self._below(x, with_atom=False)
-        return Estimate.of(1.0 - drawn, 1.0 - high, 1.0 - low, mass=mass, span=1.0)
+        is_below, is_about, part = self._divided(x, with_atom=False)
+        # Summed from above: 1 less what is below would be rounding where hardly any value is.
+        above = self._shares_of(~(is_below | is_about), is_about, is_about - part)
+        return Estimate.of(*above, mass=mass, span=1.0)
 
     def mean(self, mass: float = _MASS, *, is_even: bool = False) -> Estimate:
         """Return the mean of the column as the bounds leave it.
@@ -221,6 +230,8 @@ class ColumnLaw:
         """Return draws of a quantile, evenly in its bin, and (1)."""
         if not 0.0 < q < 1.0:
             message = f"q must be above 0 and below 1, not {q!r}"
+            if 1.0 < q < 100.0:
+                message += f": of {q:g} % it is {q / 100.0:g}"
             raise UsageError(message)
         up_to = np.cumsum(self.shares, axis=2)
         bins = np.minimum(np.sum(up_to < q, axis=2), len(self.lower) - 1)
@@ -230,8 +241,8 @@ class ColumnLaw:
         inside = np.clip(1.0 - (after - q) / np.maximum(share, 1e-300), 0.0, 1.0)
         return low + inside * (high - low), low, high
 
-    def _below(self, x: float, *, with_atom: bool) -> tuple[Floats, Floats, Floats]:
-        """Return draws of the share below x, and at x where an atom is there, and what it lies between."""
+    def _divided(self, x: float, *, with_atom: bool) -> tuple[Mask, Mask, Floats]:
+        """Return which bins are below x, or at it where an atom is; which hold it; what part of these."""
         if not np.isfinite(x):
             message = f"x must be a finite number, not {x!r}"
             raise UsageError(message)
@@ -239,8 +250,14 @@ class ColumnLaw:
         is_below = (self.upper <= x) if with_atom else np.where(width > 0.0, self.upper <= x, self.upper < x)
         is_about = (self.lower < x) & (x < self.upper)
         part = np.where(is_about, (x - self.lower) / np.where(width > 0.0, width, 1.0), 0.0)
-        low, about = self.shares @ is_below.astype(np.float64), self.shares @ is_about.astype(np.float64)
-        return low + self.shares @ part, low, low + about
+        return is_below, is_about, part
+
+    def _shares_of(self, bins: Mask, about: Mask, part: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return draws of the share of bins with a part of others, and what it lies between."""
+        shares = self.shares
+        low, others = shares @ bins.astype(np.float64), shares @ about.astype(np.float64)
+        drawn, high = low + shares @ part, low + others
+        return np.minimum(drawn, 1.0), np.minimum(low, 1.0), np.minimum(high, 1.0)
 
     def _places(self, shares: Floats) -> Floats:
         """Draw the mean of every bin's values, shaped as the shares."""

@@ -14,7 +14,7 @@ import pytest
 import suffice
 from suffice.data_files.source import SUMMARIES, posterior_source
 from suffice.errors import ConflictWarning, MissingExtraError
-from suffice.pipeline.terms.released.table import Table, number_beside
+from suffice.pipeline.terms.released.table import Table, number_beside, texts_of
 from suffice.plots.style import footer_of, footer_of_posterior
 from support.browser import running_browser
 
@@ -140,6 +140,11 @@ def test_a_number_has_the_digits_that_its_standard_deviation_tells(
     value: float, sd: float | None, shown: str
 ) -> None:
     assert number_beside(value, sd) == shown
+
+
+def test_ends_that_are_whole_numbers_are_written_as_their_mean_is() -> None:
+    row = {"year": 2013, "mean": 11060.8, "sd": 15.0, "lower": 11027, "upper": 11087}
+    assert texts_of(row) == ["2013", "11,061", "15", "11,027", "11,087"]
 
 
 def test_a_frame_is_of_the_library_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,15 @@ def test_intervals_hold_the_whole_bin_and_atoms_are_exact() -> None:
     assert column.median().median[0] == pytest.approx(10.0 / 3.0)
 
 
+def test_a_percentage_is_refused_and_said_as_a_share() -> None:
+    with pytest.raises(UsageError, match=r"not 90\.0: of 90 % it is 0\.9"):
+        known([40.0, 30.0, 20.0, 10.0]).quantile(90.0)
+
+
+def test_a_column_is_said_in_a_line() -> None:
+    assert repr(known([40.0, 30.0, 20.0, 10.0])) == "ColumnLaw(of law: 4 bins of 0..100, 1 cells, 3 draws)"
+
+
 def test_a_bin_of_half_the_bounds_is_refused() -> None:
     column = known([40.0, 30.0, 20.0, 10.0])
     refused = column.quantile(0.95)
@@ -54,6 +63,8 @@ def test_shares_below_and_above() -> None:
     assert (inside.lower[0], inside.upper[0]) == pytest.approx((0.7, 0.9))
     assert column.tail_share(12.0).lower[0] == pytest.approx(0.1)
     assert column.cdf(-5.0).upper[0] == 0.0
+    uneven = known([0.1, 0.2, 0.3, 0.1])  # whose shares do not add up to 1 exactly
+    assert (uneven.tail_share(1000.0).lower[0], uneven.tail_share(1000.0).upper[0]) == (0.0, 0.0)
     assert column.cdf(100.0).lower[0] == pytest.approx(1.0)
     assert column.distribution_function().mean[0] == pytest.approx([0.4, 0.7, 0.9, 1.0])
     assert column.density().mean[0] == pytest.approx([0.4, 0.03, 0.02, 0.00125])
