@@ -222,6 +222,7 @@ FAMILY = contract.Family(
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
     disjoint=disjoint,
+    adds_up=True,
     simulate=lambda _spec, truth, sizes, rng: code_counts(sizes, truth, rng),
     of_units=contract.ONE_ROW_A_UNIT,
     truth=truth,

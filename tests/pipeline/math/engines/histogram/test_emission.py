@@ -147,7 +147,7 @@ def test_a_sum_of_noises_is_within_six_thousandths(noises: int, scale: float) ->
     """Beside the law of the sum, term by term; two noises taken for one are off by far more."""
     sd = scale * np.sqrt(2.0 * noises)
     noisy = np.ceil(30.0 * sd)
-    k = np.arange(0.0, noisy + 3_000.0)
+    k = np.arange(0.0, 2.0 * noisy + 100.0)
     law = log_mass_of_sum(len(k), noises, scale)[np.abs(noisy - k).astype(np.int64)]
     for away, reach in ((0.0, 6e-3), (-4.0, 6e-3), (4.0, 6e-3), (-20.0, 0.05), (20.0, 0.05)):
         mean = noisy + away * sd
@@ -157,4 +157,4 @@ def test_a_sum_of_noises_is_within_six_thousandths(noises: int, scale: float) ->
             for number in (noises, noises - 1)
         )
         assert ours == pytest.approx(expected, abs=reach)
-        assert scale < 1.0 or away != 0.0 or abs(fewer - expected) > 0.05
+        assert scale < 1.0 or away != 0.0 or abs(fewer - expected) > 0.02
