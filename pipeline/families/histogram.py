@@ -130,9 +130,7 @@ def noise_aware(statistic: NoisyStatistic, prior: BinWalk, n_prior: NPrior) -> D
     )
 
     bins = _bins(statistic.plan.parameters)
-    posterior = histogram_posterior(
-        NoisyTotals.of(statistic), bins, n_prior, noises=statistic.cells_summed
-    )
+    posterior = histogram_posterior(NoisyTotals.of(statistic), bins, n_prior, noises=statistic.cells_summed)
     return replace(posterior, steps=prior.step)
 
 

@@ -94,4 +94,5 @@ def test_a_single_category_has_all_of_the_records(tmp_path: Path) -> None:
     )
     release = suffice.open_release(publish(tmp_path, plan, {"kind": np.array([[30]], dtype=object)}))
     shown = statistic_view(release, "kind", seed=1)
-    assert [(cell[0].lower, cell[0].middle, cell[0].upper) for cell in shown.intervals] == [(1.0, 1.0, 1.0)]
+    ((interval,),) = shown.intervals
+    assert (interval.lower_half, interval.middle, interval.upper_half) == (1.0, 1.0, 1.0)

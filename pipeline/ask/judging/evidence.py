@@ -101,7 +101,13 @@ def _of(distribution: Any, constant: float) -> Floats:
 def _reason_against(posterior: Judged) -> str:
     """Why there is no evidence; empty where there is one."""
     by_quadrature = GriddedDistribution, MixedDistribution, ReweightedDraws
-    known = (LatentSumPosterior, CountsDistribution, MomentsDistribution, PosteriorMixture, HistogramPosterior)
+    known = (
+        LatentSumPosterior,
+        CountsDistribution,
+        MomentsDistribution,
+        PosteriorMixture,
+        HistogramPosterior,
+    )
     is_known = all(
         block.log_evidence is not None if isinstance(block, by_quadrature) else isinstance(block, known)
         for block in map(unrestricted, blocks_of(posterior.distribution))

@@ -288,8 +288,7 @@ class ReleaseComparison:
 
         source, size = generator(rng), checked_draws(draws)
         before, after = (
-            column_law(posterior.distribution, size, source, of=of)
-            for posterior in (self.before, self.after)
+            column_law(posterior.distribution, size, source, of=of) for posterior in (self.before, self.after)
         )
         return ColumnChange(before=before, after=after)
 

@@ -100,9 +100,7 @@ class Pieces:
         behind = (slice(None), *(None,) * noisy.ndim)
         none = np.zeros((1, *noisy.shape))
         return cls(
-            edges=np.concatenate(
-                [none - 1.0, np.maximum(noisy + knots[behind], -1.0), none + np.inf]
-            ),
+            edges=np.concatenate([none - 1.0, np.maximum(noisy + knots[behind], -1.0), none + np.inf]),
             level=log_law[at][behind] - slope[behind] * (noisy + knots[at][behind]),
             slope=np.broadcast_to(slope[behind], (len(slope), *noisy.shape)),
         )
@@ -236,9 +234,7 @@ def _between(rate: Floats, low: Floats, high: Floats, rng: np.random.Generator) 
     return result
 
 
-def _by_geometric(
-    rate: Floats, low: Floats, high: Floats, rng: np.random.Generator
-) -> tuple[Floats, Mask]:
+def _by_geometric(rate: Floats, low: Floats, high: Floats, rng: np.random.Generator) -> tuple[Floats, Mask]:
     """Draw distances from the nearer end of geometric laws, kept with the chance that (3) has over these."""
     from scipy.special import gammaln
 

@@ -215,7 +215,9 @@ class HistogramPosterior(Draws):
         n_points = n_points_of(y, scale, self.width, self.spacing, self.noises)
         for size in np.unique(n_points):
             alike = np.flatnonzero(n_points == size)
-            at_once = max(1, _NUMBERS // (len(bin_walk.STAYS) * len(self.steps) * scale.shape[1] * int(size + 1)))
+            at_once = max(
+                1, _NUMBERS // (len(bin_walk.STAYS) * len(self.steps) * scale.shape[1] * int(size + 1))
+            )
             for first in range(0, len(alike), at_once):
                 cells = alike[first : first + at_once]
                 grid = BinGrid.of(y[:, cells], scale, self.width, int(size), self.spacing, self.noises)

@@ -56,7 +56,9 @@ def test_latent_counts_have_their_law(mean: float, noisy: float, epsilon: float)
         gap = (counted - expected)[kept] ** 2 / expected[kept]
         return float(np.sum(gap)), int(np.sum(kept)) - 1
 
-    drawn = counts_given(np.full(size, mean), Pieces.of_product(np.array([[noisy]]), np.array([[epsilon]])), rng)
+    drawn = counts_given(
+        np.full(size, mean), Pieces.of_product(np.array([[noisy]]), np.array([[epsilon]])), rng
+    )
     law = np.exp(log_law - logsumexp(log_law))
     value, freedom = statistic(law, drawn)
     assert value < chi2.isf(alarm, freedom)
