@@ -139,8 +139,8 @@ def disjoint(
 ) -> Distribution:
     """Return the posterior of the law that records of disjoint data come from, all of them together.
 
-    Counts of a bin add up to a Poisson count, and its noises to a sum of as many. So nothing is assumed of how
-    data sets differ, in size or in law.
+    Counts of a bin add up to a Poisson count, and its noises to a sum of as many. So nothing is assumed of
+    how data sets differ, in size or in law.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-r"""The chance of what was released of a Poisson count given its mean, in closed form, and the count given both.
+r"""The chance of what was released of a Poisson count given its mean, in closed form, and the count given it.
 
 Model. A count k is Poisson with mean :math:`\mu`. What was released of it has the chance w(k), which is
 
@@ -7,14 +7,14 @@ Model. A count k is Poisson with mean :math:`\mu`. What was released of it has t
 
 Of R releases with discrete Laplace noise of the scales :math:`b_r` it is the product of their noises, with
 kinks at what they released, exactly. Of a sum of m noises it is their law, whose logarithm is taken for
-straight between knots .1 or .2 standard deviations apart: within .006 nats, and .05 farther out than five of these. Each piece is a sum of another Poisson
-law,
+straight between knots .1 or .2 standard deviations apart: within .006 nats, and .05 farther out than five of
+these. Each piece is a sum of another Poisson law,
 
 .. math::
     A(\mu) = \sum_k \mathrm{Poisson}(k \mid \mu) \, w(k) = \sum_i e^{a_i + \mu (\rho_i - 1)} \,
     P\bigl(e_i < \mathrm{Poisson}(\mu \rho_i) \le e_{i + 1}\bigr), \qquad \rho_i = e^{t_i}. \qquad (2)
 
-Given the mean, the count is in the piece i with a chance proportional to its term, and has there the law
+Given the mean, the count is in the piece i with a chance proportional to its term, and there has the law
 Poisson(:math:`\mu \rho_i`) between the ends.
 
 Method. Probabilities of (2) are differences of incomplete gamma functions, in the tail that they are in. Where
@@ -213,7 +213,7 @@ def counts_given(mean: Floats, pieces: Pieces, rng: np.random.Generator) -> Floa
 
 
 def _between(rate: Floats, low: Floats, high: Floats, rng: np.random.Generator) -> Floats:
-    """Draw Poisson counts above `low` and up to `high`: whole laws by turns, then what is left by inversion."""
+    """Draw Poisson counts above `low` and up to `high`: whole laws by turns, then by inversion."""
     result = np.full(len(rate), np.nan)
     left = np.arange(len(rate))
     for turn in range(2 * _ROUNDS):

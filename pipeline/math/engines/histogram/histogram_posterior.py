@@ -1,11 +1,11 @@
 r"""The posterior of a histogram's bins: expected counts, latent counts and shares, in every cell.
 
 Model. The count of bin j is Poisson with mean :math:`\mu_j = w_j e^{x_j}`, or 0, and is released behind
-discrete Laplace noise: once, several times, each with noise of its own, or as the sum of cells behind as many
-noises. Sums of Poisson counts are Poisson, so that a sum of cells says of the law of all their records
-together what a cell says of its own. Log intensities of ordered bins walk (``bin_walk``); an atom, a bin that is one value,
-has a log mean of its own, level on the grid, or no records with the chance a half. The shares of the law that
-records come from, and those of the records that were counted, are
+discrete Laplace noise: once, several times, or as the sum of cells behind as many noises. Sums of Poisson
+counts are Poisson, so that a sum of cells says of the law of all their records together what a cell says of
+its own. Log intensities of ordered bins walk (``bin_walk``); an atom, a bin that is one value, has a log mean
+of its own, level on the grid, or no records with the chance a half. The shares of the law that records come
+from, and those of the records that were counted, are
 
 .. math::
     p_j = \frac{\mu_j}{\sum_i \mu_i}, \qquad

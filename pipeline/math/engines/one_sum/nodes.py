@@ -398,12 +398,12 @@ def resolve(
         np.maximum.at(raised, node_cell, np.max(log_masses, axis=1))
         used = np.flatnonzero((log_masses > _LOG_LEAST) & (weights > 0.0))
         repeated = (np.repeat(column, nodes.shape[1])[used] for column in (node_cell, count))
-        weights = np.broadcast_to(weights, log_masses.shape)
-        columns.append((*repeated, nodes.ravel()[used], log_masses.ravel()[used], weights.ravel()[used]))
+        weight_of = np.broadcast_to(weights, log_masses.shape).ravel()
+        columns.append((*repeated, nodes.ravel()[used], log_masses.ravel()[used], weight_of[used]))
     node_cell, count, position, log_mass, weights = (
         np.concatenate(column) for column in zip(*columns, strict=True)
     )
-    # Where there is next to no noise, one pair has all of the mass, and blocks may have been judged beside it.
+    # Where there is next to no noise, one pair has all of the mass, and blocks may be judged beside it.
     raised[raised < _HIGHEST] = 0.0
     mass = np.exp(log_mass - raised[node_cell]) * weights
     kept = mass > _LEAST

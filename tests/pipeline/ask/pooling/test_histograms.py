@@ -21,9 +21,10 @@ from support.releases import make_plan, publish
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
-    from suffice.typing import Floats
 
 BINS = 20
 SHARE = np.exp(-np.arange(BINS) / 4.0) / np.sum(np.exp(-np.arange(BINS) / 4.0))
@@ -38,7 +39,7 @@ def plan_of(epsilon: str = "0.2", **changes: Any) -> Any:
     )
 
 
-def released(plan: StatisticPlan, counts: Floats, rng: np.random.Generator) -> NoisyStatistic:
+def released(plan: StatisticPlan, counts: NDArray[Any], rng: np.random.Generator) -> NoisyStatistic:
     """Add simulated noise to the counts of cells."""
     p = -np.expm1(-1.0 / plan.scale)
     noise = rng.geometric(p, counts.shape) - rng.geometric(p, counts.shape)
@@ -96,10 +97,10 @@ def test_cells_that_differ_are_rolled_up_into_the_law_of_all_their_records() -> 
     (plan,) = plan_of("1").statistics
     counts = np.stack([rng.poisson(3_000.0 * SHARE), rng.poisson(3_000.0 * SHARE[::-1])])
     merged = roll_up(released(plan, counts, rng), "cell").posterior(assume="one parameter", rng=rng)
-    assert "which may differ" in merged.rows_of
+    assert "which may differ" in str(merged.rows_of)
     column = merged.column(draws=500, rng=rng)
     below = column.cdf(10.0)
-    assert below.lower[0] < 0.5 < below.upper[0]
+    assert abs(below.mean[0] - 0.5) < 0.045
     assert column.quantile(0.1).upper[0] < 3.0
     assert column.quantile(0.9).lower[0] > 17.0
 
@@ -121,14 +122,14 @@ def test_changes_of_quantiles_have_intervals(tmp_path: Path, monkeypatch: pytest
     plan = plan_of("1", window=window)
     rng = np.random.default_rng()
     later = np.roll(SHARE, 6)
-    releases = []
+    releases: list[suffice.Release] = []
     for label, law in (("2013-01", SHARE), ("2013-02", later)):
         values = released(plan.statistics[0], rng.poisson(20_000.0 * law)[None], rng).values
         monkeypatch.setattr(making, "RELEASE_ID", f"{len(releases) + 1:016x}")
         releases.append(
             suffice.open_release(publish(tmp_path / label, plan, {"delay": values}, window=label))
         )
-    compared = suffice.compare(*releases, "delay", rng=1)
+    compared = suffice.compare(releases[0], releases[1], "delay", rng=1)
     change = compared.column(rng=1)
     middle = change.quantile(0.5)
     first, second = (float(np.interp(0.5, np.cumsum(law), np.arange(BINS) + 1.0)) for law in (SHARE, later))
@@ -142,7 +143,6 @@ def test_changes_of_quantiles_have_intervals(tmp_path: Path, monkeypatch: pytest
     of_tail = change.tail_share(5.0)
     assert of_tail.lower[0] - 0.02 < tail < of_tail.upper[0] + 0.02
     assert compared.column(of="rows", rng=1).median().lower[0] > 2.0
-    (one, other) = releases
-    both = suffice.pool("delay", disjoint=[one, other], rng=1)
+    both = suffice.pool("delay", disjoint=releases, rng=1)
     share = both.column(rng=1).cdf(5.0)
     assert share.lower[0] - 0.02 < float(np.sum((SHARE + later)[:5])) / 2.0 < share.upper[0] + 0.02
