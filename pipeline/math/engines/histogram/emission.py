@@ -17,7 +17,7 @@ these. Each piece is a sum of another Poisson law,
 Given the mean, the count is in the piece i with a chance proportional to its term, and there has the law
 Poisson(:math:`\mu \rho_i`) between the ends.
 
-Method. Probabilities of (2) are differences of incomplete gamma functions, in the tail that they are in. Where
+Method. Probabilities of (2) are differences of incomplete gamma functions, in their tail. Where
 one is too small for a number, the piece is its largest term, at the end n that is nearest to
 :math:`\mu \rho`, times a sum of ratios,
 
