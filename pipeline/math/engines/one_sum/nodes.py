@@ -407,7 +407,7 @@ def resolve(
     raised[raised < _HIGHEST] = 0.0
     mass = np.exp(log_mass - raised[node_cell]) * weights
     kept = mass > _LEAST
-    node_cell, count, position, mass = (each[kept] for each in (node_cell, count, position, mass))
+    node_cell, count, position, mass = node_cell[kept], count[kept], position[kept], mass[kept]
     # The denominator of (1), over the highest weight of the cell.
     evidence = np.bincount(node_cell, mass, cells)
     amount = np.where(count < 1.0, 0.0, sums.amount(position))
