@@ -31,7 +31,7 @@ from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Desi
 from suffice.pipeline.terms.statistics.simulated_sums import code_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -126,15 +126,34 @@ def noise_aware(statistic: NoisyStatistic, prior: BinWalk, n_prior: NPrior) -> D
         histogram_posterior,  # consumers only
     )
 
-    if statistic.cells_summed > 1:
+    bins = _bins(statistic.plan.parameters)
+    posterior = histogram_posterior(NoisyTotals.of(statistic), bins, n_prior, noises=statistic.cells_summed)
+    return replace(posterior, steps=prior.step)
+
+
+def disjoint(
+    statistics: Sequence[NoisyStatistic], prior: BinWalk, n_priors: Sequence[NPrior]
+) -> Distribution:
+    """Return the posterior of the law that records of disjoint data come from, all of them together.
+
+    Counts of a bin add up to a Poisson count, and its noises to a sum of as many. So nothing is assumed of
+    how data sets differ, in size or in law.
+
+    Raises
+    ------
+    UsageError
+        Where noise of the data sets has several scales.
+    """
+    first = statistics[0]
+    if len({statistic.plan.scale for statistic in statistics}) > 1:
         message = (
-            f"{statistic.plan.name} is a histogram of {statistic.cells_summed} cells together, whose noise "
-            "has another law: ask of each cell, or release it without groups; table has the sums"
+            f"{first.plan.name}: histograms of disjoint data are added up where all have noise of one scale: "
+            "pool releases of equal epsilon and share"
         )
         raise UsageError(message)
-    bins = _bins(statistic.plan.parameters)
-    posterior = histogram_posterior(NoisyTotals.of(statistic), bins, n_prior)
-    return replace(posterior, steps=prior.step)
+    values = np.sum([statistic.values for statistic in statistics], axis=0, dtype=object)
+    cells = sum(statistic.cells_summed for statistic in statistics)
+    return noise_aware(replace(first, values=values, cells_summed=cells), prior, n_priors[0])
 
 
 def truth(prior: BinWalk, parameters: Constants, size: int, rng: np.random.Generator) -> Floats:
@@ -173,6 +192,8 @@ FAMILY = contract.Family(
     plug_in=plug_in,
     log_likelihood=log_likelihood,
     noise_aware=noise_aware,
+    disjoint=disjoint,
+    adds_up=True,
     simulate=lambda _spec, truth, sizes, rng: code_counts(sizes, truth, rng),
     of_units=contract.ONE_ROW_A_UNIT,
     sampled_quantile=SampledQuantile(totals=lambda _entry, sums: sums),

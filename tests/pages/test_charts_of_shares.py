@@ -85,3 +85,14 @@ def test_six_charts_are_open_and_the_others_folded(folder: Path, tmp_path: Path)
     before, _, after = page.partition("<summary>Show the other 3 charts</summary>")
     assert before.count('<div class="panel">') == 6
     assert after.count('<div class="panel">') == 3
+
+
+def test_a_single_category_has_all_of_the_records(tmp_path: Path) -> None:
+    plan = make_plan(
+        groups=None,
+        statistics={"kind": {"family": "categorical", "column": "kind", "categories": ["only"]}},
+    )
+    release = suffice.open_release(publish(tmp_path, plan, {"kind": np.array([[30]], dtype=object)}))
+    shown = statistic_view(release, "kind", seed=1)
+    ((interval,),) = shown.intervals
+    assert (interval.lower_half, interval.middle, interval.upper_half) == (1.0, 1.0, 1.0)

@@ -30,6 +30,7 @@ from suffice.pipeline.math.distributions.quadrature import GriddedDistribution
 from suffice.pipeline.math.distributions.reweighted import ReweightedDraws
 from suffice.pipeline.math.distributions.within_limits import unrestricted
 from suffice.pipeline.math.engines.combined import PosteriorMixture
+from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
 from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
 from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
@@ -69,8 +70,8 @@ def log_evidence_of_whole(posterior: Judged) -> Floats:
         )
         raise UsageError(message)
     (statistic,) = posterior.observed
-    log_evidence = np.concatenate([_of(block) for block in blocks_of(posterior.distribution)])
-    return np.asarray(log_evidence + noise_constant(statistic))
+    constant = noise_constant(statistic)
+    return np.concatenate([_of(block, constant) for block in blocks_of(posterior.distribution)])
 
 
 def noise_constant(statistic: NoisyStatistic) -> float:
@@ -83,10 +84,12 @@ def noise_constant(statistic: NoisyStatistic) -> float:
     return constant
 
 
-def _of(distribution: Any) -> Floats:
-    """The log evidence but for the constant of the noise."""
+def _of(distribution: Any, constant: float) -> Floats:
+    """The log evidence, with the constant of the noise where the engine leaves it out."""
     distribution = unrestricted(distribution)
-    log_evidence: Floats = distribution.log_evidence
+    if isinstance(distribution, HistogramPosterior):
+        return distribution.log_evidence()
+    log_evidence: Floats = distribution.log_evidence + constant
     first = distribution.distributions[0] if isinstance(distribution, PosteriorMixture) else distribution
     if not isinstance(first, MomentsDistribution):
         return log_evidence
@@ -98,7 +101,13 @@ def _of(distribution: Any) -> Floats:
 def _reason_against(posterior: Judged) -> str:
     """Why there is no evidence; empty where there is one."""
     by_quadrature = GriddedDistribution, MixedDistribution, ReweightedDraws
-    known = (LatentSumPosterior, CountsDistribution, MomentsDistribution, PosteriorMixture)
+    known = (
+        LatentSumPosterior,
+        CountsDistribution,
+        MomentsDistribution,
+        PosteriorMixture,
+        HistogramPosterior,
+    )
     is_known = all(
         block.log_evidence is not None if isinstance(block, by_quadrature) else isinstance(block, known)
         for block in map(unrestricted, blocks_of(posterior.distribution))

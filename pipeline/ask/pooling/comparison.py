@@ -39,7 +39,7 @@ from suffice.pipeline.ask.posterior.choice_of_engine import noise_aware, plug_in
 from suffice.pipeline.ask.posterior.shown import change_table
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.parameters import contrasts
-from suffice.pipeline.math.parameters.arguments import generator
+from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.documents import Rows, printed
 from suffice.pipeline.terms.declaration.wording import text_table
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.distributions.distribution import Prior
+    from suffice.pipeline.math.engines.histogram.column_law import ColumnChange
     from suffice.pipeline.math.priors.mixtures import Mixture
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.released.table import Table
@@ -263,6 +264,33 @@ class ReleaseComparison:
     def to_frame(self, library: str | None = None) -> Any:
         """Return the rows as a frame of pandas or Polars; see :meth:`Table.to_frame`."""
         return self.rows().to_frame(library)
+
+    def column(
+        self, of: str = "law", *, draws: int = DRAWS, rng: np.random.Generator | int | None = None
+    ) -> ColumnChange:
+        """Return how the column behind a histogram changed: quantiles, tail shares and the mean.
+
+        ``suffice.compare(january, february, "delay").column().quantile(0.9)``, of the second less the first.
+
+        Parameters
+        ----------
+        of : {"law", "rows"}
+            The laws that records come from, or the records that were counted.
+        draws, rng
+            As in ``compare``; both columns are drawn independently.
+
+        Raises
+        ------
+        UsageError
+            Where the statistic is no histogram, or `of` is neither.
+        """
+        from suffice.pipeline.math.engines.histogram.column_law import ColumnChange, column_law  # few ask
+
+        source, size = generator(rng), checked_draws(draws)
+        before, after = (
+            column_law(posterior.distribution, size, source, of=of) for posterior in (self.before, self.after)
+        )
+        return ColumnChange(before=before, after=after)
 
     def rows(self, mass: float = MASS, *, interval: str | None = None) -> Table:
         """One row a cell, parameter and category.

@@ -387,7 +387,7 @@ def pooled(
         posterior = None
     if posterior is None:
         return _by_particles(parts, terms, rng)
-    r_hat = posterior.diagnostics["largest_r_hat"]
+    r_hat = posterior.diagnostics.get("largest_r_hat", 1.0)
     if r_hat > LARGEST_R_HAT:
         message = (
             f"the chains of the pooled posterior do not agree with each other (R-hat {r_hat}): pool fewer "

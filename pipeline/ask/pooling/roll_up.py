@@ -358,6 +358,8 @@ class RolledUp:
         shared = pooled(self.parts, prior=prior, rng=generator(rng), **terms)
         kept = f"{shared.rows_of}; " if shared.rows_of else ""
         of = f"{kept}assumed to be the same in {len(self.parts)} merged cells: wrong where these differ"
+        if FAMILIES[shared.family].adds_up:
+            of = f"{kept}of the records of {len(self.parts)} merged cells together, which may differ"
         return dataclasses.replace(shared, rows_of=of)
 
 

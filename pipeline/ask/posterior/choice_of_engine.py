@@ -259,7 +259,7 @@ def disjoint_posterior(statistics: Sequence[NoisyStatistic], terms: PosteriorTer
     family = FAMILIES[first.plan.family]
     update = family.disjoint
     predictors = chosen_priors.predictor_prior_for(first, terms.predictor_prior)
-    if update is None or not family.by_mcmc(first.plan.parameters):
+    if update is None or not (family.adds_up or family.by_mcmc(first.plan.parameters)):
         return None
     chosen = chosen_priors.conjugate_prior_for(first, terms.prior)
     n_priors = [chosen_priors.n_prior_for(statistic, terms.n_prior) for statistic in statistics]

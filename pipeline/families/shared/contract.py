@@ -237,6 +237,8 @@ class Family:
         Noisy statistics of data sets that share their parameters, a prior, the priors of N -> the posterior
         given all of them, where it is no product of the posteriors of each; None elsewhere. Where there are
         predictors, their prior may follow.
+    adds_up : bool
+        Whether disjoint data are pooled by adding up what was released of them.
     outside : callable or None
         Parameters in order, each (n_cells,), and the constants -> the share of the model's records beyond
         the bounds, and where clipping them moves the parameters; None where nothing is clipped, or where
@@ -319,6 +321,7 @@ class Family:
     takes_mixtures: bool = False
     predicts: bool = True
     disjoint: Callable[..., Distribution] | None = None
+    adds_up: bool = False
     outside: Callable[..., Outside] | None = None
     clipping_bounds: Callable[[Any], tuple[Fraction, Fraction]] | None = None
     clipped_record: ClippedRecord | None = None

@@ -11,8 +11,8 @@ emission is averaged over as many places as it takes to see it; draws of a point
 their emission. So the emission is exact but for a thousandth, and what the grid rounds is the walk's law:
 differences of log intensities under h are not told apart.
 
-Symbols: x: ``position``, (n_points,); h: ``spacing``; w: ``width``, (n_bins,); y: ``noisy``, (n_cells,
-n_bins).
+Symbols: x: ``position``, (n_points,); h: ``spacing``; w: ``width``, (n_bins,); y: ``noisy``, (n_releases,
+n_cells, n_bins); b: ``scale``, (n_releases, n_bins).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from suffice.pipeline.math.engines.histogram.emission import log_emission
+from suffice.pipeline.math.engines.histogram.emission import Pieces, log_emission
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,9 +39,16 @@ _SEEN = 0.4
 """Of the width of an emission: places that are no farther apart see it."""
 
 
-def n_points_of(noisy: Floats, scale: Floats, width: Floats, spacing: float) -> Cells:
-    """Return how many points the grid of every cell has, (n_cells,)."""
-    least = np.maximum(noisy, 0.0) + 8.0 * np.where(np.isfinite(scale), scale, 0.0)
+def n_points_of(noisy: Floats, scale: Floats, width: Floats, spacing: float, noises: int = 1) -> Cells:
+    """Return how many points the grid of every cell has, (n_cells,).
+
+    `noisy` is (n_releases, n_cells, n_bins) and `scale` (n_releases, n_bins).
+    """
+    y, rate = np.maximum(noisy, 0.0), 1.0 / scale[:, None]
+    # The nearest that the count can be to all releases, in scales: at one of them.
+    apart = np.min([np.sum(np.abs(y - each) * rate, axis=0) for each in y], axis=0)
+    total = np.sum(rate, axis=0)
+    least = (8.0 * np.sqrt(noises) + apart + np.sum(y * rate, axis=0)) / np.where(total > 0.0, total, np.inf)
     highest = np.max((least + 8.0 * np.sqrt(least) + 8.0) / width, axis=1, initial=1.0 / np.max(width))
     wanted = np.log(highest * np.max(width) / LEAST) / spacing
     return np.asarray(np.ceil(wanted / _BLOCK) * _BLOCK, dtype=np.int64)
@@ -90,26 +97,33 @@ class BinGrid:
     places: tuple[Places, ...]
 
     @classmethod
-    def of(cls, noisy: Floats, scale: Floats, width: Floats, n_points: int, spacing: float) -> Self:
-        """Work out emissions on `n_points` points; `scale` and `width` are (n_bins,)."""
+    def of(
+        cls, noisy: Floats, scale: Floats, width: Floats, n_points: int, spacing: float, noises: int = 1
+    ) -> Self:
+        """Work out emissions on `n_points` points.
+
+        Of `noisy`, (n_releases, n_cells, n_bins), behind noise of `scale`, (n_releases, n_bins); or of one
+        release behind a sum of so many `noises` of one scale.
+        """
         if n_points > _MOST:
             n_points, spacing = _MOST, spacing * n_points / _MOST
         position = np.log(LEAST / np.max(width)) + spacing * np.arange(n_points)
         # Bins of equal width and noise share what is worked out of equal counts.
-        kinds, kind = np.unique(np.stack([width, scale]), axis=1, return_inverse=True)
+        kinds, kind = np.unique(np.concatenate([width[None], scale]), axis=1, return_inverse=True)
+        of_bins = np.broadcast_to(kind.reshape(-1), noisy.shape[1:]).reshape(1, -1)
         pairs, row = np.unique(
-            np.stack([np.broadcast_to(kind.reshape(-1), noisy.shape).ravel(), noisy.ravel()]),
-            axis=1,
-            return_inverse=True,
+            np.concatenate([of_bins, noisy.reshape(len(noisy), -1)]), axis=1, return_inverse=True
         )
-        of_kind, y = pairs[0].astype(np.int64), pairs[1][:, None]
-        decay = np.exp(-1.0 / kinds[1][of_kind])[:, None]
+        of_kind, y = pairs[0].astype(np.int64), pairs[1:]
+        b = kinds[1:, of_kind]
         mean = kinds[0][of_kind][:, None] * np.exp(position)
-        log_of, places = _averaged(mean, y, decay, spacing)
-        nothing = np.log((1.0 - decay) / (1.0 + decay)) + np.abs(y) * np.log(decay)
-        log_of = np.concatenate([log_of, nothing], axis=1)
+        pieces = (
+            Pieces.of_product(y, 1.0 / b) if noises == 1 else Pieces.of_sum(y[0], float(scale[0, 0]), noises)
+        )
+        log_of, places = _averaged(mean, pieces, y, b, spacing, noises)
+        log_of = np.concatenate([log_of, pieces.log_weight(0.0)[:, None]], axis=1)
         largest = np.max(log_of, axis=1, keepdims=True)
-        row = row.reshape(noisy.shape)
+        row = row.reshape(noisy.shape[1:])
         return cls(
             position=position,
             spacing=spacing,
@@ -156,15 +170,19 @@ class BinGrid:
         return first, second
 
 
-def _averaged(mean: Floats, y: Floats, decay: Floats, spacing: float) -> tuple[Floats, tuple[Places, ...]]:
+def _averaged(
+    mean: Floats, pieces: Pieces, y: Floats, b: Floats, spacing: float, noises: int
+) -> tuple[Floats, tuple[Places, ...]]:
     """Return logs of emissions averaged over intervals, (n_rows, n_points), and the places that this took."""
-    log_of = log_emission(mean, y, decay)
-    b = -1.0 / np.log(decay)
+    log_of = log_emission(mean, pieces.at((slice(None), None)))
     # How wide the emission is in x, and whether the interval is anywhere near it.
-    width = np.sqrt(mean + 2.0 * b**2) / mean
-    reach = 9.0 * np.sqrt(mean + np.maximum(y, 0.0)) + 40.0 * b + 1.0
+    sharpest = 1.0 / np.sum(1.0 / b, axis=0)[:, None]
+    width = np.sqrt(mean + 2.0 * noises * sharpest**2) / mean
+    lowest, highest = np.min(y, axis=0)[:, None], np.max(y, axis=0)[:, None]
+    widest = np.max(b, axis=0)[:, None] * np.sqrt(noises)
+    reach = 9.0 * np.sqrt(mean + np.maximum(highest, 0.0)) + 40.0 * widest + 1.0
     half = np.exp(spacing / 2.0)
-    is_near = (mean * half > y - reach) & (mean / half < y + reach)
+    is_near = (mean * half > lowest - reach) & (mean / half < highest + reach)
     places, fewest = [], 1
     for n_places in _PLACES:
         wanted = spacing / (_SEEN * width)
@@ -175,7 +193,7 @@ def _averaged(mean: Floats, y: Floats, decay: Floats, spacing: float) -> tuple[F
             continue
         at = np.nonzero(chosen)
         offset = ((np.arange(n_places) + 0.5) / n_places - 0.5) * spacing
-        inner = log_emission(mean[at][:, None] * np.exp(offset), y[at[0]], decay[at[0]])
+        inner = log_emission(mean[at][:, None] * np.exp(offset), pieces.at((at[0], None)))
         peak = np.max(inner, axis=1, keepdims=True)
         ends = np.cumsum(np.exp(inner - peak), axis=1)
         log_of[at] = peak[:, 0] + np.log(ends[:, -1] / n_places)

@@ -45,6 +45,8 @@ from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from suffice.pipeline.math.distributions.distribution import Distribution
     from suffice.typing import Floats, Mask
 
@@ -178,10 +180,7 @@ class ColumnLaw:
 
     def tail_share(self, x: float, mass: float = _MASS) -> Estimate:
         """Return the share of values of x or more."""
-        is_below, is_about, part = self._divided(x, with_atom=False)
-        # Summed from above: 1 less what is below would be rounding where hardly any value is.
-        above = self._shares_of(~(is_below | is_about), is_about, is_about - part)
-        return Estimate.of(*above, mass=mass, span=1.0)
+        return Estimate.of(*self._above(x), mass=mass, span=1.0)
 
     def mean(self, mass: float = _MASS, *, is_even: bool = False) -> Estimate:
         """Return the mean of the column as the bounds leave it.
@@ -190,10 +189,7 @@ class ColumnLaw:
         With `is_even` it rests on the model of where they are (2): narrower, approximate, and wrong where
         all values are at the lower edge of their bin, as whole numbers in bins from one to the next.
         """
-        shares = self.shares
-        drawn = np.sum(shares * self._places(shares), axis=2)
-        low, high = (drawn, drawn) if is_even else (shares @ self.lower, shares @ self.upper)
-        return Estimate.of(drawn, low, high, mass=mass, span=self.span)
+        return Estimate.of(*self._means(is_even=is_even), mass=mass, span=self.span)
 
     def gini(self, mass: float = _MASS) -> Estimate:
         """Return Gini's index of the column as the bounds leave it; where in bins values are is modelled.
@@ -240,6 +236,19 @@ class ColumnLaw:
         low, high = self.lower[bins], self.upper[bins]
         inside = np.clip(1.0 - (after - q) / np.maximum(share, 1e-300), 0.0, 1.0)
         return low + inside * (high - low), low, high
+
+    def _means(self, *, is_even: bool) -> tuple[Floats, Floats, Floats]:
+        """Return draws of the mean, and what it lies between."""
+        shares = self.shares
+        drawn = np.sum(shares * self._places(shares), axis=2)
+        low, high = (drawn, drawn) if is_even else (shares @ self.lower, shares @ self.upper)
+        return drawn, low, high
+
+    def _above(self, x: float) -> tuple[Floats, Floats, Floats]:
+        """Return draws of the share of x or more, and what it lies between."""
+        is_below, is_about, part = self._divided(x, with_atom=False)
+        # Summed from above: 1 less what is below would be rounding where hardly any value is.
+        return self._shares_of(~(is_below | is_about), is_about, is_about - part)
 
     def _divided(self, x: float, *, with_atom: bool) -> tuple[Mask, Mask, Floats]:
         """Return which bins are below x, or at it where an atom is; which hold it; what part of these."""
@@ -288,6 +297,47 @@ class ColumnLaw:
         place = np.clip(place + PLACE_SD * rng.standard_normal(place.shape), 0.0, 1.0)
         places[:, :, inner] = self.lower[inner] + w * place
         return places
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnChange:
+    """How a column differs between two releases of disjoint data, in every cell: the second less the first.
+
+    Draws of the two are independent. An interval holds the change wherever in their bins values are.
+
+    Attributes
+    ----------
+    before, after : ColumnLaw
+        As many draws of the same cells and bins.
+    """
+
+    before: ColumnLaw
+    after: ColumnLaw
+
+    def quantile(self, q: float, mass: float = _MASS) -> Estimate:
+        """Return by how much the quantile q rose; q above 0 and below 1."""
+        return self._of(lambda law: law._quantiles(q), mass, 2.0 * self.before.span)  # noqa: SLF001
+
+    def median(self, mass: float = _MASS) -> Estimate:
+        """Return by how much the median rose."""
+        return self.quantile(0.5, mass)
+
+    def tail_share(self, x: float, mass: float = _MASS) -> Estimate:
+        """Return by how much the share of values of x or more rose."""
+        return self._of(lambda law: law._above(x), mass, 2.0)  # noqa: SLF001
+
+    def mean(self, mass: float = _MASS, *, is_even: bool = False) -> Estimate:
+        """Return by how much the mean of the column rose; `is_even` as in ``ColumnLaw.mean``."""
+        return self._of(lambda law: law._means(is_even=is_even), mass, 2.0 * self.before.span)  # noqa: SLF001
+
+    def _of(
+        self, asked: Callable[[ColumnLaw], tuple[Floats, Floats, Floats]], mass: float, span: float
+    ) -> Estimate:
+        first, first_low, first_high = asked(self.before)
+        second, second_low, second_high = asked(self.after)
+        return Estimate.of(
+            second - first, second_low - first_high, second_high - first_low, mass=mass, span=span
+        )
 
 
 def column_law(

@@ -1,9 +1,11 @@
 r"""The posterior of a histogram's bins: expected counts, latent counts and shares, in every cell.
 
 Model. The count of bin j is Poisson with mean :math:`\mu_j = w_j e^{x_j}`, or 0, and is released behind
-discrete Laplace noise. Log intensities of ordered bins walk (``bin_walk``); an atom, a bin that is one value,
-has a log mean of its own, level on the grid, or no records with the chance a half. The shares of the law that
-records come from, and those of the records that were counted, are
+discrete Laplace noise: once, several times, or as the sum of cells behind as many noises. Sums of Poisson
+counts are Poisson, so that a sum of cells says of the law of all their records together what a cell says of
+its own. Log intensities of ordered bins walk (``bin_walk``); an atom, a bin that is one value, has a log mean
+of its own, level on the grid, or no records with the chance a half. The shares of the law that records come
+from, and those of the records that were counted, are
 
 .. math::
     p_j = \frac{\mu_j}{\sum_i \mu_i}, \qquad
@@ -16,7 +18,7 @@ exact draws (``emission``). A public N is not conditioned on: counts add up to w
 Moments of shares are those of ``MOMENT_DRAWS`` draws, the same for the same release.
 
 Symbols: :math:`\mu`: ``means``, (draws, n_cells, n_bins); k: ``counts``, likewise; y: ``totals.values``,
-(n_cells, n_bins).
+(n_cells, n_releases * n_bins).
 """
 
 # ruff: noqa: ARG002 - distributions share one interface, and none needs all of it
@@ -33,7 +35,7 @@ from suffice.pipeline.math.distributions.composite import Draws
 from suffice.pipeline.math.engines.histogram import bin_walk
 from suffice.pipeline.math.engines.histogram.bin_grid import SPACING, BinGrid, n_points_of
 from suffice.pipeline.math.engines.histogram.bin_walk import STEPS, Filtered, first_state, transitions
-from suffice.pipeline.math.engines.histogram.emission import counts_given
+from suffice.pipeline.math.engines.histogram.emission import Pieces, counts_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,7 +94,9 @@ class HistogramPosterior(Draws):
     Attributes
     ----------
     totals : NoisyTotals
-        A noisy count for every bin.
+        A noisy count for every bin, of every release of the same rows.
+    noises : int
+        How many noises are in each count: those of the cells that are added up.
     lower, upper : ndarray of shape (n_bins,), float64
         Ends of the bins, in order.
     is_atom : ndarray of shape (n_bins,), bool
@@ -110,6 +114,7 @@ class HistogramPosterior(Draws):
     upper: Floats
     is_atom: Mask
     n_prior: NPrior | None = None
+    noises: int = 1
     steps: tuple[float, ...] = STEPS
     spacing: float = SPACING
     _moments: dict[str, Floats] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -160,7 +165,7 @@ class HistogramPosterior(Draws):
 
     def means(self, draws: int, rng: np.random.Generator) -> Floats:
         """Draw expected counts of all bins jointly, (draws, n_cells, n_bins)."""
-        result = np.empty((draws, *self.totals.values.shape))
+        result = np.empty((draws, self.n_cells, len(self.lower)))
         for fitted in self.fitted():
             states = np.empty((draws, len(fitted.cells), len(self.is_atom)), dtype=np.int16)
             states[:, :, ~self.is_atom] = fitted.walk.drawn(draws, rng)
@@ -170,14 +175,21 @@ class HistogramPosterior(Draws):
 
     def counts(self, means: Floats, rng: np.random.Generator) -> Floats:
         """Draw the counts of the records that were counted, given expected counts; shaped as these."""
-        return counts_given(means, self.totals.values, np.exp(-self.totals.rate), rng)
+        y, scale = self._noisy(), self.totals.scale_by_release
+        if self.noises > 1:
+            return counts_given(means, Pieces.of_sum(y[0], float(scale[0, 0]), self.noises), rng)
+        return counts_given(means, Pieces.of_product(y, 1.0 / scale[:, None]), rng)
+
+    def _noisy(self) -> Floats:
+        """What was released, (n_releases, n_cells, n_bins)."""
+        return np.swapaxes(self.totals.by_release, 0, 1)
 
     def expected_counts(self) -> tuple[Floats, Floats]:
         """Means and standard deviations of expected counts, (n_cells, n_bins) each, without draws.
 
         Exact but for where in the interval of a grid point they are: a thousandth of them or so.
         """
-        mean, square = np.zeros((2, *self.totals.values.shape))
+        mean, square = np.zeros((2, self.n_cells, len(self.lower)))
         for fitted in self.fitted():
             states = np.empty_like(fitted.grid.emission)
             states[:, ~self.is_atom] = fitted.walk.marginals()
@@ -199,15 +211,15 @@ class HistogramPosterior(Draws):
 
     def fitted(self) -> Iterator[Fitted]:
         """Filter cells of equal grids together, a part at a time."""
-        y, scale = self.totals.values, self.totals.scale
-        n_points = n_points_of(y, scale, self.width, self.spacing)
+        y, scale = self._noisy(), self.totals.scale_by_release
+        n_points = n_points_of(y, scale, self.width, self.spacing, self.noises)
         for size in np.unique(n_points):
             alike = np.flatnonzero(n_points == size)
             n_kernels = len(bin_walk.JUMPS) * len(bin_walk.STAYS) * len(self.steps)
-            at_once = max(1, _NUMBERS // (n_kernels * len(scale) * int(size + 1)))
+            at_once = max(1, _NUMBERS // (n_kernels * scale.shape[1] * int(size + 1)))
             for first in range(0, len(alike), at_once):
                 cells = alike[first : first + at_once]
-                grid = BinGrid.of(y[cells], scale, self.width, int(size), self.spacing)
+                grid = BinGrid.of(y[:, cells], scale, self.width, int(size), self.spacing, self.noises)
                 matrices = transitions(self.steps, grid.spacing, len(grid.position))
                 atoms = grid.emission[:, self.is_atom] * first_state(len(grid.position))
                 yield Fitted(
@@ -233,29 +245,37 @@ def _chosen(probability: Floats, draws: int, rng: np.random.Generator) -> Cells:
     return limited.reshape(draws, *probability.shape[:2])
 
 
-def histogram_posterior(totals: NoisyTotals, bins: Bins, n_prior: NPrior | None = None) -> HistogramPosterior:
+def histogram_posterior(
+    totals: NoisyTotals, bins: Bins, n_prior: NPrior | None = None, *, noises: int = 1
+) -> HistogramPosterior:
     """Return the posterior of a histogram's shares.
 
     Parameters
     ----------
     totals : NoisyTotals
-        A noisy count for every bin, of one release: (n_cells, n_bins).
+        A noisy count for every bin, of one release or of several of the same rows: (n_cells, n_releases *
+        n_bins).
     bins : Bins
         Public bins in order of their values, atoms among them.
     n_prior : NPrior, optional
         Stated in the posterior; it has no part in it.
+    noises : int, >= 1
+        How many noises are in each count, where cells are added up.
 
     Raises
     ------
     UsageError
-        Where there are several releases, or other counts than bins.
+        Where there are other counts than bins, or sums of cells in several releases.
     """
     lower, upper = (np.asarray(ends, dtype=np.float64) for ends in (bins.lower, bins.upper))
-    if totals.releases != 1:
-        message = "a histogram's posterior is of one release: ask of each release alone"
+    if totals.releases > 1 and noises > 1:
+        message = "a histogram of several cells together is of one release: ask of each release alone"
         raise UsageError(message)
-    if totals.values.shape[1] != len(lower):
-        message = f"a histogram of {len(lower)} bins has as many counts, not {totals.values.shape[1]}"
+    n_counts = totals.values.shape[1] // totals.releases
+    if n_counts != len(lower):
+        message = f"a histogram of {len(lower)} bins has as many counts, not {n_counts}"
         raise UsageError(message)
     is_atom: Any = np.asarray(bins.is_atom, dtype=np.bool_)
-    return HistogramPosterior(totals=totals, lower=lower, upper=upper, is_atom=is_atom, n_prior=n_prior)
+    return HistogramPosterior(
+        totals=totals, lower=lower, upper=upper, is_atom=is_atom, n_prior=n_prior, noises=noises
+    )

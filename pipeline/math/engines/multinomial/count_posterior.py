@@ -366,9 +366,10 @@ _MOST = 512
 def marginal_densities(counts: noisy_counts.NoisyCounts, points: Floats) -> Floats | None:
     """Return densities of every probability, at points (n_cells, n_categories, n_points), cell by cell.
 
-    None where a cell's posterior of N needs more pieces than is sensible.
+    0 of a single category, whose probability is 1. None where a cell's posterior of N needs more pieces than
+    is sensible.
     """
-    values = np.empty(points.shape)
+    values = np.zeros(points.shape)
     try:
         for cell, category, update, merged in _marginals(counts):
             values[cell, category] = merged.density(update, points[cell, category][None])[0]
@@ -378,7 +379,9 @@ def marginal_densities(counts: noisy_counts.NoisyCounts, points: Floats) -> Floa
 
 
 def _marginals(counts: noisy_counts.NoisyCounts) -> Iterator[tuple[int, int, _Update, Components]]:
-    """Every cell and category, with the Betas of (4) and how they are made."""
+    """Every cell and category, with the Betas of (4) and how they are made; none of a single category."""
+    if len(counts.concentration) == 1:
+        return
     total = counts.total_concentration
     for cell in range(counts.totals.n_cells):
         of_cell = counts.take(np.array([cell]))
@@ -522,7 +525,8 @@ class ExactCountsDistribution(CountsDistribution):
         """Quantiles (n_cells, n_categories, n_q), which rest on no draws."""
         levels = tuple(q)
         if levels not in self._known:
-            values = np.empty((*self.posterior.counts.shape, len(levels)))
+            # A single category has the probability 1, and no Beta.
+            values = np.ones((*self.posterior.counts.shape, len(levels)))
             for cell, category, update, merged in _marginals(self.posterior.counts):
                 values[cell, category] = merged.quantiles(update, levels, 1)[0]
             self._known[levels] = values

@@ -343,6 +343,9 @@ _NATS = 22.0
 these some 1e-6 of themselves where tails are heavy."""
 _LEAST = 1e-290
 """Weight below which a node is none."""
+_LOG_LEAST = math.log(_LEAST) - 40.0
+_HIGHEST = 600.0
+"""Nats above what was taken for the highest weight, beyond which exponentials are no numbers."""
 _OCTAVES = np.exp2(np.arange(2.0, 51.0, 2.0))
 _SPREAD = np.array([-25.0, 0.0, 25.0])
 
@@ -386,17 +389,25 @@ def resolve(
     blocks = blocks_of(sums, cell, n, weight, nats, evenly=evenly, finer=finer)
     log_share = np.log(weight) - blocks.top[cell]
     columns = []
+    raised = np.zeros(cells)
     for row, nodes, weights in nodes_of(blocks, is_sum=sums.is_sum):
         # Block by block, so that what depends on N alone is worked out once a block.
         node_cell, count = cell[row], n[row]
-        masses = sums.log_joint(node_cell, count, nodes)
-        masses += log_share[row][:, None]
-        np.exp(masses, out=masses)
-        masses *= weights
-        used = np.flatnonzero(masses > _LEAST)
+        log_masses = sums.log_joint(node_cell, count, nodes)
+        log_masses += log_share[row][:, None]
+        np.maximum.at(raised, node_cell, np.max(log_masses, axis=1))
+        used = np.flatnonzero((log_masses > _LOG_LEAST) & (weights > 0.0))
         repeated = (np.repeat(column, nodes.shape[1])[used] for column in (node_cell, count))
-        columns.append((*repeated, nodes.ravel()[used], masses.ravel()[used]))
-    node_cell, count, position, mass = (np.concatenate(column) for column in zip(*columns, strict=True))
+        weight_of = np.broadcast_to(weights, log_masses.shape).ravel()
+        columns.append((*repeated, nodes.ravel()[used], log_masses.ravel()[used], weight_of[used]))
+    node_cell, count, position, log_mass, weights = (
+        np.concatenate(column) for column in zip(*columns, strict=True)
+    )
+    # Where there is next to no noise, one pair has all of the mass, and blocks may be judged beside it.
+    raised[raised < _HIGHEST] = 0.0
+    mass = np.exp(log_mass - raised[node_cell]) * weights
+    kept = mass > _LEAST
+    node_cell, count, position, mass = node_cell[kept], count[kept], position[kept], mass[kept]
     # The denominator of (1), over the highest weight of the cell.
     evidence = np.bincount(node_cell, mass, cells)
     amount = np.where(count < 1.0, 0.0, sums.amount(position))
@@ -405,7 +416,7 @@ def resolve(
         n=count,
         total=sums.total(count, amount),
         weight=mass / evidence[node_cell],
-        log_evidence=blocks.top + np.log(evidence),
+        log_evidence=blocks.top + raised + np.log(evidence),
     )
 
 

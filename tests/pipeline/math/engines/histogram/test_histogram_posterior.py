@@ -245,8 +245,8 @@ def test_bins_and_counts_go_together() -> None:
     bins = bins_of(np.arange(4.0))
     with pytest.raises(UsageError, match="3 bins"):
         histogram_posterior(NoisyTotals.of_counts([np.zeros((1, 2))], [1.0]), bins)
-    with pytest.raises(UsageError, match="one release"):
-        histogram_posterior(NoisyTotals.of_counts([np.zeros((1, 3))] * 2, [1.0, 1.0]), bins)
+    with pytest.raises(UsageError, match="of one release"):
+        histogram_posterior(NoisyTotals.of_counts([np.zeros((1, 3))] * 2, [1.0, 1.0]), bins, noises=2)
 
 
 def test_kernels_are_laws() -> None:
