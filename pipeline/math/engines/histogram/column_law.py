@@ -170,7 +170,11 @@ class ColumnLaw:
         return Estimate.of(*self._below(x, with_atom=True), mass=mass, span=1.0)
 
     def tail_share(self, x: float, mass: float = _MASS) -> Estimate:
-        """Return the share of values of x or more."""
+        """Return the share of values of x or more, as the bounds leave them.
+
+        Values beyond the upper bound are at it, in the last bin: at the bound itself the share lies between
+        0 and that of this bin, unless the bound is an atom.
+        """
         drawn, low, high = self._below(x, with_atom=False)
         return Estimate.of(1.0 - drawn, 1.0 - high, 1.0 - low, mass=mass, span=1.0)
 
@@ -231,13 +235,15 @@ class ColumnLaw:
         return low + inside * (high - low), low, high
 
     def _below(self, x: float, *, with_atom: bool) -> tuple[Floats, Floats, Floats]:
-        """Return draws of the share below x, and at x where an atom is there, and what it lies between."""
+        """Return draws of the share below x, or up to x where atoms count, and what it lies between."""
         if not np.isfinite(x):
             message = f"x must be a finite number, not {x!r}"
             raise UsageError(message)
         width = self.upper - self.lower
-        is_below = (self.upper <= x) if with_atom else np.where(width > 0.0, self.upper <= x, self.upper < x)
-        is_about = (self.lower < x) & (x < self.upper)
+        # An atom holds its upper end, and so does the last bin: values beyond the bounds were moved there.
+        holds_upper = (width == 0.0) | (np.arange(len(width)) == len(width) - 1)
+        is_below = (self.upper < x) | ((self.upper == x) & (with_atom | ~holds_upper))
+        is_about = (self.lower < x) & (x <= self.upper) & ~is_below
         part = np.where(is_about, (x - self.lower) / np.where(width > 0.0, width, 1.0), 0.0)
         low, about = self.shares @ is_below.astype(np.float64), self.shares @ is_about.astype(np.float64)
         return low + self.shares @ part, low, low + about
