@@ -131,6 +131,11 @@ class ColumnLaw:
         return np.where(total > 0.0, self.weights / np.where(total > 0.0, total, 1.0), width / np.sum(width))
 
     @property
+    def is_empty(self) -> Mask:
+        """In which draws there is nothing, (draws, n_cells): all that is asked of them is unknown."""
+        return np.sum(self.weights, axis=2) == 0.0
+
+    @property
     def span(self) -> float:
         """How wide the public bounds are."""
         return float(self.upper[-1] - self.lower[0])
@@ -188,6 +193,9 @@ class ColumnLaw:
         shares = self.shares
         drawn = np.sum(shares * self._places(shares), axis=2)
         low, high = (drawn, drawn) if is_even else (shares @ self.lower, shares @ self.upper)
+        low, high = (
+            np.where(self.is_empty, end, of) for end, of in ((self.lower[0], low), (self.upper[-1], high))
+        )
         return Estimate.of(drawn, low, high, mass=mass, span=self.span)
 
     def gini(self, mass: float = _MASS) -> Estimate:
@@ -232,7 +240,11 @@ class ColumnLaw:
         share = np.take_along_axis(self.shares, bins[:, :, None], axis=2)[:, :, 0]
         low, high = self.lower[bins], self.upper[bins]
         inside = np.clip(1.0 - (after - q) / np.maximum(share, 1e-300), 0.0, 1.0)
-        return low + inside * (high - low), low, high
+        drawn = low + inside * (high - low)
+        low, high = (
+            np.where(self.is_empty, end, of) for end, of in ((self.lower[0], low), (self.upper[-1], high))
+        )
+        return drawn, low, high
 
     def _below(self, x: float, *, with_atom: bool) -> tuple[Floats, Floats, Floats]:
         """Return draws of the share below x, or up to x where atoms count, and what it lies between."""
