@@ -133,7 +133,8 @@ class ColumnLaw:
     @property
     def is_empty(self) -> Mask:
         """In which draws there is nothing, (draws, n_cells): all that is asked of them is unknown."""
-        return np.sum(self.weights, axis=2) == 0.0
+        is_empty: Mask = np.sum(self.weights, axis=2) == 0.0
+        return is_empty
 
     @property
     def span(self) -> float:
