@@ -74,6 +74,7 @@ def spec(
 
     Examples
     --------
+    >>> from suffice.pipeline.spec.entries import bernoulli
     >>> flights = spec(
     ...     dataset="flights",
     ...     groups={"origin": ["EWR", "JFK", "LGA"], "month": range(1, 13)},

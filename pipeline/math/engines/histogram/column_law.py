@@ -139,6 +139,12 @@ class ColumnLaw:
         return np.where(total > 0.0, self.weights / np.where(total > 0.0, total, 1.0), width / np.sum(width))
 
     @property
+    def is_empty(self) -> Mask:
+        """In which draws there is nothing, (draws, n_cells): all that is asked of them is unknown."""
+        is_empty: Mask = np.sum(self.weights, axis=2) == 0.0
+        return is_empty
+
+    @property
     def span(self) -> float:
         """How wide the public bounds are."""
         return float(self.upper[-1] - self.lower[0])
@@ -179,7 +185,11 @@ class ColumnLaw:
         return Estimate.of(*self._shares_of(is_below, is_about, part), mass=mass, span=1.0)
 
     def tail_share(self, x: float, mass: float = _MASS) -> Estimate:
-        """Return the share of values of x or more."""
+        """Return the share of values of x or more, as the bounds leave them.
+
+        Values beyond the upper bound are at it, in the last bin: at the bound itself the share lies between
+        0 and that of this bin, unless the bound is an atom.
+        """
         return Estimate.of(*self._above(x), mass=mass, span=1.0)
 
     def mean(self, mass: float = _MASS, *, is_even: bool = False) -> Estimate:
@@ -235,13 +245,20 @@ class ColumnLaw:
         share = np.take_along_axis(self.shares, bins[:, :, None], axis=2)[:, :, 0]
         low, high = self.lower[bins], self.upper[bins]
         inside = np.clip(1.0 - (after - q) / np.maximum(share, 1e-300), 0.0, 1.0)
-        return low + inside * (high - low), low, high
+        drawn = low + inside * (high - low)
+        low, high = (
+            np.where(self.is_empty, end, of) for end, of in ((self.lower[0], low), (self.upper[-1], high))
+        )
+        return drawn, low, high
 
     def _means(self, *, is_even: bool) -> tuple[Floats, Floats, Floats]:
         """Return draws of the mean, and what it lies between."""
         shares = self.shares
         drawn = np.sum(shares * self._places(shares), axis=2)
         low, high = (drawn, drawn) if is_even else (shares @ self.lower, shares @ self.upper)
+        low, high = (
+            np.where(self.is_empty, end, of) for end, of in ((self.lower[0], low), (self.upper[-1], high))
+        )
         return drawn, low, high
 
     def _above(self, x: float) -> tuple[Floats, Floats, Floats]:
@@ -251,13 +268,15 @@ class ColumnLaw:
         return self._shares_of(~(is_below | is_about), is_about, is_about - part)
 
     def _divided(self, x: float, *, with_atom: bool) -> tuple[Mask, Mask, Floats]:
-        """Return which bins are below x, or at it where an atom is; which hold it; what part of these."""
+        """Return which bins are below x, or up to it where atoms count; which hold it; what part of these."""
         if not np.isfinite(x):
             message = f"x must be a finite number, not {x!r}"
             raise UsageError(message)
         width = self.upper - self.lower
-        is_below = (self.upper <= x) if with_atom else np.where(width > 0.0, self.upper <= x, self.upper < x)
-        is_about = (self.lower < x) & (x < self.upper)
+        # An atom holds its upper end, and so does the last bin: values beyond the bounds were moved there.
+        holds_upper = (width == 0.0) | (np.arange(len(width)) == len(width) - 1)
+        is_below = (self.upper < x) | ((self.upper == x) & (with_atom | ~holds_upper))
+        is_about = (self.lower < x) & (x <= self.upper) & ~is_below
         part = np.where(is_about, (x - self.lower) / np.where(width > 0.0, width, 1.0), 0.0)
         return is_below, is_about, part
 

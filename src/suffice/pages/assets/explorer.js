@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: f37e9b6257803549212daba475a6783a1189c8560db7097e2bff03ee5e78cf9d
+// sha256: 21f061c0a2171e48b0584f5307b2cabb029c78fad6ed624bf9c7979b7082fb65
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -595,11 +595,7 @@
     const range = integer(stated.range_sensitivity, `${place}.range_sensitivity`);
     if (range < 1n) throw refused2(`${place}.range_sensitivity`, "it is below 1");
     if (range > LARGEST_RANGE) throw refused2(`${place}.range_sensitivity`, "it is above 2^62");
-    const left = multiply(amount, BELOW_LOSS);
-    const ofRho = divide(rational(draws * range * range, 8n), left);
-    const { n, d } = divide(rational(draws * range), left);
-    const least = (measure === "rho" ? rootRoundedDown(ofRho.n / ofRho.d) : n / d) + 1n;
-    const scale2 = least < LEAST_SCALE ? LEAST_SCALE : least;
+    const scale2 = scaleOf(range, draws, { measure, amount }, LEAST_SCALE);
     if (scale2 > LARGEST_SCALE) throw refused2(`${place}.scale`, "it is above 2^46");
     return {
       draws: Number(draws),
@@ -610,6 +606,62 @@
       scale: String(scale2),
       temperature: format(rational(scale2, LEAST_SCALE))
     };
+  }
+  var [FEWEST_BINS, MOST_BINS] = [2, 4096];
+  var QUANTILE_UNIT = 10000n;
+  function isQuantile(entry) {
+    return isSampled(entry) && entry.quantile !== void 0;
+  }
+  function numberOfPoints(entry) {
+    return isQuantile(entry) ? binEnds(entry.parameters.bins).length : entry.grid;
+  }
+  function binEnds({ edges, atoms }) {
+    const inner = edges.map((edge2) => number(edge2, "bins.edges"));
+    const alone = atoms.map((atom) => number(atom, "bins.atoms"));
+    const points = [...inner, ...alone.filter((atom) => !inner.some((edge2) => compare(atom, edge2) === 0))].sort(compare);
+    const isAtom = (point) => alone.some((atom) => compare(atom, point) === 0);
+    return points.flatMap((point, at) => [
+      ...isAtom(point) ? [[point, point]] : [],
+      ...at + 1 < points.length ? [[point, points[at + 1]]] : []
+    ]);
+  }
+  function quantileFields(entry, { measure, amount }, terms, stated, place) {
+    const { sample: sample2, bins, atoms } = entry;
+    onlyKeys(sample2, ["draws", "quantile"], [], `${place}.sample`);
+    const draws = integer(sample2.draws, `${place}.sample.draws`);
+    if (draws < 1n || draws > MOST_DRAWS) throw refused2(`${place}.sample.draws`, "it is no number of draws");
+    const quantile = number(sample2.quantile, `${place}.sample.quantile`);
+    const { n: part, d: whole } = quantile;
+    if (part < 1n || part >= whole || QUANTILE_UNIT % whole !== 0n) throw refused2(`${place}.sample.quantile`, "it is no quantile");
+    const isList = (texts) => Array.isArray(texts) && texts.every((text) => typeof text === "string");
+    if (!isList(bins) || !isList(atoms) || bins.length < 2) throw refused2(`${place}.bins`, "they are no bins");
+    const nBins = binEnds({ edges: bins, atoms }).length;
+    if (nBins < FEWEST_BINS || nBins > MOST_BINS) throw refused2(`${place}.bins`, "they are no bins");
+    const { categories } = stated.parameters ?? {};
+    if (!Array.isArray(categories) || categories.length !== nBins) throw refused2(`${place}.parameters`, "its bins are others");
+    const farther = part > whole - part ? part : whole - part;
+    const moved = !terms.replaces ? farther : terms.cells === 1 ? whole : 2n * farther;
+    const rows = entry.rows_of === "units" ? 1 : terms.rows;
+    const range = moved * BigInt(rows) * BigInt(Math.min(2, nBins - 1)) * LEAST_SCALE;
+    if (range > LARGEST_RANGE) throw refused2(`${place}.range_sensitivity`, "it is above 2^62");
+    const scale2 = scaleOf(range, draws, { measure, amount }, 1n);
+    if (scale2 > LARGEST_SCALE) throw refused2(`${place}.scale`, "it is above 2^46");
+    const [lower, upper] = [entry.lower, entry.upper].map((end) => format(number(end, `${place}.bounds`)));
+    return {
+      quantile: format(quantile),
+      draws: Number(draws),
+      range_sensitivity: String(range),
+      scale: String(scale2),
+      rank_scale: format(rational(scale2, LEAST_SCALE * whole)),
+      parameters: { categories, lower, upper, lattice_bits: null, bins: { edges: bins, atoms } }
+    };
+  }
+  function scaleOf(range, draws, { measure, amount }, floor) {
+    const left = multiply(amount, BELOW_LOSS);
+    const ofRho = divide(rational(draws * range * range, 8n), left);
+    const { n, d } = divide(rational(draws * range), left);
+    const least = (measure === "rho" ? rootRoundedDown(ofRho.n / ofRho.d) : n / d) + 1n;
+    return least < floor ? floor : least;
   }
   function gridPoint({ within: within2, grid }, position) {
     const [lower, upper] = within2.map((end) => number(end, "within"));
@@ -750,6 +802,7 @@
   }
   function readPoints(data, statistic, groups, found, nRows, refuse) {
     const values = new BigInt64Array(nRows);
+    const most = BigInt(numberOfPoints(statistic));
     let done = 0;
     for (const { rows, spans } of found) {
       const own = joined(data, spans.get("value"));
@@ -757,7 +810,7 @@
       const view = new DataView(own.buffer, own.byteOffset, own.length);
       for (let row3 = 0; row3 < rows; row3 += 1) {
         const point = view.getBigInt64(8 * row3, true);
-        if (point < 0n || point >= BigInt(statistic.grid)) refuse("a value is no point of its grid");
+        if (point < 0n || point >= most) refuse("a value is no point of its grid");
         values[done + row3] = point;
       }
       checkLabels(data, statistic, groups, spans, done, rows, refuse);
@@ -2437,7 +2490,7 @@
   var MOST_COMPONENTS = 65536;
   function derive(plan, order) {
     const { privacy } = plan;
-    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], ["where"], "plan");
+    onlyKeys(plan, ["dataset", "derived", "format_version", "groups", "max_total_rows", "name", "privacy", "statistics", "window"], ["hierarchies", "where"], "plan");
     checkCondition(plan.where, "where");
     const measure = isMapping2(privacy) && Object.hasOwn(privacy, "rho") ? "rho" : "epsilon";
     onlyKeys(privacy, [measure, "neighboring", "unit"], [], "privacy");
@@ -2464,6 +2517,7 @@
     const heading2 = cellsOf(plan.groups, order.groups, "groups");
     const entries = ordered(plan.statistics, order.statistics, "statistics");
     checkVariables(plan.statistics, order.variables);
+    checkHierarchies(plan.hierarchies, plan.statistics);
     const shares2 = entries.reduce((sum, [name, entry]) => add(sum, share(name, entry)), ZERO2);
     const mayBeMinimal = replaces && unit === null && plan.window === null && plan.where === void 0;
     const shared = {
@@ -2480,7 +2534,7 @@
       const hasGroups = groups.length > 0;
       const rows = Math.min(maxRows, maxInCell * cells);
       const price = { measure, amount };
-      return { name, entry, price, stated, terms: { ...shared, rows, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
+      return { name, entry, price, stated, terms: { ...shared, rows, cells, hasGroups, mayBeMinimal: mayBeMinimal && !hasGroups } };
     });
     return {
       heading: {
@@ -2519,6 +2573,14 @@
     const mechanism = entry.sample === void 0 ? "discrete_laplace" : "exponential";
     const fields = { name, family: entry.family, [price.measure]: format(price.amount), mechanism, ...cells };
     const place = `statistics.${shown(name)}`;
+    if (entry.sample !== void 0 && entry.family === "histogram") {
+      return Object.assign(fields, {
+        columns: [entry.column],
+        rows_of: sentence(entry, terms),
+        design: "partition_of_unity",
+        ...quantileFields(entry, price, terms, stated, place)
+      });
+    }
     if (entry.sample !== void 0) {
       if (!isKnown || !Object.hasOwn(ONE_SUM, entry.family)) throw refused2(place, "no sample is of this family");
       const block2 = make(entry, terms.mayBeMinimal, stated, place);
@@ -2620,6 +2682,15 @@
       throw refused2(`declared_order.${place}`, "its names are not those of the plan");
     }
     return names.map((name) => [name, mapping[name]]);
+  }
+  function checkHierarchies(hierarchies, statistics) {
+    if (hierarchies === void 0) return;
+    if (!isMapping2(hierarchies) || Object.keys(hierarchies).length === 0) throw refused2("hierarchies", "it is no mapping of trees");
+    for (const [name, levels] of Object.entries(hierarchies)) {
+      const entries = Array.isArray(levels) ? levels.map((level) => Object.hasOwn(statistics, `${name}.${level}`) ? statistics[`${name}.${level}`] : null) : [];
+      const isTree = entries.length >= 2 && new Set(levels).size === levels.length && entries.every((entry) => entry !== null && entry.family === entries[0].family);
+      if (!isTree) throw refused2(`hierarchies.${shown(name)}`, "its levels are not statistics of one family");
+    }
   }
   function checkVariables(statistics, variables) {
     if (!Array.isArray(variables)) throw refused2("declared_order.variables", "it is no list");
@@ -3927,7 +3998,8 @@
       return inSlices(() => this.conflict(statistic, options), pause);
     }
     /**
-     * The draws of a posterior sample, in the parameter's unit: one row for each cell and draw.
+     * The draws of a posterior sample, in the parameter's unit: one row for each cell and draw. Of a drawn quantile
+     * the lower and the upper end of the bin, in the column's unit.
      *
      * @param {string} statistic
      * @param {Record<string, string | number>} [where] Keys that cells must have.
@@ -3940,12 +4012,13 @@
       const { parameter, draws } = entry;
       const points = this.values.get(statistic);
       const groups = this.groupsOf(statistic);
+      const bins = isQuantile(entry) ? binEnds(entry.parameters.bins).map(([lower, upper]) => ({ lower: toNumber(lower), upper: toNumber(upper) })) : null;
       return this.selected(where, statistic).flatMap(
         (index) => Array.from({ length: draws }, (_, draw2) => ({
           cell: cellAt(groups, index),
-          parameter,
+          parameter: bins === null ? parameter : `quantile ${entry.quantile}`,
           draw: draw2,
-          value: gridPoint(entry, points[index * draws + draw2])
+          ...bins === null ? { value: gridPoint(entry, points[index * draws + draw2]) } : bins[points[index * draws + draw2]]
         }))
       );
     }

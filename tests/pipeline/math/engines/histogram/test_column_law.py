@@ -70,6 +70,34 @@ def test_shares_below_and_above() -> None:
     assert column.density().mean[0] == pytest.approx([0.4, 0.03, 0.02, 0.00125])
 
 
+def test_values_of_the_upper_bound_or_more_may_be_all_of_the_last_bin() -> None:
+    """Those beyond were moved to the bound, which the last bin holds; as an atom it is exact."""
+    topped = known([40.0, 30.0, 20.0, 10.0])
+    at_bound = topped.tail_share(100.0)
+    assert (at_bound.lower[0], at_bound.upper[0]) == pytest.approx((0.0, 0.1))
+    assert topped.tail_share(100.5).upper[0] == pytest.approx(0.0)
+    heaped = known([10.0, 10.0, 10.0, 70.0])
+    assert heaped.tail_share(100.0).refused[0]
+    assert heaped.cdf(100.0).lower[0] == pytest.approx(1.0)
+    atom = ColumnLaw(
+        weights=np.array([[[60.0, 40.0]]] * 3),
+        lower=np.array([0.0, 100.0]),
+        upper=np.array([100.0, 100.0]),
+        of="law",
+    )
+    exact = atom.tail_share(100.0)
+    assert (exact.lower[0], exact.upper[0]) == pytest.approx((0.4, 0.4))
+
+
+def test_of_an_empty_column_no_quantile_and_no_mean_is_known() -> None:
+    """Shares as wide as bins are would put the median of nothing in the middle of the bounds."""
+    edges = np.linspace(0.0, 100.0, 65)
+    empty = ColumnLaw(weights=np.zeros((20, 1, 64)), lower=edges[:-1], upper=edges[1:], of="rows")
+    for answer in (empty.median(), empty.mean(), empty.mean(is_even=True), empty.quantile(0.01)):
+        assert answer.refused[0]
+        assert (answer.lower[0], answer.upper[0]) == (0.0, 100.0)
+
+
 def test_ranges_and_means_lie_between_ends_of_bins() -> None:
     column = known([40.0, 30.0, 20.0, 10.0])
     spread = column.interquantile_range(0.1, 0.8)
