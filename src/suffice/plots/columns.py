@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _PANEL = 2.1
 """Inches of a cell."""
+_ROOM = 1.15
+"""Of the highest density, for labels."""
 
 
 def plot_column(
@@ -85,7 +87,7 @@ def plot_column(
                 f"{100 * mass:g} % intervals. Bars: intervals of the 10, 50 and 90 % quantiles"
             )
             if np.any(law.lower == law.upper):
-                what += ". Dots: shares of single values, over the width of the narrowest bin"
+                what += ". Dotted lines: single values, with their shares"
         finish(figure, title, f"Noise-aware posterior, prior {posterior.prior}\n{what}", footer)
         save(figure, path)
 
@@ -109,20 +111,18 @@ def _draw_density(axis: Axes, law: ColumnLaw, density: Estimate, cell: int) -> N
         edges, _ends(lower), _ends(upper), step="post", color=POSTERIOR, alpha=0.25, linewidth=0.0
     )
     axis.step(edges, _ends(middle), where="post", color=POSTERIOR, linewidth=1.4)
-    narrowest = float(np.min(law.upper[inner] - law.lower[inner]))
+    # A single value has a share and no density: its line goes to the top, whatever that is.
+    top = _ROOM * float(np.nanmax(upper, initial=0.0)) or 1.0
     for atom in np.flatnonzero(law.upper == law.lower):
-        ends = density.lower[cell, atom] / narrowest, density.upper[cell, atom] / narrowest
-        axis.vlines(law.lower[atom], *ends, color=TEXT, linewidth=1.4)
-        share = float(density.median[cell, atom])
-        axis.plot(law.lower[atom], share / narrowest, "o", color=TEXT, markersize=4.0)
+        axis.axvline(law.lower[atom], color=TEXT, linewidth=1.4, linestyle=":")
         axis.annotate(
-            f"{law.lower[atom]:g}: {100 * share:.2g} %",
-            (law.lower[atom], share / narrowest),
-            xytext=(5.0, 3.0),
+            f"{law.lower[atom]:g}: {100 * float(density.median[cell, atom]):.2g} %",
+            (law.lower[atom], top),
+            xytext=(5.0, -10.0),
             textcoords="offset points",
             fontsize=8.0,
         )
-    axis.set_ylim(bottom=0.0)
+    axis.set_ylim(0.0, top)
     axis.set_ylabel("density")
 
 
