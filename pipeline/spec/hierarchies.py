@@ -232,7 +232,10 @@ class _Climb:
                 "the spec alone, as rows might contradict each other"
             )
         else:
-            rule = f"the level {name!r} is a derived column already, and no public map of the level below"
+            rule = (
+                f"the level {name!r} is a column already, derived or the root of another hierarchy, and no "
+                "public map of the level below"
+            )
         way_out = f"derive it, as derived: {{{name}: {{column: {below.column}, map: {{file: ...}}}}}}"
         if below.domain.kind is DomainKind.PERIOD:
             way_out = "above periods stand week, month and year, and a root with a name of its own"

@@ -107,6 +107,10 @@ def read_key_table(
         )
         raise ValueError(message)
     lines = _checked(rows[1:], named, len(columns))
+    empty = next((number for number, row in lines if not all(key.strip() for key in row)), None)
+    if empty is not None:
+        message = f"{named}: a key in line {empty} is empty: write every level of every leaf"
+        raise ValueError(message)
     pair = duplicate([row[-1] for _, row in lines])
     if pair is not None:
         first, second = (lines[position][0] for position in pair)

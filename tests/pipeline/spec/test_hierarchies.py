@@ -174,6 +174,7 @@ def test_levels_come_from_a_table_of_keys(tmp_path: Path) -> None:
         "nation,state,county\nUSA,CA,Alameda\nUSA,NY\n": "needs 3 columns: line 3 has another number",
         "state,county\nCA,Alameda\nNY,Alameda\n": "lines 2 and 3 are duplicates.*below one parent",
         "nation,state,county\nUSA,CA,Alameda\nMexico,CA,Kern\n": "a state below two keys of nation",
+        "state,county\nCA,Alameda\n,Kings\n": "a key in line 3 is empty",
         "state,county\n": "is empty",
     }.items():
         table.write_text(text)
@@ -203,7 +204,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "stored": (content(derived={}), "the level 'state' is no derived column.*derive it, as derived: {state:"),
     "no map": (
         content(derived={"state": {"column": "county", "equals": "Kern"}}),
-        "'state' is a derived column already, and no public map",
+        "'state' is a column already, derived or the root",
     ),
     "of another column": (
         content(derived={"state": {"column": "city", "map": STATES}}),
@@ -314,7 +315,7 @@ def test_levels_of_different_trees_with_one_name_are_alike() -> None:
     stated["statistics"]["twin"] = twin
     assert len(load_spec(stated).statistics) == 6
     twin["hierarchy"], twin["groups"] = ["nation", "city"], {"city": ["Oakland"]}
-    with pytest.raises(SpecError, match=r"'nation' is a derived column already.*or call it otherwise"):
+    with pytest.raises(SpecError, match=r"'nation' is a column already.*or call it otherwise"):
         load_spec(stated)
 
 

@@ -154,7 +154,12 @@ class ColumnLaw:
         return replace(self, weights=np.sum(self.weights, axis=1, keepdims=True))
 
     def n(self, mass: float = _MASS) -> Estimate:
-        """Return how many records there are; of the law how many are expected."""
+        """Return how many records there are; of the law how many are expected.
+
+        Where noise is large the walk takes bins for empty, and the number is too low: at 300 records in 64
+        bins and epsilon .1 intervals of 95 % held it in 80 of 100 simulations. The sum of the released counts
+        errs to neither side.
+        """
         total = np.sum(self.weights, axis=2)
         return Estimate.of(total, total, total, mass=mass, span=np.inf)
 
@@ -269,7 +274,8 @@ class ColumnLaw:
 
     def _divided(self, x: float, *, with_atom: bool) -> tuple[Mask, Mask, Floats]:
         """Return which bins are below x, or up to it where atoms count; which hold it; what part of these."""
-        if not np.isfinite(x):
+        given: object = x
+        if not isinstance(given, int | float | np.number) or not np.isfinite(x):
             message = f"x must be a finite number, not {x!r}"
             raise UsageError(message)
         width = self.upper - self.lower

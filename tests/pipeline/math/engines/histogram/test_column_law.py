@@ -152,8 +152,9 @@ def test_what_cannot_be_asked_is_refused() -> None:
         column.median(mass=1.0)
     with pytest.raises(UsageError, match="below b"):
         column.interquantile_range(0.5, 0.5)
-    with pytest.raises(UsageError, match="finite"):
-        column.cdf(np.nan)
+    for never in (np.nan, np.inf, "x", None):
+        with pytest.raises(UsageError, match="finite"):
+            column.cdf(never)  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
     other = DirichletDistribution(concentration=np.ones((1, 3)))
     with pytest.raises(UsageError, match="histograms"):
