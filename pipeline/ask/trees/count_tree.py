@@ -154,7 +154,10 @@ class CountTree:
         if self.population == "reciprocal":
             notes = ["Leaves: weights 1 / (n + 1)."]
         if self.error > _WORTH_SAYING:
-            notes.append(f"Chances may be off by {self.error:.1g}, by rounding and cut tails.")
+            notes.append(
+                f"Weights of the population's mean and spread may be off by {self.error:.1g} in all, by the "
+                "rule that integrates over them: chances of counts by no more."
+            )
         return tuple(notes)
 
     def highest_density(self, mass: float = 0.95, *, level: str | None = None) -> Table:

@@ -135,8 +135,8 @@ def _part(parts: pa.Array, written: DateFormat, name: str, digits: int = 1) -> N
 
 def _positions(texts: pa.Array, listed: tuple[str, ...]) -> Numbers:
     """Return where texts are in a list; -1 where they are not."""
-    found = pc.fill_null(pc.index_in(texts, value_set=pa.array(listed)), pa.scalar(-1, pa.int32()))
-    return fixed_width(found).astype(np.int64)
+    places = pc.fill_null(pc.index_in(texts, value_set=pa.array(listed)), pa.scalar(-1, pa.int32()))
+    return fixed_width(places).astype(np.int64)
 
 
 def _counted(column: pa.Array, epoch: Epoch) -> tuple[Numbers, Flags]:

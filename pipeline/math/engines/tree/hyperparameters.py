@@ -223,10 +223,10 @@ def differences(
     log_density: Callable[[Floats], float], middle: Floats, height: float, factor: Floats
 ) -> tuple[Floats, Floats]:
     """Return the gradient and the negative Hessian, in units of the factor, by differences."""
-    one, two = _CURVED * factor[:, 0], _CURVED * factor[:, 1]
-    up, down = log_density(middle + one), log_density(middle - one)
-    right, left = log_density(middle + two), log_density(middle - two)
-    both, neither = log_density(middle + one + two), log_density(middle - one - two)
+    first, second = _CURVED * factor[:, 0], _CURVED * factor[:, 1]
+    up, down = log_density(middle + first), log_density(middle - first)
+    right, left = log_density(middle + second), log_density(middle - second)
+    both, neither = log_density(middle + first + second), log_density(middle - first - second)
     h = _CURVED
     gradient = np.array([up - down, right - left]) / (2.0 * h)
     mixed = (both + neither - up - down - right - left + 2.0 * height) / (2.0 * h * h)

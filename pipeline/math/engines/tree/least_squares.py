@@ -57,9 +57,9 @@ def least_squares(tree: NoisyTree) -> tuple[tuple[Floats, ...], tuple[Floats, ..
     up_variances, sums, sum_variances = list(up), list(up), list(up)
     for level in range(tree.depth, -1, -1):
         values, scale = tree.values[level], tree.scales[level]
-        own = np.inf if scale is None else 0.5 / np.sinh(0.5 / scale) ** 2
+        variance = np.inf if scale is None else 0.5 / np.sinh(0.5 / scale) ** 2
         if level == tree.depth:
-            up[level], up_variances[level] = leaves.astype(np.float64), np.full(tree.n_leaves, own)
+            up[level], up_variances[level] = leaves.astype(np.float64), np.full(tree.n_leaves, variance)
             continue
         parents, n_nodes = tree.parents[level], tree.n_nodes(level)
         sums[level] = np.bincount(parents, up[level + 1], n_nodes).astype(np.float64)
@@ -67,8 +67,8 @@ def least_squares(tree: NoisyTree) -> tuple[tuple[Floats, ...], tuple[Floats, ..
         # (1)
         up[level], up_variances[level] = sums[level], sum_variances[level]
         if values is not None:
-            up_variances[level] = 1.0 / (1.0 / sum_variances[level] + 1.0 / own)
-            up[level] = up_variances[level] * (sums[level] / sum_variances[level] + values / own)
+            up_variances[level] = 1.0 / (1.0 / sum_variances[level] + 1.0 / variance)
+            up[level] = up_variances[level] * (sums[level] / sum_variances[level] + values / variance)
     points, variances = [up[0]], [up_variances[0]]
     for level in range(1, tree.depth + 1):
         parents = tree.parents[level - 1]
