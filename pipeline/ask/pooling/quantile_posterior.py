@@ -50,10 +50,10 @@ class QuantilePosterior:
     prior : BinWalk
     n_prior : NPrior
         Of the records of every cell.
-    probability : ndarray of shape (n_cells, n_bins), float64
-        Of each bin.
-    effective : ndarray of shape (n_cells,), float64
-        Effective data sets that it rests on.
+    probability : ndarray of float64
+        Of each bin, of shape ``(n_cells, n_bins)``.
+    effective : ndarray of float64
+        Data sets that it rests on in effect, of shape ``(n_cells,)``.
     simulations : int
         Data sets of the prior.
     """
