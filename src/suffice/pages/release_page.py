@@ -102,8 +102,10 @@ def sentence(release: Release, view: StatisticView) -> str:
             f", clipped to {number(float(parameters.lower), 9)} to {number(float(parameters.upper), 9)} "
             "in the column's unit"
         )
-    family = view.family.replace("_", " ")
-    return f"{of}{bounds}, modelled as {family}: the picture shows {_a_parameter(view)}."
+    family = f"modelled as {view.family.replace('_', ' ')}"
+    if view.is_column:
+        family = f"counted in {len(plan.components)} bins"
+    return f"{of}{bounds}, {family}: the picture shows {_a_parameter(view)}."
 
 
 def _in_words(plan: StatisticPlan, words: StatisticWords, view: StatisticView) -> Iterator[str]:
@@ -121,6 +123,10 @@ def _in_words(plan: StatisticPlan, words: StatisticWords, view: StatisticView) -
 
 
 def _a_parameter(view: StatisticView) -> str:
+    if view.is_column:
+        each = " of each cell" if view.n_cells > 1 else ""
+        how = "how its values are distributed, and " if view.densities else ""
+        return f"{how}quantiles{each}"
     name = view.shown_of.replace("_", " ")
     if view.kind == SAMPLE:
         return f"draws of the {name}"
