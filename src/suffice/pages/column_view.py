@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from suffice.pages.column_figures import column_figure
 from suffice.pages.drawing import DrawnInterval
 from suffice.pipeline.ask.posterior.shown_columns import MOST_CELLS, SHOWN, cell_names
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.engines.histogram.column_law import ColumnLaw
 
@@ -105,4 +105,9 @@ def _quantiles(
         for cell in cells
         for entry, of in zip(ENTRIES, whole, strict=True)
     ]
-    return intervals, rows, tuple(dict.fromkeys(of.note for of in whole if of.note))
+    n_refused = sum(int(of.refused.sum()) for of in whole)
+    refused = (
+        f"{n_refused} of {len(rows)} quantiles are refused: their intervals span half of what the number can "
+        "be; narrower bins, tighter bounds or more epsilon would answer"
+    )
+    return intervals, rows, (refused,) if n_refused else ()

@@ -128,7 +128,8 @@ def _forest(
     x = common_scale([interval for _, _, interval in labelled], in_logs=view.in_logs)
     rows = tuple(
         ForestRow(
-            label=_label(view, view.cell_label(cell), entry),
+            # The axis names the quantile.
+            label=_label(view, view.cell_label(cell), "" if of and view.is_column else entry),
             chart=row(interval, x),
             middle=view.text(interval.middle, interval),
             interval=f"{view.text(interval.low, interval)} to {view.text(interval.high, interval)}",

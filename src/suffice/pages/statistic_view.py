@@ -238,9 +238,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int, about: About) -> Stati
     )
 
 
-def _column_view(
-    whole: NoisyStatistic, statistic: NoisyStatistic, seed: int, about: About
-) -> StatisticView:
+def _column_view(whole: NoisyStatistic, statistic: NoisyStatistic, seed: int, about: About) -> StatisticView:
     """Show a histogram's column: bins in their order where cells are few, and quantiles."""
     chosen, selection = _spaced(whole, MOST_COLUMNS)
     posterior = replace(posterior_of(chosen), about=about)
