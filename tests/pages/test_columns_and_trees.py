@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,7 @@ import pytest
 import suffice
 from suffice.cataloguing.catalogue import catalogue
 from suffice.errors import SufficeWarning
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from suffice.pages.explored import READ
 
 pytestmark = pytest.mark.slow
 
@@ -163,3 +162,9 @@ def test_levels_of_a_calendar_have_their_names(pages: dict[str, str]) -> None:
     assert "6 cells by county: ill.county" in shown
     assert 'href="#tree-2">rows, a tree</a>' in pages["grown"]
     assert "all levels together are in rows, a tree." in pages["grown"]
+
+
+def test_the_explorer_is_there_for_what_its_reader_answers() -> None:
+    source = Path(__file__).parents[2] / "readers" / "javascript" / "src" / "families.js"
+    table = source.read_text(encoding="utf-8").split("export const ONE_SUM = {")[1].split("\n};")[0]
+    assert {*re.findall(r"^  (\w+): \{", table, re.MULTILINE), "categorical"} == READ
