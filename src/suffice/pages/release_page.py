@@ -438,7 +438,9 @@ def _statistic(release: Release, view: StatisticView, position: int) -> dict[str
     rows = table_rows(release.in_words(view.name, view.rows))
     more = f", the first {len(rows)} of {len(view.rows):,}" if len(rows) < len(view.rows) else ""
     columns = view.keys[0] if view.keys else {}
-    heading = ", ".join(map(release.about.column, columns)) or (view.shown_of if view.is_column else view.shown_in_words)
+    heading = ", ".join(map(release.about.column, columns)) or (
+        view.shown_of if view.is_column else view.shown_in_words
+    )
     return {
         "view": view,
         "anchor": f"statistic-{position + 1}",
