@@ -12,7 +12,7 @@ import pytest
 
 import suffice
 from suffice.pages import likelihood_tables
-from suffice.pages.release_page import _explorer
+from suffice.pages.explored import explored
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
@@ -144,7 +144,7 @@ def _asked(release: suffice.Release, asked: list[dict[str, str]]) -> list[dict[s
     done = subprocess.run(
         [node(), "--input-type=module", "--eval", ASK],
         cwd=READER,
-        input=json.dumps({"page": _explorer(release, files, "release"), "asked": asked}),
+        input=json.dumps({"page": explored(release, files, "release"), "asked": asked}),
         capture_output=True,
         text=True,
         check=False,

@@ -5,7 +5,6 @@ It says in words what the release is, what it shows, how to use and cite it, and
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 import shlex
@@ -13,14 +12,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.drawing import number
-from suffice.pages.likelihood_tables import likelihood_tables
+from suffice.pages.explored import explored
 from suffice.pages.price import guarantee_of, kept_together, price
 from suffice.pages.rendering import render
 from suffice.pages.statistic_picture import picture
 from suffice.pages.statistic_view import NOISE, POSTERIOR, SAMPLE
+from suffice.pages.tree_section import tree_section
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.about import is_address
 from suffice.pipeline.terms.declaration.domains import DomainKind
+from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.wording import counted
@@ -102,8 +103,10 @@ def sentence(release: Release, view: StatisticView) -> str:
             f", clipped to {number(float(parameters.lower), 9)} to {number(float(parameters.upper), 9)} "
             "in the column's unit"
         )
-    family = view.family.replace("_", " ")
-    return f"{of}{bounds}, modelled as {family}: the picture shows {_a_parameter(view)}."
+    family = f"modelled as {view.family.replace('_', ' ')}"
+    if view.is_column:
+        family = f"counted in {len(plan.components)} bins"
+    return f"{of}{bounds}, {family}: the picture shows {_a_parameter(view)}."
 
 
 def _in_words(plan: StatisticPlan, words: StatisticWords, view: StatisticView) -> Iterator[str]:
@@ -121,6 +124,10 @@ def _in_words(plan: StatisticPlan, words: StatisticWords, view: StatisticView) -
 
 
 def _a_parameter(view: StatisticView) -> str:
+    if view.is_column:
+        each = " of each cell" if view.n_cells > 1 else ""
+        how = "how its values are distributed, and " if view.densities else ""
+        return f"{how}quantiles{each}"
     name = view.shown_of.replace("_", " ")
     if view.kind == SAMPLE:
         return f"draws of the {name}"
@@ -146,9 +153,15 @@ def lines(views: Sequence[StatisticView], uri: str) -> dict[str, str]:
     sampled = next((view for view in views if view.kind == SAMPLE), None)
     if noisy is not None:
         name = shlex.quote(noisy.name)
-        cli += [f"suffice table {place} {name}", f"suffice posterior {place} {name}"]
+        asked = "quantiles" if noisy.is_column else "posterior"
+        cli += [f"suffice table {place} {name}", f"suffice {asked} {place} {name}"]
         python += (
             [
+                f"column = release[{noisy.name!r}].posterior().column()",
+                "print(column.quantile(0.5))",
+            ]
+            if noisy.is_column
+            else [
                 f"posterior = release[{noisy.name!r}].posterior()",
                 "print(posterior)",
             ]
@@ -174,8 +187,8 @@ def _of_the_account(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "The input files were not compared with checksums by their owner before the release."
 
 
-def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator[str]:
-    """Say in plain words what no reader should take from the page."""
+def limits(facts: Mapping[str, Any], views: Sequence[StatisticView], *, is_explored: bool) -> Iterator[str]:
+    """Say in plain words what no reader should take from the page, which may have an explorer."""
     unit = "row" if facts["unit"] == "row" else in_words(facts["unit"]).removeprefix("column:")
     added = "added or removed" if facts["neighboring"] == "add_or_remove_one" else "replaced by another"
     yield guarantee_of(PrivacyLoss.read(facts), unit, added)
@@ -194,15 +207,17 @@ def limits(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> Iterator
     if POSTERIOR in kinds:
         yield (
             "Intervals hold their parameter with the stated probability if the model of the records is "
-            "right, on average over the prior. The prior is an assumption: move it in the explorer and see."
+            "right, on average over the prior. The prior is an assumption: "
+            + ("move it in the explorer and see." if is_explored else "state another one and see.")
         )
     if NOISE in kinds:
         yield "Noise intervals show what privacy added, and nothing of sampling or of missing data."
     if kinds != {SAMPLE}:
         yield (
             "Each interval stands alone: with many cells, some miss. Intervals that overlap do not say that "
-            "two cells are alike, nor which is higher: ask the explorer for their difference, or "
-            "posterior.difference in Python."
+            "two cells are alike, nor which is higher: ask "
+            + ("the explorer for their difference, or " if is_explored else "")
+            + "posterior.difference in Python."
         )
     clipped = [view.label for view in views if FAMILIES[view.family].outside is not None]
     if clipped:
@@ -360,10 +375,11 @@ def release_page(
     about, data_size = release.about, sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED
     alike = not any(release.plan_of(view.name).states_groups for view in views)
+    explorer = explored(release, files, uri) if embedded and alike and release.statistics else None
     url = f"{site.base_url}/{path}" if site.base_url else None
     return render(
         "release.html",
-        scripts=_SCRIPTS if embedded else _SCRIPTS[:2],
+        scripts=_SCRIPTS if explorer is not None else _SCRIPTS[:2],
         styles=_STYLES,
         site=site,
         root=root,
@@ -388,8 +404,12 @@ def release_page(
         banners=banners,
         neighbours=neighbours,
         signature_note=signature_note,
+        trees=[
+            (f"tree-{position}", tree_section(release, name, uri))
+            for position, name in enumerate(release.trees, start=1)
+        ],
         statistics=[_statistic(release, view, position) for position, view in enumerate(views)],
-        explorer=_explorer(release, files, uri) if embedded and alike and release.statistics else None,
+        explorer=explorer,
         explorer_note=(
             f"The data files have {number(data_size / 2**20, 3)} MB: too much for a page to carry. Open the "
             "release in Python, R or JavaScript instead."
@@ -405,7 +425,7 @@ def release_page(
         lines=lines(views, uri),
         uri=uri,
         publications=publications,
-        limits=list(map(kept_together, limits(facts, views))),
+        limits=list(map(kept_together, limits(facts, views, is_explored=explorer is not None))),
         citation=citation(facts, url),
         bibtex=bibtex(facts, url),
     )
@@ -418,12 +438,14 @@ def _statistic(release: Release, view: StatisticView, position: int) -> dict[str
     rows = table_rows(release.in_words(view.name, view.rows))
     more = f", the first {len(rows)} of {len(view.rows):,}" if len(rows) < len(view.rows) else ""
     columns = view.keys[0] if view.keys else {}
-    heading = ", ".join(map(release.about.column, columns)) or view.shown_in_words
+    heading = ", ".join(map(release.about.column, columns)) or (
+        view.shown_of if view.is_column else view.shown_in_words
+    )
     return {
         "view": view,
         "anchor": f"statistic-{position + 1}",
         "picture": picture(view, ordered),
-        "sentence": sentence(release, view),
+        "sentence": f"{sentence(release, view)}{_of_tree(release, view.name)}",
         "rows": rows,
         "n_rows": counted(len(rows), "row"),
         "caption": f"{view.label}: {_TABLES[view.kind]}{more}",
@@ -444,6 +466,13 @@ def _statistic(release: Release, view: StatisticView, position: int) -> dict[str
     }
 
 
+def _of_tree(release: Release, name: str) -> str:
+    """Say that a level's posterior is not the tree's."""
+    trees = release.trees.items()
+    tree = next((tree for tree, levels in trees if name in {level_name(tree, of) for of in levels}), None)
+    return "" if tree is None else f" It is this level alone; all levels together are in {tree}, a tree."
+
+
 def _asked_as(view: StatisticView, plan: StatisticPlan) -> dict[str, str]:
     """Return what the statistic is in the release, where the page calls it otherwise."""
     if not view.has_label:
@@ -454,25 +483,6 @@ def _asked_as(view: StatisticView, plan: StatisticPlan) -> dict[str, str]:
 
 _TABLES = {POSTERIOR: "posterior", NOISE: "unbiased estimates", SAMPLE: "draws"}
 _HELD = {POSTERIOR: "noisy numbers of", NOISE: "noisy numbers of", SAMPLE: "draws of"}
-
-
-def _explorer(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str, Any]:
-    return {
-        "label": release.label,
-        "uri": uri,
-        "manifest": files["manifest.json"].decode("utf-8"),
-        "about": release.about.document(),
-        "files": {
-            name: base64.b64encode(data).decode("ascii")
-            for name, data in files.items()
-            if name != "manifest.json"
-        },
-        "likelihoods": {
-            name: table
-            for name in release.statistics
-            if (table := likelihood_tables(release.statistic(name))) is not None
-        },
-    }
 
 
 def _downloads(

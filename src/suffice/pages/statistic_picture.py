@@ -91,14 +91,16 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
         panels = _panels(view, axis)
         if panels is not None:
             along = f" along {view.about.column(axis)}"
-            return Picture(panels=panels[0], caption=_caption(view, along) + panels[1])
+            caption = _caption(view, along) + panels[1]
+            # Quantiles along a group, below the columns that they are of.
+            densities = _smooth(view) if view.reading else None
+            return Picture(panels=panels[0], densities=densities, caption=caption)
     if len(labelled) <= MOST_FOREST_ROWS:
         together = view.entries if view.has_axes_apart else ("",)
         forests = tuple(
             _forest(view, [row for row in labelled if not of or row[1] == of], of) for of in together
         )
-        smooth = markup(view.densities) if view.densities else None
-        return Picture(forests=forests, densities=smooth, caption=_caption(view, ""))
+        return Picture(forests=forests, densities=_smooth(view), caption=_caption(view, ""))
     intervals = [interval for _, _, interval in labelled]
     ends = np.array([[interval.low, interval.middle, interval.high] for interval in intervals])
     band = ranked(
@@ -115,6 +117,10 @@ def picture(view: StatisticView, ordered: Sequence[str]) -> Picture:
     )
 
 
+def _smooth(view: StatisticView) -> Markup | None:
+    return markup(view.densities) if view.densities else None
+
+
 def _forest(
     view: StatisticView, labelled: Sequence[tuple[int, str, DrawnInterval]], of: str
 ) -> tuple[Markup, tuple[ForestRow, ...]]:
@@ -122,7 +128,8 @@ def _forest(
     x = common_scale([interval for _, _, interval in labelled], in_logs=view.in_logs)
     rows = tuple(
         ForestRow(
-            label=_label(view, view.cell_label(cell), entry),
+            # The axis names the quantile.
+            label=_label(view, view.cell_label(cell), "" if of and view.is_column else entry),
             chart=row(interval, x),
             middle=view.text(interval.middle, interval),
             interval=f"{view.text(interval.low, interval)} to {view.text(interval.high, interval)}",
@@ -178,7 +185,8 @@ def _panels(view: StatisticView, axis: str) -> tuple[tuple[tuple[str, Markup], .
     axes, named = (view.about.column(axis), _numbers(view)), [view.about.key(axis, place) for place in places]
     # Rare and frequent categories share no axis: the intervals of both would be dots.
     together = [{label: panels[label] for label in panels if entry_of[label] == of} for of in view.entries]
-    said = " Each category has an axis of its own." if len(view.entries) > 1 else ""
+    several = "quantile" if view.is_column else "category"
+    said = f" Each {several} has an axis of its own." if len(view.entries) > 1 else ""
     if not view.in_logs and any(map(_would_be_dots, together)):
         together = [{label: intervals} for label, intervals in panels.items()]
         said = " Each chart has an axis of its own: on a common one, intervals would be dots."
@@ -290,4 +298,5 @@ def _caption(view: StatisticView, along: str, *, is_band: bool = False) -> str:
         what = f"Ticks are unbiased estimates; bars reach as far {noise} {caution}"
     shown = f" Shown: {view.selection}." if view.selection else ""
     along = f"{along}, on a logarithmic scale" if view.in_logs else along
-    return f"{view.number_label}{along}. {what}{shown}"
+    said = f"{view.number_label}{along}. {what}{shown}"
+    return f"{view.reading} Below: {said[0].lower()}{said[1:]}" if view.reading else said

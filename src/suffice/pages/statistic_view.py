@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError, SufficeError
+from suffice.pages.column_view import ENTRIES, MOST_COLUMNS, QUANTILE, READING, column_view
 from suffice.pages.drawing import (
     DrawnInterval,
     interval_text,
@@ -23,7 +24,6 @@ from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.ask.posterior.curves import on_shared_axes, spans_decades
 from suffice.pipeline.ask.posterior.notes import clipping_warnings, default_lines, prior_lines
-from suffice.pipeline.ask.posterior.shown_columns import shows_column
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import from_draws
@@ -93,6 +93,8 @@ class StatisticView:
         What each draw of a quantile is, without its subject; else empty.
     densities : str
         Smooth densities as SVG, where few are shown and their law is known; else empty.
+    reading : str
+        How the densities are to be read, where the caption has to say it; else empty.
     in_logs : bool
         Whether the picture's axis is logarithmic.
     has_axes_apart : bool
@@ -120,6 +122,7 @@ class StatisticView:
     is_tempered: bool = False
     law: str = ""
     densities: str = field(default="", repr=False)
+    reading: str = ""
     in_logs: bool = False
     has_axes_apart: bool = False
     about: About = NOTHING
@@ -145,7 +148,14 @@ class StatisticView:
     @property
     def shown_in_words(self) -> str:
         """What the shown numbers are, as a row of them says where there are no keys."""
-        return self.number_label if self.has_label else self.shown_of
+        if self.has_label:
+            return self.number_label
+        return self.name if self.is_column else self.shown_of
+
+    @property
+    def is_column(self) -> bool:
+        """Whether these are quantiles of the column behind a histogram."""
+        return self.kind == POSTERIOR and self.family == "histogram" and self.shown_of == QUANTILE
 
     @property
     def has_label(self) -> bool:
@@ -192,6 +202,8 @@ def statistic_view(release: Release, name: str, *, seed: int) -> StatisticView:
 
 def _posterior_view(statistic: NoisyStatistic, seed: int, about: About) -> StatisticView:
     whole = cells_of(statistic, None)
+    if whole.plan.family == "histogram":
+        return _column_view(whole, statistic, seed, about)
     n_entries = _entries_of(whole)
     most = max(1, MOST_INTERVALS // n_entries)
     if FAMILIES[whole.plan.family].mean_and_variance is not None:
@@ -203,7 +215,7 @@ def _posterior_view(statistic: NoisyStatistic, seed: int, about: About) -> Stati
     marks = posterior.five_numbers(parameter, MASS, draws=DRAWS, rng=rng)
     marks = marks.reshape(posterior.n_groups, -1, marks.shape[-1])
     names = tuple(posterior.labels(parameter)[1]) or ("",)
-    is_smooth = marks.shape[0] * marks.shape[1] <= MOST_DENSITIES or shows_column(posterior)
+    is_smooth = marks.shape[0] * marks.shape[1] <= MOST_DENSITIES
     if marks.shape[1] > MOST_INTERVALS:
         selection = f"the first {MOST_INTERVALS} of {marks.shape[1]} entries"
     return StatisticView(
@@ -222,6 +234,32 @@ def _posterior_view(statistic: NoisyStatistic, seed: int, about: About) -> Stati
         densities=_densities(posterior, rng) if is_smooth else "",
         in_logs=spans_decades(posterior, parameter, marks),
         has_axes_apart=len(on_shared_axes(posterior, parameter)) > 1,
+        about=about,
+    )
+
+
+def _column_view(whole: NoisyStatistic, statistic: NoisyStatistic, seed: int, about: About) -> StatisticView:
+    """Show a histogram's column: bins in their order where cells are few, and quantiles."""
+    chosen, selection = _spaced(whole, MOST_COLUMNS)
+    posterior = replace(posterior_of(chosen), about=about)
+    rng = np.random.default_rng(seed)
+    columns = column_view(posterior, mass=MASS, draws=DRAWS, rng=rng)
+    return StatisticView(
+        name=posterior.statistic,
+        family=posterior.family,
+        kind=POSTERIOR,
+        shown_of=QUANTILE,
+        entries=ENTRIES,
+        keys=_keys(chosen, range(len(chosen.values))),
+        n_cells=len(whole.values),
+        intervals=columns.intervals,
+        rows=summarise(posterior, MASS, DRAWS, rng) if columns.svg else columns.rows,
+        facts=_facts(posterior),
+        warnings=(*_warnings(posterior, statistic), *columns.notes),
+        selection=selection,
+        densities=columns.svg,
+        reading=READING if columns.svg else "",
+        has_axes_apart=posterior.n_groups > 1,
         about=about,
     )
 
