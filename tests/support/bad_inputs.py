@@ -315,13 +315,15 @@ def published_table(directory: Path) -> tuple[str, str]:
 
 
 def _publish_counts(directory: Path) -> None:
-    """Publish releases of tables, of a field and of a tree."""
+    """Publish releases of tables, of a field, of a tree and of a histogram."""
     publish_tables(directory / "tables")
     pair = {"family": "contingency", "columns": {"a": ["no", "yes"], "b": ["no", "yes"]}}
     publish_tables(directory / "fields", name="fields", groups=None, statistics={"pair": pair})
     levels = {"hierarchy": ["all", "site"], "groups": {"site": ["p", "q"]}}
     late = {"family": "bernoulli", "column": "late", **levels}
     publish_tables(directory / "trees", name="trees", groups=None, statistics={"late": late})
+    wait = {"family": "histogram", "column": "wait", "lower": "0", "upper": "8", "bins": "4"}
+    publish_tables(directory / "bins", name="bins", groups=None, statistics={"wait": wait})
 
 
 def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for each way of going wrong
@@ -385,6 +387,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         ("adopt",): published_table(place.directory),
         ("table",): (*place.release, "cancelled"),
         ("posterior",): (*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
+        ("quantiles",): ("bins", "wait", "--store", str(place.directory / "bins"), "--draws", "10"),
         ("tree",): ("trees", "late", "--store", str(place.directory / "trees"), "--draws", "10"),
         ("publish",): (
             *(*place.release, "cancelled", "--method", "plug-in", "--where", "origin=JFK"),
@@ -475,7 +478,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         def case(*words: str, named: tuple[str, ...] = named) -> Case:
             """Expect an answer to name an option, with or without dashes, an argument, or what was given."""
             grants = words[:2] == ("ledger", "grant")
-            given = [Path(word).name[:20] for word in words if len(word) > 2]
+            given = [Path(word).name[:20] for word in words if len(word) > 1]
             given += [text for word in words if len(word) > 2 for text in (word[:20], repr(word)[1:20])]
             given += [form.format(word) for word in words for form in FORMS]
             given += [repr(word.partition("=")[0]) for word in words]  # of COLUMN=KEY
