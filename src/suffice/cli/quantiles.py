@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from suffice.cli import messages, options, output
@@ -179,6 +178,8 @@ def _rows(posterior: Posterior, asked: list[tuple[str, Estimate]]) -> list[dict[
 
 
 def _plot(posterior: Posterior, path: Path, *, draws: int, seed: int | None, mass: float) -> None:
+    import numpy as np  # help needs no numbers
+
     from suffice.plots.columns import plot_column  # matplotlib is slow to import
     from suffice.plots.style import footer_of_posterior
 
