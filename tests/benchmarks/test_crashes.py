@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SMALL = "sums and samples of 3 cells"
 
 
-@pytest.mark.slow
+@pytest.mark.audit
 def test_a_campaign_of_three_kills(repository: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.jsonl"
     kills = [

@@ -59,7 +59,7 @@ def test_a_contender_with_another_answer_is_found_out(repository: Path) -> None:
     assert done.stderr.startswith("t: the answers differ")
 
 
-@pytest.mark.slow
+@pytest.mark.audit
 def test_the_rate_of_the_noise(repository: Path, tmp_path: Path) -> None:
     printed = benchmark(repository, tmp_path, "noise_rate", "--cells", "1000")
     assert re.search(r"^draws, one a cell +\d+\.\d\d +\d+\.\d\d", printed, re.MULTILINE)

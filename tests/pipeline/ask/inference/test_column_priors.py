@@ -76,7 +76,7 @@ def test_a_conjugate_prior_by_its_density_has_the_conjugate_answer(method: str) 
     assert "approximate" in " ".join(found.notes)
 
 
-@pytest.mark.slow
+@pytest.mark.audit
 def test_particles_have_the_answer_of_weights_where_both_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights are refused by hand, so that particles answer; which of both it was is said."""
     statistic = of_regression()

@@ -126,7 +126,7 @@ def chain_release(root: Path, rng: np.random.Generator) -> tuple[Release, Floats
     return open_release(str(publish(root, plan, values))), np.bincount(last, minlength=3) / len(last)
 
 
-@pytest.mark.slow
+@pytest.mark.audit
 def test_a_chain_of_many_variables_is_summed_along_itself(tmp_path: Path) -> None:
     """6561 combinations; v0 given v7 is in no table."""
     rng = np.random.default_rng(6)

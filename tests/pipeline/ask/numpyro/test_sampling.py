@@ -171,7 +171,7 @@ def test_a_sampler_finds_our_posterior(name: str) -> None:
     assert control > 6.0
 
 
-@pytest.mark.slow
+@pytest.mark.audit
 @pytest.mark.timeout(1800)
 def test_the_example_in_the_docs_pools_partially() -> None:
     """Airports with few flights are drawn towards the others, and the spread is learned."""

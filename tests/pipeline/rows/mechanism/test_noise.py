@@ -34,6 +34,7 @@ SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is
     "pipeline/ask/planning/",
     "pipeline/ask/pooling/",
     "pipeline/ask/posterior/",
+    "pipeline/ask/trees/",
     "pipeline/math/priors/",
     "pipeline/ask/publication/",
     "src/suffice/auditing/",  # generated rows of an audit: no row of a source is near
