@@ -76,7 +76,7 @@ PHRASES = (
     "the spec cannot be read",
 )
 """What names a place that is no option: of the source, the words themselves, stores, releases, keys."""
-FORMS = ("'{}'", "/{} ", "/{}/", "{}:4:", "{}: line ", "{}: the law ")
+FORMS = ("'{}'", "/{} ", "/{}/", "{}:4:", "{}: line ", "{}: the law ", "{}: something stands ")
 """How a place of one or two letters is named."""
 VALUES: tuple[object, ...] = (
     *TEXTS,
@@ -478,7 +478,7 @@ def option_cases(place: Place) -> Iterator[Case]:  # noqa: C901 - one loop for e
         def case(*words: str, named: tuple[str, ...] = named) -> Case:
             """Expect an answer to name an option, with or without dashes, an argument, or what was given."""
             grants = words[:2] == ("ledger", "grant")
-            given = [Path(word).name[:20] for word in words if len(word) > 1]
+            given = [Path(word).name[:20] for word in words if len(word) > 2]
             given += [text for word in words if len(word) > 2 for text in (word[:20], repr(word)[1:20])]
             given += [form.format(word) for word in words for form in FORMS]
             given += [repr(word.partition("=")[0]) for word in words]  # of COLUMN=KEY
