@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def released(entry: dict[str, Any], rows: list[list[int]]) -> NoisyStatistic:
 
 
 def asked(statistic: NoisyStatistic, n_prior: NPrior | None = None) -> CountsLikelihood:
-    likelihood = likelihood_of(statistic, n_prior, lambda posterior: posterior, str(id(statistic)))
+    likelihood = likelihood_of(statistic, n_prior, lambda posterior: posterior, uuid4().hex)
     assert isinstance(likelihood, CountsLikelihood)
     return likelihood
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def released(
 
 def asked(statistic: NoisyStatistic, n_prior: NPrior | None = None) -> Likelihood:
     """Its likelihood, worked out anew."""
-    answer = likelihood_of(statistic, n_prior, lambda posterior: posterior, str(id(statistic)))
+    answer = likelihood_of(statistic, n_prior, lambda posterior: posterior, uuid4().hex)
     assert isinstance(answer, Likelihood)
     return answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ def asked(family: str) -> Likelihood:
     reach = 1 if family == "bernoulli" else plan.partition_total or round(plan.l1_sensitivity)
     rows = [[round(share * reach) for share in row] for row in ([20, 40], [25, 35])]
     statistic = noisy_statistic(plan, np.array(rows, dtype=object), groups={"origin": ["EWR", "JFK"]})
-    likelihood = likelihood_of(statistic, None, lambda posterior: posterior, str(id(statistic)))
+    likelihood = likelihood_of(statistic, None, lambda posterior: posterior, uuid4().hex)
     assert isinstance(likelihood, Likelihood)
     return likelihood
 

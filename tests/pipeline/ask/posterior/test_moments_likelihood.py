@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def released(rows: list[list[float]], family: str = "normal") -> NoisyStatistic:
 
 
 def asked(statistic: NoisyStatistic, n_prior: Any = None) -> MomentsLikelihood:
-    answer = likelihood_of(statistic, n_prior, lambda posterior: posterior, str(id(statistic)))
+    answer = likelihood_of(statistic, n_prior, lambda posterior: posterior, uuid4().hex)
     assert isinstance(answer, MomentsLikelihood)
     return answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ def of(family: str, a: Any, b: Any) -> tuple[Any, Any]:
 
 def asked(statistic: NoisyStatistic) -> Likelihood:
     """Its likelihood, worked out anew."""
-    answer = likelihood_of(statistic, N_PRIOR, lambda posterior: posterior, str(id(statistic)))
+    answer = likelihood_of(statistic, N_PRIOR, lambda posterior: posterior, uuid4().hex)
     assert isinstance(answer, Likelihood)
     return answer
 
