@@ -354,11 +354,24 @@ def _weights(document: Document, name: str, entry: fields.StatisticSpec) -> tupl
     return entry.level_shares
 
 
+def require_counting(location: str, family: str) -> None:
+    """Check that a family has hierarchies; nothing that it lacks beside one need be stated first.
+
+    Raises
+    ------
+    SpecError
+    """
+    if family not in COUNTING:
+        rule = (
+            f"a hierarchy holds counts of rows, which add up, and {family} is no family of plain counts: "
+            f"{' and '.join(COUNTING)} have hierarchies"
+        )
+        raise SpecError(location, rule, "count what is wanted, or leave the hierarchy out")
+
+
 def _check_counts(location: str, terms: Terms, entry: fields.StatisticSpec) -> None:
     """Check that a statistic is of counts that add up over cells."""
-    if entry.family not in COUNTING:
-        rule = f"{entry.family} is no family of plain counts: {' and '.join(COUNTING)} have hierarchies"
-        raise SpecError(location, rule, "count what is wanted, or leave the hierarchy out")
+    require_counting(location, entry.family)
     if fields.sample_entry(entry) is not None:
         rule = "a sample has no counts that add up"
         raise SpecError(location, rule, "leave sample, or the hierarchy, out")

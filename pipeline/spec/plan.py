@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
+from suffice.pipeline.spec.judged_bins import judged_bins
 from suffice.pipeline.spec.planned_trees import PlannedTree
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.spec.terms import DeclaredOrder
@@ -18,13 +19,14 @@ from suffice.pipeline.terms.declaration.derived_columns import needed, physical
 from suffice.pipeline.terms.declaration.documents import Count, Sha256, document, printed
 from suffice.pipeline.terms.declaration.domains import cell_count, cells_in_words, key_columns
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.hierarchy import by_level
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.pipeline.terms.declaration.row_rules import in_words
 from suffice.pipeline.terms.declaration.time_zones import UTC, zone_data_version
-from suffice.pipeline.terms.declaration.wording import text_table
+from suffice.pipeline.terms.declaration.wording import text_table, wrapped
 from suffice.pipeline.terms.released.table import card, html_table, markup
 from suffice.pipeline.terms.statistics.bins_in_words import bins_line
-from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan, bargain_line, quantile_line
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan, quantile_line
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
 from suffice.pipeline.terms.statistics.statistic_plan import (
@@ -37,7 +39,7 @@ from suffice.pipeline.terms.statistics.statistic_plan import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from suffice.pipeline.spec.spec import AnySpec, Spec
     from suffice.pipeline.spec.terms import Terms
@@ -64,7 +66,7 @@ def plan_text(plan: Plan, *, says_unit: bool = True) -> str:
     parts = [f"{_heading(plan)}\n"]
     if rows:
         parts.append(text_table(columns, rows))
-    return "\n".join([*parts, *_lines(plan), *([plan.one_unit] if says_unit else [])])
+    return "\n".join([*parts, *_lines(plan, wrapped), *([plan.one_unit] if says_unit else [])])
 
 
 def plan_html(plan: Plan) -> str:
@@ -92,13 +94,13 @@ def _norm(plan: Plan) -> str:
     return "l1" if plan.loss.rho is None else "l2^2"
 
 
-def _lines(plan: Plan) -> list[str]:
-    """Say what the table does not."""
+def _lines(plan: Plan, fold: Callable[[str], str] = str) -> list[str]:
+    """Say what the table does not; of trees, histograms and drawn quantiles, folded."""
     noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
     return [
         *([_UNITS.format(_norm(plan))] if noisy else []),
         *(
-            _drawn_line(statistic, statistic.sample)
+            _drawn_line(statistic, statistic.sample, fold)
             for statistic in plan.statistics
             if statistic.sample is not None
         ),
@@ -108,24 +110,27 @@ def _lines(plan: Plan) -> list[str]:
             for statistic in noisy
             if statistic.moment_weight is not None
         ),
-        *map(str, plan.trees),
+        *(fold(str(tree)) for tree in plan.trees),
         *(
-            bins_line(statistic, statistic.parameters.bins)
+            fold(bins_line(statistic, statistic.parameters.bins))
             for statistic in noisy
             if statistic.parameters.bins is not None
         ),
+        *map(fold, plan.judged),
         *_sentences(plan),
         *(f"{place}: {of}" for place, of in plan.conditions.items()),
         *(f"{name}: {of}" for name, of in plan.derived.items()),
     ]
 
 
-def _drawn_line(statistic: StatisticPlan, sample: SamplePlan | QuantilePlan) -> str:
+def _drawn_line(
+    statistic: StatisticPlan, sample: SamplePlan | QuantilePlan, fold: Callable[[str], str]
+) -> str:
     """Say what is drawn."""
     if isinstance(sample, SamplePlan):
         return sample_line(statistic, sample)
     heading = f"{statistic.name}: {statistic.family}, {statistic.loss}"
-    return quantile_line(heading, sample) + long_draws(statistic, sample)
+    return fold(quantile_line(heading, sample) + long_draws(statistic, sample))
 
 
 def _heading(plan: Plan) -> str:
@@ -205,6 +210,8 @@ class Plan:
         The levels of every tree, root first; each is a statistic, ``NAME.LEVEL``.
     expects : str
         What the spec expects, in words: a release of its own. Empty where nothing.
+    judged : tuple of str
+        What the spec says of the number of rows makes of bins and of drawn quantiles, a sentence each.
     """
 
     name: str
@@ -225,6 +232,7 @@ class Plan:
     order: DeclaredOrder
     hierarchies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     expects: str = field(default="", compare=False, repr=False)
+    judged: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def n_cells(self) -> Count:
@@ -234,7 +242,8 @@ class Plan:
     @property
     def cells_text(self) -> str:
         """How many cells there are, in words; where statistics differ, of which and by which columns."""
-        return cells_in_words({statistic.name: statistic.groups for statistic in self.statistics})
+        groups = {statistic.name: statistic.groups for statistic in self.statistics}
+        return cells_in_words(by_level(groups, self.hierarchies))
 
     @property
     def key_columns(self) -> dict[str, list[Domain]]:
@@ -365,34 +374,8 @@ def compile_plan(spec: AnySpec) -> Plan:
     # proof: block-split
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
     plan = assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))
-    expects = [] if spec.expect is None else [_expectation(spec.expect)]
-    return replace(plan, expects="\n".join([*expects, *_bargains(spec, plan, shares)]))
-
-
-def _bargains(spec: Spec, plan: Plan, shares: Fraction) -> list[str]:
-    """Compare draws of a quantile with the histogram, where the spec says how many records there may be."""
-    lines = []
-    for statistic in plan.statistics:
-        rows = _rows_in_cell(spec, statistic)
-        if isinstance(statistic.sample, QuantilePlan) and rows is not None:
-            counted = spec.statistics[statistic.name].model_copy(update={"sample": None})
-            (histogram,) = compile_statistics(spec, [(statistic.name, counted)], shares)
-            lines.append(bargain_line(statistic.name, statistic.sample, histogram.component_noise_sd, rows))
-    return lines
-
-
-def _rows_in_cell(spec: Spec, statistic: StatisticPlan) -> float | None:
-    """Return how many records of a cell the spec assumes, or expects at least; None where it says neither."""
-    assumed = spec.assume
-    whole: float | None = None
-    if assumed is not None:
-        stated = assumed.of(statistic.name).n
-        if stated is not None:
-            return float(stated)
-        whole = assumed.rows or assumed.units
-    if whole is None and spec.expect is not None:
-        whole = spec.expect.floor
-    return None if whole is None else whole / statistic.n_cells
+    expects = "" if spec.expect is None else _expectation(spec.expect)
+    return replace(plan, expects=expects, judged=judged_bins(spec, plan.statistics, shares))
 
 
 def _expectation(expect: Expectation) -> str:

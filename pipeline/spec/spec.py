@@ -20,7 +20,7 @@ from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.spec import assumed
 from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit
 from suffice.pipeline.spec.checks import check_statistic, check_terms, n_sums, taking, with_prior
-from suffice.pipeline.spec.hierarchies import with_levels
+from suffice.pipeline.spec.hierarchies import require_counting, with_levels
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields, priced
 from suffice.pipeline.terms.declaration.column_types import HiveType
@@ -38,6 +38,7 @@ from suffice.pipeline.terms.declaration.domains import (
     cells_in_words,
     too_many_periods,
 )
+from suffice.pipeline.terms.declaration.hierarchy import by_level
 from suffice.pipeline.terms.declaration.source_specs import (
     GivenSpec,
     SourceSpec,
@@ -120,6 +121,8 @@ def read_statistic(
         )
         way_out = "leave it out: from the noisy statistics anyone draws any number of posterior samples"
         raise SpecError(document.location(("statistics", name, "sample")), rule, way_out)
+    if "hierarchy" in entry:
+        require_counting(document.location(("statistics", name, "hierarchy")), family.name)
     try:
         context = {"directory": directory, fields.READS_CONDITION: read_condition}
         return family.spec.model_validate(entry, context=context)
@@ -244,7 +247,8 @@ class Spec(Terms):
     def __repr__(self) -> str:
         statistics = counted(len(self.statistics), "statistic")
         price = f"{self.privacy.loss} of {self.dataset}"
-        return f"Spec({self.name}: {statistics} in {cells_in_words(self.all_groups)}, {price})"
+        cells = cells_in_words(by_level(self.all_groups, self.trees))
+        return f"Spec({self.name}: {statistics} in {cells}, {price})"
 
     def __str__(self) -> str:
         return repr(self) if self._stated.content is None else self.to_yaml()

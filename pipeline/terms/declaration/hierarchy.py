@@ -10,7 +10,10 @@ from suffice.pipeline.terms.declaration.scalars import read_text
 from suffice.pipeline.terms.declaration.wording import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from suffice.pipeline.terms.declaration.domains import Domain
 
 MOST_LEVELS = 20
 _FORM = "a list of levels, root first, as [nation, state, county], or {levels: [...], keys: {file: keys.csv}}"
@@ -73,6 +76,29 @@ class Hierarchy:
 def level_name(statistic: str, level: str) -> str:
     """Return how a level's own statistic is called."""
     return f"{statistic}.{level}"
+
+
+def by_level(
+    groups: Mapping[str, Mapping[str, Domain]], trees: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Domain]]:
+    """Return groups of statistics; of a tree's levels by the level's name, be the column the leaves'.
+
+    Parameters
+    ----------
+    groups : mapping of str to mapping
+        By statistic.
+    trees : mapping of str to sequence of str
+        The levels of every tree, root first.
+    """
+    named = {statistic: dict(of) for statistic, of in groups.items()}
+    for name, levels in trees.items():
+        for level in levels:
+            of_level = named[level_name(name, level)]
+            called = {levels[-1]: level} if level not in of_level else {}
+            named[level_name(name, level)] = {
+                called.get(column, column): domain for column, domain in of_level.items()
+            }
+    return named
 
 
 def read_hierarchy(value: object, directory: Path | None) -> Hierarchy:

@@ -6,6 +6,7 @@ A character that cannot be seen, or that turns text around, is written as its co
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -136,6 +137,22 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+WIDTH = 80
+"""Columns of a terminal that sentences are wrapped to."""
+
+
+def wrapped(text: str) -> str:
+    """Return a sentence on lines of at most 80 characters, where its words are no longer than that.
+
+    Examples
+    --------
+    >>> print(wrapped("a tree whose levels share 1 : 2 : 4; 95 % of the noise of one count lies in a width"))
+    a tree whose levels share 1 : 2 : 4; 95 % of the noise of one count lies in a
+    width
+    """
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def not_a_name(kind: type, name: str, called: Mapping[str, str]) -> AttributeError:

@@ -25,7 +25,7 @@ from suffice.pipeline.spec.windows_and_amendments import Window, edition, window
 from suffice.pipeline.terms.declaration.documents import document
 from suffice.pipeline.terms.declaration.domains import cells_in_words, key_columns
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.declaration.hierarchy import level_name
+from suffice.pipeline.terms.declaration.hierarchy import by_level
 from suffice.pipeline.terms.released.sample import ReleasedQuantile
 from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 from suffice.storage.releases.about_file import MOST_WORDINGS, about_name
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from suffice.pages.statistic_view import StatisticView
     from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.spec.about import About
-    from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.statistics.sensitivity import Quantity
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
@@ -103,7 +102,7 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "window_of": _window(release),
         "groups": {column: len(keys) for column, keys in _keys(release).items()},
         "cells": views[0].n_cells if all(of == groups[views[0].name] for of in groups.values()) else None,
-        "cells_text": cells_in_words(_by_level(release, groups)),
+        "cells_text": cells_in_words(by_level(groups, release.trees)),
         "files": [
             {name: file[name] for name in ("statistic", "path", "size", "sha256", "rows")}
             for file in content["files"]
@@ -111,19 +110,6 @@ def release_facts(release: Release, manifest: bytes, views: Sequence[StatisticVi
         "words": _words(release),
         "statistics": [_statistic(release, view) for view in views],
     }
-
-
-def _by_level(release: Release, groups: dict[str, dict[str, Domain]]) -> dict[str, dict[str, Domain]]:
-    """Return groups of statistics; of a tree's levels by the level's name, be the column the leaves'."""
-    named = dict(groups)
-    for name, levels in release.trees.items():
-        for level in levels:
-            of_level = groups[level_name(name, level)]
-            called = {levels[-1]: level} if level not in of_level else {}
-            named[level_name(name, level)] = {
-                called.get(column, column): domain for column, domain in of_level.items()
-            }
-    return named
 
 
 def _keys(release: Release) -> dict[str, list[str | int]]:

@@ -128,11 +128,12 @@ def test_the_canonical_plan_states_every_edge_and_recompiles() -> None:
 
 
 def test_plans_warn_of_bins_that_cannot_answer() -> None:
-    coarse, fine = str(compile_plan(spec_of(64))), str(compile_plan(spec_of(128)))
+    coarse, fine = (str(compile_plan(spec_of(bins))) for bins in (64, 128))
     assert "warning: 24.37 is more than a hundredth of the range" in coarse
     assert "warning" not in fine
     assert "count of each of 128 bins  1.35696" in fine
-    assert "rows in the first 64 together have noise of standard deviation 10.86" in fine
+    line = "rows in the first 64 together have noise of standard deviation 10.86"
+    assert line in " ".join(fine.split())
     assert "warning" not in str(compile_plan(spec_of({"body": [-60, 180], "equal": 48, "tail": 8})))
 
 
