@@ -18,11 +18,12 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 BINS = {"lower": "0", "upper": "64", "bins": {"body": ["0", "16"], "equal": "16", "tail": "4"}}
 WAIT = {"family": "histogram", "column": "wait", **BINS, "atoms": ["0"]}
 CELLS = {"few": 2, "many": 8}
+MONTHS = ("monthly@2013-01", "monthly@2013-02")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two releases of waits, of two and of eight cells: a tenth of them 0, the others lognormal."""
+    """Releases of waits, of two and of eight cells: a tenth of them 0, the others lognormal."""
     directory = tmp_path_factory.mktemp("quantiles")
     gallery = runpy.run_path(str(REPOSITORY / "docs/figures/gallery.py"))
     gallery["open_store"](str(directory / "releases"), ledger_id=gallery["LEDGER_ID"], create=True)
@@ -36,6 +37,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         grid = {"name": name, "groups": {"ward": {"range": ["1", str(cells)]}}}
         drawn = {"wait": np.broadcast_to(truth, (cells, len(truth)))}
         gallery["release"](directory / "releases", grid, entry, drawn, np.full(cells, 4000), rng)
+    for month in MONTHS:
+        name, window = month.split("@")
+        grid = {"name": name, "groups": {"ward": {"range": ["1", "2"]}}}
+        grid["window"] = {"column": "day", "every": "month"}
+        both = {**entry, "cancelled": gallery["CANCELLED"]}
+        drawn = {"wait": np.broadcast_to(truth, (2, len(truth))), "cancelled": np.full(2, 0.03)}
+        gallery["release"](directory / "releases", grid, both, drawn, np.full(2, 4000), rng, window)
     return directory
 
 
@@ -123,3 +131,45 @@ def test_what_cannot_be_asked_is_refused(suffice: Runner, words: tuple[str, ...]
 
 def test_show_names_the_command(suffice: Runner) -> None:
     assert "suffice quantiles few wait" in suffice.text("show", "few")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", *MONTHS, "wait"),
+        ("pool", "wait", "--disjoint", MONTHS[0], "--disjoint", MONTHS[1]),
+    ],
+    ids=["compare", "pool"],
+)
+def test_several_releases_are_answered_by_quantiles(suffice: Runner, words: tuple[str, ...]) -> None:
+    terms = ("--seed", "2", "--draws", "400")
+    answer = suffice.json(*words, *terms, "--at", ".5", "--at", ".9")
+    first, second = (package.open_release(name) for name in MONTHS)
+    if words[0] == "compare":
+        compared = package.compare(first, second, "wait", draws=400, rng=2)
+        column = compared.column(draws=400, rng=2)
+        key, expected = "change", (column.quantile(0.5), column.quantile(0.9))
+    else:
+        pooled = package.pool("wait", disjoint=[first, second], rng=2)
+        key, column = "median", pooled.column(draws=400, rng=2)
+        expected = (column.quantile(0.5), column.quantile(0.9))
+    rows = [(row["quantity"], row[key], row["lower"], row["upper"]) for row in answer["quantiles"]]
+    assert rows == [
+        (f"quantile {q}", of.median[cell], of.lower[cell], of.upper[cell])
+        for cell in range(2)
+        for q, of in zip(("0.5", "0.9"), expected, strict=True)
+    ]
+    assert [row["ward"] for row in answer["quantiles"]] == [1, 1, 2, 2]
+    assert len(answer["rows"]) == 2 * 21  # the share of every bin
+    said = suffice.text(*words, *terms)
+    assert "quantile 0.9" in said
+    assert "[15, 16)" not in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.mark.slow
+def test_quantiles_are_of_histograms_alone(suffice: Runner) -> None:
+    words = ("compare", *MONTHS, "cancelled")
+    assert "--at is of histograms" in suffice.text(*words, "--at", ".5", status=2)
+    assert "quantiles" not in suffice.json(*words)

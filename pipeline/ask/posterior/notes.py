@@ -177,6 +177,9 @@ def conflict_lines(posterior: Posterior, of_cells: int | None = None) -> list[st
     conflict = dataclasses.replace(posterior.conflict, of_cells=of_cells)
     if not conflict.not_judged:
         return conflict.lines()
+    if posterior.family == HISTOGRAM:
+        count = len(conflict.not_judged)
+        return [*conflict.lines(), f"conflict with the prior of the bins is not judged, for {count} counts"]
     called = (posterior.about.quantity(posterior.statistic, name) for name in conflict.not_judged[:4])
     names = ", ".join(called)
     more = f" and {len(conflict.not_judged) - 4} more" if len(conflict.not_judged) > 4 else ""
@@ -187,6 +190,8 @@ def default_lines(posterior: Posterior) -> list[str]:
     """Return where a default prior, and not the release, decides or moves what is said, a sentence each."""
     from suffice.pipeline.math.parameters.parameter_posterior import MASS  # numpy is slow to import
 
+    if posterior.family == HISTOGRAM:
+        return _of_bins(posterior)
     lines = []
     decided = _places(posterior, posterior.decided_by_default)
     moved = _places(posterior, posterior.moved_by_default)
@@ -204,6 +209,21 @@ def default_lines(posterior: Posterior) -> list[str]:
     return lines
 
 
+def _of_bins(posterior: Posterior) -> list[str]:
+    """Say of how many bins the default prior decides the shares; names of them would fill lines."""
+    from suffice.pipeline.math.parameters.parameter_posterior import MASS  # numpy is slow to import
+
+    masks = posterior.decided_by_default.values()
+    decided = sum(int(mask.sum()) for mask in masks)
+    if not decided:
+        return []
+    bins = sum(mask.size for mask in masks)
+    said = f"the default prior decides {100 * MASS:g} % intervals of the shares of {decided} of {bins} bins"
+    return [f"{said}; a stated prior may say more"]
+
+
+HISTOGRAM = "histogram"
+"""The family whose entries are many, and in order: sentences count them, and name none."""
 _WIDE = 0.5
 """Standard deviations over means up to which a mean is taken to lie within: far tails have larger ones."""
 _NAMED = 4

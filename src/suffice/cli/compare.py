@@ -10,6 +10,13 @@ import typer
 
 from suffice.cli import messages, options, output
 from suffice.cli.answers import Answer, clipping_of, design_effects_of, diagnostics_of
+from suffice.cli.column_quantiles import (
+    AtOption,
+    ChangedQuantiles,
+    change_rows,
+    levels_of,
+    print_quantiles,
+)
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import in_line, say
 from suffice.cli.pooled import AskedPooling, check_pooled, ways_to_pool, with_pooling
@@ -152,7 +159,7 @@ class Independent(TypedDict):
 @printed(
     "source statistic=posterior.statistic first second rows_of=posterior.rows_of estimand "
     "method=posterior.method prior n_prior predictor_prior=posterior.predictor_prior mass interval draws "
-    "seed diagnostics?=drawn rows clipping design_effect conflicts=disagreeing decided_by_default"
+    "seed diagnostics?=drawn rows quantiles? clipping design_effect conflicts=disagreeing decided_by_default"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedAnswer(Answer):
@@ -173,6 +180,7 @@ class ComparedAnswer(Answer):
             conflict=bool | None,
         ),
     ]
+    quantiles: ChangedQuantiles | None
     clipping: dict[Side, Clipping | None]
     design_effect: dict[Side, DesignEffects | None]
     disagreeing: dict[Side, list[str]]
@@ -180,11 +188,12 @@ class ComparedAnswer(Answer):
 
 
 @options.with_terms(without=("method", "within_unit"))
-def compare(
+def compare(  # noqa: PLR0915 - a command and its files, in order
     first: Annotated[str, typer.Argument(metavar="A", help="A release: path, URI or NAME[@WINDOW].")],
     second: Annotated[str, typer.Argument(metavar="B", help="Another, of disjoint data.")],
     statistic: Annotated[str, typer.Argument(help="A statistic of both.")],
     terms: options.Terms,
+    at: AtOption = None,
     mass: options.MassOption = 0.95,
     interval: options.IntervalOption = None,
     draws: options.NumberOfDrawsOption = 4000,
@@ -217,6 +226,8 @@ def compare(
         )
     about, kind = second_release.about, comparison.before.interval_kind(interval)
     rows = comparison.rows(mass, interval=kind)
+    levels = levels_of(at, comparison.before.family)
+    quantiles = change_rows(comparison, levels, mass=mass, draws=draws, rng=seed) if levels else None
     both: dict[Side, Posterior] = {"first": comparison.before, "second": comparison.after}
     if plot is not None:
         from suffice.data_files.source import SUMMARIES, posterior_source
@@ -258,6 +269,7 @@ def compare(
             seed=seed,
             drawn=drawn if any(drawn.values()) else None,
             rows=rows,
+            quantiles=quantiles,
             clipping={which: clipping_of(posterior) for which, posterior in both.items()},
             design_effect={which: design_effects_of(posterior) for which, posterior in both.items()},
             disagreeing={which: conflict_lines(posterior) for which, posterior in both.items()},
@@ -269,11 +281,14 @@ def compare(
     output.print_estimand(comparison.before)
     if comparison.after.estimand != comparison.before.estimand:
         say(f"and {comparison.second} {comparison.after.estimand}\n")
-    output.print_rows(without_conflicts(rows))
-    say(
-        "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
-        "noise_probability: how often noise alone moves them as far"
-    )
+    if quantiles is None:
+        output.print_rows(without_conflicts(rows))
+        say(
+            "\napparent: change of the estimates as they stand; noise_sd: what noise alone gives to it; "
+            "noise_probability: how often noise alone moves them as far"
+        )
+    else:
+        print_quantiles(quantiles, comparison.before.groups, about, statistic, mass)
     for name, posterior in ((comparison.first, comparison.before), (comparison.second, comparison.after)):
         for line in model_lines(posterior):
             say(f"\n{name}: {line}")
@@ -287,9 +302,10 @@ def compare(
     say(f"prior of N: {', '.join(n_priors)}")
     if comparison.before.predictor_prior is not None:
         say(f"prior of predictors: {comparison.before.predictor_prior}")
-    from suffice.pipeline.math.parameters.arguments import interval_in_words
+    if quantiles is None:
+        from suffice.pipeline.math.parameters.arguments import interval_in_words
 
-    say(f"intervals: {interval_in_words(kind, mass)}")
+        say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(plot)
 
 

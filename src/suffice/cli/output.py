@@ -30,7 +30,7 @@ from suffice.errors import SufficeWarning, UsageError
 from suffice.monitoring import records
 from suffice.pipeline.ask.posterior import notes
 from suffice.pipeline.terms.declaration.documents import document, printed
-from suffice.pipeline.terms.declaration.wording import escaped, shortened_name, text_table
+from suffice.pipeline.terms.declaration.wording import escaped, shortened_name, text_table, wrapped
 from suffice.pipeline.terms.released.table import Table, texts_of
 
 if TYPE_CHECKING:
@@ -278,19 +278,24 @@ def print_estimand(posterior: Posterior) -> None:
 def print_model(posterior: Posterior) -> None:
     """Say what clipping does to a posterior, and what rows of one unit do."""
     for line in notes.model_lines(posterior):
-        say(f"\n{line}")
+        say(f"\n{_folded(posterior, line)}")
 
 
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
     """Say where released quantities and priors disagree, after the name of its release if one is given."""
     for line in _in_time("comparing with the prior", notes.conflict_lines, posterior):
-        say(f"\n{name}: {line}" if name else f"\n{line}")
+        say("\n" + _folded(posterior, f"{name}: {line}" if name else line))
 
 
 def print_default(posterior: Posterior, name: str = "") -> None:
     """Say which intervals a default prior decides, after the name of its release if one is given."""
     for line in _in_time("comparing priors", notes.default_lines, posterior):
-        say(f"\n{name}: {line}" if name else f"\n{line}")
+        say("\n" + _folded(posterior, f"{name}: {line}" if name else line))
+
+
+def _folded(posterior: Posterior, line: str) -> str:
+    """Return a sentence, of a histogram on lines of a terminal's width."""
+    return wrapped(line) if posterior.family == notes.HISTOGRAM else line
 
 
 def _in_time(doing: str, work: Callable[[Posterior], Sequence[str]], posterior: Posterior) -> Sequence[str]:

@@ -10,6 +10,13 @@ import typer
 
 from suffice.cli import options, output
 from suffice.cli.answers import Answer, clipping_of
+from suffice.cli.column_quantiles import (
+    AtOption,
+    QuantileRows,
+    estimate_rows,
+    levels_of,
+    print_quantiles,
+)
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
 from suffice.pipeline.ask.posterior.notes import default_lines
@@ -25,7 +32,7 @@ _REFERENCE = "RELEASE"
 @printed(
     "source statistic=posterior.statistic family=posterior.family rows_of=posterior.rows_of estimand "
     "method=posterior.method disjoint? same_data? prior n_prior predictor_prior=posterior.predictor_prior "
-    "mass interval draws seed diagnostics? rows clipping conflicts decided_by_default"
+    "mass interval draws seed diagnostics? rows quantiles? clipping conflicts decided_by_default"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledAnswer(Answer):
@@ -37,12 +44,13 @@ class PooledAnswer(Answer):
     mass: float
     interval: IntervalKind
     rows: Summaries
+    quantiles: QuantileRows | None = None
     clipping: Clipping | None
     decided_by_default: list[str]
 
 
 @options.with_terms(without=("method", "within_unit"))
-def pool(  # noqa: PLR0915 - a command and its files, in order
+def pool(  # noqa: C901, PLR0915 - a command and its files, in order
     statistic: Annotated[str, typer.Argument(help="A statistic of every release.")],
     terms: options.Terms,
     disjoint: Annotated[
@@ -53,6 +61,7 @@ def pool(  # noqa: PLR0915 - a command and its files, in order
         list[str] | None,
         typer.Option("--same-data", metavar=_REFERENCE, help="Of the same data, released again; repeat."),
     ] = None,
+    at: AtOption = None,
     mass: options.MassOption = 0.95,
     interval: options.IntervalOption = None,
     draws: options.NumberOfDrawsOption = 4000,
@@ -93,7 +102,13 @@ def pool(  # noqa: PLR0915 - a command and its files, in order
     rng = np.random.default_rng(seed)
     posterior = pool_releases(statistic, **related, vouched=vouched, rng=rng, **terms)
     kind = posterior.interval_kind(interval)
+    levels = levels_of(at, posterior.family)
     rows = summarise(posterior, mass, draws, rng, interval=kind)
+    quantiles = None
+    if levels:
+        law = posterior.column(draws=draws, rng=seed)
+        asked = [(f"quantile {q:g}", law.quantile(q, mass)) for q in levels]
+        quantiles = estimate_rows(posterior.groups, asked)
     from suffice.data_files.source import DRAWS, SUMMARIES, posterior_source
 
     every = [release for group in related.values() for release in group or ()]
@@ -129,6 +144,7 @@ def pool(  # noqa: PLR0915 - a command and its files, in order
             draws=draws,
             seed=seed,
             rows=rows,
+            quantiles=quantiles,
             clipping=clipping_of(posterior),
             decided_by_default=default_lines(posterior),
         )
@@ -137,7 +153,10 @@ def pool(  # noqa: PLR0915 - a command and its files, in order
     from suffice.pipeline.ask.posterior.shown import beside_conflicts
 
     output.print_estimand(posterior)
-    output.print_rows(beside_conflicts(posterior, rows))
+    if quantiles is None:
+        output.print_rows(beside_conflicts(posterior, rows))
+    else:
+        print_quantiles(quantiles, posterior.groups, posterior.about, statistic, mass)
     output.print_model(posterior)
     output.print_conflicts(posterior)
     output.print_default(posterior)
@@ -150,5 +169,6 @@ def pool(  # noqa: PLR0915 - a command and its files, in order
     say(f"prior of N: {posterior.n_prior}")
     if posterior.predictor_prior is not None:
         say(f"prior of predictors: {posterior.predictor_prior}")
-    say(f"intervals: {interval_in_words(kind, mass)}")
+    if quantiles is None:
+        say(f"intervals: {interval_in_words(kind, mass)}")
     output.print_written(plot, table=out, draws=draws_out)

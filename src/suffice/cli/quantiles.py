@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from suffice.cli import messages, options, output
 from suffice.cli.answers import FOOT, HEAD, Answer
+from suffice.cli.column_quantiles import QUANTILES, AtOption, QuantileRows, estimate_rows, numbers_of
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
-from suffice.errors import UsageError
-from suffice.pipeline.terms.declaration.documents import Measured, Rows, document, printed
+from suffice.pipeline.terms.declaration.documents import document, printed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.math.engines.histogram.column_law import ColumnLaw, Estimate
-
-QUANTILES = ("0.5", "0.9")
-"""Where nothing is asked for."""
 
 
 @printed(f"{HEAD} of mass rows {FOOT}")
@@ -33,10 +29,7 @@ class QuantilesAnswer(Answer):
     release: str
     of: str
     mass: float
-    rows: Annotated[
-        list[dict[str, Any]],
-        Rows(quantity=str, median=Measured, lower=Measured, upper=Measured, is_refused=bool),
-    ]
+    rows: QuantileRows
 
 
 @options.with_terms(without=("method", "clipping", "within_unit", "predictor_prior", "n_prior"))
@@ -44,10 +37,7 @@ def quantiles(
     release: options.ReleaseArgument,
     statistic: options.StatisticArgument,
     terms: options.Terms,
-    at: Annotated[
-        list[str] | None,
-        typer.Option("--at", metavar="Q", help="Quantiles, as .5 or .25,.5,.75; default: .5,.9. May repeat."),
-    ] = None,
+    at: AtOption = None,
     at_least: Annotated[
         list[str] | None,
         typer.Option("--at-least", metavar="X", help="The share of values of X or more. May repeat."),
@@ -75,7 +65,7 @@ def quantiles(
     as_json: options.JsonOption = False,
 ) -> None:
     """Print quantiles, tail shares, mean and spread of a histogram's column. Costs no privacy."""
-    levels, numbers = _numbers("--at", at), _numbers("--at-least", at_least)
+    levels, numbers = numbers_of("--at", at), numbers_of("--at-least", at_least)
     output.check_out(out, overwrite=overwrite)
     options.check_draws(draws, seed)
     if plot is not None:
@@ -84,14 +74,14 @@ def quantiles(
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)
     if not levels and not numbers and not (spread or mean or gini):
-        levels = _numbers("--at", list(QUANTILES))
+        levels = numbers_of("--at", list(QUANTILES))
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     terms["where"] = opened.about.in_names(terms["where"], opened.group_columns)
     posterior = opened.posterior(statistic, **terms, progress=messages.cell_progress("posterior"))
     of = "rows" if of_rows else "law"
     law = posterior.column(of, draws=draws, rng=seed)
     asked = _estimates(law, levels, numbers, spread=spread, mean=mean, gini=gini, mass=mass)
-    rows = _rows(posterior, asked)
+    rows = estimate_rows(posterior.groups, asked)
     source = output.model_source(
         f"quantiles of a column, of the {of}", [opened], posterior, mass=mass, draws=draws, seed=seed
     )
@@ -125,20 +115,6 @@ def quantiles(
     output.print_written(plot, table=out)
 
 
-def _numbers(option: str, texts: list[str] | None) -> list[float]:
-    numbers = []
-    for text in ",".join(texts or []).split(",") if texts else []:
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            message = f"{option} {text!r} is no number: write it as {option} .9, or {option} .5,.9"
-            raise UsageError(message)
-        numbers.append(number)
-    return numbers
-
-
 def _estimates(
     law: ColumnLaw,
     levels: list[float],
@@ -156,25 +132,6 @@ def _estimates(
     asked += [("mean", law.mean(mass))] if mean else []
     asked += [("Gini index", law.gini(mass))] if gini else []
     return asked
-
-
-def _rows(posterior: Posterior, asked: list[tuple[str, Estimate]]) -> list[dict[str, Any]]:
-    """Return a row for each cell and quantity; nothing in place of a refused estimate."""
-    keys = [
-        dict(zip(posterior.groups, key, strict=True)) for key in zip(*posterior.groups.values(), strict=True)
-    ]
-    return [
-        {
-            **cell,
-            "quantity": name,
-            "median": None if of.refused[number] else float(of.median[number]),
-            "lower": float(of.lower[number]),
-            "upper": float(of.upper[number]),
-            "is_refused": bool(of.refused[number]),
-        }
-        for number, cell in enumerate(keys or [{}])
-        for name, of in asked
-    ]
 
 
 def _plot(posterior: Posterior, path: Path, *, draws: int, seed: int | None, mass: float) -> None:

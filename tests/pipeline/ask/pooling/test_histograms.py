@@ -13,6 +13,7 @@ from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.pooling.pool import observed_again, pooled
 from suffice.pipeline.ask.pooling.roll_up import roll_up
 from suffice.pipeline.ask.posterior.choice_of_engine import noise_aware
+from suffice.pipeline.ask.posterior.notes import conflict_lines, default_lines
 from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
 from support import releases as making
 from support.noisy import noisy_statistic
@@ -67,6 +68,22 @@ def test_the_rows_of_several_releases_are_known_better() -> None:
     # Control: those of the cell beside it are in hardly any.
     other = np.roll(exact, 1)
     assert np.sum((n.lower <= other) & (other <= n.upper)) <= 11
+
+
+def test_sentences_count_bins_and_name_none() -> None:
+    """Of 50 rows behind noise of standard deviation 70 the prior decides nearly all bins."""
+    (plan,) = plan_of("0.02").statistics
+    shown = noise_aware(
+        noisy_statistic(plan, np.array([[9, -31, 14, 2, *[5] * 16]], dtype=object)), PosteriorTerms()
+    )
+    (decided,) = shown.decided_by_default.values()
+    assert decided.sum() > 5
+    (line,) = default_lines(shown)
+    assert line.startswith(
+        f"the default prior decides 95 % intervals of the shares of {decided.sum()} of 20 bins"
+    )
+    (of_counts,) = [each for each in conflict_lines(shown) if "not judged" in each]
+    assert of_counts.endswith("for 20 counts")
 
 
 def test_disjoint_data_are_added_up() -> None:
