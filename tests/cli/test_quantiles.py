@@ -148,8 +148,8 @@ def test_several_releases_are_answered_by_quantiles(suffice: Runner, words: tupl
     first, second = (package.open_release(name) for name in MONTHS)
     if words[0] == "compare":
         compared = package.compare(first, second, "wait", draws=400, rng=2)
-        column = compared.column(draws=400, rng=2)
-        key, expected = "change", (column.quantile(0.5), column.quantile(0.9))
+        change = compared.column(draws=400, rng=2)
+        key, expected = "change", (change.quantile(0.5), change.quantile(0.9))
     else:
         pooled = package.pool("wait", disjoint=[first, second], rng=2)
         key, column = "median", pooled.column(draws=400, rng=2)

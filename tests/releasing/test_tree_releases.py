@@ -13,6 +13,7 @@ import pytest
 
 import suffice
 from suffice.cataloguing.catalogue import catalogue
+from suffice.cli import tree as tree_command
 from suffice.errors import SufficeWarning, UnknownNameError, UsageError
 from suffice.pipeline.ask.planning.divided_plan import divided_plan
 from suffice.pipeline.spec.plan import plan_document
@@ -195,6 +196,11 @@ def test_the_command_prints_counts_that_add_up(released: suffice.Release, runner
     assert "counts: of rows kept: at most 2 of each unit" in text
     ratio = runner.json("tree", released.uri, "ill", "--ratio", "true", "--level", "state", "--seed", "1")
     assert [row["mean"] for row in ratio["rows"]] == pytest.approx([0.2] * 3, abs=0.05)
+    assert (ratio["draws"], ratio["seed"]) == (2000, 1)
+    assert not {"draws", "seed"} & printed.keys()
+    beside = runner.text("tree", released.uri, "ill", "--released").splitlines()
+    assert max(len(line) for line in beside if not line.startswith("release: ")) <= 80
+    assert "true, county" in beside
     for words, rule in {
         ("--share",): "--share is of the nodes of one level: name it with --level",
         ("--share", "--released", "--level", "state"): "different answers",
@@ -205,7 +211,9 @@ def test_the_command_prints_counts_that_add_up(released: suffice.Release, runner
 
 
 @pytest.mark.slow
-def test_other_groups_have_a_tree_for_each_key(tmp_path: Path, rows: pd.DataFrame) -> None:
+def test_other_groups_have_a_tree_for_each_key(
+    tmp_path: Path, rows: pd.DataFrame, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     places: dict[str, Any] = {"store": str(tmp_path / "store"), "ledger": f"sqlite:///{tmp_path / 'l.db'}"}
     groups: dict[str, list[Any]] = {"ill": [False, True], "county": list(STATES)}
     statistics = {"rows": suffice.bernoulli("all", hierarchy=["all", "state", "county"], groups=groups)}
@@ -218,8 +226,17 @@ def test_other_groups_have_a_tree_for_each_key(tmp_path: Path, rows: pd.DataFram
             visits(amount=5000, unit="row", window=None, statistics=statistics), data=rows, **places
         )
     release = suffice.open_release("visits", store=places["store"])
-    with pytest.raises(UsageError, match="there is a tree for each key of ill: choose one, as --where ill="):
+    listed = r"there is a tree for each key of ill \(false, true\): choose one, as --where ill=false"
+    with pytest.raises(UsageError, match=listed):
         release.tree("rows")
+    words = ("tree", "visits", "rows", "--store", places["store"])
+    rows_of_all = runner.json(*words, "--level", "state")["rows"]
+    assert [row["ill"] for row in rows_of_all] == ["false"] * 6 + ["true"] * 6
+    alone = runner.json(*words, "--level", "state", "--where", "ill=true")["rows"]
+    assert rows_of_all[6:] == [{"ill": "true", **row} for row in alone]
+    assert "ill=true\n\ncomponent" in runner.text(*words, "--level", "state")
+    monkeypatch.setattr(tree_command, "_MOST_TREES", 1)
+    assert "of ill (false, true): choose one, as --where ill=false" in runner.text(*words, status=2)
     for key in (False, True):
         _, root = release.tree("rows", {"ill": str(key).lower()}).table(level="all")
         assert root["mean"] == pytest.approx(((rows.ill == key) & rows.county.isin(STATES)).sum(), abs=0.01)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError
 from suffice.pipeline.spec.hierarchies import tree_of
 from suffice.pipeline.spec.spec import read_derived_columns
+from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.spec_text import read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.key_tree import KeyTree
 
@@ -47,11 +51,58 @@ def beside_leaves(
     if stray is not None:
         message = f"{stray!r} is no group beside the tree's: a tree has all of its nodes, level by level"
         raise UsageError(message)
-    left = [column for column in groups if column != leaf and column not in chosen]
+    left = {column: of for column, of in groups.items() if column != leaf and column not in chosen}
     if left:
-        example = {column: str(groups[column][0]) for column in left}
-        options = " ".join(f"--where {column}={key}" for column, key in example.items())
-        each = f"there is a tree for each key of {', '.join(left)}"
-        message = f"{each}: choose one, as {options} or where={example}"
-        raise UsageError(message)
+        raise UsageError(_to_choose(left))
     return chosen
+
+
+def tree_choices(
+    release: Release, name: str, where: Mapping[str, object] | None, most: int
+) -> list[dict[str, object]]:
+    """Return the keys of each tree that is asked for: those chosen, with every one of groups left open.
+
+    Parameters
+    ----------
+    release : Release
+    name : str
+        One of its trees; of what is none the choice is returned, for whoever refuses it.
+    where : mapping or None
+        Keys by group column.
+    most : int
+        How many trees there may be.
+
+    Raises
+    ------
+    UsageError
+        Where there are more.
+    """
+    chosen = dict(release.in_names(where) or {})
+    if name not in release.trees:
+        return [chosen]
+    leaf = release.trees[name][-1]
+    groups = release.cells(level_name(name, leaf)).plan.groups
+    left = {column: of for column, of in groups.items() if column != leaf and column not in chosen}
+    if math.prod(map(len, left.values())) > most:
+        raise UsageError(_to_choose(left))
+    return [
+        {**chosen, **dict(zip(left, map(str, keys), strict=True))}
+        for keys in itertools.product(*left.values())
+    ]
+
+
+_NAMED = 6
+"""Keys that a sentence names, of more."""
+
+
+def _to_choose(left: Mapping[str, Domain]) -> str:
+    """Say which keys there are to choose from, and how."""
+    example = {column: str(domain[0]) for column, domain in left.items()}
+    options = " ".join(f"--where {column}={key}" for column, key in example.items())
+    keys = [
+        f"{column} ({', '.join(map(str, domain[:_NAMED]))}"
+        + (f" and {len(domain) - _NAMED} more)" if len(domain) > _NAMED else ")")
+        for column, domain in left.items()
+    ]
+    each = f"there is a tree for each key of {', '.join(keys)}"
+    return f"{each}: choose one, as {options} or where={example}"

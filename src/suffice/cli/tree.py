@@ -11,20 +11,26 @@ from suffice.cli import options, output
 from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
 from suffice.errors import UsageError
-from suffice.pipeline.terms.declaration.documents import Count, CountOrNone, Measured, Rows, document, printed
+from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
+from suffice.pipeline.terms.declaration.wording import wrapped
+from suffice.pipeline.terms.released.table import number_beside
 
 if TYPE_CHECKING:
     from suffice.data_files.source import Provenance
+    from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.ask.trees.count_tree import CountTree
     from suffice.pipeline.terms.released.table import Table
 
 _ANSWERS = ("--share", "--ratio", "--released")
 
 
-@printed("source release tree levels population mass draws seed notes rows")
+@printed("source release tree levels population mass draws? seed? notes rows")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeAnswer:
-    """What ``suffice tree`` prints."""
+    """What ``suffice tree`` prints; ``draws`` and ``seed`` where numbers are from draws.
+
+    Where there are several trees, rows have the keys of the groups that were left open.
+    """
 
     source: Provenance
     release: str
@@ -32,8 +38,8 @@ class TreeAnswer:
     levels: tuple[str, ...]
     population: str
     mass: float
-    draws: Count
-    seed: CountOrNone
+    draws: Count | None
+    seed: Count | None
     notes: tuple[str, ...]
     rows: Annotated[list[dict[str, Any]], Rows(level=str, key=str, lower=Measured, upper=Measured)]
 
@@ -87,9 +93,15 @@ def tree(
     from suffice.data_files.source import SUMMARIES, Provenance, ReleaseSource
     from suffice.data_files.tables import columns_of
 
-    counts = opened.tree(name, options.parse_pairs("--where", where), population=population)
-    table = _answer(counts, level, ratio, mass, draws, seed, share=share, released=released)
+    trees = _trees(opened, name, options.parse_pairs("--where", where), population)
+    _, counts = trees[0]
     is_drawn = share or ratio is not None
+    tables = [
+        (keys, _answer(of, level, ratio, mass, draws, seed, share=share, released=released))
+        for keys, of in trees
+    ]
+    table: list[dict[str, Any]] = [{**keys, **row} for keys, rows in tables for row in rows]
+    notes = max((of for _, of in trees), key=lambda of: of.error).notes  # of the least exact one
     source = Provenance(
         what=SUMMARIES,
         releases=(ReleaseSource.of(opened),),
@@ -99,7 +111,7 @@ def tree(
         mass=mass,
         draws=draws if is_drawn else None,
         seed=seed if is_drawn else None,
-        notes=counts.notes,
+        notes=notes,
     )
     if out is not None:
         output.write_table(columns_of(table), out, source, overwrite=overwrite)
@@ -111,23 +123,93 @@ def tree(
             levels=counts.tree.levels,
             population=population,
             mass=mass,
-            draws=draws,
-            seed=seed,
-            notes=counts.notes,
+            draws=draws if is_drawn else None,
+            seed=seed if is_drawn else None,
+            notes=notes,
             rows=[] if out is not None else table,
         )
         output.print_json(document(answer))
         return
     if out is None:
-        if where:
-            say(f"{in_line(', '.join(where))}\n")
-        output.print_rows(table, digits=output.DIGITS, others="--level, --json or --out")
-        say("")
-    for note in counts.notes:
-        say(in_line(note))
+        for keys, rows in tables:
+            heads = [*(where or ()), *(f"{column}={key}" for column, key in keys.items())]
+            _print(rows, ", ".join(heads), output.MOST_ROWS // len(tables), released=released)
+    for note in notes:
+        say(wrapped(in_line(note)))
     say(f"release: {opened.label}")
-    output.print_rows_of(opened.plan_of(f"{name}.{counts.tree.levels[-1]}").rows_of, "counts")
+    rows_of = opened.plan_of(f"{name}.{counts.tree.levels[-1]}").rows_of
+    if rows_of is not None:
+        say(wrapped(f"counts: {rows_of}"))
     output.print_written(table=out)
+
+
+_MOST_TREES = 20
+"""That are shown where no key of other groups is chosen."""
+
+
+def _trees(
+    opened: Release, name: str, where: dict[str, str], population: str
+) -> list[tuple[dict[str, object], CountTree]]:
+    """Return each tree that is asked for, by the keys of groups that were left open; none of a single one."""
+    from suffice.pipeline.ask.pooling.released_tree import tree_choices
+
+    choices = tree_choices(opened, name, where, _MOST_TREES)
+    trees = [opened.tree(name, choice, population=population) for choice in choices]
+    stated = opened.in_names(where) or {}
+    left = [{column: key for column, key in choice.items() if column not in stated} for choice in choices]
+    twice = next((column for column in left[0] if column in _COLUMNS), None)
+    if twice is not None:
+        message = f"a column of the table is called {twice} too: choose one tree, as --where {twice}=KEY"
+        raise UsageError(message)
+    return list(zip(left, trees, strict=True))
+
+
+_COLUMNS = frozenset({"component", "level", "key", "mean", "sd", "lower", "upper", "released", "below"})
+
+
+def _print(rows: Table, heading: str, limit: int, *, released: bool) -> None:
+    """Print the numbers of one tree under the keys that it is of."""
+    others = "--level, --json or --out"
+    if not released:
+        if heading:
+            say(f"{in_line(heading)}\n")
+        output.print_rows(rows, digits=output.DIGITS, limit=limit, others=others)
+        say("")
+        return
+    by_level: dict[str, list[dict[str, Any]]] = {}
+    for row in rows[:limit]:
+        heads = [heading, row.get("component", ""), row["level"]]
+        by_level.setdefault(", ".join(filter(None, heads)), []).append(_beside(row))
+    for name, of_level in by_level.items():
+        say(f"{in_line(name)}\n")
+        output.print_rows(of_level)
+        say("")
+    if len(rows) > limit:
+        say(f"... and {len(rows) - limit} more rows: use {others}\n")
+    say(
+        "below: what was released right below, added up; mean, lower and upper: of the\n"
+        "posterior; --json has normal intervals of least squares too\n"
+    )
+
+
+def _beside(row: dict[str, Any]) -> dict[str, str]:
+    """Return what was released, least squares and the posterior of a node, as narrow as it goes."""
+
+    def whole(value: int | None) -> str:
+        return "" if value is None else f"{value:,}"
+
+    texts = {
+        "key": str(row["key"]),
+        "released": whole(row["released"]),
+        "below": whole(row["below"]),
+        "least_squares": number_beside(row["least_squares"], row["sd"]),
+        "mean": number_beside(row["mean"], row["sd"]),
+        "lower": whole(row["posterior_lower"]),
+        "upper": whole(row["posterior_upper"]),
+    }
+    if row["below"] is None:
+        del texts["below"]
+    return texts
 
 
 def _answer(
