@@ -1,5 +1,7 @@
 // What is asked, as one plain object, and the same in the address of the page.
 
+import { hasPosterior } from "../src/release.js";
+
 /**
  * @typedef {Object} Question
  * @property {string} statistic
@@ -15,10 +17,14 @@
 export const MARK = "#explorer&";
 export const MASS = 0.95;
 
-/** The question that a page opens with. */
+/** The question that a page opens with: of the first statistic that there is an answer for. */
 export function firstQuestion(page) {
+  const answered = page.statistics.find((statistic) => {
+    const table = page.likelihoods[statistic.name];
+    return table === undefined ? hasPosterior(statistic) : table.reason === undefined;
+  });
   return {
-    statistic: page.statistics[0].name,
+    statistic: (answered ?? page.statistics[0]).name,
     cell: page.groups.map((group) => group.key(0)),
     versus: null,
     prior: "",

@@ -248,7 +248,8 @@ export class Release {
   }
 }
 
-function hasPosterior({ family, mechanism, within_unit: within, count_clipped: counted }) {
+/** Tell whether this reader has a posterior of a statistic, as the manifest has it. */
+export function hasPosterior({ family, mechanism, within_unit: within, count_clipped: counted }) {
   return within === undefined && counted === undefined && !isSampled({ mechanism }) && (family === "categorical" || Object.hasOwn(ONE_SUM, family));
 }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { beside } from "../../explorer/numbers.js";
 import { matching, readPage } from "../../explorer/page-data.js";
 import { entriesOf } from "../../explorer/reading.js";
-import { inWords } from "../../explorer/state.js";
+import { firstQuestion, inWords } from "../../explorer/state.js";
 import { wordsOf } from "../../explorer/words.js";
 
 const ABOUT = {
@@ -79,4 +79,15 @@ test("numbers have the digits that their standard deviation allows", () => {
   assert.equal(beside(1234.567, 85), "1235");
   assert.equal(beside(1.5, 0), "1.500");
   assert.equal(beside(Number.NaN, 1), "–");
+});
+
+test("a page opens with the first statistic that there is an answer for", () => {
+  const statistic = (name, family) => ({ name, family, mechanism: "discrete_laplace" });
+  const statistics = [statistic("delay", "histogram"), statistic("fare", "normal"), statistic("late", "bernoulli")];
+  const opened = (likelihoods, of = statistics) =>
+    firstQuestion(readPage(JSON.stringify({ manifest: JSON.stringify({ ...MANIFEST, statistics: of }), files: {}, likelihoods })));
+  assert.equal(opened({}).statistic, "late");
+  assert.equal(opened({ fare: { columns: [] } }).statistic, "fare");
+  assert.equal(opened({ fare: { reason: "too many cells" } }).statistic, "late");
+  assert.equal(opened({}, statistics.slice(0, 2)).statistic, "delay");
 });

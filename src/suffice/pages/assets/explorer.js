@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 21f061c0a2171e48b0584f5307b2cabb029c78fad6ed624bf9c7979b7082fb65
+// sha256: 952b4b22f11f7b895de474492e62961a7325a1199c3a034381adb4cb1fe4e33f
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -4605,8 +4605,12 @@
   var MARK = "#explorer&";
   var MASS = 0.95;
   function firstQuestion(page) {
+    const answered = page.statistics.find((statistic) => {
+      const table2 = page.likelihoods[statistic.name];
+      return table2 === void 0 ? hasPosterior(statistic) : table2.reason === void 0;
+    });
     return {
-      statistic: page.statistics[0].name,
+      statistic: (answered ?? page.statistics[0]).name,
       cell: page.groups.map((group3) => group3.key(0)),
       versus: null,
       prior: "",
