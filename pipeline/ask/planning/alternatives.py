@@ -15,7 +15,7 @@ from suffice.pipeline.ask.planning.expected_error import RELEASED, expected_erro
 from suffice.pipeline.spec.assumed import Assumed
 from suffice.pipeline.terms.declaration.documents import printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.declaration.fields import Nulls
+from suffice.pipeline.terms.declaration.fields import Nulls, SampleEntry, sample_entry
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _changes(entry: StatisticSpec, plan: StatisticPlan) -> Iterator[tuple[str, s
         yield _MINIMAL, text, _with_nulls(entry, Nulls)
     if entry.count_clipped is not None:
         yield _COUNTS, "no count_clipped", entry.model_copy(update={"count_clipped": None})
-    if getattr(entry, "sample", None) is not None:
+    if isinstance(sample_entry(entry), SampleEntry):
         yield _SUMS, "noisy sums in place of its sample", without_sample(entry)
 
 

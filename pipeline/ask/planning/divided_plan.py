@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Self
 from suffice.errors import UsageError
 from suffice.pipeline.ask.planning.alternatives import Alternative, alternatives_of
 from suffice.pipeline.ask.planning.division import Criterion, Need, criterion_of, divided, rounded_shares
-from suffice.pipeline.ask.planning.expected_error import ASSUMED, PRIOR, RELEASED, expected_errors
+from suffice.pipeline.ask.planning.expected_error import ASSUMED, PRIOR, RANK, RELEASED, expected_errors
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.assumed import Assumed, countable
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.documents import Measured, Sha256, one_of, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
+from suffice.pipeline.terms.declaration.fields import QuantileEntry, sample_entry
 from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.wording import text_table
 from suffice.pipeline.terms.released.table import card, html_table, markup
@@ -291,7 +292,8 @@ def divided_plan(
     Notes
     -----
     Errors are of first order in the noise (``expected_error.py``). A statistic with ``sample`` is the mean of
-    its draws, whose inflation is :math:`1 + T / m`.
+    its draws, whose inflation is :math:`1 + T / m`; what counts of a drawn quantile is ``rank``, how far a
+    draw is from it as a share of the records.
     """
     spec = load_spec(spec)
     try:
@@ -386,7 +388,8 @@ def _counting(spec: Spec, wanted: dict[str, WantedError]) -> Spec:
     for name, of in wanted.items():
         entry = spec.statistics[name]
         family = FAMILIES[entry.family]
-        known = countable(family, family.parameters(entry))
+        is_quantile = isinstance(sample_entry(entry), QuantileEntry)
+        known = {RANK} if is_quantile else countable(family, family.parameters(entry))
         if of.parameter not in known:
             message = (
                 f"target: {name} has no parameter {of.parameter!r}: it has {', '.join(sorted(known)[:20])}"

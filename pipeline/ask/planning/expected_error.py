@@ -35,6 +35,7 @@ from suffice.pipeline.spec.assumed import Assumed, parameter_entries, typical_va
 from suffice.pipeline.spec.compiled_statistics import compile_statistics
 from suffice.pipeline.terms.declaration.fields import QuantileEntry, RowsOf, sample_entry
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone, rows_plan
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
 from suffice.pipeline.terms.statistics.exponential_draws import SCORE_BITS
 from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
@@ -75,7 +76,8 @@ class ExpectedError:
     Attributes
     ----------
     statistic, parameter : str
-        The parameter, or the entry of one as ``probability[UA]``, whose error counts.
+        The parameter, or the entry of one as ``probability[UA]``, whose error counts; ``rank`` of a drawn
+        quantile, as a share of the records.
     n : float
         Records in the cell.
     trust : {"assumed", "released", "prior"}
@@ -86,7 +88,7 @@ class ExpectedError:
     cost : float
         Variance that noise adds over that of sampling, at a loss of 1; it goes as ``1 / loss^power``.
     power : float
-        In epsilon 2 of noise that is added and 1 of a sample, in rho 1 and 1/2.
+        In epsilon 2 of noise that is added and of a drawn quantile, 1 of a sample; in rho 1 and 1/2.
     by_variance : float
         What noise of variance 1 on each component adds, over sampling; 0 of a sample.
     clipped_share : float
@@ -106,6 +108,9 @@ class ExpectedError:
 
     def added(self, plan: StatisticPlan) -> float:
         """Return the variance that a plan's noise adds over that of sampling."""
+        if isinstance(plan.sample, QuantilePlan):
+            spread = 2.0 * float(plan.sample.rank_scale) ** 2 / plan.sample.draws
+            return spread / (self.n * self.sampling_sd) ** 2
         if isinstance(plan.sample, SamplePlan):  # the mean of its draws
             return float(plan.sample.temperature) / plan.sample.draws
         return self.by_variance * rows_plan(plan).component_noise_sd ** 2
@@ -154,7 +159,8 @@ def expected_error(
 ) -> ExpectedError:
     """Return what is expected of one statistic with this entry."""
     assumed = spec.assume or Assumed()
-    _refuse_quantile(name, entry)
+    if isinstance(sample_entry(entry), QuantileEntry):
+        return _of_quantile(assumed, name, entry, plan_of(spec, name, entry))
     cost_of_sample = _cost_of_sample(plan_of(spec, name, entry))
     plan = plan_of(spec, name, spec.bound(without_sample(entry)))
     rows = rows_plan(plan)
@@ -205,11 +211,39 @@ def plan_of(spec: Spec, name: str, entry: StatisticSpec) -> StatisticPlan:
     return plan
 
 
-def _refuse_quantile(name: str, entry: StatisticSpec) -> None:
-    if isinstance(sample_entry(entry), QuantileEntry):
-        rule = "draws of a quantile have errors of their own, which no standard deviation of noise tells"
-        way_out = "divide without it: plan compares it with the histogram, where assume says how many rows"
-        raise SpecError(f"statistics.{name}.sample", rule, way_out)
+RANK = "rank"
+"""What counts of a drawn quantile: how far the draw is from the quantile, as a share of the records."""
+
+
+def _of_quantile(assumed: Assumed, name: str, entry: StatisticSpec, plan: StatisticPlan) -> ExpectedError:
+    r"""Return what is expected of the mean of m draws of a quantile.
+
+    Of narrow bins the rank of a draw is Laplace about the quantile's, with the rank scale :math:`\tau`. Of n
+    records that are drawn anew the quantile's rank is binomial. So, over sampling, draws add
+
+    .. math:: \frac{2 \tau^2 / m}{n q (1 - q)}, \qquad \tau = m R / \varepsilon, \qquad
+              \tau = R \sqrt{m / 8 \rho}
+
+    with R the range of a change of the rank errors, in records. The width of bins adds to neither.
+    """
+    if not isinstance(plan.sample, QuantilePlan):
+        message = f"{name} is no drawn quantile"
+        raise TypeError(message)
+    n, q, draws = _records(assumed, name, entry, plan), float(plan.sample.quantile), plan.sample.draws
+    largest_change = plan.sample.range_sensitivity / (plan.sample.quantile.denominator << SCORE_BITS)
+    at_one = draws * largest_change**2 if plan.loss.rho is None else largest_change**2 / 8.0
+    return ExpectedError(
+        statistic=name,
+        parameter=RANK,
+        n=n,
+        trust=ASSUMED,
+        weight=float(assumed.of(name).weight),
+        sampling_sd=math.sqrt(q * (1.0 - q) / n),
+        cost=2.0 * at_one / (n * q * (1.0 - q)),
+        power=2.0 if plan.loss.rho is None else 1.0,
+        by_variance=0.0,
+        clipped_share=0.0,
+    )
 
 
 def _cost_of_sample(plan: StatisticPlan) -> float | None:

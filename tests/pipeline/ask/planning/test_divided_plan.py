@@ -20,6 +20,7 @@ from suffice.pipeline.spec.assumed import typical_values
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 from suffice.pipeline.terms.declaration.documents import document
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan, QuantileScores
 from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 from suffice.storage.releases.release_store import open_release
 from support.noisy import discrete_laplace
@@ -240,10 +241,48 @@ def test_an_earlier_release_is_what_is_expected(tmp_path: Path) -> None:
         divided_plan(spec_of(wider, None, groups=groups), release)
 
 
-def test_a_drawn_quantile_is_not_divided() -> None:
-    spec = spec_of({"p90": drawn_quantile(), "common": FIVE["common"]}, {"rows": 300})
-    with pytest.raises(SpecError, match="draws of a quantile have errors of their own"):
-        divided_plan(spec)
+@pytest.mark.parametrize("privacy", [{"epsilon": "0.5"}, {"rho": "0.02"}])
+def test_a_drawn_quantile_errs_by_its_rank(privacy: dict[str, str]) -> None:
+    """The mean squared rank error by the mechanism's own scores, of 3,000 records, two in a bin."""
+    n, per_bin, draws = 3000, 2, 3
+    fine = drawn_quantile(bins=str(n // per_bin), atoms=[], sample={"draws": str(draws)})
+    assume = {"rows": str(n), "statistics": {"common": TYPICAL["common"]}}
+    spec = spec_of(
+        {"p90": fine, "common": FIVE["common"]},
+        assume,
+        privacy={**privacy, "neighboring": "add_or_remove_one"},
+    )
+    plan = compile_plan(spec).statistics[0]
+    assert isinstance(plan.sample, QuantilePlan)
+    (drawn, _) = expected_errors(spec)
+    scores = QuantileScores(quantile=plan.sample.quantile, n_bins=n // per_bin).scores(
+        *[per_bin] * (n // per_bin)
+    )
+    weights = np.exp(np.array(scores, dtype=float) / plan.sample.scale)
+    ranks = (np.arange(n // per_bin) + 0.5) * per_bin - 0.9 * n
+    of_draws = float(np.sum(weights * ranks**2) / np.sum(weights)) / draws
+    of_sampling = n * 0.9 * 0.1
+    assert drawn.parameter == "rank"
+    assert drawn.sampling_sd == pytest.approx(math.sqrt(of_sampling) / n)
+    assert drawn.added(plan) == pytest.approx(of_draws / of_sampling, rel=0.05)
+    assert drawn.cost / float(plan.loss.amount) ** drawn.power == pytest.approx(drawn.added(plan), rel=1e-6)
+
+
+def test_a_division_gives_a_drawn_quantile_its_share() -> None:
+    assume = {"rows": "3000", "statistics": {"common": TYPICAL["common"]}}
+    spec = spec_of({"p90": drawn_quantile(), "common": FIVE["common"]}, assume)
+    division = divided_plan(spec)
+    drawn, common = division.statistics
+    assert (drawn.parameter, drawn.trust) == ("rank", "assumed")
+    assert drawn.share_divided + common.share_divided == 1
+    assert division.total_divided <= min(division.total_now, division.total_equal)
+    assert not [of for of in division.alternatives if of.statistic == "p90"]
+    (reached, _) = divided_plan(spec, targets=["p90 rank sd 0.006"]).statistics
+    assert reached.sd_divided == pytest.approx(0.006, rel=1e-2)
+    with pytest.raises(UsageError, match="p90 has no parameter 'mean': it has rank"):
+        divided_plan(spec, targets=["p90 mean sd 1"])
+    with pytest.raises(SpecError, match="the number of rows is not stated"):
+        divided_plan(spec_of({"p90": drawn_quantile(), "common": FIVE["common"]}, None))
 
 
 def test_a_sample_is_the_mean_of_its_draws() -> None:
