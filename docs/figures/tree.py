@@ -4,10 +4,13 @@ Flights from New York in 2013 by the airport that they were for, its time zone, 
 that the exact counts can stand beside. It needs the extras ``demo`` and ``plot``::
 
     python docs/figures/tree.py
+
+With ``--rows FOLDER`` it only writes the page's two files there.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import json
@@ -151,7 +154,13 @@ def report(tree: CountTree, exact: list[Floats]) -> None:
 
 
 def main() -> None:
-    """Release, infer, draw."""
+    """Release, infer, draw; or write the rows alone."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=Path, metavar="FOLDER", help="write the files here, and draw nothing")
+    folder_of_rows: Path | None = parser.parse_args().rows
+    if folder_of_rows is not None:
+        write_rows(folder_of_rows)
+        return
     with tempfile.TemporaryDirectory() as folder:
         flights = write_rows(Path(folder))
         tree = release(Path(folder)).tree("flights")

@@ -25,7 +25,7 @@ from scripts.vectors.damage import (
     with_manifest,
 )
 from scripts.vectors.hostile_files import hostile_files
-from scripts.vectors.hostile_samples import hostile_samples
+from scripts.vectors.hostile_samples import hostile_quantiles, hostile_samples
 from scripts.vectors.releases import with_words, written
 from suffice.pipeline.spec.about import read_about
 from suffice.pipeline.terms.declaration import canonical_json
@@ -53,6 +53,7 @@ def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> N
         *_in_rho(made["in-rho"]),
         *hostile_files(made["first-families"], made["saturated"]),
         *hostile_samples(made["samples"]),
+        *hostile_quantiles(made["drawn-quantiles"]),
         *_signatures(made["first-families"], signer),
         *_words(made["first-families"], made["one-cell"], signer),
         *_no_releases(made["one-cell"], signer),

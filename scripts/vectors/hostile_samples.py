@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import json
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -26,26 +27,30 @@ from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
 from suffice.pipeline.terms.statistics.exponential_draws import (
     LARGEST_RANGE,
     LARGEST_SAMPLE_SCALE,
+    SCORE_BITS,
     smallest_scale,
 )
+from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from scripts.vectors.damage import Content
     from scripts.vectors.releases import MadeRelease
 
 
+def _with_first(made: MadeRelease, name: str, column: str, value: int) -> bytes:
+    """Return a data file whose first row says something else."""
+    table = pq.read_table(io.BytesIO(made.files[f"{name}.parquet"]))
+    table = table.cast(pa.schema([nullable_field(field, nullable=False) for field in table.schema]))
+    values = pa.array([value, *table[column].to_pylist()[1:]], pa.int64())
+    field = pa.field(column, pa.int64(), nullable=False)
+    return parquet_bytes(table.set_column(table.schema.get_field_index(column), field, values))
+
+
 def hostile_samples(made: MadeRelease) -> list[Hostile]:
     """Return samples that the format does not know, or that cost more than they state."""
     name = "cancelled_drawn"
-    table = pq.read_table(io.BytesIO(made.files[f"{name}.parquet"]))
-    table = table.cast(pa.schema([nullable_field(field, nullable=False) for field in table.schema]))
-
-    def with_first(column: str, value: int) -> bytes:
-        values = pa.array([value, *table[column].to_pylist()[1:]], pa.int64())
-        field = pa.field(column, pa.int64(), nullable=False)
-        return parquet_bytes(table.set_column(table.schema.get_field_index(column), field, values))
 
     def of(**changes: object) -> Callable[[Content], None]:
         return lambda content: statistic_of(content, name).update(changes)
@@ -80,14 +85,55 @@ def hostile_samples(made: MadeRelease) -> list[Hostile]:
         "range": ("plan", "half the range that follows from the plan", understated, RECOMPUTATION),
     }  # fmt: skip
     files = {
-        "beyond-grid": ("a draw that is no point of its grid", with_first("value", 1025)),
-        "below-grid": ("a draw below its grid", with_first("value", -1)),
-        "draw-column": ("draws that are counted otherwise", with_first("draw", 1)),
+        "beyond-grid": ("a draw that is no point of its grid", _with_first(made, name, "value", 1025)),
+        "below-grid": ("a draw below its grid", _with_first(made, name, "value", -1)),
+        "draw-column": ("draws that are counted otherwise", _with_first(made, name, "draw", 1)),
     }
+    return _named("sample", made, name, manifests, files)
+
+
+def hostile_quantiles(made: MadeRelease) -> list[Hostile]:
+    """Return drawn quantiles whose law is sharper than it costs, or that are of no bin."""
+    name = "delay_p90"
+    entry = statistic_of(json.loads(made.manifest), name)
+    unit = Fraction(entry["quantile"]).denominator << SCORE_BITS
+
+    def of(**changes: object) -> Callable[[Content], None]:
+        return lambda content: statistic_of(content, name).update(changes)
+
+    def scaled(scale: int, **changes: object) -> Callable[[Content], None]:
+        return of(scale=str(scale), rank_scale=format_number(Fraction(scale, unit)), **changes)
+
+    scale, half = int(entry["scale"]), int(entry["range_sensitivity"]) // 2
+    manifests: dict[str, tuple[str, str, Callable[[Content], None], str]] = {
+        "scale-too-small": ("noise", "draws that are sharper than epsilon allows", scaled(scale // 2), READER),
+        "rank-scale": ("noise", "a rank scale that is not its scale's", of(rank_scale="1"), READER),
+        "mechanism": ("shape", "draws that claim to be noisy sums", of(mechanism="discrete_laplace"), READER),
+        "draws": ("shape", "fewer draws than its file has rows of", of(draws=2), READER),
+        "other-quantile": ("plan", "another quantile than the plan's", of(quantile="0.5"), READER),
+        "hotter": ("plan", "twice the scale that follows from the plan", scaled(2 * scale), RECOMPUTATION),
+        "range": ("plan", "half the range that follows from the plan", scaled(scale // 2 + 1, range_sensitivity=str(half)), RECOMPUTATION),
+    }  # fmt: skip
+    n_bins = len(HistogramBins.parse(entry["parameters"]["bins"]))
+    files = {
+        "beyond-bins": ("a draw that is none of its bins", _with_first(made, name, "value", n_bins)),
+        "below-bins": ("a draw below its bins", _with_first(made, name, "value", -1)),
+        "draw-column": ("draws that are counted otherwise", _with_first(made, name, "draw", 1)),
+    }
+    return _named("quantile", made, name, manifests, files)
+
+
+def _named(
+    kind: str,
+    made: MadeRelease,
+    name: str,
+    manifests: Mapping[str, tuple[str, str, Callable[[Content], None], str]],
+    files: Mapping[str, tuple[str, bytes]],
+) -> list[Hostile]:
     return [
         *(
             Hostile(
-                name=f"sample-{key}",
+                name=f"{kind}-{key}",
                 reason=reason,
                 check=check,
                 refused_by=by,
@@ -96,7 +142,7 @@ def hostile_samples(made: MadeRelease) -> list[Hostile]:
             for key, (check, reason, change, by) in manifests.items()
         ),
         *(
-            Hostile(name=f"sample-{key}", reason=reason, check="data file", files=with_file(made, name, data))
+            Hostile(name=f"{kind}-{key}", reason=reason, check="data file", files=with_file(made, name, data))
             for key, (reason, data) in files.items()
         ),
     ]

@@ -95,7 +95,8 @@ def vectors_signer(root: Path, scratch: Path) -> Signer:
 def known_document(made: MadeRelease) -> dict[str, Any]:
     """Return what readers never see: totals and noise, in lattice units, cell by cell.
 
-    Of a sample totals are the records and their T from its lower bound, and there is no noise to be added.
+    Of a sample totals are the records and their T from its lower bound, of a drawn quantile the records in
+    each bin; there is no noise to be added.
     """
 
     def texts(values: Values) -> dict[str, list[list[str]]]:

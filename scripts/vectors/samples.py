@@ -10,8 +10,9 @@ import numpy as np
 
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.priors.mixtures import log_prior_on_points
-from suffice.pipeline.spec.compiled_statistics import score_tables
-from suffice.pipeline.terms.declaration.fields import SampleEntry, sample_entry
+from suffice.pipeline.spec.compiled_statistics import scores_of
+from suffice.pipeline.terms.declaration.fields import sample_entry
+from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
 from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan
 
 if TYPE_CHECKING:
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
 def records_and_totals(
     plan: StatisticPlan, entry: StatisticSpec, sums: NDArray[np.object_]
 ) -> NDArray[np.object_]:
-    """Return the records of each cell and their sum of T from its lower bound, (n_cells, 2)."""
-    sampled = FAMILIES[plan.family].sampled
+    """Return the records of each cell and their sum of T from its lower bound, (n_cells, 2).
+
+    Of a quantile: the records in each bin, (n_cells, n_bins).
+    """
+    family = FAMILIES[plan.family]
+    sampled = family.sampled_quantile if isinstance(plan.sample, QuantilePlan) else family.sampled
     if sampled is None:
         message = f"{plan.family} is not sampled"
         raise ValueError(message)
@@ -38,16 +43,18 @@ def records_and_totals(
 def drawn_points(
     plan: StatisticPlan, entry: StatisticSpec, totals: NDArray[np.object_], source: random.Random
 ) -> NDArray[np.object_]:
-    """Draw points of the grid, (n_cells, n_draws), by the distribution function of each cell's law."""
+    """Draw points of the grid, or bins, (n_cells, n_draws), by the distribution of each cell's law."""
     stated, sample = sample_entry(entry), plan.sample
-    if not isinstance(stated, SampleEntry) or not isinstance(sample, SamplePlan):
+    if stated is None or sample is None:
         message = f"{plan.name} is not sampled"
-        raise ValueError(message)  # noqa: TRY004 - it says of what it is
-    tables = score_tables(entry, stated)
-    prior = log_prior_on_points(sample.prior, sample.values()).tolist()
+        raise ValueError(message)
+    tables = scores_of(entry, stated)
+    prior = [0.0] * sample.n_points  # all bins have the same weight
+    if isinstance(sample, SamplePlan):
+        prior = log_prior_on_points(sample.prior, sample.values()).tolist()
     drawn = []
-    for n, total in totals.tolist():
-        scores = tables.scores(n, total)
+    for of_cell in totals.tolist():
+        scores = tables.scores(*of_cell)
         weights = [math.exp(score / sample.scale + log) for score, log in zip(scores, prior, strict=True)]
         below = [*itertools.accumulate(weights)]
         heights = [source.random() * below[-1] for _ in range(sample.draws)]

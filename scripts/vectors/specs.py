@@ -509,4 +509,33 @@ VALID: dict[str, VectorSpec] = {
         signed=True,
         asked=_both("cancelled", cancelled="Beta(2, 3)"),
     ),
+    "drawn-quantiles": VectorSpec(
+        about="draws of the bin that a quantile is in: bins that thin out, atoms, beside noisy statistics",
+        spec={
+            "privacy": {**ROW, "epsilon": "6"},
+            "groups": {"origin": ORIGINS},
+            "statistics": {
+                "delay_p90": {
+                    "family": "histogram",
+                    "column": "delay",
+                    **DELAY,
+                    "bins": {"body": ["-20", "40"], "equal": "12", "tail": "4"},
+                    "atoms": ["0"],
+                    "sample": {"quantile": "0.9", "draws": "3"},
+                },
+                "cancelled": FIRST["cancelled"],
+                "wait_median": {
+                    "family": "histogram",
+                    "column": "wait",
+                    "lower": "0",
+                    "upper": "50",
+                    "bins": "10",
+                    "groups": {},
+                    "sample": {"quantile": "0.5", "draws": "1"},
+                },
+            },
+        },
+        signed=True,
+        asked=_both("cancelled"),
+    ),
 }

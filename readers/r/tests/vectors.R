@@ -61,8 +61,11 @@ for (vector in index) {
   for (statistic in names(expected$samples)) {
     stated <- expected$samples[[statistic]]
     draws <- release_samples(release, statistic)
-    wanted <- vapply(stated, function(row) as.numeric(row$value), 0)
-    if (nrow(draws) != length(stated) || any(abs(draws$value - wanted) > 1e-12 * abs(wanted))) complain(vector$name, " ", statistic, ": draws")
+    # Of a drawn quantile there are the edges of a bin, of a posterior sample a value.
+    for (column in intersect(c("value", "lower", "upper"), names(stated[[1]]))) {
+      wanted <- vapply(stated, function(row) as.numeric(row[[column]]), 0)
+      if (nrow(draws) != length(stated) || any(abs(draws[[column]] - wanted) > 1e-12 * abs(wanted))) complain(vector$name, " ", statistic, ": draws")
+    }
     if (!identical(as.numeric(draws$draw), vapply(stated, function(row) as.numeric(row$draw), 0))) complain(vector$name, " ", statistic, ": numbers of draws")
     for (column in names(release$keys[[statistic]])) {
       if (!identical(as.character(draws[[column]]), vapply(stated, function(row) as.character(row[[column]]), ""))) complain(vector$name, ": keys of draws")
