@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import UsageError
 from suffice.pipeline.spec.hierarchies import tree_of
 from suffice.pipeline.spec.spec import read_derived_columns
-from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.spec_text import read_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from suffice.pipeline.ask.pooling.release import Release
     from suffice.pipeline.terms.declaration.domains import Domain
     from suffice.pipeline.terms.declaration.key_tree import KeyTree
 
@@ -58,17 +56,17 @@ def beside_leaves(
 
 
 def tree_choices(
-    release: Release, name: str, where: Mapping[str, object] | None, most: int
+    where: Mapping[str, object], leaf: str, groups: Mapping[str, Domain], most: int
 ) -> list[dict[str, object]]:
     """Return the keys of each tree that is asked for: those chosen, with every one of groups left open.
 
     Parameters
     ----------
-    release : Release
-    name : str
-        One of its trees; of what is none the choice is returned, for whoever refuses it.
-    where : mapping or None
-        Keys by group column.
+    where : mapping
+        Keys by group column; what is no group is left for whoever refuses it.
+    leaf : str
+    groups : mapping
+        Of the leaves' statistic.
     most : int
         How many trees there may be.
 
@@ -77,16 +75,11 @@ def tree_choices(
     UsageError
         Where there are more.
     """
-    chosen = dict(release.in_names(where) or {})
-    if name not in release.trees:
-        return [chosen]
-    leaf = release.trees[name][-1]
-    groups = release.cells(level_name(name, leaf)).plan.groups
-    left = {column: of for column, of in groups.items() if column != leaf and column not in chosen}
+    left = {column: of for column, of in groups.items() if column != leaf and column not in where}
     if math.prod(map(len, left.values())) > most:
         raise UsageError(_to_choose(left))
     return [
-        {**chosen, **dict(zip(left, map(str, keys), strict=True))}
+        {**where, **dict(zip(left, map(str, keys), strict=True))}
         for keys in itertools.product(*left.values())
     ]
 

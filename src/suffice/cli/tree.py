@@ -12,6 +12,7 @@ from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
+from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.wording import wrapped
 from suffice.pipeline.terms.released.table import number_beside
 
@@ -137,7 +138,7 @@ def tree(
     for note in notes:
         say(wrapped(in_line(note)))
     say(f"release: {opened.label}")
-    rows_of = opened.plan_of(f"{name}.{counts.tree.levels[-1]}").rows_of
+    rows_of = opened.plan_of(level_name(name, counts.tree.levels[-1])).rows_of
     if rows_of is not None:
         say(wrapped(f"counts: {rows_of}"))
     output.print_written(table=out)
@@ -153,9 +154,12 @@ def _trees(
     """Return each tree that is asked for, by the keys of groups that were left open; none of a single one."""
     from suffice.pipeline.ask.pooling.released_tree import tree_choices
 
-    choices = tree_choices(opened, name, where, _MOST_TREES)
-    trees = [opened.tree(name, choice, population=population) for choice in choices]
+    if name not in opened.trees:
+        opened.tree(name)  # it refuses it
     stated = opened.in_names(where) or {}
+    leaf = opened.trees[name][-1]
+    choices = tree_choices(stated, leaf, opened.plan_of(level_name(name, leaf)).groups, _MOST_TREES)
+    trees = [opened.tree(name, choice, population=population) for choice in choices]
     left = [{column: key for column, key in choice.items() if column not in stated} for choice in choices]
     twice = next((column for column in left[0] if column in _COLUMNS), None)
     if twice is not None:
