@@ -88,6 +88,9 @@ def test_without_a_question_there_are_two_quantiles_in_words(suffice: Runner) ->
     assert "of the law that rows come from" in said
     of_rows = suffice.text("quantiles", "few", "wait", "--of-rows", "--draws", "200", "--seed", "1")
     assert "of the rows that were counted" in of_rows
+    few = ("--where", "ward=2", "--draws", "200", "--seed", "1")
+    for printed in (said, of_rows, suffice.text("posterior", "few", "wait", *few)):
+        assert max(map(len, printed.splitlines())) <= 80
 
 
 @pytest.mark.slow

@@ -221,10 +221,11 @@ def first_cells(plan: StatisticPlan) -> int:
 def print_part(shown: int, n_cells: int) -> None:
     """Say above a table that only these cells of all that were asked for are computed."""
     if shown < n_cells:
-        say(
+        said = (
             f"the first {shown} of {n_cells} cells are computed, and all that is said here is of these: "
-            "--where chooses others, --all takes every one\n"
+            "--where chooses others, --all takes every one"
         )
+        say(f"{wrapped(said)}\n")
 
 
 def print_left_out(shown: int, n_cells: int) -> None:
@@ -278,22 +279,22 @@ def print_estimand(posterior: Posterior) -> None:
 def print_model(posterior: Posterior) -> None:
     """Say what clipping does to a posterior, and what rows of one unit do."""
     for line in notes.model_lines(posterior):
-        say(f"\n{_folded(posterior, line)}")
+        say(f"\n{folded(posterior, line)}")
 
 
 def print_conflicts(posterior: Posterior, name: str = "") -> None:
     """Say where released quantities and priors disagree, after the name of its release if one is given."""
     for line in _in_time("comparing with the prior", notes.conflict_lines, posterior):
-        say("\n" + _folded(posterior, f"{name}: {line}" if name else line))
+        say("\n" + folded(posterior, f"{name}: {line}" if name else line))
 
 
 def print_default(posterior: Posterior, name: str = "") -> None:
     """Say which intervals a default prior decides, after the name of its release if one is given."""
     for line in _in_time("comparing priors", notes.default_lines, posterior):
-        say("\n" + _folded(posterior, f"{name}: {line}" if name else line))
+        say("\n" + folded(posterior, f"{name}: {line}" if name else line))
 
 
-def _folded(posterior: Posterior, line: str) -> str:
+def folded(posterior: Posterior, line: str) -> str:
     """Return a sentence, of a histogram on lines of a terminal's width."""
     return wrapped(line) if posterior.family == notes.HISTOGRAM else line
 

@@ -326,7 +326,7 @@ def posterior(  # noqa: C901, PLR0912, PLR0915 - a command and its files, in ord
     _print_terms(drawn_from)
     say(f"intervals: {interval_in_words(kind, mass)}")
     if text := draws_text(drawn_from):
-        say(f"{text}; these are of {draws} draws")
+        say(output.folded(drawn_from, f"{text}; these are of {draws} draws"))
     else:
         say(f"quantities computed from draws use {draws} draws")
     output.print_written(plot, card, table=out, draws=draws_out)

@@ -13,6 +13,7 @@ from suffice.cli.column_quantiles import QUANTILES, AtOption, QuantileRows, esti
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
 from suffice.pipeline.terms.declaration.documents import document, printed
+from suffice.pipeline.terms.declaration.wording import wrapped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,9 +109,10 @@ def quantiles(
     output.print_cells(shown, posterior.groups, opened.about, statistic)
     say("")
     for note in dict.fromkeys(estimate.note for _, estimate in asked if estimate.note):
-        say(note)
+        say(wrapped(note))
     what = "the rows that were counted" if of_rows else "the law that rows come from"
-    say(f"of {what}, as the bounds leave values; intervals hold {100 * mass:g} % or more: bins have widths")
+    hold = f"intervals hold {100 * mass:g} % or more: bins have widths"
+    say(wrapped(f"of {what}, as the bounds leave values; {hold}"))
     output.print_basis(opened, posterior, draws=draws)
     output.print_written(plot, table=out)
 

@@ -264,7 +264,7 @@ def test_a_drawn_quantile_errs_by_its_rank(privacy: dict[str, str]) -> None:
     of_sampling = n * 0.9 * 0.1
     assert drawn.parameter == "rank"
     assert drawn.sampling_sd == pytest.approx(math.sqrt(of_sampling) / n)
-    assert drawn.added(plan) == pytest.approx(of_draws / of_sampling, rel=0.05)
+    assert drawn.added(plan) == pytest.approx(of_draws / of_sampling, rel=0.01)
     assert drawn.cost / float(plan.loss.amount) ** drawn.power == pytest.approx(drawn.added(plan), rel=1e-6)
 
 
