@@ -110,7 +110,7 @@ def hostile_quantiles(made: MadeRelease) -> list[Hostile]:
         "rank-scale": ("noise", "a rank scale that is not its scale's", of(rank_scale="1"), READER),
         "mechanism": ("shape", "draws that claim to be noisy sums", of(mechanism="discrete_laplace"), READER),
         "draws": ("shape", "fewer draws than its file has rows of", of(draws=2), READER),
-        "other-quantile": ("plan", "another quantile than the plan's", of(quantile="0.5"), READER),
+        "other-quantile": ("noise", "another quantile than its rank scale is of", of(quantile="0.5"), READER),
         "hotter": ("plan", "twice the scale that follows from the plan", scaled(2 * scale), RECOMPUTATION),
         "range": ("plan", "half the range that follows from the plan", scaled(scale // 2 + 1, range_sensitivity=str(half)), RECOMPUTATION),
     }  # fmt: skip
