@@ -12,7 +12,6 @@ from suffice.cli.files import OverwriteOption  # noqa: TC001 - Typer reads it
 from suffice.cli.output import in_line, say
 from suffice.errors import UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Measured, Rows, document, printed
-from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.wording import wrapped
 from suffice.pipeline.terms.released.table import number_beside
 
@@ -138,7 +137,7 @@ def tree(
     for note in notes:
         say(wrapped(in_line(note)))
     say(f"release: {opened.label}")
-    rows_of = opened.plan_of(level_name(name, counts.tree.levels[-1])).rows_of
+    rows_of = opened.plan_of(f"{name}.{counts.tree.levels[-1]}").rows_of
     if rows_of is not None:
         say(wrapped(f"counts: {rows_of}"))
     output.print_written(table=out)
@@ -152,7 +151,8 @@ def _trees(
     opened: Release, name: str, where: dict[str, str], population: str
 ) -> list[tuple[dict[str, object], CountTree]]:
     """Return each tree that is asked for, by the keys of groups that were left open; none of a single one."""
-    from suffice.pipeline.ask.pooling.released_tree import tree_choices
+    from suffice.pipeline.ask.pooling.released_tree import tree_choices  # the spec is slow to read
+    from suffice.pipeline.terms.declaration.hierarchy import level_name
 
     if name not in opened.trees:
         opened.tree(name)  # it refuses it
