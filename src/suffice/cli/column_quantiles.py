@@ -35,15 +35,14 @@ ChangedQuantiles: TypeAlias = Annotated[
 ]
 
 
-def levels_of(at: list[str] | None, family: str) -> list[float]:
+def levels_of(levels: list[float], family: str) -> list[float]:
     """Return which quantiles to print of a statistic: of a histogram those asked for, of others none.
 
     Raises
     ------
     UsageError
-        Where quantiles of another family were asked for, or one is no number.
+        Where quantiles of another family were asked for.
     """
-    levels = numbers_of("--at", at)
     if family == "histogram":
         return levels or numbers_of("--at", list(QUANTILES))
     if levels:

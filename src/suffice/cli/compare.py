@@ -15,6 +15,7 @@ from suffice.cli.column_quantiles import (
     ChangedQuantiles,
     change_rows,
     levels_of,
+    numbers_of,
     print_quantiles,
 )
 from suffice.cli.files import OverwriteOption, new_file
@@ -211,6 +212,7 @@ def compare(  # noqa: PLR0915 - a command and its files, in order
 ) -> None:
     """Say how a statistic changed from release A to release B, and what noise alone would do."""
     options.check_draws(draws, seed)
+    at_levels = numbers_of("--at", at)
     output.check_picture(plot, overwrite=overwrite)
     from suffice.pipeline.ask.pooling.comparison import compare as compare_releases
     from suffice.pipeline.ask.posterior.shown import without_conflicts
@@ -226,7 +228,7 @@ def compare(  # noqa: PLR0915 - a command and its files, in order
         )
     about, kind = second_release.about, comparison.before.interval_kind(interval)
     rows = comparison.rows(mass, interval=kind)
-    levels = levels_of(at, comparison.before.family)
+    levels = levels_of(at_levels, comparison.before.family)
     quantiles = change_rows(comparison, levels, mass=mass, draws=draws, rng=seed) if levels else None
     both: dict[Side, Posterior] = {"first": comparison.before, "second": comparison.after}
     if plot is not None:

@@ -15,6 +15,7 @@ from suffice.cli.column_quantiles import (
     QuantileRows,
     estimate_rows,
     levels_of,
+    numbers_of,
     print_quantiles,
 )
 from suffice.cli.files import OverwriteOption, new_file
@@ -84,6 +85,7 @@ def pool(  # noqa: C901, PLR0915 - a command and its files, in order
     output.check_draws(draws_out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
     options.check_draws(draws, seed)
+    at_levels = numbers_of("--at", at)
     import numpy as np
 
     from suffice.pipeline.ask.pooling.pool import pool as pool_releases
@@ -102,7 +104,7 @@ def pool(  # noqa: C901, PLR0915 - a command and its files, in order
     rng = np.random.default_rng(seed)
     posterior = pool_releases(statistic, **related, vouched=vouched, rng=rng, **terms)
     kind = posterior.interval_kind(interval)
-    levels = levels_of(at, posterior.family)
+    levels = levels_of(at_levels, posterior.family)
     rows = summarise(posterior, mass, draws, rng, interval=kind)
     quantiles = None
     if levels:
