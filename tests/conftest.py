@@ -79,6 +79,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{report.duration:6.2f} s {report.nodeid}")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def schemas_made_once() -> Iterator[None]:
+    """Run the ledger's migrations once for each engine: other ledgers are made by the same statements."""
+    from suffice.storage.ledger.sql import migrations
+    from support.made_once import keeping_statements
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "upgrade", keeping_statements(migrations.upgrade))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def printed_documents_fit_their_schemas(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold every document that a command prints in this process against its schema."""
