@@ -32,6 +32,12 @@ ROOM = 4 * 2**30
 if TEMPORARY not in os.environ and (memory := roomy_memory(ROOM)):
     os.environ[TEMPORARY] = str(memory)
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+"""Several processes share the cores: threads of linear algebra would only wait for one another.
+
+NumPy reads it when it is imported, which no plugin and nothing above does.
+"""
+
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 """No test fails because its machine is slow."""
