@@ -20,8 +20,12 @@ demo: $(VENV)/installed-demo # the whole main job on real flight records, in dem
 check: lint # lint, and the tests of what differs from origin/main; SINCE=HEAD~3: from that revision
 	$(BIN)/python -m scripts.touched_tests $(SINCE)
 
+# Each process that finds no machine code beside the modules compiles all of it: here one does, for all.
+KERNELS := import suffice.pipeline.rows.chunk.partition, suffice.pipeline.rows.contribution.records
+
 # Three processes on two cores: servers and stalled workers let one wait for minutes.
 test: $(VENV)/installed-dev # what decides a commit, on two cores; SLOW=yes: the slow tests too, and which were slowest
+	$(BIN)/python -c '$(KERNELS)'
 	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(if $(SLOW),--durations=50 --name-slow) \
 	    -m "not audit and not wheel$(if $(SLOW),, and not slow)"
 

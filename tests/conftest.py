@@ -32,6 +32,12 @@ ROOM = 4 * 2**30
 if TEMPORARY not in os.environ and (memory := roomy_memory(ROOM)):
     os.environ[TEMPORARY] = str(memory)
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+"""Several processes share the cores: threads of linear algebra would only wait for one another.
+
+NumPy reads it when it is imported, which no plugin and nothing above does.
+"""
+
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 """No test fails because its machine is slow."""
@@ -77,6 +83,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("a second or more without the mark `slow`")
     for report in slow_without_the_mark(reports):
         terminalreporter.write_line(f"{report.duration:6.2f} s {report.nodeid}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def schemas_made_once() -> Iterator[None]:
+    """Run the ledger's migrations once for each engine: other ledgers are made by the same statements."""
+    from suffice.storage.ledger.sql import migrations
+    from support.made_once import keeping_statements
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "upgrade", keeping_statements(migrations.upgrade))
+        yield
 
 
 @pytest.fixture(autouse=True)

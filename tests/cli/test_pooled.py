@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the one store of the file, which its tests read."""
     gallery = runpy.run_path(str(REPOSITORY / "docs/figures/gallery.py"))
-    place = tmp_path / "releases"
+    place = tmp_path_factory.mktemp("pooled") / "releases"
     gallery["open_store"](str(place), ledger_id=gallery["LEDGER_ID"], create=True)
     rng = np.random.default_rng(3)
     truth = rng.beta(5.0, 20.0, 30)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln, xlog1py, xlogy
 
 import suffice
 from suffice.errors import PriorError
@@ -54,13 +55,34 @@ def released(
     return noisy_statistic(plan, values[:, -len(plan.components) :], public_n=public_n)
 
 
-# The log probability of the sum, an integer, given N >= 1 and the parameters (n_parameters, 1).
+def of_binomial(s: Floats, n: int, p: Floats) -> Floats:
+    """Return the log probabilities of a binomial's sums, which scipy would take the factorials of anew."""
+    return np.asarray(gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1) + xlogy(s, p) + xlog1py(n - s, -p))
+
+
+# The log probability of sums 0, 1, ..., given N >= 1 and the parameters (n_parameters, 1).
 SUMS: dict[str, Callable[[Floats, int, Floats], Floats]] = {
-    "bernoulli": lambda s, n, p: np.asarray(stats.binom.logpmf(s, n, p)),
-    "binomial": lambda s, n, p: np.asarray(stats.binom.logpmf(s, 3 * n, p)),
-    "poisson": lambda s, n, p: np.asarray(stats.poisson.logpmf(s, n * p)),
-    "geometric": lambda s, n, p: np.asarray(stats.nbinom.logpmf(s, n, p)),
+    "bernoulli": of_binomial,
+    "binomial": lambda s, n, p: of_binomial(s, 3 * n, p),
+    "poisson": lambda s, n, p: np.asarray(s * np.log(n * p) - n * p - gammaln(s + 1)),
+    "geometric": lambda s, n, p: np.asarray(
+        gammaln(s + n) - gammaln(n) - gammaln(s + 1) + n * np.log(p) + s * np.log1p(-p)
+    ),
 }
+MOST = {"bernoulli": 1, "binomial": 3}
+"""The largest value of a record, where sums are bounded."""
+
+
+def test_sums_have_the_distributions_of_scipy() -> None:
+    s, p = np.arange(13.0), np.array([[0.01], [0.4], [0.999]])
+    for family, law in {
+        "bernoulli": stats.binom(12, p),
+        "binomial": stats.binom(12, p),
+        "poisson": stats.poisson(12 * p),
+        "geometric": stats.nbinom(12, p),
+    }.items():
+        n = 12 // MOST.get(family, 1)
+        assert SUMS[family](s, n, p) == pytest.approx(law.logpmf(s), rel=1e-12, abs=1e-12)
 
 
 def enumerated(
@@ -75,14 +97,16 @@ def enumerated(
     terms = []
     for n in range(n_prior.support[0], n_prior.support[1] + 1):
         # Sums beyond that are 19 scales of the noise and more from what was released: e^-19 at most.
-        total = np.arange(250.0) if n else np.zeros(1)
+        total = np.arange(min(250.0, MOST.get(family, math.inf) * n + 1.0)) if n else np.zeros(1)
         log_distribution = SUMS[family](total, n, positions[:, None]) if n else np.zeros((len(positions), 1))
         noise = np.abs(values[0] - total)
         if len(values) == 2:
             noise = noise + np.abs(values[1] - (reach * n - total))
         log_n = n_prior.log_prob(np.array([float(n)]))[0]
-        terms.append(np.logaddexp.reduce(log_distribution - noise / scale + log_n, axis=1))
-    log_value = np.logaddexp.reduce(terms, axis=0) + prior(positions)
+        terms.append(np.exp(log_distribution) @ np.exp(log_n - noise / scale))
+    # Where no sum is likelier than the smallest double, nothing is left.
+    with np.errstate(divide="ignore"):
+        log_value = np.log(np.sum(terms, axis=0)) + prior(positions)
     share = np.exp(log_value - log_value.max()) * weights
     share /= share.sum()
     mean = float(share @ positions)
@@ -254,7 +278,7 @@ def test_a_text_says_where_densities_are_given() -> None:
 @pytest.mark.slow
 def test_heavy_tails_are_reached_and_leave_no_mean() -> None:
     statistic = released("normal_known_variance", [[3, 2], [-3, 2]], epsilon="0.1")
-    posterior = unrestricted_posterior(statistic, prior=stats.cauchy(4, 1))
+    posterior = unrestricted_posterior(statistic, prior=stats.cauchy(4, 1), n_prior=Uniform(0, 20))
     assert np.all(np.isnan(posterior.mean("mean")))
     assert np.all(np.isinf(posterior.sd("mean")))
     # With no rows at all, the posterior is the prior.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy.special import gammaln, xlog1py, xlogy
 
 from suffice import Density
 from suffice.errors import PriorError
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     Case = tuple[str, str, Function, Floats, float]
 
 N = 60
+MOST_SCALES = 45.0
+"""Noise that is further away has a share of e^-45, as far as doubles tell nothing."""
 
 
 def released(family: str) -> NoisyStatistic:
@@ -45,13 +47,19 @@ def likelihood(statistic: NoisyStatistic, theta: Floats) -> Floats:
     if statistic.plan.family == "bernoulli":
         total = np.arange(N + 1.0)
         away = np.abs(first - (N - total)) + np.abs(second - total)
-        law: Any = lambda at: stats.binom.pmf(total, N, at[:, None])  # noqa: E731
+        choices = gammaln(N + 1) - gammaln(total + 1) - gammaln(N - total + 1)
+        law: Any = lambda at: np.exp(choices + xlogy(total, at) + xlog1py(N - total, -at))  # noqa: E731
     else:
         total = np.arange(3000.0)
         away = np.abs(first - total) + np.abs(second - (20 * N - total))
-        law = lambda at: stats.poisson.pmf(total, N * at[:, None])  # noqa: E731
+        total = total[away - away.min() < MOST_SCALES * statistic.plan.scale]
+        away = away[away - away.min() < MOST_SCALES * statistic.plan.scale]
+        factorials = gammaln(total + 1)
+        law = lambda at: np.exp(total * np.log(N * at) - N * at - factorials)  # noqa: E731
     noise = np.exp(-(away - away.min()) / statistic.plan.scale)
-    return np.concatenate([law(part) @ noise for part in np.array_split(theta, max(1, len(theta) // 2000))])
+    return np.concatenate(
+        [law(part[:, None]) @ noise for part in np.array_split(theta, max(1, len(theta) // 2000))]
+    )
 
 
 def truth(family: str, log_density: Function, edges: Floats) -> tuple[float, float]:
@@ -120,10 +128,15 @@ def teeth(number: int, width: float) -> Floats:
     ).ravel()
 
 
+CENTRES = (0.3, 0.29999, 1 / 3, 0.01, 0.25)
+WIDTHS = (1e-3, 1e-5, 1e-7, 1e-8)
+SPIKES = {f"spike {centre:g} {width:g}" for centre in CENTRES for width in WIDTHS}
+
+
 def cases() -> list[Case]:
     known: list[Case] = []
-    for centre in (0.3, 0.29999, 1 / 3, 0.01, 0.25):
-        for width in (1e-3, 1e-5, 1e-7, 1e-8):
+    for centre in CENTRES:
+        for width in WIDTHS:
             edges = np.concatenate([UNIT, near(centre, width)])
             known.append((f"spike {centre:g} {width:g}", "bernoulli", spiked(centre, width, flat), edges, 1))
     for centre, width in ((2.0, 1e-4), (3.0, 1e-6), (2.5, 1e-7)):
@@ -203,8 +216,21 @@ def check(case: Case) -> str:
     return "right"
 
 
+IN_THE_LANE = {f"spike 0.3 {width:g}" for width in WIDTHS} | {
+    f"spike {centre:g} {WIDTHS[-1]:g}" for centre in CENTRES
+}
+"""Of the spikes each width and each centre; the audit has them all."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.audit] if case[0] in SPIKES - IN_THE_LANE else [])
+        for case in CASES
+    ],
+    ids=[case[0] for case in CASES],
+)
 def test_a_nasty_density_is_right_or_may_be_refused(case: Case) -> None:
     assert check(case) == "right" or case[0] in REFUSED
 

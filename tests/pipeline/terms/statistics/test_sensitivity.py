@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.rows.chunk.exact_sums import Sums
     from suffice.pipeline.terms.statistics.moment_columns import Map
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
@@ -103,9 +104,18 @@ class Engine:
 
         One file with a row group per record: each is one partition, summed by the real kernel.
         """
-        return np.array([self.totals([row]) for row in self.universe])
+        return np.array([self.summed(sums) for sums in self.chunks(self.universe, 1)])
 
     def totals(self, rows: Sequence[Row]) -> NDArray[Any]:
+        """Return the totals of rows, of which one chunk is made."""
+        chunks = self.chunks(rows, max(1, len(rows)))
+        if not chunks:
+            return np.zeros(self.plan.n_cells * len(self.statistic.components), dtype=object)
+        (sums,) = chunks
+        return self.summed(sums)
+
+    def chunks(self, rows: Sequence[Row], at_once: int) -> list[Sums]:
+        """Write a file in row groups of so many rows, and return the sums of each."""
         types = {**self.case.columns, "g": pa.string(), "t": pa.date32()}
         columns = zip(*rows, strict=True) if rows else ((),) * len(types)
         table = pa.table(
@@ -114,12 +124,14 @@ class Engine:
                 for (name, kind), values in zip(types.items(), columns, strict=True)
             }
         )
-        pq.write_table(table, self.directory / "data.parquet")
-        sums = [chunk(partition, self.job) for partition in splits_of(self.spec)]
-        assert len(sums) <= 1
-        if not sums:
-            return np.zeros(self.plan.n_cells * len(self.statistic.components), dtype=object)
-        exact = to_python(sums[0])["s"]
+        pq.write_table(table, self.directory / "data.parquet", row_group_size=at_once)
+        splits = splits_of(self.spec, at_once)
+        assert [split.n_rows for split in splits] == [at_once] * (len(rows) // at_once)
+        return [chunk(partition, self.job) for partition in splits]
+
+    def summed(self, sums: Sums) -> NDArray[Any]:
+        """Return the totals that are released, without their noise."""
+        exact = to_python(sums)["s"]
         entry = self.spec.statistics["s"]
         return totals_of(FAMILIES[entry.family], entry, self.statistic, exact).ravel()
 
