@@ -318,7 +318,7 @@ def machine_code_is_loaded_not_compiled(prefix: Path) -> bool:
         "NUMBA_CPU_FEATURES": "",
         "NUMBA_DEBUG_CACHE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "NUMBA_CACHE_LOCATOR_CLASSES": "suffice.pipeline.rows.chunk.jit.ShippedMachineCode",
+        "NUMBA_CACHE_LOCATOR_CLASSES": "suffice.pipeline.rows.chunk.numba_loops.ShippedMachineCode",
     }
     program = "import suffice.pipeline.rows.chunk.kernels, suffice.pipeline.rows.contribution.unit_ids"
     ran = subprocess.run(

@@ -6,13 +6,11 @@ import datetime as dt
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
-from numba import types
 
 from suffice.arrays import masked_array
-from suffice.pipeline.rows.chunk import kernels
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk import jit, kernels
+from suffice.pipeline.rows.chunk.jit import called, compiled, read_only, writable
 from suffice.pipeline.rows.sources.column_values import fixed_width, validity
 from suffice.pipeline.terms.declaration.derived_columns import Part
 from suffice.pipeline.terms.declaration.domain_lookup import units_per_day
@@ -73,14 +71,14 @@ def _numbers(column: pa.Array, part: int, zone: ZoneOffsets) -> pa.Array:
 
 
 @compiled(
-    read_only(types.int64),
-    types.int64,
-    types.int64,
-    read_only(types.int64),
-    read_only(types.int64),
-    types.int64,
-    types.int64,
-    writable(types.int64),
+    read_only(jit.int64),
+    jit.int64,
+    jit.int64,
+    read_only(jit.int64),
+    read_only(jit.int64),
+    jit.int64,
+    jit.int64,
+    writable(jit.int64),
 )
 def local_seconds(
     values: NDArray[np.int64],
@@ -122,7 +120,7 @@ def local_seconds(
             out[row] = local
 
 
-@numba.njit(error_model="numpy")
+@called
 def _civil(day: int) -> tuple[int, int, int]:
     """Return year, month and day of the month of a date from year 1 on, in days since 1970.
 
@@ -139,7 +137,7 @@ def _civil(day: int) -> tuple[int, int, int]:
     return 400 * era + year + (month <= 2), month, day_of_month
 
 
-@numba.njit(error_model="numpy")
+@called
 def _part_of_day(day: int, part: int) -> int:
     weekday = (day + 3) % 7 + 1  # 1970 began on a Thursday
     if part == _WEEKDAY:
@@ -161,14 +159,14 @@ def _calendar(part: int) -> NDArray[np.int32]:
     return days
 
 
-@compiled(types.int64, writable(types.int32))
+@compiled(jit.int64, writable(jit.int32))
 def tabulate(part: int, out: NDArray[np.int32]) -> None:
     """Write a part of every day from the first of year 1 on, by the proleptic Gregorian calendar."""
     for row in range(len(out)):
         out[row] = _part_of_day(row + _FIRST_DAY, part)
 
 
-@compiled(read_only(types.int64), types.int64, read_only(types.int32), writable(types.int32))
+@compiled(read_only(jit.int64), jit.int64, read_only(jit.int32), writable(jit.int32))
 def part_of(local: NDArray[np.int64], part: int, calendar: NDArray[np.int32], out: NDArray[np.int32]) -> None:
     """Return a part of local times, given the calendar of days in which they lie."""
     for row in range(len(local)):

@@ -10,14 +10,12 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import types
 
-from suffice.pipeline.rows.chunk import kernels
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk import jit, kernels
+from suffice.pipeline.rows.chunk.jit import called, compiled, read_only, writable
 from suffice.pipeline.rows.sources.column_values import as_float64, validity
 from suffice.pipeline.terms.statistics.lattice import (
     EXP,
@@ -108,7 +106,7 @@ def _transformed(values: NDArray[np.float64], by: Transform | None) -> NDArray[n
     return out
 
 
-@numba.njit(error_model="numpy")
+@called
 def _log(z: float) -> float:
     if z <= 0.0:
         return -np.inf
@@ -127,7 +125,7 @@ def _log(z: float) -> float:
     return k * LN2_HIGH - ((half - (s * (half + (odd + even)) + k * LN2_LOW)) - f)
 
 
-@numba.njit(error_model="numpy")
+@called
 def _exp(y: float) -> float:
     if y >= 0.0:
         return 1.0
@@ -144,12 +142,12 @@ def _exp(y: float) -> float:
 
 
 @compiled(
-    read_only(types.float64),
-    types.int64,
-    types.float64,
-    types.float64,
-    types.float64,
-    writable(types.float64),
+    read_only(jit.float64),
+    jit.int64,
+    jit.float64,
+    jit.float64,
+    jit.float64,
+    writable(jit.float64),
 )
 def transform(
     values: NDArray[np.float64],
@@ -173,14 +171,14 @@ def transform(
 
 
 @compiled(
-    read_only(types.float64),
-    types.float64,
-    types.float64,
-    types.float64,
-    types.float64,
-    types.float64,
-    types.int32,
-    writable(types.int32),
+    read_only(jit.float64),
+    jit.float64,
+    jit.float64,
+    jit.float64,
+    jit.float64,
+    jit.float64,
+    jit.int32,
+    writable(jit.int32),
 )
 def quantise(
     values: NDArray[np.float64],
@@ -200,7 +198,7 @@ def quantise(
         out[row] = np.int32(clipped) if value == value else missing  # noqa: PLR0124 - NaN
 
 
-@compiled(read_only(types.float64), types.float64, types.float64, types.int32, writable(types.int32))
+@compiled(read_only(jit.float64), jit.float64, jit.float64, jit.int32, writable(jit.int32))
 def beyond(
     values: NDArray[np.float64], lower: float, upper: float, missing: int, out: NDArray[np.int32]
 ) -> None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
-from numba import types
 
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk import jit
+from suffice.pipeline.rows.chunk.jit import compiled, inlined, read_only, writable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,12 +28,12 @@ _1, _29 = np.uint64(1), np.uint64(29)
 _MULTIPLIER, _OTHER_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
-_words_in, _words_out = read_only(types.uint64, 2), writable(types.uint64, 2)
-_hashes_in, _hashes_out = read_only(types.uint64), writable(types.uint64)
-_key = (types.uint64, types.uint64)
+_words_in, _words_out = read_only(jit.uint64, 2), writable(jit.uint64, 2)
+_hashes_in, _hashes_out = read_only(jit.uint64), writable(jit.uint64)
+_key = (jit.uint64, jit.uint64)
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _round(v0: Any, v1: Any, v2: Any, v3: Any) -> State:
     v0 += v1
     v1 = ((v1 << _13) | (v1 >> _51)) ^ v0
@@ -49,7 +48,7 @@ def _round(v0: Any, v1: Any, v2: Any, v3: Any) -> State:
     return v0, v1, v2, v3
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _absorb(v: State, word: Any) -> State:
     v0, v1, v2, v3 = v[0], v[1], v[2], v[3] ^ word
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
@@ -57,7 +56,7 @@ def _absorb(v: State, word: Any) -> State:
     return v0 ^ word, v1, v2, v3
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _finish(v: State) -> State:
     v0, v1, v2, v3 = v
     for _ in range(4):
@@ -65,7 +64,7 @@ def _finish(v: State) -> State:
     return v0, v1, v2, v3
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _begin(key0: Any, key1: Any) -> State:
     return _V0 ^ key0, _V1 ^ key1, _V2 ^ key0, _V3 ^ key1
 
@@ -84,7 +83,7 @@ def hash_words(words: Words, key0: int, key1: int, out: Words) -> None:
         out[row] = v0 ^ v1 ^ v2 ^ v3
 
 
-@compiled(read_only(types.int64), read_only(types.uint8), *_key, _words_out)
+@compiled(read_only(jit.int64), read_only(jit.uint8), *_key, _words_out)
 def hash_texts(offsets: NDArray[np.int64], data: NDArray[np.uint8], key0: int, key1: int, out: Words) -> None:
     """Hash the bytes between consecutive offsets to 128 bits."""
     for row in range(len(offsets) - 1):
@@ -107,7 +106,7 @@ def hash_texts(offsets: NDArray[np.int64], data: NDArray[np.uint8], key0: int, k
         out[row, 1] = v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _position(first: Any, second: Any, key0: Any, key1: Any) -> Any:
     """Spread units over 64 bits. What it gives decides where rows are handled, never which are kept."""
     z = ((first ^ key0) * _MULTIPLIER) ^ (second + key1)
@@ -116,7 +115,7 @@ def _position(first: Any, second: Any, key0: Any, key1: Any) -> Any:
     return z ^ (z >> _29)
 
 
-@compiled(_words_in, *_key, types.int64, types.int64, types.int64, types.boolean, writable(types.int32))
+@compiled(_words_in, *_key, jit.int64, jit.int64, jit.int64, jit.boolean, writable(jit.int32))
 def assign_parts(
     words: Words,
     key0: int,
@@ -140,7 +139,7 @@ def assign_parts(
         out[row] = part if (out[row] >= 0) & (part >= 0) & (part < n_parts) else -1
 
 
-@compiled(read_only(types.int32), writable(types.int64), writable(types.int32))
+@compiled(read_only(jit.int32), writable(jit.int64), writable(jit.int32))
 def sort_by_part(parts: NDArray[np.int32], ends: NDArray[np.int64], order: NDArray[np.int32]) -> None:
     """List the rows of each part in order, one part after the other.
 
@@ -168,7 +167,7 @@ def sort_by_part(parts: NDArray[np.int32], ends: NDArray[np.int64], order: NDArr
     ends[0] = 0
 
 
-@compiled(_words_in, *_key, writable(types.int32), writable(types.int32), writable(types.int32))
+@compiled(_words_in, *_key, writable(jit.int32), writable(jit.int32), writable(jit.int32))
 def number_units(
     words: Words,
     key0: int,
@@ -209,7 +208,7 @@ def number_units(
         counts[unit] += 1
 
 
-@compiled(_words_in, _hashes_in, writable(types.int64))
+@compiled(_words_in, _hashes_in, writable(jit.int64))
 def settle_ties(words: Words, hashes: Words, order: NDArray[np.int64]) -> None:
     """Put rows of equal hashes, side by side in `order`, into the order of their words."""
     width = words.shape[1]
@@ -230,7 +229,7 @@ def settle_ties(words: Words, hashes: Words, order: NDArray[np.int64]) -> None:
         order[at] = row
 
 
-@compiled(_words_in, _hashes_in, *_key, writable(types.int32), _hashes_out)
+@compiled(_words_in, _hashes_in, *_key, writable(jit.int32), _hashes_out)
 def rank_rows(
     words: Words, hashes: Words, key0: int, key1: int, slots: NDArray[np.int32], ranks: Words
 ) -> None:
@@ -271,11 +270,11 @@ def rank_rows(
 
 
 @compiled(
-    read_only(types.int64),
-    read_only(types.int32),
-    types.int64,
-    writable(types.int32),
-    writable(types.boolean),
+    read_only(jit.int64),
+    read_only(jit.int32),
+    jit.int64,
+    writable(jit.int32),
+    writable(jit.boolean),
 )
 def take_first(
     order: NDArray[np.int64],
