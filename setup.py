@@ -21,7 +21,14 @@ else:
                 sources=sorted(str(path) for path in NATIVE.glob("*.c")),
                 depends=[str(NATIVE / "call.h")],
                 # Sums wrap as integers of 64 bits; a product and a sum are rounded one after the other.
-                extra_compile_args=["-O3", "-std=c11", "-fwrapv", "-ffp-contract=off", "-fno-trapping-math"],
+                extra_compile_args=[
+                    "-O3",
+                    "-std=c11",
+                    "-fwrapv",
+                    "-ffp-contract=off",
+                    "-fno-trapping-math",
+                    "-g0",
+                ],
                 libraries=["m"],
                 py_limited_api=True,
                 optional=True,
