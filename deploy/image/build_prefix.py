@@ -121,7 +121,9 @@ def make_wheel(tools: Path, source: Path, scratch: Path) -> Path:
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy2(source / name, copy)
     for name in ("src", "flows", "pipeline", "storage"):
-        shutil.copytree(source / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.py[cod]", "*.so"))
+        shutil.copytree(
+            source / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.py[cod]", "*.so")
+        )
     run(
         tools / "bin/pip",
         "wheel",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,7 @@ def inlined(function: Loop) -> Loop:
     return _for_loops(function, inline="always")
 
 
-def _for_loops(function: Loop, inline: str) -> Loop:
+def _for_loops(function: Loop, inline: Literal["never", "always"]) -> Loop:
     if MODULE is not None:
         return function
     from suffice.pipeline.rows.chunk import numba_loops

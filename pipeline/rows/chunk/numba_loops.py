@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numba
 from numba import types
@@ -42,7 +42,7 @@ def compiled(function: Callable[..., None], arguments: Sequence[ArgumentType]) -
         return numba.njit(signature, **options)(function)
 
 
-def called(function: Loop, inline: str) -> Loop:
+def called(function: Loop, inline: Literal["never", "always"]) -> Loop:
     """Compile a function for the loops that call it, or write it into them: ``never`` or ``always``."""
     return numba.njit(error_model="numpy", inline=inline)(function)  # type: ignore[no-any-return]
 
