@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.arrays import masked_array
-from suffice.pipeline.rows.chunk import jit, kernels
-from suffice.pipeline.rows.chunk.jit import called, compiled, read_only, writable
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk import kernels
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import called, compiled
 from suffice.pipeline.rows.sources.column_values import fixed_width, validity
 from suffice.pipeline.terms.declaration.derived_columns import Part
 from suffice.pipeline.terms.declaration.domain_lookup import units_per_day
@@ -71,14 +73,14 @@ def _numbers(column: pa.Array, part: int, zone: ZoneOffsets) -> pa.Array:
 
 
 @compiled(
-    read_only(jit.int64),
-    jit.int64,
-    jit.int64,
-    read_only(jit.int64),
-    read_only(jit.int64),
-    jit.int64,
-    jit.int64,
-    writable(jit.int64),
+    read_only(types.int64),
+    types.int64,
+    types.int64,
+    read_only(types.int64),
+    read_only(types.int64),
+    types.int64,
+    types.int64,
+    writable(types.int64),
 )
 def local_seconds(
     values: NDArray[np.int64],
@@ -159,14 +161,14 @@ def _calendar(part: int) -> NDArray[np.int32]:
     return days
 
 
-@compiled(jit.int64, writable(jit.int32))
+@compiled(types.int64, writable(types.int32))
 def tabulate(part: int, out: NDArray[np.int32]) -> None:
     """Write a part of every day from the first of year 1 on, by the proleptic Gregorian calendar."""
     for row in range(len(out)):
         out[row] = _part_of_day(row + _FIRST_DAY, part)
 
 
-@compiled(read_only(jit.int64), jit.int64, read_only(jit.int32), writable(jit.int32))
+@compiled(read_only(types.int64), types.int64, read_only(types.int32), writable(types.int32))
 def part_of(local: NDArray[np.int64], part: int, calendar: NDArray[np.int32], out: NDArray[np.int32]) -> None:
     """Return a part of local times, given the calendar of days in which they lie."""
     for row in range(len(local)):

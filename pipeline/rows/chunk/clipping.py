@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from suffice.pipeline.rows.chunk import jit, kernels
-from suffice.pipeline.rows.chunk.jit import called, compiled, read_only, writable
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk import kernels
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import called, compiled
 from suffice.pipeline.rows.sources.column_values import as_float64, validity
 from suffice.pipeline.terms.statistics.lattice import (
     EXP,
@@ -142,12 +144,12 @@ def _exp(y: float) -> float:
 
 
 @compiled(
-    read_only(jit.float64),
-    jit.int64,
-    jit.float64,
-    jit.float64,
-    jit.float64,
-    writable(jit.float64),
+    read_only(types.float64),
+    types.int64,
+    types.float64,
+    types.float64,
+    types.float64,
+    writable(types.float64),
 )
 def transform(
     values: NDArray[np.float64],
@@ -171,14 +173,14 @@ def transform(
 
 
 @compiled(
-    read_only(jit.float64),
-    jit.float64,
-    jit.float64,
-    jit.float64,
-    jit.float64,
-    jit.float64,
-    jit.int32,
-    writable(jit.int32),
+    read_only(types.float64),
+    types.float64,
+    types.float64,
+    types.float64,
+    types.float64,
+    types.float64,
+    types.int32,
+    writable(types.int32),
 )
 def quantise(
     values: NDArray[np.float64],
@@ -198,7 +200,7 @@ def quantise(
         out[row] = np.int32(clipped) if value == value else missing  # noqa: PLR0124 - NaN
 
 
-@compiled(read_only(jit.float64), jit.float64, jit.float64, jit.int32, writable(jit.int32))
+@compiled(read_only(types.float64), types.float64, types.float64, types.int32, writable(types.int32))
 def beyond(
     values: NDArray[np.float64], lower: float, upper: float, missing: int, out: NDArray[np.int32]
 ) -> None:

@@ -8,7 +8,6 @@ the Python. Both give the same bits, which tests compare.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -16,50 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from suffice.pipeline.rows.chunk.argument_types import ArgumentType
+
     Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 VARIABLE = "SUFFICE_KERNELS"
 NATIVE, NUMBA = "c", "numba"
 _VERSION = 1
 """That of the module in C: another one was built from other sources."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentType:
-    """What a loop takes: a number, or a C-contiguous array.
-
-    Attributes
-    ----------
-    scalar : str
-        As numba names it.
-    dimensions : int
-        0 for a number.
-    is_written : bool
-    """
-
-    scalar: str
-    dimensions: int = 0
-    is_written: bool = False
-
-    def __str__(self) -> str:
-        """Return the word that stands for it in a signature in C."""
-        array = f"[{self.dimensions}]" if self.dimensions else ""
-        return f"{self.scalar}{array}{'!' if self.is_written else ''}"
-
-
-int32, int64, uint8, uint64, float64, boolean = map(
-    ArgumentType, ("int32", "int64", "uint8", "uint64", "float64", "boolean")
-)
-
-
-def read_only(scalar: ArgumentType, dimensions: int = 1) -> ArgumentType:
-    """Return the type of an array that is read, C-contiguous."""
-    return ArgumentType(scalar.scalar, dimensions)
-
-
-def writable(scalar: ArgumentType, dimensions: int = 1) -> ArgumentType:
-    """Return the type of an array that is written, C-contiguous."""
-    return ArgumentType(scalar.scalar, dimensions, is_written=True)
 
 
 def _native() -> ModuleType | None:

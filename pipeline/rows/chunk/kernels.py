@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.rows.chunk import jit
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,14 +24,14 @@ NOTHING = -(2**31)
 _input = read_only
 
 
-def _table(scalar: jit.ArgumentType) -> jit.ArgumentType:
+def _table(scalar: types.ArgumentType) -> types.ArgumentType:
     return writable(scalar, 2)
 
 
-_codes_out = writable(jit.int32)
+_codes_out = writable(types.int32)
 
 
-@compiled(_input(jit.int32), _input(jit.int32), _codes_out)
+@compiled(_input(types.int32), _input(types.int32), _codes_out)
 def gather(indices: NDArray[np.int32], codes: NDArray[np.int32], out: NDArray[np.int32]) -> None:
     """Look dictionary indices up; the last entry of `codes` stands for every index out of range."""
     last = np.uint32(len(codes) - 1)
@@ -38,7 +39,7 @@ def gather(indices: NDArray[np.int32], codes: NDArray[np.int32], out: NDArray[np
         out[row] = codes[min(np.uint32(indices[row]), last)]
 
 
-@compiled(_input(jit.int64), jit.int64, _input(jit.int32), jit.int32, _codes_out)
+@compiled(_input(types.int64), types.int64, _input(types.int32), types.int32, _codes_out)
 def look_up(
     values: NDArray[np.int64], first: int, codes: NDArray[np.int32], missing: int, out: NDArray[np.int32]
 ) -> None:
@@ -51,7 +52,7 @@ def look_up(
         out[row] = code if code >= 0 else missing
 
 
-@compiled(_input(jit.int64), _input(jit.int64), _input(jit.int32), jit.int32, _codes_out)
+@compiled(_input(types.int64), _input(types.int64), _input(types.int32), types.int32, _codes_out)
 def search(
     values: NDArray[np.int64],
     keys: NDArray[np.int64],
@@ -71,7 +72,7 @@ def search(
         out[row] = codes[low] if low < len(keys) and keys[low] == value else missing
 
 
-@compiled(_codes_out, _input(jit.uint8), jit.int64, jit.int32)
+@compiled(_codes_out, _input(types.uint8), types.int64, types.int32)
 def fill_nulls(out: NDArray[np.int32], validity: NDArray[np.uint8], offset: int, missing: int) -> None:
     """Overwrite the rows whose bit in an Arrow validity bitmap, from bit `offset` on, is 0."""
     n_rows = len(out)
@@ -88,7 +89,7 @@ def fill_nulls(out: NDArray[np.int32], validity: NDArray[np.uint8], offset: int,
             out[row] = missing
 
 
-@compiled(_codes_out, _input(jit.int32), jit.int32)
+@compiled(_codes_out, _input(types.int32), types.int32)
 def combine_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], size: int) -> None:
     """Refine cells by one more dimension of `size` keys: ``cell * size + code``, or -1 for ever."""
     for row in range(len(cells)):
@@ -96,14 +97,14 @@ def combine_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], size: int)
         cells[row] = cell * size + code if (cell >= 0) & (code >= 0) & (code < size) else -1
 
 
-@compiled(_codes_out, _input(jit.int32))
+@compiled(_codes_out, _input(types.int32))
 def keep_coded(cells: NDArray[np.int32], codes: NDArray[np.int32]) -> None:
     """Put the rows without a code into no cell."""
     for row in range(len(cells)):
         cells[row] = cells[row] if codes[row] >= 0 else -1
 
 
-@compiled(_input(jit.int32), _codes_out, _table(jit.int64))
+@compiled(_input(types.int32), _codes_out, _table(types.int64))
 def count_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], table: NDArray[np.int64]) -> None:
     """Count the rows of each (cell, code), overwriting the codes; others go to the last cell."""
     no_cell, n_codes = np.uint32(table.shape[0] - 1), np.uint32(table.shape[1])
@@ -117,7 +118,7 @@ def count_codes(cells: NDArray[np.int32], codes: NDArray[np.int32], table: NDArr
         counts[np.uint32(codes[row])] += 1
 
 
-@compiled(_input(jit.int32), _input(jit.int32), jit.int32, jit.int32, _codes_out)
+@compiled(_input(types.int32), _input(types.int32), types.int32, types.int32, _codes_out)
 def keep_sides_at_ends(
     lattice: NDArray[np.int32],
     sides: NDArray[np.int32],
@@ -132,13 +133,13 @@ def keep_sides_at_ends(
 
 
 @compiled(
-    _input(jit.int32),
-    _input(jit.int32),
-    _input(jit.int32),
-    _input(jit.int32),
-    jit.int64,
-    jit.int64,
-    _table(jit.int64),
+    _input(types.int32),
+    _input(types.int32),
+    _input(types.int32),
+    _input(types.int32),
+    types.int64,
+    types.int64,
+    _table(types.int64),
 )
 def count_transitions(
     rows: NDArray[np.int32],
@@ -159,7 +160,7 @@ def count_transitions(
             table[cell, np.int64(codes[before]) * n_codes + codes[row]] += 1
 
 
-@compiled(_input(jit.int32), read_only(jit.int32, 2), _table(jit.int64))
+@compiled(_input(types.int32), read_only(types.int32, 2), _table(types.int64))
 def add_moments(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDArray[np.int64]) -> None:
     """Add 1, every value and every product of two in each row's cell; `lattice` holds one column a line.
 
@@ -184,10 +185,10 @@ def add_moments(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDA
 
 
 @compiled(
-    _input(jit.int32),
-    read_only(jit.int32, 2),
-    writable(jit.int64),
-    writable(jit.float64, 2),
+    _input(types.int32),
+    read_only(types.int32, 2),
+    writable(types.int64),
+    writable(types.float64, 2),
 )
 def gather_by_cell(
     cells: NDArray[np.int32],
@@ -225,7 +226,7 @@ def gather_by_cell(
                 out[position, 1 + column] = lattice[column, row]
 
 
-@compiled(_input(jit.int32), _input(jit.int32), _table(jit.int64))
+@compiled(_input(types.int32), _input(types.int32), _table(types.int64))
 def add_powers(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDArray[np.int64]) -> None:
     """Add 1, X and, where the table has three columns, X^2 in each row's cell.
 
@@ -244,7 +245,7 @@ def add_powers(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDAr
             table[cell, 2] += value * value
 
 
-@compiled(_input(jit.int64), _input(jit.int32), _input(jit.boolean), writable(jit.int64))
+@compiled(_input(types.int64), _input(types.int32), _input(types.boolean), writable(types.int64))
 def first_rows(
     ranked: NDArray[np.int64], units: NDArray[np.int32], enters: NDArray[np.bool_], firsts: NDArray[np.int64]
 ) -> None:
@@ -256,12 +257,12 @@ def first_rows(
 
 
 @compiled(
-    _input(jit.int32),
-    _input(jit.int32),
-    _input(jit.int32),
-    _input(jit.int64),
-    writable(jit.int64),
-    writable(jit.int64),
+    _input(types.int32),
+    _input(types.int32),
+    _input(types.int32),
+    _input(types.int64),
+    writable(types.int64),
+    writable(types.int64),
 )
 def add_by_unit(
     units: NDArray[np.int32],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numba
 from numba import types
@@ -12,7 +12,7 @@ from numba.core.caching import InTreeCacheLocator
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from suffice.pipeline.rows.chunk.jit import ArgumentType
+    from suffice.pipeline.rows.chunk.argument_types import ArgumentType
 
     Loop = TypeVar("Loop", bound=Callable[..., Any])
 
@@ -44,7 +44,7 @@ def compiled(function: Callable[..., None], arguments: Sequence[ArgumentType]) -
 
 def called(function: Loop, inline: Literal["never", "always"]) -> Loop:
     """Compile a function for the loops that call it, or write it into them: ``never`` or ``always``."""
-    return numba.njit(error_model="numpy", inline=inline)(function)  # type: ignore[no-any-return]
+    return cast("Loop", numba.njit(error_model="numpy", inline=inline)(function))
 
 
 def _numba_type(of: ArgumentType) -> types.Type:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.rows.chunk import jit
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
 from suffice.pipeline.rows.chunk.encoding import LARGEST_REST, OrderReader, Places, column_reader
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk.jit import compiled
 from suffice.pipeline.rows.chunk.kernels import NOTHING
 from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader
@@ -47,11 +48,11 @@ if TYPE_CHECKING:
     Records: TypeAlias = NDArray[np.uint64]
     """Records as 64-bit words, shape (n_rows, n_words)."""
 
-_position = (jit.int64, jit.int64, jit.int64)
+_position = (types.int64, types.int64, types.int64)
 _1 = np.uint64(1)
 
 
-@compiled(read_only(jit.uint64, 2), read_only(jit.int32), writable(jit.uint64, 2))
+@compiled(read_only(types.uint64, 2), read_only(types.int32), writable(types.uint64, 2))
 def pack_units(units: Records, chosen: NDArray[np.int32], records: Records) -> None:
     """Write the units of chosen rows into the first two words of records."""
     for row in range(len(chosen)):
@@ -59,7 +60,7 @@ def pack_units(units: Records, chosen: NDArray[np.int32], records: Records) -> N
         records[row, 1] = units[chosen[row], 1]
 
 
-@compiled(read_only(jit.int32), read_only(jit.int32), *_position, writable(jit.uint64, 2))
+@compiled(read_only(types.int32), read_only(types.int32), *_position, writable(types.uint64, 2))
 def pack(
     values: NDArray[np.int32], chosen: NDArray[np.int32], word: int, shift: int, lowest: int, records: Records
 ) -> None:
@@ -74,7 +75,7 @@ def pack(
             records[row, word] |= np.uint64(number) << left
 
 
-@compiled(read_only(jit.uint64, 2), *_position, jit.int64, jit.int64, writable(jit.int32))
+@compiled(read_only(types.uint64, 2), *_position, types.int64, types.int64, writable(types.int32))
 def unpack(
     records: Records, word: int, shift: int, bits: int, lowest: int, nothing: int, out: NDArray[np.int32]
 ) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.pipeline.rows.chunk import jit
-from suffice.pipeline.rows.chunk.jit import compiled, inlined, read_only, writable
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import compiled, inlined
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,9 +29,9 @@ _1, _29 = np.uint64(1), np.uint64(29)
 _MULTIPLIER, _OTHER_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
-_words_in, _words_out = read_only(jit.uint64, 2), writable(jit.uint64, 2)
-_hashes_in, _hashes_out = read_only(jit.uint64), writable(jit.uint64)
-_key = (jit.uint64, jit.uint64)
+_words_in, _words_out = read_only(types.uint64, 2), writable(types.uint64, 2)
+_hashes_in, _hashes_out = read_only(types.uint64), writable(types.uint64)
+_key = (types.uint64, types.uint64)
 
 
 @inlined
@@ -83,7 +84,7 @@ def hash_words(words: Words, key0: int, key1: int, out: Words) -> None:
         out[row] = v0 ^ v1 ^ v2 ^ v3
 
 
-@compiled(read_only(jit.int64), read_only(jit.uint8), *_key, _words_out)
+@compiled(read_only(types.int64), read_only(types.uint8), *_key, _words_out)
 def hash_texts(offsets: NDArray[np.int64], data: NDArray[np.uint8], key0: int, key1: int, out: Words) -> None:
     """Hash the bytes between consecutive offsets to 128 bits."""
     for row in range(len(offsets) - 1):
@@ -115,7 +116,7 @@ def _position(first: Any, second: Any, key0: Any, key1: Any) -> Any:
     return z ^ (z >> _29)
 
 
-@compiled(_words_in, *_key, jit.int64, jit.int64, jit.int64, jit.boolean, writable(jit.int32))
+@compiled(_words_in, *_key, types.int64, types.int64, types.int64, types.boolean, writable(types.int32))
 def assign_parts(
     words: Words,
     key0: int,
@@ -139,7 +140,7 @@ def assign_parts(
         out[row] = part if (out[row] >= 0) & (part >= 0) & (part < n_parts) else -1
 
 
-@compiled(read_only(jit.int32), writable(jit.int64), writable(jit.int32))
+@compiled(read_only(types.int32), writable(types.int64), writable(types.int32))
 def sort_by_part(parts: NDArray[np.int32], ends: NDArray[np.int64], order: NDArray[np.int32]) -> None:
     """List the rows of each part in order, one part after the other.
 
@@ -167,7 +168,7 @@ def sort_by_part(parts: NDArray[np.int32], ends: NDArray[np.int64], order: NDArr
     ends[0] = 0
 
 
-@compiled(_words_in, *_key, writable(jit.int32), writable(jit.int32), writable(jit.int32))
+@compiled(_words_in, *_key, writable(types.int32), writable(types.int32), writable(types.int32))
 def number_units(
     words: Words,
     key0: int,
@@ -208,7 +209,7 @@ def number_units(
         counts[unit] += 1
 
 
-@compiled(_words_in, _hashes_in, writable(jit.int64))
+@compiled(_words_in, _hashes_in, writable(types.int64))
 def settle_ties(words: Words, hashes: Words, order: NDArray[np.int64]) -> None:
     """Put rows of equal hashes, side by side in `order`, into the order of their words."""
     width = words.shape[1]
@@ -229,7 +230,7 @@ def settle_ties(words: Words, hashes: Words, order: NDArray[np.int64]) -> None:
         order[at] = row
 
 
-@compiled(_words_in, _hashes_in, *_key, writable(jit.int32), _hashes_out)
+@compiled(_words_in, _hashes_in, *_key, writable(types.int32), _hashes_out)
 def rank_rows(
     words: Words, hashes: Words, key0: int, key1: int, slots: NDArray[np.int32], ranks: Words
 ) -> None:
@@ -270,11 +271,11 @@ def rank_rows(
 
 
 @compiled(
-    read_only(jit.int64),
-    read_only(jit.int32),
-    jit.int64,
-    writable(jit.int32),
-    writable(jit.boolean),
+    read_only(types.int64),
+    read_only(types.int32),
+    types.int64,
+    writable(types.int32),
+    writable(types.boolean),
 )
 def take_first(
     order: NDArray[np.int64],

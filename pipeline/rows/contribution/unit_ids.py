@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from suffice.arrays import number_array
-from suffice.pipeline.rows.chunk import jit
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import compiled
 from suffice.pipeline.rows.contribution.siphash import hash_texts
 from suffice.pipeline.rows.sources.column_values import fixed_width, null_mask
 
@@ -158,7 +159,7 @@ def _of_decimals(column: pa.Array, key: tuple[int, int]) -> Words:
     return words
 
 
-@compiled(read_only(jit.uint64, 2), writable(jit.uint64, 2))
+@compiled(read_only(types.uint64, 2), writable(types.uint64, 2))
 def _write_whole_decimals(wide: Words, words: Words) -> None:
     """Write out what is a whole number of 64 bits, given 256-bit multiples of 10^-38.
 

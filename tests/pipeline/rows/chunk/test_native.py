@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.pipeline.rows.chunk import jit, kernels
+from suffice.pipeline.rows.chunk.argument_types import int32, read_only
 from support.native_cases import CASES, by_numba, native
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def test_a_module_of_other_sources_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(jit, "MODULE", NATIVE)
     with pytest.raises(TypeError, match="raise the version"):
-        jit.compiled(jit.read_only(jit.int32))(gather)
+        jit.compiled(read_only(int32))(gather)
     assert kernels.gather is not gather
 
 
