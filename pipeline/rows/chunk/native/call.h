@@ -31,7 +31,8 @@ typedef struct {
 extern const Kernel CHUNK_KERNELS[], VALUE_KERNELS[], UNIT_KERNELS[];
 
 /* Loops that gain from wide vectors: compiled twice, and chosen by the processor that runs them. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__)
 #define ON_VECTORS __attribute__((target_clones("avx2", "default")))
 #else
 #define ON_VECTORS
