@@ -11,6 +11,9 @@ PYTHONS := $(or $(PYTHON),python3.12 python3.11 python3.13 python3 python)
 # Tests start a hundred processes: each would compile our modules again where nobody may keep what was compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
+# The inner loops in C: an installation builds them where there is a compiler.
+NATIVE := setup.py $(wildcard pipeline/rows/chunk/native/*)
+
 .PHONY: demo check test lint docs bench studies audit clean help
 .NOTPARALLEL:
 
@@ -52,17 +55,17 @@ audit: $(VENV)/installed-dev # the long statistical audits
 	$(BIN)/python -m pytest -m audit
 
 clean: # remove what the other targets made
-	rm -rf .venv .venv-* build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* build dist demo *.egg-info pipeline/rows/chunk/_native*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 help: # this list
 	@awk -F ':.*# ' '/^[a-z]+:.*# / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(VENV)/installed-demo: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/installed-demo: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demo]'
 	touch $@
 
 # The development tools come on top of everything that the demo needs.
-$(VENV)/installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/installed-dev: pyproject.toml constraints.txt $(NATIVE) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(VENV)/installed-demo $@
 

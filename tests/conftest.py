@@ -227,5 +227,6 @@ def run_build(tree: Path, out: Path, options: list[str]) -> None:
         [sys.executable, "-m", "build", "--no-isolation", *options, "--outdir", str(out), str(tree)],
         check=True,
         capture_output=True,
-        env={**os.environ, "SOURCE_DATE_EPOCH": "1767225600"},  # as a release sets it: the commit's time
+        # As a release sets them: the commit's time, and a wheel for every platform.
+        env={**os.environ, "SOURCE_DATE_EPOCH": "1767225600", "SUFFICE_PURE": "1"},
     )

@@ -118,10 +118,12 @@ def make_wheel(tools: Path, source: Path, scratch: Path) -> Path:
     """Build the wheel from a copy: a build leaves folders beside the source."""
     copy, wheels = scratch / "source", scratch / "wheels"
     copy.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy2(source / name, copy)
     for name in ("src", "flows", "pipeline", "storage"):
-        shutil.copytree(source / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.py[cod]"))
+        shutil.copytree(
+            source / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("*.py[cod]", "*.so")
+        )
     run(
         tools / "bin/pip",
         "wheel",

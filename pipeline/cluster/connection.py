@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import os
 import tempfile
 import time
 import uuid
@@ -24,9 +23,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from suffice.errors import ClusterError, MissingExtraError, StageFailedError
-from suffice.pipeline.cluster import clients, workers
+from suffice.pipeline.cluster import clients, threaded, workers
 from suffice.pipeline.cluster.addresses import client_address, is_hook, scheme_and_host
 from suffice.pipeline.cluster.clients import NOT_ENCRYPTED, client_of, import_distributed
+from suffice.pipeline.cluster.processors import processors
 from suffice.pipeline.cluster.quiet_client import quiet_client
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ rows took 2.7 s of processor time instead of 1.9 (threads: 1.3)."""
 
 @dataclass(frozen=True, slots=True)
 class ThreadCluster:
-    """Dask's threaded scheduler in this process: no socket, nothing to start."""
+    """Threads of this process: no socket, and no Dask."""
 
     pool: workers.ThreadsThatMayHang
     n_threads: int
@@ -105,16 +105,14 @@ class ThreadCluster:
         ClusterError
             Where a task takes too long, as in a read that hangs; its thread goes on until the process ends.
         """
-        import dask.threaded  # takes half a second
 
-        def finished(key: str, *_: object) -> None:
+        def finished(key: str) -> None:
             if watched is not None:
                 watched.finished(key)
 
-        callbacks = [(None, None, None, finished, None)]
         with suppress(workers.Stalled), self.pool.watched():
-            return list(dask.threaded.get(graph, list(keys), pool=self.pool, callbacks=callbacks))
-        raise ClusterError(workers.HANGS)  # with no frame of Dask's, which holds partial sums
+            return threaded.compute(graph, keys, self.pool, self.n_threads, finished)
+        raise ClusterError(workers.HANGS)  # with no frame that held partial sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +333,7 @@ def open_cluster(
         Where Dask is not installed, which threads alone do without.
     """
     if cluster == THREADS:
-        n_threads = _n_processors()
+        n_threads = processors()
         with workers.ThreadsThatMayHang(n_threads, stall_seconds) as pool:
             yield ThreadCluster(pool, n_threads)
     elif cluster == LOCAL:
@@ -398,15 +396,6 @@ def require_dask(what_for: str) -> None:
     """
     if importlib.util.find_spec("dask") is None:
         raise MissingExtraError(what_for, "pipeline")
-
-
-def _n_processors() -> int:
-    """The processors that this process may use: Dask also knows the limits of containers."""
-    try:
-        import dask.system  # takes half a second, and an extra
-    except ImportError:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(dask.system.CPU_COUNT)
 
 
 @contextmanager

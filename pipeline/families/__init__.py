@@ -11,65 +11,70 @@ May import: engines and below.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from suffice.pipeline.families import (
-    bayesian_network,
-    bernoulli,
-    binomial,
-    categorical,
-    contingency,
-    exponential,
-    gamma,
-    geometric,
-    histogram,
-    laplace,
-    linear_regression,
-    lognormal,
-    markov_chain,
-    multivariate_normal,
-    naive_bayes,
-    negative_binomial,
-    normal,
-    normal_known_mean,
-    normal_known_variance,
-    pareto,
-    poisson,
-    rows_per_unit,
-    weibull,
-)
 
 if TYPE_CHECKING:
     from suffice.pipeline.families.shared.contract import Family
 
-FAMILIES: dict[str, Family] = {
-    module.FAMILY.name: module.FAMILY
-    for module in (
-        bernoulli,
-        categorical,
-        histogram,
-        contingency,
-        naive_bayes,
-        bayesian_network,
-        markov_chain,
-        rows_per_unit,
-        binomial,
-        poisson,
-        geometric,
-        negative_binomial,
-        exponential,
-        gamma,
-        weibull,
-        pareto,
-        laplace,
-        normal,
-        normal_known_mean,
-        normal_known_variance,
-        lognormal,
-        multivariate_normal,
-        linear_regression,
-    )
-}
+_NAMES = (
+    "bernoulli",
+    "categorical",
+    "histogram",
+    "contingency",
+    "naive_bayes",
+    "bayesian_network",
+    "markov_chain",
+    "rows_per_unit",
+    "binomial",
+    "poisson",
+    "geometric",
+    "negative_binomial",
+    "exponential",
+    "gamma",
+    "weibull",
+    "pareto",
+    "laplace",
+    "normal",
+    "normal_known_mean",
+    "normal_known_variance",
+    "lognormal",
+    "multivariate_normal",
+    "linear_regression",
+)
+"""A family's name is that of its file."""
+
+
+class _Families(MutableMapping[str, "Family"]):
+    """Families by name. A family's file, and the engines of its posterior, load when it is looked up."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._loaded: dict[str, Family | None] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Family:
+        family = self._loaded[name]
+        if family is None:
+            family = self._loaded[name] = import_module(f"{__name__}.{name}").FAMILY
+        return family
+
+    def __setitem__(self, name: str, family: Family) -> None:
+        self._loaded[name] = family
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaded
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaded)
+
+    def __len__(self) -> int:
+        return len(self._loaded)
+
+
+FAMILIES: MutableMapping[str, Family] = _Families(_NAMES)
 """Every family that can be released, by name."""
 
 NO_SUMS: dict[str, str] = {

@@ -30,7 +30,7 @@ Trials = Annotated[int, Field(ge=0, le=10**12)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class AuditLevel(_Strict):

@@ -238,7 +238,7 @@ class RestsOn(StrictModel):
 class RequestHead(BaseModel):
     """What every request states; the rest is the business of its kind."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, defer_build=True)
 
     algorithm: Annotated[int, Field(ge=1)]
     kind: _Word

@@ -390,7 +390,7 @@ Version = Annotated[str, Field(pattern=r"^[A-Za-z0-9.+!_-]{1,64}$")]
 class StrictModel(BaseModel):
     """Base: nothing unknown, nothing converted, nothing changed after reading."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class FileEntry(StrictModel):

@@ -311,18 +311,25 @@ def test_a_folder_is_made_twice_alike_and_works_where_nothing_can_be_written(
 
 
 def machine_code_is_loaded_not_compiled(prefix: Path) -> bool:
-    """Import the kernels with the image's environment: numba says where each came from."""
+    """Import the loops with the image's environment: they are in C, or numba says where each came from."""
     before = {path: hashlib.sha256(path.read_bytes()).digest() for path in prefix.rglob("*.nb[ci]")}
     environment = {
         "NUMBA_CPU_NAME": "generic",
         "NUMBA_CPU_FEATURES": "",
         "NUMBA_DEBUG_CACHE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "NUMBA_CACHE_LOCATOR_CLASSES": "suffice.pipeline.rows.chunk.jit.ShippedMachineCode",
+        "NUMBA_CACHE_LOCATOR_CLASSES": "suffice.pipeline.rows.chunk.numba_loops.ShippedMachineCode",
     }
-    program = "import suffice.pipeline.rows.chunk.kernels, suffice.pipeline.rows.contribution.unit_ids"
+    program = (
+        "import suffice.pipeline.rows.chunk.kernels, suffice.pipeline.rows.contribution.unit_ids, sys\n"
+        "if 'numba' not in sys.modules: print('in C')"
+    )
     ran = subprocess.run(
         [prefix / "bin/python", "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     after = {path: hashlib.sha256(path.read_bytes()).digest() for path in prefix.rglob("*.nb[ci]")}
-    return "data loaded" in ran.stdout and "saved" not in ran.stdout and before == after
+    return (
+        ("in C" in ran.stdout or "data loaded" in ran.stdout)
+        and "saved" not in ran.stdout
+        and before == after
+    )

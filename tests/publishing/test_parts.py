@@ -130,7 +130,7 @@ def test_any_number_of_workers_gives_the_same_bytes(
 def test_one_thread_and_a_release_in_files_give_the_same_bytes(
     release: Path, tmp_path: Path, on_threads: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("suffice.pipeline.cluster.connection._n_processors", lambda: 1)
+    monkeypatch.setattr("suffice.pipeline.cluster.connection.processors", lambda: 1)
     monkeypatch.setattr(location, "MOST_HELD", 0)
     assert contents(in_parts(release, tmp_path, CELLS, draws=10)[0]) == on_threads
 

@@ -103,7 +103,6 @@ RECOVERY_POINTS: dict[str, Where] = {
 def warm_up() -> None:
     """Import whatever a release imports, and have its kernels compiled; start no thread."""
     for module in (
-        "dask.threaded",
         "opendp._data",
         "scipy.stats",
         "sqlalchemy.dialects.sqlite",

@@ -36,7 +36,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class RequestPart(BaseModel):
     """Base: nothing unknown, nothing converted, nothing changed after reading."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Transitions(RequestPart):

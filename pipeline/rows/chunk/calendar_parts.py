@@ -6,13 +6,13 @@ import datetime as dt
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
-from numba import types
 
 from suffice.arrays import masked_array
+from suffice.pipeline.rows.chunk import argument_types as types
 from suffice.pipeline.rows.chunk import kernels
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import called, compiled
 from suffice.pipeline.rows.sources.column_values import fixed_width, validity
 from suffice.pipeline.terms.declaration.derived_columns import Part
 from suffice.pipeline.terms.declaration.domain_lookup import units_per_day
@@ -122,7 +122,7 @@ def local_seconds(
             out[row] = local
 
 
-@numba.njit(error_model="numpy")
+@called
 def _civil(day: int) -> tuple[int, int, int]:
     """Return year, month and day of the month of a date from year 1 on, in days since 1970.
 
@@ -139,7 +139,7 @@ def _civil(day: int) -> tuple[int, int, int]:
     return 400 * era + year + (month <= 2), month, day_of_month
 
 
-@numba.njit(error_model="numpy")
+@called
 def _part_of_day(day: int, part: int) -> int:
     weekday = (day + 3) % 7 + 1  # 1970 began on a Thursday
     if part == _WEEKDAY:

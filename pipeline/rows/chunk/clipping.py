@@ -10,14 +10,14 @@ import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import types
 
+from suffice.pipeline.rows.chunk import argument_types as types
 from suffice.pipeline.rows.chunk import kernels
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import called, compiled
 from suffice.pipeline.rows.sources.column_values import as_float64, validity
 from suffice.pipeline.terms.statistics.lattice import (
     EXP,
@@ -108,7 +108,7 @@ def _transformed(values: NDArray[np.float64], by: Transform | None) -> NDArray[n
     return out
 
 
-@numba.njit(error_model="numpy")
+@called
 def _log(z: float) -> float:
     if z <= 0.0:
         return -np.inf
@@ -127,7 +127,7 @@ def _log(z: float) -> float:
     return k * LN2_HIGH - ((half - (s * (half + (odd + even)) + k * LN2_LOW)) - f)
 
 
-@numba.njit(error_model="numpy")
+@called
 def _exp(y: float) -> float:
     if y >= 0.0:
         return 1.0

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import types
 
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,11 +24,11 @@ NOTHING = -(2**31)
 _input = read_only
 
 
-def _table(scalar: types.Type) -> types.Array:
+def _table(scalar: types.ArgumentType) -> types.ArgumentType:
     return writable(scalar, 2)
 
 
-_codes_out = types.Array(types.int32, 1, "C")
+_codes_out = writable(types.int32)
 
 
 @compiled(_input(types.int32), _input(types.int32), _codes_out)
@@ -159,7 +160,7 @@ def count_transitions(
             table[cell, np.int64(codes[before]) * n_codes + codes[row]] += 1
 
 
-@compiled(_input(types.int32), types.Array(types.int32, 2, "C", readonly=True), _table(types.int64))
+@compiled(_input(types.int32), read_only(types.int32, 2), _table(types.int64))
 def add_moments(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDArray[np.int64]) -> None:
     """Add 1, every value and every product of two in each row's cell; `lattice` holds one column a line.
 
@@ -185,9 +186,9 @@ def add_moments(cells: NDArray[np.int32], lattice: NDArray[np.int32], table: NDA
 
 @compiled(
     _input(types.int32),
-    types.Array(types.int32, 2, "C", readonly=True),
-    types.Array(types.int64, 1, "C"),
-    types.Array(types.float64, 2, "C"),
+    read_only(types.int32, 2),
+    writable(types.int64),
+    writable(types.float64, 2),
 )
 def gather_by_cell(
     cells: NDArray[np.int32],

@@ -13,10 +13,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
-from numba import types
 
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
 from suffice.pipeline.rows.chunk.encoding import LARGEST_REST, OrderReader, Places, column_reader
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk.jit import compiled
 from suffice.pipeline.rows.chunk.kernels import NOTHING
 from suffice.pipeline.rows.contribution import siphash
 from suffice.pipeline.rows.contribution.unit_ids import IS_NULL, IS_ROUNDED, UnitReader

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
-from numba import types
 
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import compiled, inlined
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ _hashes_in, _hashes_out = read_only(types.uint64), writable(types.uint64)
 _key = (types.uint64, types.uint64)
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _round(v0: Any, v1: Any, v2: Any, v3: Any) -> State:
     v0 += v1
     v1 = ((v1 << _13) | (v1 >> _51)) ^ v0
@@ -49,7 +49,7 @@ def _round(v0: Any, v1: Any, v2: Any, v3: Any) -> State:
     return v0, v1, v2, v3
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _absorb(v: State, word: Any) -> State:
     v0, v1, v2, v3 = v[0], v[1], v[2], v[3] ^ word
     v0, v1, v2, v3 = _round(v0, v1, v2, v3)
@@ -57,7 +57,7 @@ def _absorb(v: State, word: Any) -> State:
     return v0 ^ word, v1, v2, v3
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _finish(v: State) -> State:
     v0, v1, v2, v3 = v
     for _ in range(4):
@@ -65,7 +65,7 @@ def _finish(v: State) -> State:
     return v0, v1, v2, v3
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _begin(key0: Any, key1: Any) -> State:
     return _V0 ^ key0, _V1 ^ key1, _V2 ^ key0, _V3 ^ key1
 
@@ -107,7 +107,7 @@ def hash_texts(offsets: NDArray[np.int64], data: NDArray[np.uint8], key0: int, k
         out[row, 1] = v[0] ^ v[1] ^ v[2] ^ v[3]
 
 
-@numba.njit(error_model="numpy", inline="always")
+@inlined
 def _position(first: Any, second: Any, key0: Any, key1: Any) -> Any:
     """Spread units over 64 bits. What it gives decides where rows are handled, never which are kept."""
     z = ((first ^ key0) * _MULTIPLIER) ^ (second + key1)

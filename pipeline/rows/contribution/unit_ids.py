@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numba import types
 
 from suffice.arrays import number_array
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
+from suffice.pipeline.rows.chunk.jit import compiled
 from suffice.pipeline.rows.contribution.siphash import hash_texts
 from suffice.pipeline.rows.sources.column_values import fixed_width, null_mask
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 10_000
 _LARGEST = 1 << 22
 """Bytes of a contract's file."""
-_CONFIG = ConfigDict(extra="forbid")
+_CONFIG = ConfigDict(extra="forbid", defer_build=True)
 
 
 def _entry(value: object) -> dict[str, Any]:

@@ -79,19 +79,7 @@ RESERVED = frozenset(
 class SpecModel(BaseModel):
     """Base of the spec's models: unknown keys are refused, nothing changes after reading."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class CountClipped(SpecModel):
-    """That records which clipping moved are counted beside the sums.
-
-    Attributes
-    ----------
-    weight : Fraction
-        What such a record may add to its count, as a share of what it may change the sums by.
-    """
-
-    weight: CountWeight
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class RowsOf(StrEnum):
@@ -103,50 +91,6 @@ class RowsOf(StrEnum):
 
     ROWS = "rows"
     UNITS = "units"
-
-
-class StatisticSpec(SpecModel):
-    """What every statistic states, whatever its family.
-
-    A plan has no hierarchy: it has a statistic for every level, and which of them form a tree.
-    """
-
-    family: str
-    share: Share = Fraction(1)
-    rows_of: RowsOfField = RowsOf.ROWS
-    within_unit: IfTrue | None = None
-    count_clipped: CountClippedField = None
-    where: Where = None
-    groups: Groups | None = None
-    hierarchy: HierarchyField | None = Field(default=None, exclude=True)
-    level_shares: LevelShares | None = Field(default=None, exclude=True)
-    _contribution: Contribution | None = PrivateAttr(default=None)
-
-    @property
-    def contribution(self) -> Contribution:
-        """How many rows of a unit enter at most, of a statistic that stands under a column unit.
-
-        Raises
-        ------
-        ValueError
-            Where it stands under none, or was not yet told.
-        """
-        if self._contribution is None:
-            message = f"{self.family} stands under no column unit"
-            raise ValueError(message)
-        return self._contribution
-
-    def under(self, contribution: Contribution | None) -> Self:
-        """Return the statistic as it stands under a column unit that bounds its rows, or under none."""
-        bound = self.model_copy()
-        bound._contribution = contribution  # noqa: SLF001 - a new statistic's own
-        return bound
-
-
-class ColumnSpec(StatisticSpec):
-    """A statistic of one column."""
-
-    column: Column
 
 
 def read_column(value: object) -> str:
@@ -353,6 +297,20 @@ Share = Annotated[Fraction, PlainValidator(_share)]
 Boolean = Annotated[bool, PlainValidator(read_boolean)]
 IfTrue = Annotated[bool | None, PlainValidator(lambda value: read_boolean(value) or None)]
 """Whether something is asked for; what says no is the same plan as what does not say."""
+
+
+class CountClipped(SpecModel):
+    """That records which clipping moved are counted beside the sums.
+
+    Attributes
+    ----------
+    weight : Fraction
+        What such a record may add to its count, as a share of what it may change the sums by.
+    """
+
+    weight: CountWeight
+
+
 CountClippedField = Annotated[CountClipped | None, PlainValidator(_count_clipped)]
 """What is the default weight in words or in numbers is the same plan."""
 READS_CONDITION = "read_condition"
@@ -368,6 +326,50 @@ Groups = Annotated[dict[str, Domain], PlainValidator(_groups)]
 HierarchyField = Annotated[Hierarchy, PlainValidator(_hierarchy)]
 LevelShares = Annotated[tuple[Fraction, ...], PlainValidator(_level_shares)]
 """Of a tree's levels, the root's first, relative to each other."""
+
+
+class StatisticSpec(SpecModel):
+    """What every statistic states, whatever its family.
+
+    A plan has no hierarchy: it has a statistic for every level, and which of them form a tree.
+    """
+
+    family: str
+    share: Share = Fraction(1)
+    rows_of: RowsOfField = RowsOf.ROWS
+    within_unit: IfTrue | None = None
+    count_clipped: CountClippedField = None
+    where: Where = None
+    groups: Groups | None = None
+    hierarchy: HierarchyField | None = Field(default=None, exclude=True)
+    level_shares: LevelShares | None = Field(default=None, exclude=True)
+    _contribution: Contribution | None = PrivateAttr(default=None)
+
+    @property
+    def contribution(self) -> Contribution:
+        """How many rows of a unit enter at most, of a statistic that stands under a column unit.
+
+        Raises
+        ------
+        ValueError
+            Where it stands under none, or was not yet told.
+        """
+        if self._contribution is None:
+            message = f"{self.family} stands under no column unit"
+            raise ValueError(message)
+        return self._contribution
+
+    def under(self, contribution: Contribution | None) -> Self:
+        """Return the statistic as it stands under a column unit that bounds its rows, or under none."""
+        bound = self.model_copy()
+        bound._contribution = contribution  # noqa: SLF001 - a new statistic's own
+        return bound
+
+
+class ColumnSpec(StatisticSpec):
+    """A statistic of one column."""
+
+    column: Column
 
 
 MOST_DRAWS = 1000
@@ -459,11 +461,6 @@ class QuantileColumnSpec(ColumnSpec):
 def sample_entry(statistic: StatisticSpec) -> SampleEntry | QuantileEntry | None:
     """Return what a statistic says of draws; None where noisy sums are released."""
     return statistic.sample if isinstance(statistic, SampledColumnSpec | QuantileColumnSpec) else None
-
-
-CountClipped.model_rebuild()
-StatisticSpec.model_rebuild()
-ColumnSpec.model_rebuild()
 
 
 def canonical(value: object) -> object:

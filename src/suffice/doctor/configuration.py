@@ -30,6 +30,7 @@ KNOWN = frozenset(
         "SUFFICE_PUBLICATION_KEY",
         "SUFFICE_POSTGRESQL",
         "SUFFICE_SNOWFLAKE",
+        "SUFFICE_KERNELS",
     }
 )
 """Every variable that suffice reads."""

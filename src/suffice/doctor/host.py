@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.doctor.contract import ok, problem, skipped, warning
 from suffice.errors import MissingExtraError
-from suffice.releasing.run import require_engine
+from suffice.releasing.run import loops_in_words, require_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +43,7 @@ def examine_versions(_: Settings) -> Iterator[Fact]:
         yield warning("this host cannot release: the engine is not installed", str(error))
     else:
         yield ok("this host can release: the engine is installed")
+        yield ok(f"the inner loops of a release are {loops_in_words()}")
 
 
 def _is_supported(specifier: str) -> bool:

@@ -108,7 +108,7 @@ class DeploymentProfile(BaseModel):
         How long a worker of a cluster may end no task before others get what it has.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     ledger: Annotated[str | None, PlainValidator(_ledger)] = None
     spool: Annotated[str | None, PlainValidator(_path)] = None

@@ -447,6 +447,13 @@ def charge_request(
     )
 
 
+def loops_in_words() -> str:
+    """Say how the inner loops of a release were compiled."""
+    from suffice.pipeline.rows.chunk import jit
+
+    return "in C" if jit.how_compiled() == jit.NATIVE else "compiled by numba: a start takes half a second longer"
+
+
 def require_engine() -> None:
     """Import all that a release needs before anything is charged.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING
 
-from suffice.pipeline.rows.chunk.jit import ShippedMachineCode
+from suffice.pipeline.rows.chunk.numba_loops import ShippedMachineCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
