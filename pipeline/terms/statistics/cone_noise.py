@@ -36,6 +36,8 @@ from functools import cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING
 
+from suffice.pipeline.terms.declaration.documents import Positive, printed
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -46,6 +48,7 @@ TAIL_BITS = 100
 """Values saturate where one of P and Q reaches with a probability of at most 2**-100."""
 
 
+@printed("rate columns linear steps")
 @dataclass(frozen=True, kw_only=True)
 class ConeNoise:
     """Noise on the cone of moments of some columns, independent from cell to cell.
@@ -64,15 +67,22 @@ class ConeNoise:
     """
 
     rate: Fraction
-    columns: int
+    columns: Positive
     linear: bool
-    steps: int
+    steps: Positive
 
     def __post_init__(self) -> None:
         """Refuse what is no noise."""
         if self.rate <= 0 or self.columns < 1 or self.steps < 1:
             message = "noise on a cone has a rate above 0, and at least one column and one step"
             raise ValueError(message)
+
+    def __str__(self) -> str:
+        of = "moments" if self.linear else "moments of second order"
+        return (
+            f"on the cone of {of} of {self.columns} columns, at a rate of {float(self.rate):.6g}, with "
+            f"{self.n_components} integers drawn together"
+        )
 
     @property
     def size(self) -> int:
