@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.rows.chunk.exact_sums import wipe
-from suffice.pipeline.rows.mechanism.cone import cone_noise
+from suffice.pipeline.rows.mechanism.cone.sampler import cone_noise
 from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.sources.contract import name_alone, refuse
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.rows.mechanism.cone import ConeSampler
+    from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -177,6 +177,7 @@ def _sampler(statistic: StatisticPlan, entry: StatisticSpec) -> Sampler | ConeSa
             l1_sensitivity=statistic.l1_sensitivity,
             l2_squared=statistic.l2_squared,
         )
+    # proof: cone-privacy
     noise = statistic.cone
     return cone_noise(rate=noise.rate, columns=noise.columns, linear=noise.linear, steps=noise.steps)
 

@@ -9,7 +9,7 @@ A record of d bounded columns on lattices, :math:`X_i \in -M..M`, adds the matri
 with K the cone of positive semidefinite matrices whose diagonal entries are at most the first,
 :math:`\ell(P) = P_{00}`, and :math:`\lambda` epsilon by the records that a unit changes. Without first
 moments, the entries :math:`(0, i)` are left out of H, of K and of the noise. Privacy in `sensitivity.md`:
-cone-noise and cone-moments.
+cone-privacy and cone-moments.
 
 P is :math:`t G / \lambda` with :math:`t \sim \mathrm{Gamma}(D)` and G the Gram matrix of points of
 :math:`\mathbb{R}^m`: one of the unit sphere for row 0 and one of the unit ball for every column, m being
@@ -165,7 +165,7 @@ class ConeNoise:
 
         An entry of G is at most 1 in magnitude, so that one of P and Q is at most t / rate.
         """
-        # proof: cone-saturation
+        # proof: cone-reach
         return 2 * math.ceil(self.steps**2 * gamma_bound(self.n_components, TAIL_BITS) / self.rate + 1)
 
 
@@ -184,7 +184,7 @@ def gamma_bound(shape: int, bits: int) -> int:
         D.
     bits : int, >= 1
     """
-    # proof: cone-saturation
+    # proof: cone-reach
     low, high = shape, shape + bits
     while not _is_beyond(high, shape, bits):
         low, high = high, 2 * high
