@@ -63,9 +63,7 @@ class Box:
     @property
     def cone(self) -> ConeNoise:
         """The noise on the cone of its moments, at a rate of 1."""
-        return ConeNoise(
-            rate=Fraction(1), columns=len(self.columns), linear=self.linear, steps=self.steps
-        )
+        return ConeNoise(rate=Fraction(1), columns=len(self.columns), linear=self.linear, steps=self.steps)
 
     def released(self, *, n_is_public: bool) -> moment_columns.Map:
         """Return the components, and moments as maps of them."""
@@ -233,7 +231,9 @@ def require_laplace(statistics: Sequence[NoisyStatistic]) -> None:
     ------
     UsageError
     """
-    from suffice.pipeline.terms.released.noise_distribution import require_laplace as require  # consumers only
+    from suffice.pipeline.terms.released.noise_distribution import (
+        require_laplace as require,
+    )  # consumers only
 
     for statistic in statistics:
         for observation in statistic.observations:

@@ -94,7 +94,7 @@ class ConeNoise:
         """m, of the space that the points of the Gram matrix are in."""
         return self.size + 1
 
-    @property
+    @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """The entry of the matrix that each component is, in order."""
         every = combinations_with_replacement(range(self.columns + 1), 2)
@@ -138,9 +138,12 @@ class ConeNoise:
             Fraction(0),
         )
         # The others of a pair are 0 but between diagonal entries.
-        diagonal = [(pairs[place], a) for place, a in coefficients.items() if pairs[place][0] == pairs[place][1]]
+        diagonal = [
+            (pairs[place], a) for place, a in coefficients.items() if pairs[place][0] == pairs[place][1]
+        ]
         together = (
-            2 * a * b * self.covariance_of(first, second) for (first, a), (second, b) in combinations(diagonal, 2)
+            2 * a * b * self.covariance_of(first, second)
+            for (first, a), (second, b) in combinations(diagonal, 2)
         )
         return alone + sum(together, Fraction(0))
 
