@@ -114,7 +114,7 @@ def test_posteriors_by_noise_are_refused_by_name_and_plug_in_is_given(released: 
         lambda: released.posterior("joint", prior=conjugate),
         lambda: released.posterior("origin"),
     ):
-        with pytest.raises(UsageError, match="noise on a cone.*plug-in.*noise: laplace"):
+        with pytest.raises(UsageError, match=r"noise on a cone.*plug-in.*noise: laplace"):
             ask()
     plug_in = released.posterior("joint", method="plug-in", prior=conjugate)
     covariance = plug_in.mean("covariance")

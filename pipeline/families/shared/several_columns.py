@@ -180,8 +180,8 @@ def cone_error(
 
     over pairs of columns. Where columns are unrelated, have their means in the middle of their bounds, and
     are equally wide in their bounds, with a standard deviation of a third of the half range say, noise moves
-    a coefficient or a correlation by that of :math:`S_{ij} / N \sigma^2`, to first order: so N, that deviation
-    and epsilon are in no ratio, nor are the records that a unit keeps. Exact.
+    a coefficient or a correlation by that of :math:`S_{ij} / N \sigma^2`, to first order. So N, that
+    deviation and epsilon are in no ratio, nor are the records that a unit keeps. Exact.
 
     Parameters
     ----------

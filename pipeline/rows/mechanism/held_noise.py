@@ -40,7 +40,8 @@ MOST_HELD = 1 << 29
 class Noise:
     """The noise of consecutive cells of one statistic, which threads are drawing.
 
-    Its values are int64, or on a cone perhaps Python integers, as the statistic's are. It is an array of its own: overwriting it overwrites no other's.
+    Its values are int64, or on a cone perhaps Python integers, as the statistic's are. It is an array of its
+    own: overwriting it overwrites no other's.
     """
 
     cells: slice

@@ -131,7 +131,7 @@ class ConeNoise:
         return Fraction(0)
 
     def variance_of(self, coefficients: Mapping[int, Fraction]) -> Fraction:
-        """Return the variance of the noise on a linear map of components, by position, in exact arithmetic."""
+        """Return the variance of the noise on a linear map of components, by position, exactly."""
         pairs = self.pairs
         alone = sum(
             (a**2 * self.covariance_of(pairs[place], pairs[place]) for place, a in coefficients.items()),
