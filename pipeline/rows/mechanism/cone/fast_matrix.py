@@ -17,15 +17,18 @@ from numba import types
 from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.rows.mechanism.cone.limbs import (
+    SCRATCH,
     SIZE,
     add,
-    add_small,
+    add_word,
+    clear,
     divide,
     double,
     halve,
     is_less,
-    length_of,
+    length,
     multiply,
+    shift_down,
     square_root,
     subtract,
 )
@@ -49,19 +52,23 @@ _LOW = np.uint64(0xFFFFFFFF)
 _MOST_WHOLE = 64
 _ALMOST_ONE = np.uint64(2**64 - 4)
 
+# Rows of `numbers`, behind those that dividing overwrites.
+_NUMERATOR, _DENOMINATOR = SCRATCH, SCRATCH + 1  # of c
+_GAMMA = SCRATCH + 3  # low, high
+_A, _B, _C, _D = SCRATCH + 5, SCRATCH + 6, SCRATCH + 7, SCRATCH + 8
+_POSITIVE, _NEGATIVE, _DIVISOR = SCRATCH + 9, SCRATCH + 11, SCRATCH + 13  # low, high
+_NORMS = SCRATCH + 15  # low, high of each row; coordinates follow
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Workspace:
-    """Arrays of one thread, for one shape; each is written before it is read. Units are ``2**-128``."""
+    """Arrays of one thread, for one shape."""
 
-    gamma: Words  # (D, 3): the parts of t
-    energy: Words  # (d, pairs + 1, 3): the exponential variable of every pair, and the slack
+    gamma: Words  # (D, 3): the exponential variables that t is the sum of
+    energy: Words  # (d, pairs + 1, 3): those of every pair, and the one beside them
     point: Words  # (d, pairs, 4): first words of a and b, and second ones
     negative: NDArray[np.bool_]  # (d + 1, 2 pairs)
-    coordinates: Words  # (d + 1, 2 pairs, 2, 5): both ends of magnitudes
-    norms: Words  # (d + 1, 2, 5)
-    scale: Words  # (2, 4): numerator and denominator of c
-    scratch: Words  # (20, SIZE)
+    numbers: Words  # (.., SIZE): natural numbers
     values: Words  # (2, D, 2): P and Q, integers of 128 bits
     state: State  # (3,)
 
@@ -71,23 +78,20 @@ class Workspace:
         if max(shape.size.numerator, shape.size.denominator) >> 128:
             return None
         rows, pairs = shape.columns, (shape.dimension + 1) // 2
-        coordinates = np.zeros((rows + 1, 2 * pairs, 2, 5), np.uint64)
-        coordinates[0, 0, :, 4] = 1  # the first unit vector
-        norms = np.zeros((rows + 1, 2, 5), np.uint64)
-        norms[0, :, 4] = 1
-        scale = [
-            [(number >> (32 * place)) & 0xFFFFFFFF for place in range(4)]
-            for number in (shape.size.numerator, shape.size.denominator)
-        ]
+        numbers = np.zeros((_NORMS + 2 * (rows + 1) * (1 + 2 * pairs), SIZE), np.uint64)
+        for place in range(4):
+            numbers[_NUMERATOR, place] = (shape.size.numerator >> (32 * place)) & 0xFFFFFFFF
+            # Norms are in units of 2^-128: that factor of a quotient's denominator comes in here.
+            numbers[_DENOMINATOR, place + 4] = (shape.size.denominator >> (32 * place)) & 0xFFFFFFFF
+        first = _coordinate(0, 0, rows, pairs)
+        for unit in (_NORMS, _NORMS + 1, first, first + 1):  # row 0 is the first unit vector
+            numbers[unit, 4] = 1
         return cls(
             gamma=np.zeros((shape.n_components, 3), np.uint64),
             energy=np.zeros((rows, pairs + 1, 3), np.uint64),
             point=np.zeros((rows, pairs, 4), np.uint64),
             negative=np.zeros((rows + 1, 2 * pairs), np.bool_),
-            coordinates=coordinates,
-            norms=norms,
-            scale=np.array(scale, np.uint64),
-            scratch=np.zeros((20, SIZE), np.uint64),
+            numbers=numbers,
             values=np.zeros((2, shape.n_components, 2), np.uint64),
             state=np.zeros(3, np.int64),
         )
@@ -115,10 +119,7 @@ def draw_cells(shape: ConeShape, bits: BufferedBits, work: Workspace, out: Words
             work.energy,
             work.point,
             work.negative,
-            work.coordinates,
-            work.norms,
-            work.scale,
-            work.scratch,
+            work.numbers,
             work.values,
             work.state,
             out[done:],
@@ -230,126 +231,126 @@ def _draw(
 
 
 @numba.njit(error_model="numpy")
-def _to_limbs(whole: Any, first: Any, second: Any, out: Words) -> None:
-    out[0], out[1] = second & _LOW, second >> _32
-    out[2], out[3] = first & _LOW, first >> _32
-    out[4] = whole
+def _coordinate(row: int, place: int, rows: int, pairs: int) -> int:
+    """Return the row of `numbers` with a coordinate's low end; the high end is in the next one."""
+    return _NORMS + 2 * (rows + 1) + 2 * (2 * pairs * row + place)
 
 
 @numba.njit(error_model="numpy")
-def _pair(energy: Words, point: Words, ends: Words, scratch: Words, state: State) -> None:
-    """Write the magnitudes of a pair, shape (2, 2, 5), as `GaussianPair.magnitudes` would."""
-    number, product, quotient = scratch[4], scratch[5], scratch[6]
-    total, factor, root = scratch[7], scratch[8], scratch[9]
+def _write(numbers: Words, whole: Any, first: Any, second: Any, end: int, place: int, out: int) -> None:
+    """Write the low end (0) or the high end (1) of a real, times ``2**(128 + 32 place)``."""
+    clear(numbers, out)
+    add_word(numbers, second, place, out)
+    add_word(numbers, first, place + 2, out)
+    add_word(numbers, whole, place + 4, out)
+    if end == 1:
+        add_word(numbers, _1, place, out)
+
+
+@numba.njit(error_model="numpy")
+def _pair(numbers: Words, energy: Words, point: Words, out: int, state: State) -> None:
+    """Write the ends of both magnitudes of a pair, as `GaussianPair.magnitudes` would."""
+    for end in range(1, -1, -1):
+        # s = a^2 + b^2: first its high end, into C
+        clear(numbers, _C)
+        for side in range(2):
+            _write(numbers, _0, point[side], point[side + 2], end, 0, _A)
+            multiply(numbers, _A, _A, _B)
+            add(numbers, _B, _C)
+        shift_down(numbers, _C, 4, _C)
+        if end == 1:
+            add_word(numbers, _1, 0, _C)
+            # w = sqrt(E / s): its low end, into D
+            _write(numbers, energy[_WHOLE], energy[_FIRST], energy[_SECOND], 0, 8, _A)
+            divide(numbers, _A, _C, _B)
+            square_root(numbers, _B, _D)
+    if length(numbers, _C) < 4:
+        _leave(state)
+        return
     for end in range(2):
-        # s = a^2 + b^2, its high end for the low end of w, and the other way round
-        total[:11] = _0
-        for side in range(2):
-            _to_limbs(_0, point[side], point[side + 2], factor)
-            if end == 0:
-                add_small(factor[:5], _1)
-            multiply(factor[:5], factor[:5], product[:10])
-            add(total[:11], product[:10])
-        s = total[4:11]
-        if end == 0:
-            add_small(s, _1)
-        elif length_of(s) < 4:
-            _leave(state)
-            return
-        # w = sqrt(E / s)
-        number[:13] = _0
-        _to_limbs(energy[_WHOLE], energy[_FIRST], energy[_SECOND], number[8:13])
         if end == 1:
-            add_small(number[8:13], _1)
-        divide(number[:13], s, quotient[:13], scratch)
-        square_root(quotient[:10], root[:5], scratch)  # E < 2^7 and s >= 2^-32: 10 limbs hold it
-        if end == 1:
-            add_small(root[:5], _1)
+            # w + 2^32, its slack, which is narrow where its square times s is at least E
+            add_word(numbers, _1, 1, _D)
+            multiply(numbers, _D, _D, _A)
+            multiply(numbers, _A, _C, _B)
+            _write(numbers, energy[_WHOLE], energy[_FIRST], energy[_SECOND], 1, 8, _A)
+            if is_less(numbers, _B, _A):
+                _leave(state)
+                return
         for side in range(2):
-            _to_limbs(_0, point[side], point[side + 2], factor)
+            _write(numbers, _0, point[side], point[side + 2], end, 0, _A)
+            multiply(numbers, _A, _D, _B)
+            shift_down(numbers, _B, 4, out + 2 * side + end)
             if end == 1:
-                add_small(factor[:5], _1)
-            multiply(factor[:5], root[:5], product[:10])
-            ends[side, end, :] = product[4:9]
-            if end == 1:
-                add_small(ends[side, end], _1)
+                add_word(numbers, _1, 0, out + 2 * side + end)
 
 
 @numba.njit(error_model="numpy")
-def _norm(ends: Words, slack: Words, norm: Words, scratch: Words) -> None:
+def _norm(numbers: Words, coordinates: int, n: int, beside: Words, out: int, state: State) -> None:
     """Write both ends of a row's norm, as `_Row.norm` would."""
-    total, product = scratch[4], scratch[5]
     for end in range(2):
-        total[:10] = _0
-        _to_limbs(slack[_WHOLE], slack[_FIRST], slack[_SECOND], total[4:9])
-        if end == 1:
-            add_small(total[4:10], _1)
-        for place in range(len(ends)):
-            multiply(ends[place, end], ends[place, end], product[:10])
-            add(total[:10], product[:10])
-        square_root(total[:10], norm[end], scratch)
-        if end == 1:
-            add_small(norm[end], _1)
-
-
-@numba.njit(error_model="numpy")
-def _round(
-    difference: Words, gamma: Words, norm: Words, out: Words, product: Words, scratch: Words
-) -> None:
-    """Write ``(2 difference gamma // (norm 2^128) + 1) // 2``."""
-    multiply(difference, gamma, product[:19])
-    product[19] = _0
-    double(product[:20])
-    divide(product[4:20], norm, out[:16], scratch)
-    add_small(out[:16], _1)
-    halve(out[:16])
+        _write(numbers, beside[_WHOLE], beside[_FIRST], beside[_SECOND], end, 4, _C)
+        for place in range(n):
+            coordinate = coordinates + 2 * place + end
+            multiply(numbers, coordinate, coordinate, _A)
+            add(numbers, _A, _C)
+        if end == 0:
+            square_root(numbers, _C, out)
+    if length(numbers, out) == 0:
+        _leave(state)
+        return
+    clear(numbers, out + 1)
+    add(numbers, out, out + 1)
+    add_word(numbers, np.uint64(n), 1, out + 1)  # n times the slack
+    multiply(numbers, out + 1, out + 1, _A)
+    if is_less(numbers, _A, _C):
+        _leave(state)
 
 
 @numba.njit(error_model="numpy")
 def _entry(
-    left: Words,
-    right: Words,
-    left_negative: NDArray[np.bool_],
-    right_negative: NDArray[np.bool_],
+    numbers: Words,
+    left: int,
+    right: int,
+    signs: tuple[NDArray[np.bool_], NDArray[np.bool_]],
     n: int,
-    norms: tuple[Words, Words],
-    denominator: Words,
-    scratch: Words,
+    norms: tuple[int, int],
     out: Words,
     state: State,
 ) -> None:
-    """Write one rounded entry, as `inner_product` and `rounded_difference` would."""
-    gamma, ends, products = scratch[10:12, :9], scratch[12:16, :10], scratch[16:18, :14]
-    product, difference = scratch[4], scratch[5]
-    ends[:] = _0  # positive: low, high; negative: low, high
-    for place in range(n):
-        first = 2 if left_negative[place] != right_negative[place] else 0
-        for end in range(2):
-            multiply(left[place, end], right[place, end], product[:10])
-            add(ends[first + end], product[:10])
+    """Write one rounded entry, as `inner_product` and `rounded_quotient` would."""
     for end in range(2):
-        multiply(norms[0][end], norms[1][end], product[:10])
-        multiply(product[:10], denominator, products[end])
-    larger = 2 if is_less(ends[0], ends[2]) else 0
-    smaller = 2 - larger
-    least, most = scratch[6], scratch[7]
-    subtract(ends[larger], ends[smaller + 1], difference[:10])
-    _round(difference[:10], gamma[0], products[1], least, product, scratch)
-    subtract(ends[larger + 1], ends[smaller], difference[:10])
-    _round(difference[:10], gamma[1], products[0], most, product, scratch)
-    if is_less(least[:16], most[:16]) or length_of(most[:16]) > 3:
+        clear(numbers, _POSITIVE + end)
+        clear(numbers, _NEGATIVE + end)
+        for place in range(n):
+            multiply(numbers, left + 2 * place + end, right + 2 * place + end, _A)
+            add(numbers, _A, (_NEGATIVE if signs[0][place] != signs[1][place] else _POSITIVE) + end)
+        multiply(numbers, norms[0] + end, norms[1] + end, _A)
+        multiply(numbers, _A, _DENOMINATOR, _DIVISOR + end)
+    subtract(numbers, _POSITIVE, _NEGATIVE + 1, _A)
+    subtract(numbers, _NEGATIVE, _POSITIVE + 1, _B)
+    is_negative = length(numbers, _B) > 0
+    multiply(numbers, _B if is_negative else _A, _GAMMA, _C)
+    double(numbers, _C)
+    divide(numbers, _C, _DIVISOR + 1, _D)
+    add_word(numbers, _1, 0, _D)
+    halve(numbers, _D)
+    if length(numbers, _D) > 3:
         _leave(state)
         return
-    if is_less(ends[larger], ends[smaller + 1]):  # the sign is open
-        subtract(ends[smaller + 1], ends[larger], difference[:10])
-        multiply(difference[:10], gamma[1], product[:19])
-        product[19] = _0
-        double(product[:20])
-        if not is_less(product[4:20], products[0]):
-            _leave(state)
-            return
-    low, high = least[0] | (least[1] << _32), least[2]
-    if larger == 2:  # two's complement
+    low, high = numbers[_D, 0] | (numbers[_D, 1] << _32), numbers[_D, 2]
+    # Decided where 2 high < (2 nearest + 1) divisor.
+    double(numbers, _D)
+    add_word(numbers, _1, 0, _D)
+    multiply(numbers, _D, _DIVISOR, _C)
+    subtract(numbers, _POSITIVE + 1, _NEGATIVE, _A)
+    subtract(numbers, _NEGATIVE + 1, _POSITIVE, _B)
+    multiply(numbers, _A if is_less(numbers, _B, _A) else _B, _GAMMA + 1, _D)
+    double(numbers, _D)
+    if not is_less(numbers, _D, _C):
+        _leave(state)
+        return
+    if is_negative:  # two's complement
         low, high = ~low + _1, ~high
         if low == _0:
             high += _1
@@ -365,59 +366,42 @@ def _matrix(
     energy: Words,
     point: Words,
     negative: NDArray[np.bool_],
-    coordinates: Words,
-    norms: Words,
-    scale: Words,
-    scratch: Words,
+    numbers: Words,
     out: Words,
     state: State,
 ) -> None:
     _draw(words, parts, energy, point, negative, state)
-    if state[_STATUS] != DECIDED:
-        return
     rows, pairs = point.shape[0], point.shape[1]
     for row in range(rows):
         for pair in range(pairs):
-            _pair(
-                energy[row, pair],
-                point[row, pair],
-                coordinates[row + 1, 2 * pair : 2 * pair + 2],
-                scratch,
-                state,
-            )
-            if state[_STATUS] != DECIDED:
-                return
-        _norm(coordinates[row + 1, :n], energy[row, pairs], norms[row + 1], scratch)
-        if length_of(norms[row + 1, 0]) == 0:
-            _leave(state)
-            return
+            if state[_STATUS] == DECIDED:
+                at = _coordinate(row + 1, 2 * pair, rows, pairs)
+                _pair(numbers, energy[row, pair], point[row, pair], at, state)
+        if state[_STATUS] == DECIDED:
+            at = _coordinate(row + 1, 0, rows, pairs)
+            _norm(numbers, at, n, energy[row, pairs], _NORMS + 2 * (row + 1), state)
     # c t, without the denominator of c
-    total, term = scratch[4], scratch[5]
-    total[:5] = _0
+    clear(numbers, _A)
     for part in range(len(parts)):
-        _to_limbs(parts[part, _WHOLE], parts[part, _FIRST], parts[part, _SECOND], term)
-        add(total[:5], term[:5])
-    multiply(scale[0], total[:5], scratch[10, :9])
-    add_small(total[:5], np.uint64(len(parts)))
-    multiply(scale[0], total[:5], scratch[11, :9])
+        _write(numbers, parts[part, _WHOLE], parts[part, _FIRST], parts[part, _SECOND], 0, 0, _B)
+        add(numbers, _B, _A)
+    for end in range(2):
+        multiply(numbers, _NUMERATOR, _A, _GAMMA + end)
+        add_word(numbers, np.uint64(len(parts)), 0, _A)
     component = 0
     for i in range(rows + 1):
         for j in range(i, rows + 1):
-            if i > 0 or j == 0 or linear:
+            if state[_STATUS] == DECIDED and (i > 0 or j == 0 or linear):
                 _entry(
-                    coordinates[i],
-                    coordinates[j],
-                    negative[i],
-                    negative[j],
+                    numbers,
+                    _coordinate(i, 0, rows, pairs),
+                    _coordinate(j, 0, rows, pairs),
+                    (negative[i], negative[j]),
                     n if i > 0 else 1,
-                    (norms[i], norms[j]),
-                    scale[1],
-                    scratch,
+                    (_NORMS + 2 * i, _NORMS + 2 * j),
                     out[component],
                     state,
                 )
-                if state[_STATUS] != DECIDED:
-                    return
                 component += 1
 
 
@@ -429,9 +413,6 @@ def _matrix(
     writable(types.uint64, 3),
     writable(types.uint64, 3),
     writable(types.boolean, 2),
-    writable(types.uint64, 4),
-    writable(types.uint64, 3),
-    writable(types.uint64, 2),
     writable(types.uint64, 2),
     writable(types.uint64, 3),
     writable(types.int64),
@@ -445,10 +426,7 @@ def _draw_cells(
     energy: Words,
     point: Words,
     negative: NDArray[np.bool_],
-    coordinates: Words,
-    norms: Words,
-    scale: Words,
-    scratch: Words,
+    numbers: Words,
     values: Words,
     state: State,
     out: Words,
@@ -457,21 +435,7 @@ def _draw_cells(
     for cell in range(len(out)):
         begin = state[_POSITION]
         for side in range(2):
-            _matrix(
-                words,
-                n,
-                linear,
-                parts,
-                energy,
-                point,
-                negative,
-                coordinates,
-                norms,
-                scale,
-                scratch,
-                values[side],
-                state,
-            )
+            _matrix(words, n, linear, parts, energy, point, negative, numbers, values[side], state)
             if state[_STATUS] != DECIDED:
                 state[_POSITION] = begin
                 return
