@@ -134,8 +134,8 @@ def _meaning(statistic: StatisticPlan) -> str:
     if statistic.cone is not None:
         return (
             f"Noisy sufficient statistics{of}, family {statistic.family}: one row for each cell and "
-            f"component.{counted} The noise on the values of a cell is cone noise, {statistic.cone}, in the units of "
-            "value; it is independent from cell to cell."
+            f"component.{counted} The noise on the values of a cell is cone noise, {statistic.cone}, in the "
+            "units of value; it is independent from cell to cell."
         )
     return (
         f"Noisy sufficient statistics{of}, family {statistic.family}: one row for each cell and component."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.rows.chunk.exact_sums import wipe
-from suffice.pipeline.rows.mechanism.cone.sampler import cone_noise
+from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler, cone_noise
 from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.sources.contract import name_alone, refuse
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -146,14 +145,12 @@ class HeldNoise:
             message = f"no noise is added to {statistic.name}"
             raise TypeError(message)
         for cells in blocks_of_cells(n_cells, statistic.n_values):
-            shape = (cells.stop - cells.start, statistic.n_values)
-            if isinstance(sampler, Sampler):
-                values: NDArray[Any] = np.zeros(shape, np.int64)
-                draws = sampler.start(values.reshape(-1), self.threads)
-            else:
-                values = np.zeros(shape, np.int64 if statistic.value_type == INT64 else object)
-                draws = sampler.start(values, self.threads)
-            yield Noise(cells=cells, values=values, draws=draws)
+            size = cells.stop - cells.start
+            values: NDArray[Any] = np.zeros(size * statistic.n_values, np.int64)
+            if isinstance(sampler, ConeSampler):  # those of a cell are drawn together
+                kind = np.int64 if statistic.value_type == INT64 else object
+                values = np.zeros((size, statistic.n_values), kind)
+            yield Noise(cells=cells, values=values, draws=sampler.start(values, self.threads))
 
     @property
     def most_ahead(self) -> int:

@@ -107,7 +107,7 @@ class ConeNoise:
 
     def factor(self, pair: Pair) -> int:
         """Return how many times the moment a component is: M**2 of n, M of a sum, 1 of a product."""
-        return self.steps ** sum(1 for row in pair if row == 0)
+        return int(self.steps ** pair.count(0))
 
     def covariance_of(self, first: Pair, second: Pair) -> Fraction:
         """Return the covariance of the noise on two entries, in squares of lattice units.

@@ -25,6 +25,7 @@ from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, normalise
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution import bounding, unit_ids
 from suffice.pipeline.rows.mechanism import mechanism, noise, sampling
+from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
 from suffice.pipeline.rows.reduce.tree import zero_sums
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.contribution.records import UnitKey
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
     Patch = Callable[[], AbstractContextManager[None]]
     Applies = Callable[[Plan], bool]
@@ -109,14 +111,17 @@ def _has_number_units(plan: Plan) -> bool:
 
 def _has_noise(plan: Plan) -> bool:
     """Tell whether some noise is large enough that draws alike are a surprise."""
-    return any(statistic.sample is None and statistic.scale >= 0.2 for statistic in plan.statistics)
+    return any(_is_noisy(statistic) for statistic in plan.statistics)
+
+
+def _is_noisy(statistic: StatisticPlan) -> bool:
+    return statistic.sample is None and (statistic.cone is not None or statistic.scale >= 0.2)
 
 
 def _has_several(plan: Plan) -> bool:
     """Tell whether some statistic has several draws of noise."""
     return any(
-        statistic.sample is None and statistic.scale >= 0.2 and statistic.n_values * statistic.n_cells > 1
-        for statistic in plan.statistics
+        _is_noisy(statistic) and statistic.n_values * statistic.n_cells > 1 for statistic in plan.statistics
     )
 
 
@@ -231,9 +236,14 @@ def _after_draw(
 ) -> Iterator[None]:
     """Change noise once it is drawn; and draws of samples, given their scores."""
     draw, select = noise.Sampler.draw_into, sampling.Selector.draw_into
+    draw_on_cone = ConeSampler.draw_into
 
     def changed(sampler: Any, out: Any) -> None:
         draw(sampler, out)
+        change(out)
+
+    def changed_on_cone(sampler: Any, out: Any) -> None:
+        draw_on_cone(sampler, out)
         change(out)
 
     def chosen(selector: Any, scores: Any, out: Any) -> None:
@@ -241,7 +251,11 @@ def _after_draw(
         if choose is not None:
             choose(scores, out)
 
-    with patched(noise.Sampler, "draw_into", changed), patched(sampling.Selector, "draw_into", chosen):
+    with (
+        patched(noise.Sampler, "draw_into", changed),
+        patched(ConeSampler, "draw_into", changed_on_cone),
+        patched(sampling.Selector, "draw_into", chosen),
+    ):
         yield
 
 
