@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.contribution.records import UnitKey
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.terms.declaration.column_unit import ColumnUnit
-    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
     Patch = Callable[[], AbstractContextManager[None]]
     Applies = Callable[[Plan], bool]
@@ -107,22 +106,6 @@ def _has_number_units(plan: Plan) -> bool:
     ):
         return False
     return any(statistic.family != "markov_chain" for statistic in plan.statistics)
-
-
-def _has_noise(plan: Plan) -> bool:
-    """Tell whether some noise is large enough that draws alike are a surprise."""
-    return any(_is_noisy(statistic) for statistic in plan.statistics)
-
-
-def _is_noisy(statistic: StatisticPlan) -> bool:
-    return statistic.sample is None and (statistic.cone is not None or statistic.scale >= 0.2)
-
-
-def _has_several(plan: Plan) -> bool:
-    """Tell whether some statistic has several draws of noise."""
-    return any(
-        _is_noisy(statistic) and statistic.n_values * statistic.n_cells > 1 for statistic in plan.statistics
-    )
 
 
 def _is_in_rho(plan: Plan) -> bool:
@@ -535,14 +518,26 @@ MUTANTS: tuple[Mutant, ...] = (
         name="noise of a scale / 1.25",
         level="noise",
         apply=partial(wrong_scales.drawn, 1.25),
-        applies=_has_noise,
+        applies=wrong_scales.has_noise,
     ),
     Mutant(name="no noise on the last statistic", level="noise", apply=_none_on_the_last),
-    Mutant(name="noise on one cell only", level="noise", apply=_one_cell_only, applies=_has_several),
-    Mutant(name="one draw for all cells", level="noise", apply=_one_draw_for_all, applies=_has_several),
-    Mutant(name="noise is never negative", level="noise", apply=_never_negative, applies=_has_noise),
     Mutant(
-        name="the same noise in every release", level="noise", apply=_same_noise_always, applies=_has_noise
+        name="noise on one cell only", level="noise", apply=_one_cell_only, applies=wrong_scales.has_several
+    ),
+    Mutant(
+        name="one draw for all cells",
+        level="noise",
+        apply=_one_draw_for_all,
+        applies=wrong_scales.has_several,
+    ),
+    Mutant(
+        name="noise is never negative", level="noise", apply=_never_negative, applies=wrong_scales.has_noise
+    ),
+    Mutant(
+        name="the same noise in every release",
+        level="noise",
+        apply=_same_noise_always,
+        applies=wrong_scales.has_noise,
     ),
     Mutant(name="the status depends on data", level="appearance", apply=_status),
     Mutant(name="a text depends on data", level="appearance", apply=_text),

@@ -16,7 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+
+
+def has_noise(plan: Plan) -> bool:
+    """Tell whether some noise is large enough that draws alike are a surprise."""
+    return any(map(_is_noisy, plan.statistics))
+
+
+def has_several(plan: Plan) -> bool:
+    """Tell whether some statistic has several draws of noise."""
+    return any(_is_noisy(each) and each.n_values * each.n_cells > 1 for each in plan.statistics)
+
+
+def _is_noisy(statistic: StatisticPlan) -> bool:
+    return statistic.sample is None and (statistic.cone is not None or statistic.scale >= 0.2)
 
 
 @contextlib.contextmanager
