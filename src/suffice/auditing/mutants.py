@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from suffice.auditing import wrong_scales
 from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
+from suffice.auditing.wrong_scales import has_noise, has_several
 from suffice.errors import StageFailedError
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, normalise
 from suffice.pipeline.rows.chunk.partition import chunk_job
@@ -518,26 +519,17 @@ MUTANTS: tuple[Mutant, ...] = (
         name="noise of a scale / 1.25",
         level="noise",
         apply=partial(wrong_scales.drawn, 1.25),
-        applies=wrong_scales.has_noise,
+        applies=has_noise,
     ),
     Mutant(name="no noise on the last statistic", level="noise", apply=_none_on_the_last),
-    Mutant(
-        name="noise on one cell only", level="noise", apply=_one_cell_only, applies=wrong_scales.has_several
-    ),
-    Mutant(
-        name="one draw for all cells",
-        level="noise",
-        apply=_one_draw_for_all,
-        applies=wrong_scales.has_several,
-    ),
-    Mutant(
-        name="noise is never negative", level="noise", apply=_never_negative, applies=wrong_scales.has_noise
-    ),
+    Mutant(name="noise on one cell only", level="noise", apply=_one_cell_only, applies=has_several),
+    Mutant(name="one draw for all cells", level="noise", apply=_one_draw_for_all, applies=has_several),
+    Mutant(name="noise is never negative", level="noise", apply=_never_negative, applies=has_noise),
     Mutant(
         name="the same noise in every release",
         level="noise",
         apply=_same_noise_always,
-        applies=wrong_scales.has_noise,
+        applies=has_noise,
     ),
     Mutant(name="the status depends on data", level="appearance", apply=_status),
     Mutant(name="a text depends on data", level="appearance", apply=_text),
