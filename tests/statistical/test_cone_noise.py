@@ -1,11 +1,11 @@
-"""Cone noise against its exact law, its moments and its privacy loss, and the tests against wrong samplers."""
+"""Cone noise against its exact law, its moments and its privacy; the tests against wrong samplers."""
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -57,9 +57,12 @@ def test_one_column_has_its_exact_law(one_column: Draws) -> None:
     assert agrees(one_column, law)
 
 
-def uniform_rows(n: int, dimension: int, rng: np.random.Generator, *, sphere: bool = False) -> NDArray[np.float64]:
+def uniform_rows(
+    n: int, dimension: int, rng: np.random.Generator, *, sphere: bool = False
+) -> NDArray[np.float64]:
     g = rng.normal(size=(n, dimension + (0 if sphere else 2)))
-    return (g / np.linalg.norm(g, axis=1)[:, None])[:, :dimension]
+    rows: NDArray[np.float64] = (g / np.linalg.norm(g, axis=1)[:, None])[:, :dimension]
+    return rows
 
 
 def simulated(
@@ -71,7 +74,8 @@ def simulated(
         t = rng.gamma(shape, size=N_CELLS) * scale / float(RATE)
         x = uniform_rows(N_CELLS, 2, rng, sphere=sphere)
         exact = np.stack([t, t * (x**2).sum(axis=1)], axis=1)
-        return np.rint(exact).astype(np.int64)
+        rounded: Draws = np.rint(exact).astype(np.int64)
+        return rounded
 
     p = one()
     return p if kind == "P" else p - p if kind == "Q = P" else p - one()
@@ -93,7 +97,7 @@ def test_wrong_samplers_are_caught() -> None:
 
 @pytest.mark.slow
 def test_one_column_beside_the_laplace_noise_of_opendp() -> None:
-    """The orthant: ``Z_11 / M^2`` and ``(Z_00 - Z_11) / M^2`` are independent Laplace variables of scale 1 / rate.
+    """The orthant: ``Z_11 / M^2`` and ``(Z_00 - Z_11) / M^2`` are independent Laplace variables of scale 1.
 
     With M = 2^10 rounding shifts nothing that shows: two-sample tests of 200 quantile classes at 1e-6 each.
     """
@@ -128,10 +132,8 @@ def covariance(columns: int, *, linear: bool) -> tuple[NDArray[np.float64], list
     for a, (i, j) in enumerate(entries):
         for b, (k, m) in enumerate(entries):
             if i == j and k == m:
-                if i == k:
-                    fourth = 1.0 if i == 0 else n / (n + 4)
-                else:
-                    fourth = c if 0 in {i, k} else c * c
+                apart = c if 0 in {i, k} else c * c
+                fourth = apart if i != k else 1.0 if i == 0 else n / (n + 4)
                 means = (1.0 if i == 0 else c) * (1.0 if k == 0 else c)
                 out[a, b] = 2 * (second * fourth - size * size * means)
             elif a == b:
@@ -139,8 +141,8 @@ def covariance(columns: int, *, linear: bool) -> tuple[NDArray[np.float64], list
     return out, entries
 
 
-def moments_agree(noise: NDArray[np.float64], expected: NDArray[np.float64]) -> bool:
-    """Compare every product's mean with its expectation, in standard errors; all at the false alarm together."""
+def moments_agree(noise: NDArray[Any], expected: NDArray[np.float64]) -> bool:
+    """Compare the mean of every product with its expectation; all at the false alarm together."""
     products = noise[:, :, None] * noise[:, None, :]
     z = (products.mean(axis=0) - expected) / (products.std(axis=0) / math.sqrt(len(noise)))
     return bool(np.abs(z).max() < norm.isf(FALSE_ALARM / expected.size))
@@ -162,8 +164,8 @@ def test_the_covariances_are_those_of_the_table() -> None:
     for columns, sds in ((2, (3.5, 3.7, 3.2, 3.1)), (4, (5.5, 7.7, 5.9, 6.7)), (7, (8.5, 15.6, 10.4, 14.1))):
         matrix, entries = covariance(columns, linear=True)
         deviations = np.sqrt(np.diag(matrix))
-        found = [deviations[entries.index(entry)] for entry in ((0, 0), (0, 1), (1, 1), (1, 2))]
-        assert found == pytest.approx(sds, abs=0.06)
+        measured = [deviations[entries.index(entry)] for entry in ((0, 0), (0, 1), (1, 1), (1, 2))]
+        assert measured == pytest.approx(sds, abs=0.06)
 
 
 @pytest.mark.audit

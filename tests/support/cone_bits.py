@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.rows.mechanism.cone.bits import Bits
 
 T = TypeVar("T")
+E = TypeVar("E")
 
 
 class RecordedBits(BufferedBits):
@@ -82,10 +83,10 @@ def outcomes(primitive: Callable[[Bits], T], depth: int) -> Iterator[tuple[T | N
 
 
 def law(
-    primitive: Callable[[Bits], T], event: Callable[[T], object], depth: int
-) -> tuple[dict[object, Fraction], Fraction]:
+    primitive: Callable[[Bits], T], event: Callable[[T], E], depth: int
+) -> tuple[dict[E, Fraction], Fraction]:
     """Return the probability of every event that strings of `depth` bits decide, and what they leave open."""
-    decided: dict[object, Fraction] = {}
+    decided: dict[E, Fraction] = {}
     is_open = Fraction(0)
     for value, chance in outcomes(primitive, depth):
         if value is None:
@@ -96,7 +97,7 @@ def law(
 
 
 def exponential_bounds(x: Fraction) -> tuple[Fraction, Fraction]:
-    """Return rational bounds of ``exp(-x)`` for ``0 <= x <= 1``: two partial sums of its alternating series."""
+    """Return rational bounds of ``exp(-x)``, ``0 <= x <= 1``: two partial sums of an alternating series."""
     term, total, sums = Fraction(1), Fraction(0), []
     for k in range(1, 24):
         total += term

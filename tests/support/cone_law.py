@@ -1,8 +1,8 @@
-r"""The exact law of cone noise of one column without first moments, and a chi-square test built on it.
+"""The exact law of cone noise of one column without first moments, and a chi-square test built on it.
 
-With one column and no first moments the cone is ``0 <= P_11 <= P_00``. ``P_00 - P_11`` and ``P_11`` are then two
-independent exponential variables of the rate: the orthant, whose noise is that of independent Laplace variables.
-The mass of the cell (n, k) is ``h(n, k) = integral of r^2 exp(-r u) over |u - n| < 1/2, |v - k| < 1/2, 0 < v < u``.
+With one column and no first moments the cone is ``0 <= P_11 <= P_00``. ``P_00 - P_11`` and ``P_11`` are then
+two independent exponential variables: the orthant, whose noise is independent Laplace variables. A cell has the
+mass h(n, k), the integral of ``r^2 exp(-r u)`` over ``|u - n| < 1/2``, ``|v - k| < 1/2``, ``0 < v < u``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def law_of_noise(rate: float, size: int) -> NDArray[np.float64]:
 
 
 def agrees(noise: NDArray[np.int64], law: NDArray[np.float64], least: float = 20.0) -> bool:
-    """Tell whether draws, shape (n, 2), agree with a law: chi-square over cells that expect `least` or more."""
+    """Tell whether draws, shape (n, 2), agree with a law: chi-square over cells that expect `least`."""
     centre = law.shape[0] // 2
     inside = (np.abs(noise) <= centre).all(axis=1)
     counts = np.zeros(law.shape)

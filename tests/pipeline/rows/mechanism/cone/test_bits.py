@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from suffice.pipeline.rows.mechanism.cone import bits, sampler
+from suffice.pipeline.rows.mechanism.cone import sampler
 from suffice.pipeline.rows.mechanism.cone.bits import WORDS, OperatingSystemBits
 from suffice.pipeline.rows.mechanism.cone.sampler import cone_noise
 
@@ -27,7 +27,7 @@ def test_words_are_those_of_the_operating_system_in_their_order(monkeypatch: pyt
         asked.append(size)
         return given[start : start + size // 8].tobytes()
 
-    monkeypatch.setattr(bits.os, "urandom", urandom)
+    monkeypatch.setattr("os.urandom", urandom)
     source = OperatingSystemBits()
     words = [source.word() for _ in range(WORDS - 3)]
     source.refill()
@@ -59,7 +59,8 @@ def test_one_file_asks_the_operating_system_and_none_uses_floating_point(reposit
 
 
 @pytest.mark.parametrize(
-    ("rate", "columns", "steps"), [(Fraction(0), 1, 1), (Fraction(-1), 1, 1), (Fraction(1), 0, 1), (Fraction(1), 1, 0)]
+    ("rate", "columns", "steps"),
+    [(Fraction(0), 1, 1), (Fraction(-1), 1, 1), (Fraction(1), 0, 1), (Fraction(1), 1, 0)],
 )
 def test_arguments_out_of_range_draw_nothing(rate: Fraction, columns: int, steps: int) -> None:
     with pytest.raises(ValueError, match="out of range"):

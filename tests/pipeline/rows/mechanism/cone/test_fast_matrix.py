@@ -1,4 +1,4 @@
-"""The compiled path is the same function of the same bits, and its arithmetic is that of Python's integers."""
+"""The compiled path is the same function of the same bits, with the arithmetic of Python's integers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import random
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ def both(
     made: ConeSampler, words: np.ndarray[tuple[int], np.dtype[np.uint64]], n_cells: int, dtype: type
 ) -> bool:
     """Tell whether both paths give one result and leave the stream at one place."""
-    exact, fast = (np.zeros((n_cells, made.shape.n_components), dtype) for _ in range(2))
+    exact: Any = np.zeros((n_cells, made.shape.n_components), dtype)
+    fast = exact.copy()
     first, second = RecordedBits(words), RecordedBits(words)
     draw_exactly(made.shape, first, exact)
     draw_fast(made.shape, second, fast)
@@ -96,7 +98,7 @@ def test_a_factor_beyond_128_bits_is_left_to_the_exact_path() -> None:
 
 @pytest.mark.slow
 def test_limbs_are_natural_numbers() -> None:
-    """Random numbers of every length, and those whose limbs are all 0, all 1 or one bit: Knuth's rare steps."""
+    """Random numbers of every length, and those of limbs all 0, all 1 or one bit: Knuth's rare steps."""
     generator = random.Random(3)  # noqa: S311 - not about chance
     rows = np.zeros((8, limbs.SIZE), np.uint64)
     edges = (0, 1, 2**32 - 1, 2**31, 2**31 - 1)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product
 from math import isqrt
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -19,6 +20,9 @@ from suffice.pipeline.rows.mechanism.cone.intervals import (
 )
 from suffice.pipeline.rows.mechanism.cone.matrix import ConeShape
 from support.cone_bits import NarrowBits
+
+if TYPE_CHECKING:
+    from suffice.pipeline.rows.mechanism.cone.lazy_reals import Real
 
 LONG = 320
 
@@ -35,14 +39,14 @@ def test_short_reals_decide_as_long_ones_do(
     def checked(*arguments: object) -> list[int] | None:
         nonlocal attempts, decided
         attempts += 1
-        _, parts, rows, length = arguments
+        _, parts, rows, length = cast("tuple[ConeShape, list[Real], list[exact._Row], int]", arguments)
         value = rounded(*arguments)  # type: ignore[arg-type]
         if value is not None:
             decided += 1
-            for real in [*parts, *(real for row in rows for real in exact._reals(row))]:  # type: ignore[misc,has-type]
+            for real in [*parts, *chain.from_iterable(map(exact._reals, rows))]:
                 while real.length < LONG:
                     real.lengthen(bits)
-            assert value == rounded(shape, parts, rows, LONG), length  # type: ignore[arg-type]
+            assert value == rounded(shape, parts, rows, LONG), length
         return value
 
     monkeypatch.setattr(exact, "_rounded", checked)
