@@ -31,8 +31,8 @@ class Bits(Protocol):
 class BufferedBits(ABC):
     """Words of 64 bits, some of them ahead in an array, each handed out once.
 
-    The compiled path reads `words` from `position` on, and moves `position`; the exact path calls `word`. Both
-    read one stream, so that where the one stops the other goes on.
+    The compiled path reads `words` from `position` on, and moves `position`; the exact path calls `word`.
+    Both read one stream, so that where the one stops the other goes on.
     """
 
     width = 64

@@ -1,8 +1,8 @@
 """The same matrices of the same words, compiled: what words of 64 bits decide at the first attempt.
 
 Every real has two words, its first 64 bits and its next ones, and every comparison has to be decided by the
-first. Where it is not, or a number does not fit, the cell is left to `matrix`, which reads the same words from
-the cell's first one on. That happens to fewer than one matrix in a million.
+first. Where it is not, or a number does not fit, the cell is left to `matrix`, which reads the same words
+from the cell's first one on. That happens to fewer than one matrix in a million.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _quarter_disc(words: Words, state: State, out: Words) -> None:
 def _draw(
     words: Words, gamma: Words, energy: Words, point: Words, negative: NDArray[np.bool_], state: State
 ) -> None:
-    """Draw all reals of a matrix: first words in the order of `matrix`, then second ones in the same order."""
+    """Draw all reals of a matrix: first words in the order of `matrix`, then second ones in that order."""
     rows, pairs = point.shape[0], point.shape[1]
     for part in range(len(gamma)):
         _exponential(words, state, gamma[part])

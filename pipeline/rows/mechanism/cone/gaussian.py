@@ -46,9 +46,7 @@ class GaussianPair:
         """Return ``|x|`` and ``|y|`` in units of ``2**-length``; None where they are not narrow."""
         a, b, energy = self.across.at(length), self.up.at(length), self.radius_squared.at(length)
         # s = a^2 + b^2, w = sqrt(E / s)
-        square = Interval(
-            (a * a + b * b) >> length, (((a + 1) * (a + 1) + (b + 1) * (b + 1)) >> length) + 1
-        )
+        square = Interval((a * a + b * b) >> length, (((a + 1) * (a + 1) + (b + 1) * (b + 1)) >> length) + 1)
         factor = root_of_quotient(energy, square, length)
         if factor is None:
             return None

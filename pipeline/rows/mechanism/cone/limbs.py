@@ -1,8 +1,10 @@
 """Natural numbers of a fixed size, compiled: 24 limbs of 32 bits each, the lowest first, a row of an array.
 
-Only integers: sums, products, quotients and roots are exact, or rounded down as their names say; tests compare
-each with Python's own integers. A function is given the array and the rows of its numbers. It writes the last
-of them, which is none of the others unless it says so, and rows 0 to 3 where it divides.
+Only integers: sums, products, quotients and roots are exact, or rounded down as their names say; tests
+compare each with Python's own integers. A function is given the array and the rows of its numbers. It writes
+the last of them, which is none of the others unless it says so, and rows 0 to 3 where it divides.
+
+Machine code of `fast_matrix` holds these functions; delete it where they change, as numba looks at one file.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _BASE = np.uint64(1 << 32)
 @numba.njit(error_model="numpy")
 def length(rows: Rows, number: int) -> int:
     """Return how many limbs are left without leading zeros."""
-    limbs = rows.shape[1]
+    limbs: int = rows.shape[1]
     while limbs > 0 and rows[number, limbs - 1] == _0:
         limbs -= 1
     return limbs
@@ -131,6 +133,45 @@ def halve(rows: Rows, out: int) -> None:
 
 
 @numba.njit(error_model="numpy")
+def _divide_by_limb(rows: Rows, number: int, digit: Any, out: int) -> None:
+    rest = _0
+    for place in range(length(rows, number) - 1, -1, -1):
+        rest = (rest << _32) | rows[number, place]
+        rows[out, place] = rest // digit
+        rest %= digit
+
+
+@numba.njit(error_model="numpy")
+def _shift_up(rows: Rows, number: int, shift: Any, out: int) -> None:
+    carry = _0
+    for place in range(rows.shape[1]):
+        carry |= rows[number, place] << shift
+        rows[out, place] = carry & _LOW
+        carry >>= _32
+
+
+@numba.njit(error_model="numpy")
+def _subtract_multiple(rows: Rows, digit: Any, m: int, place: int) -> bool:
+    """Subtract the divisor in row 1 so many times from row 0; where that was once too often, add it back."""
+    carry, borrow = _0, _0
+    for i in range(m + 1):
+        if i < m:
+            carry += digit * rows[1, i]
+        difference = rows[0, place + i] - (carry & _LOW) - borrow
+        rows[0, place + i] = difference & _LOW
+        borrow = (difference >> _32) & _1
+        carry >>= _32
+    if borrow == _0:
+        return False
+    carry = _0
+    for i in range(m + 1):
+        carry += rows[0, place + i] + (rows[1, i] if i < m else _0)
+        rows[0, place + i] = carry & _LOW
+        carry >>= _32
+    return True
+
+
+@numba.njit(error_model="numpy")
 def divide(rows: Rows, number: int, divisor: int, out: int) -> None:
     """Write the quotient, rounded down; the divisor is above 0, and the number has fewer than 24 limbs.
 
@@ -139,22 +180,14 @@ def divide(rows: Rows, number: int, divisor: int, out: int) -> None:
     clear(rows, out)
     n, m = length(rows, number), length(rows, divisor)
     if m == 1:
-        rest, digit = _0, rows[divisor, 0]
-        for place in range(n - 1, -1, -1):
-            rest = (rest << _32) | rows[number, place]
-            rows[out, place] = rest // digit
-            rest %= digit
+        _divide_by_limb(rows, number, rows[divisor, 0], out)
         return
     # D1. Shift both, into rows 0 and 1, until the divisor's first limb has its highest bit.
     shift = _0
     while ((rows[divisor, m - 1] << shift) >> _31) == _0:
         shift += _1
-    for source, target in ((number, 0), (divisor, 1)):
-        carry = _0
-        for place in range(rows.shape[1]):
-            carry |= rows[source, place] << shift
-            rows[target, place] = carry & _LOW
-            carry >>= _32
+    _shift_up(rows, number, shift, 0)
+    _shift_up(rows, divisor, shift, 1)
     first, second = rows[1, m - 1], rows[1, m - 2]
     for place in range(n - m, -1, -1):
         # D3. Estimate a digit from two limbs; after the loop it is at most one too large.
@@ -165,24 +198,8 @@ def divide(rows: Rows, number: int, divisor: int, out: int) -> None:
             rest += first
             if rest >= _BASE:
                 break
-        # D4. Subtract its multiple.
-        carry, borrow = _0, _0
-        for i in range(m + 1):
-            if i < m:
-                carry += digit * rows[1, i]
-            difference = rows[0, place + i] - (carry & _LOW) - borrow
-            rows[0, place + i] = difference & _LOW
-            borrow = (difference >> _32) & _1
-            carry >>= _32
-        if borrow != _0:
-            # D6. It was one too large: add the divisor back.
-            digit -= _1
-            carry = _0
-            for i in range(m + 1):
-                carry += rows[0, place + i] + (rows[1, i] if i < m else _0)
-                rows[0, place + i] = carry & _LOW
-                carry >>= _32
-        rows[out, place] = digit
+        # D4 to D6.
+        rows[out, place] = digit - _1 if _subtract_multiple(rows, digit, m, place) else digit
 
 
 @numba.njit(error_model="numpy")
@@ -195,7 +212,7 @@ def square_root(rows: Rows, number: int, out: int) -> None:
     n = length(rows, number)
     if n == 0:
         return
-    # Above the root: that of the first one or two limbs, and 1 more, with half of the limbs that are left out.
+    # Above the root: that of the first one or two limbs, and 1 more, with half of the limbs left out.
     left_out = (n - 1) & ~1
     top = (rows[number, left_out + 1] << _32) | rows[number, left_out]
     start, bit = _0, np.uint64(1 << 31)

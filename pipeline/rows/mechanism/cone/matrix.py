@@ -54,7 +54,7 @@ class ConeShape:
 
     @property
     def dimension(self) -> int:
-        """The dimension n of the ball that rows are drawn from: ``d + 2``; without first moments ``d + 1``."""
+        """The dimension n of the ball that rows lie in: ``d + 2``; without first moments ``d + 1``."""
         return self.columns + (2 if self.linear else 1)
 
     def entries(self) -> Iterator[tuple[int, int]]:
@@ -66,7 +66,7 @@ class ConeShape:
 
 @dataclass(slots=True, repr=False)
 class _Row:
-    """A Gaussian vector of n + 2 dimensions, of which the first n, divided by its norm, are uniform in the ball."""
+    """A Gaussian vector of n + 2 dimensions: the first n, divided by its norm, are uniform in the ball."""
 
     pairs: list[GaussianPair]
     beside: Real

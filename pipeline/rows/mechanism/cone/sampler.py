@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 CHUNK = 1 << 8
 """Cells that one thread draws at a time."""
 
-FEW = 1 << 6
-"""Up to so many cells are drawn in Python, within some .1 s: loading compiled code would take longer."""
+FEW = 1 << 14
+"""Up to so many values are drawn in Python, within .5 to 1 s: to load compiled code takes as long."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
 """Noise beyond these becomes these where it is stored in 64 bits."""
@@ -44,23 +44,23 @@ class ConeSampler:
 
     def draw_into(self, out: Values) -> None:
         """Overwrite an array, shape (n_cells, D), of int64 or of Python integers, with independent noise."""
-        bits = OperatingSystemBits()
-        try:
-            if len(out) <= FEW:
-                draw_exactly(self.shape, bits, out)
-            else:
-                draw_fast(self.shape, bits, out)
-        finally:
-            bits.wipe()
+        self._draw(out, is_long=out.size > FEW)
 
     def start(self, out: Values, threads: Executor) -> list[Future[None]]:
         """Have threads overwrite an array, each chunk of cells once; it is drawn when all are done."""
         pieces = [out[first : first + CHUNK] for first in range(0, len(out), CHUNK)]
-        return [threads.submit(self.draw_into, piece) for piece in pieces]
+        return [threads.submit(self._draw, piece, is_long=out.size > FEW) for piece in pieces]
+
+    def _draw(self, out: Values, *, is_long: bool) -> None:
+        bits = OperatingSystemBits()
+        try:
+            (draw_fast if is_long else draw_exactly)(self.shape, bits, out)
+        finally:
+            bits.wipe()
 
 
 def draw_exactly(shape: ConeShape, bits: Bits, out: Values) -> None:
-    """Overwrite cells by the exact path."""
+    """Overwrite cells by the exact path, in Python integers."""
     for cell in range(len(out)):
         # proof: cone-noise
         pairs = zip(matrix(shape, bits), matrix(shape, bits), strict=True)
