@@ -220,14 +220,14 @@ def _after_draw(
 ) -> Iterator[None]:
     """Change noise once it is drawn; and draws of samples, given their scores."""
     draw, select = noise.Sampler.draw_into, sampling.Selector.draw_into
-    draw_on_cone = ConeSampler.draw_into
+    draw_on_cone = ConeSampler._draw  # noqa: SLF001
 
     def changed(sampler: Any, out: Any) -> None:
         draw(sampler, out)
         change(out)
 
-    def changed_on_cone(sampler: Any, out: Any) -> None:
-        draw_on_cone(sampler, out)
+    def changed_on_cone(sampler: Any, out: Any, **path: Any) -> None:
+        draw_on_cone(sampler, out, **path)
         change(out)
 
     def chosen(selector: Any, scores: Any, out: Any) -> None:
@@ -237,7 +237,7 @@ def _after_draw(
 
     with (
         patched(noise.Sampler, "draw_into", changed),
-        patched(ConeSampler, "draw_into", changed_on_cone),
+        patched(ConeSampler, "_draw", changed_on_cone),
         patched(sampling.Selector, "draw_into", chosen),
     ):
         yield
