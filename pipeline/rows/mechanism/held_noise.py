@@ -32,7 +32,7 @@ BLOCK_DRAWS = 1 << 16
 """Draws of a block, or those of one cell where they are more: its totals are Python integers at a time."""
 
 MOST_HELD = 1 << 29
-"""Bytes of noise that may wait for totals, 8 a value; of a release with more none does."""
+"""Bytes of noise that may wait for totals; of a release with more none does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -86,7 +86,7 @@ class HeldNoise:
             for statistic in plan.statistics
         }
         noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
-        if 8 * sum(statistic.n_cells * statistic.n_values for statistic in noisy) <= most_held:
+        if sum(map(_size, noisy)) <= most_held:
             # proof: drawn-before
             for statistic in noisy:
                 self._held[statistic.name] = deque(self._blocks(statistic, statistic.n_cells))
@@ -156,6 +156,12 @@ class HeldNoise:
     def most_ahead(self) -> int:
         """How many draws the threads may be ahead of the blocks that were taken."""
         return 2 * self.n_threads * CHUNK
+
+
+def _size(statistic: StatisticPlan) -> int:
+    """Return how many bytes its noise takes: of a value 8, and some 48 of a Python integer."""
+    is_wide = statistic.cone is not None and statistic.value_type != INT64
+    return statistic.n_cells * statistic.n_values * (48 if is_wide else 8)
 
 
 def _sampler(statistic: StatisticPlan, entry: StatisticSpec) -> Sampler | ConeSampler | CellSampler:
