@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.spec.chosen_noise import noise_line
 from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
 from suffice.pipeline.spec.judged_bins import judged_bins
 from suffice.pipeline.spec.planned_trees import PlannedTree
@@ -374,8 +375,15 @@ def compile_plan(spec: AnySpec) -> Plan:
     # proof: block-split
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
     plan = assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))
-    expects = "" if spec.expect is None else _expectation(spec.expect)
-    return replace(plan, expects=expects, judged=judged_bins(spec, plan.statistics, shares))
+    expects = [] if spec.expect is None else [_expectation(spec.expect)]
+    lines = "\n".join([*expects, *_noises(spec)])
+    return replace(plan, expects=lines, judged=judged_bins(spec, plan.statistics, shares))
+
+
+def _noises(spec: Spec) -> list[str]:
+    """Say which noise statistics of several columns have, and by which prediction."""
+    lines = (noise_line(spec, name, statistic) for name, statistic in spec.statistics.items())
+    return [line for line in lines if line is not None]
 
 
 def _expectation(expect: Expectation) -> str:

@@ -34,6 +34,7 @@ from suffice.pipeline.math.engines.histogram.histogram_posterior import Histogra
 from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
 from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
+from suffice.pipeline.terms.released.noise_distribution import require_laplace
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.judged import Judged
@@ -78,6 +79,7 @@ def noise_constant(statistic: NoisyStatistic) -> float:
     """Return the log of the noise's normaliser, which engines leave out of a cell's evidence."""
     constant = 0.0
     for observation in statistic.observations:
+        require_laplace(observation.plan, "its evidence")
         components = observation.values.shape[1]
         # (1 - e^(-1/b)) / (1 + e^(-1/b)) = tanh(1 / 2 b).
         constant += components * float(np.log(np.tanh(0.5 / observation.plan.scale)))

@@ -17,7 +17,7 @@ import decimal
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypedDict
 
 from suffice.pipeline.terms.declaration.documents import (
     Count,
@@ -30,6 +30,7 @@ from suffice.pipeline.terms.declaration.documents import (
 from suffice.pipeline.terms.declaration.domains import cell_count
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+from suffice.pipeline.terms.statistics.cone_noise import ConeNoise  # noqa: TC001 - schemas read types
 from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
 from suffice.pipeline.terms.statistics.exponential_draws import LOWEST_SCORE, SCORE_BITS, ExponentialDraws
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
@@ -52,6 +53,7 @@ MANY_CANDIDATES = 10**8
 """From here on drawing takes minutes, and the plan says about how long."""
 _SECONDS_A_CANDIDATE = 5e-6
 """Of one core: 9e-7 to 7e-6 were measured, most where a posterior is sharp (`benchmarks/noise_rate.py`)."""
+Mechanism: TypeAlias = Literal["discrete_laplace", "cone_noise", "exponential"]
 INT64 = "int64"
 DECIMAL = "decimal128(38, 0)"
 NOISE_REACH = 64
@@ -111,6 +113,9 @@ class StatisticPlan:
     sample : SamplePlan, QuantilePlan or None
         The draws that are released of a posterior or of a quantile; None where noisy components are. With it
         there are no components and no quantities, and sensitivity and scale are its own: those here are 0.
+    cone : ConeNoise or None
+        The noise of all components together, where it is on the cone that records lie in; the sensitivity and
+        the scale are 0 then.
     """
 
     name: str
@@ -134,6 +139,7 @@ class StatisticPlan:
     rows_of: str | None = None
     sample: SamplePlan | QuantilePlan | None = None
     l2_squared: int | None = None
+    cone: ConeNoise | None = None
 
     @property
     def n_cells(self) -> Count:
@@ -159,6 +165,13 @@ class StatisticPlan:
         return self.loss.amount**2 / 2 if self.sample is None else self.sample.rho
 
     @property
+    def mechanism(self) -> Mechanism:
+        """What draws the released values, as manifests name it."""
+        if self.sample is not None:
+            return "exponential"
+        return "discrete_laplace" if self.cone is None else "cone_noise"
+
+    @property
     def n_values(self) -> int:
         """How many values of a cell are released: its components, or its draws."""
         return len(self.components) if self.sample is None else self.sample.draws
@@ -170,7 +183,16 @@ class StatisticPlan:
 
     @property
     def component_noise_sd(self) -> float:
-        """Standard deviation of the noise on one component, in lattice units."""
+        """Standard deviation of the noise on one component, in lattice units; the same for each.
+
+        Raises
+        ------
+        ValueError
+            Where noise is on a cone: it differs by component.
+        """
+        if self.cone is not None:
+            message = "noise on a cone differs by component"
+            raise ValueError(message)
         return discrete_laplace_sd(self.scale)
 
     @property
@@ -200,8 +222,11 @@ class StatisticPlan:
     def quantity_noise_sd(self, quantity: Quantity) -> float:
         """Return the standard deviation of the noise on a quantity, in the column's unit.
 
-        The components' noises are independent, so the covariances of the basis are in the map.
+        The components' noises are independent, so the covariances of the basis are in the map; on a cone they
+        have covariances of their own.
         """
+        if self.cone is not None:
+            return math.sqrt(self.cone.variance_of(quantity.coefficients))
         squares = sum((coefficient**2 for coefficient in quantity.coefficients.values()), Fraction(0))
         return self.component_noise_sd * math.sqrt(squares)
 
@@ -402,7 +427,7 @@ def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
     head = [statistic.name, statistic.family, statistic.loss.text]
     squared = statistic.l2_squared
     norm = f"{statistic.l1_sensitivity if squared is None else squared:{_SHOWN}}"
-    tail = [norm, f"{statistic.scale:{_SHOWN}}"]
+    tail = [norm, f"{statistic.scale:{_SHOWN}}"] if statistic.cone is None else ["", "cone"]
     rows = []
     bins = statistic.parameters.bins
     # The count of each bin is as noisy as any other.
@@ -471,6 +496,8 @@ NOISY = (
     "derived"
 )
 """The keys of a statistic, of which a sample is drawn or noisy components are released."""
+NOISY_ON_CONE = f"{HEADING} cone components=named_components derived"
+"""The keys of a statistic whose noise is on a cone."""
 
 
 @printed("*plan epsilon_unused?=unused.epsilon rho_unused?=unused.rho candidates")
@@ -509,7 +536,7 @@ def statistic_dict(statistic: StatisticPlan) -> Any:
     """Return a statistic's entry in what ``suffice plan --json`` prints."""
     sample = statistic.sample
     if sample is None:
-        return document(statistic, NOISY)
+        return document(statistic, NOISY if statistic.cone is None else NOISY_ON_CONE)
     candidates = sample.candidates(statistic.n_cells)
     if isinstance(sample, QuantilePlan):
         of_quantile = DrawnQuantile(plan=sample, candidates=candidates)
