@@ -1,8 +1,8 @@
 """The exact law of cone noise of one column without first moments, and a chi-square test built on it.
 
 With one column and no first moments the cone is ``0 <= P_11 <= P_00``. ``P_00 - P_11`` and ``P_11`` are then
-two independent exponential variables: the orthant, whose noise is independent Laplace variables. A cell has the
-mass h(n, k), the integral of ``r^2 exp(-r u)`` over ``|u - n| < 1/2``, ``|v - k| < 1/2``, ``0 < v < u``.
+two independent exponential variables: the orthant, whose noise is independent Laplace variables. A cell has
+the mass h(n, k), the integral of ``r^2 exp(-r u)`` over ``|u - n| < 1/2``, ``|v - k| < 1/2``, ``0 < v < u``.
 """
 
 from __future__ import annotations

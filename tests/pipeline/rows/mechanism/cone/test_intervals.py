@@ -5,12 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import chain, product
 from math import isqrt
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pytest
 
 from suffice.pipeline.rows.mechanism.cone import matrix as exact
+from suffice.pipeline.rows.mechanism.cone.gaussian import GaussianPair
 from suffice.pipeline.rows.mechanism.cone.intervals import (
     Interval,
     inner_product,
@@ -18,11 +19,9 @@ from suffice.pipeline.rows.mechanism.cone.intervals import (
     root_of_quotient,
     rounded_quotient,
 )
+from suffice.pipeline.rows.mechanism.cone.lazy_reals import Real
 from suffice.pipeline.rows.mechanism.cone.matrix import ConeShape
 from support.cone_bits import NarrowBits
-
-if TYPE_CHECKING:
-    from suffice.pipeline.rows.mechanism.cone.lazy_reals import Real
 
 LONG = 320
 
@@ -100,3 +99,40 @@ def test_a_rounding_is_returned_only_where_both_ends_agree() -> None:
         nearest = [sign * k for k in range(14) if k - half <= least and most < k + half]
         assert nearest == ([] if value is None else [value])
     assert rounded_quotient(nothing, Interval(2, 3), one, Interval(2, 2)) is None, "1 or 3 halves"
+
+
+@pytest.mark.parametrize("ends", list(product((0, 1), repeat=3)))
+def test_magnitudes_hold_those_of_every_longer_real(ends: tuple[int, int, int]) -> None:
+    """Reals of 12 bits, continued by zeros or by ones: what is then known lies between the ends."""
+    generator = np.random.default_rng(7)
+
+    def longer(digits: int, end: int) -> Real:
+        return Real((digits << 388) + (end << 388) - end, 400)
+
+    n_narrow = 0
+    for small in (0, 0, 0, 9):
+        for _ in range(60):
+            energy, a, b = (int(x) for x in generator.integers(0, (1 << 13, 1 << (12 - small), 2800)))
+            short = GaussianPair(Real(energy, 12), Real(a, 12), Real(b, 12), (False, False))
+            known = short.magnitudes(12)
+            long_energy, long_a, long_b = map(longer, (energy, a, b), ends)
+            if known is None:
+                continue
+            n_narrow += 1
+            long = GaussianPair(long_energy, long_a, long_b, (False, False)).magnitudes(400)
+            assert long is not None
+            for wide, narrow in zip(known, long, strict=True):
+                assert wide.low << 388 <= narrow.high
+                assert narrow.low <= wide.high << 388
+    assert n_narrow > 100
+
+
+def test_a_sum_that_may_reach_a_half_is_undecided() -> None:
+    """Three parts, known to 24 bits each, add up to some units less than 1/2, or to three more."""
+    shape, half = ConeShape(columns=1, linear=True, size=Fraction(1)), 1 << 23
+    energy, a, b = (Real(digits << 12, 24) for digits in (2000, 1500, 1500))
+    pair = GaussianPair(energy, a, b, (False, True))
+    row = exact._Row([pair, pair], Real(9000 << 12, 24))
+    for first, value in ((half - 4, [0, 0, 0]), (half - 2, None), (half - 1, None), (half, [1, 0, 0])):
+        parts = [Real(first, 24), Real(0, 24), Real(0, 24)]
+        assert exact._rounded(shape, parts, [row], 24) == value

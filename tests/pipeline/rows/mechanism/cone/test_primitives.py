@@ -99,6 +99,7 @@ def test_a_wrong_exponential_variable_is_caught(wrong: object) -> None:
     assert not is_exponential(wrong)
 
 
+@pytest.mark.slow
 def test_a_sum_of_two_has_the_law_gamma() -> None:
     """``P(t < 1) = 1 - 2 / e``; the whole parts of both decide some of it, and bound the rest."""
 
