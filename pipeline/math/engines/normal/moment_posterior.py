@@ -464,9 +464,15 @@ class MomentPosterior:
         return self._integrals[2]
 
     def take(self, cells: Cells) -> Self:
-        """Return the posterior of some cells, ascending."""
+        """Return the posterior of some cells, ascending; what is integrated already stays known."""
         levels = None if self.levels is None else self.levels[cells]
-        return replace(self, noisy=self.noisy.take(cells), levels=levels)
+        taken = replace(self, noisy=self.noisy.take(cells), levels=levels)
+        if "_integrals" in self.__dict__:
+            mean, sd, log_evidence, (of_mean, of_variance), n = self._integrals
+            marginals = of_mean.take(cells), of_variance.take(cells)
+            # Where a cached property looks first.
+            taken.__dict__["_integrals"] = mean[cells], sd[cells], log_evidence[cells], marginals, n[cells]
+        return taken
 
     def quantiles(self, parameter: int, q: Sequence[float]) -> Floats:
         """Quantiles of the mean (0) or the variance (1), (n_cells, len(q)), from the integrals."""
