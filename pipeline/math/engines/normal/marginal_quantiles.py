@@ -167,6 +167,17 @@ class MarginalMixture:
         cell = np.searchsorted(cells, self.cell[kept])
         return replace(self, cell=cell, weight=weight, loc=loc, width=width, degrees=degrees)
 
+    def replaced(self, cells: Cells, others: MarginalMixture) -> Self:
+        """Return the mixtures with those of some cells, ascending, put in."""
+        kept = ~np.isin(self.cell, cells)
+        cell = np.concatenate([self.cell[kept], np.asarray(cells)[others.cell]])
+        order = np.argsort(cell, kind="stable")
+        weight, loc, width, degrees = (
+            np.concatenate([getattr(self, name)[kept], getattr(others, name)])[order]
+            for name in ("weight", "loc", "width", "degrees")
+        )
+        return replace(self, cell=cell[order], weight=weight, loc=loc, width=width, degrees=degrees)
+
     @classmethod
     def of_conjugates(
         cls, given: Sequence[NormalInverseGammaDistribution], share: Floats, *, is_variance: bool
