@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -82,7 +84,8 @@ def differences(found: MomentPosterior, reference: MomentPosterior) -> Floats:
     for parameter in range(2):
         sd = reference.sd[:, parameter]
         columns += [(found.mean - reference.mean)[:, parameter] / sd, np.log(found.sd[:, parameter] / sd)]
-    return np.abs(np.stack([*columns, found.log_evidence - reference.log_evidence], axis=1))
+    error: Floats = np.abs(np.stack([*columns, found.log_evidence - reference.log_evidence], axis=1))
+    return error
 
 
 def check_against_finer_boxes(noisy: NoisyMoments) -> None:
@@ -101,6 +104,7 @@ def check_against_finer_boxes(noisy: NoisyMoments) -> None:
         assert np.all(np.abs(asked - expected) < 0.04 * (expected[:, 2:] - expected[:, :1]))
 
 
+@pytest.mark.slow
 def test_moments_and_evidence_are_within_the_stated_error() -> None:
     check_against_finer_boxes(PROBLEMS["spread, little noise"])
 
@@ -120,9 +124,10 @@ def test_every_problem_agrees_with_usual_boxes(name: str) -> None:
     assert np.all(np.isfinite(nested.error)) == (name != "narrow")
 
 
+@pytest.mark.slow
 def test_threads_change_no_digit() -> None:
     base = PROBLEMS["spread, little noise"]
-    noisy = base.take(np.arange(140) % len(SUMS))
+    noisy = base.take(np.arange(70) % len(SUMS))
     alone, together = (integrate_nested(noisy, threads=threads) for threads in (1, 3))
     assert np.array_equal(alone.moments, together.moments)
     for mine, other in zip(alone.marginals, together.marginals, strict=True):
@@ -162,3 +167,27 @@ def test_what_is_taken_keeps_its_integrals() -> None:
     assert "_integrals" in taken.__dict__
     assert np.array_equal(taken.mean, posterior.mean[some])
     assert taken.quantiles(0, QUANTILES) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_few_cells_load_no_compiled_code() -> None:
+    # The names that tests import have loaded it here already: another process has not.
+    program = f"""
+import sys
+import numpy as np
+from suffice.pipeline.math.engines.normal.moment_posterior import MomentPosterior
+from suffice.pipeline.math.engines.normal.moment_weights import BERNSTEIN, MomentsPrior, NoisyMoments
+from suffice.pipeline.math.priors.record_count import Reciprocal
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+totals = NoisyTotals(
+    values=np.full(({FEWEST_CELLS - 1}, 3), 20.0),
+    scale=np.ones(3),
+    coefficients=np.array(BERNSTEIN),
+    releases=1,
+)
+prior = MomentsPrior.of([(1.0, 0.0, 0.5, 3.0, 0.04)])
+posterior = MomentPosterior(noisy=NoisyMoments(totals=totals, prior=prior, n_prior=Reciprocal(10**6)))
+print(np.ptp(posterior.take(np.arange(3)).mean[:, 0]), posterior.by_nodes, "numba" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0.0", "False", "False"]
