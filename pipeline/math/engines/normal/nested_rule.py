@@ -7,7 +7,7 @@ Model: (1) to (4) of ``moment_weights``. The question is moments, evidence and m
 Method. All parts k of the prior are summed at every node. N is one by one where there are few, and else by a
 Gauss rule on the integers of a panel. Over m panels end where two kinks of the noise meet, and where one
 meets E = 0; over log E they end at the kinks. They span a number of nats of the noise, or less where the
-prior bends; what the noise leaves less than e^-15 of is cut off. A panel's length is measured by the prior
+prior bends; what the noise leaves less than e^-17 of is cut off. A panel's length is measured by the prior
 too: no part, however narrow or far from the data, is stepped over.
 
 Error. Two rules are compared, with other numbers of nodes and other cuts. Where they differ by more than

@@ -53,10 +53,10 @@ _KEPT = 1e-8
 # nats say all; over m and N what is integrated is a sum of exponentials with up to three times the slope of
 # the least noise, and panels have to be shorter.
 RULES: tuple[tuple[tuple[int, int, int], tuple[float, float, float, float]], ...] = (
-    ((2, 3, 3), (2.5, 2.25, 3.0, 11.0)),
-    ((3, 4, 4), (2.5, 2.25, 3.0, 13.0)),
-    ((4, 5, 5), (2.5, 2.0, 3.0, 16.0)),
-    ((5, 6, 6), (1.5, 1.0, 2.0, 20.0)),
+    ((2, 3, 3), (2.5, 2.25, 3.0, 14.0)),
+    ((3, 4, 4), (2.5, 2.25, 3.0, 17.0)),
+    ((4, 5, 5), (2.5, 2.0, 3.0, 19.0)),
+    ((5, 6, 6), (1.5, 1.0, 2.0, 21.0)),
 )
 
 
