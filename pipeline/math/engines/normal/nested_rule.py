@@ -53,6 +53,8 @@ FEWEST_CELLS = 100
 TOLERANCE = (0.008, 0.015, 0.008, 0.015, 0.02)
 """By how much two rules may differ, (2); measured errors of the finer one are in decision 150."""
 _COMPONENTS, _BATCH = 1500, 64
+_FEWEST_PARTS = 4
+"""Of fewer, boxes are fast, and nodes of few records too far apart in log E for the variance's tail."""
 _MOST_ROWS, _MOST_PARTS, _MOST_CONCENTRATION = 9, 40, 1e4
 """What the compiled loops have room for, and beyond which their gamma functions would cancel."""
 
@@ -87,7 +89,7 @@ def can_integrate(noisy: NoisyMoments) -> bool:
     prior = noisy.prior
     return (
         len(noisy.totals.scale) <= _MOST_ROWS
-        and prior.n_parts <= _MOST_PARTS
+        and _FEWEST_PARTS <= prior.n_parts <= _MOST_PARTS
         and float(np.max(prior.concentration)) <= _MOST_CONCENTRATION
         # Parts of the noise that are N, or a plane through it, alone are not kinks of m and E.
         and bool(np.all(np.any(noisy.totals.coefficients[:, 1:] != 0.0, axis=1)))
