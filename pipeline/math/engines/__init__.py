@@ -15,6 +15,7 @@ latent statistic, and the prior      engine                                  err
 one sum, conjugate                   ``one_sum.sum_posterior``               1e-6 sd; quantiles 1e-3
 one sum of clipped records           ``clipped_counts``                      1e-6 sd
 a mean and a variance, conjugate     ``normal.moment_posterior``             0.002 sd; of the sd 0.5 %
+the same, of many cells              ``normal.nested_rule``                  stated by cell, to 0.008 sd
 a mean and a variance, any prior     ``mean_variance.product``               0.01 sd
 counts of categories                 ``multinomial.count_posterior``         1e-8 sd; grids 7e-5
 counts by class                      ``multinomial.class_counts``            1e-6 sd

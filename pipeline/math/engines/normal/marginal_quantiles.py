@@ -29,7 +29,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
@@ -158,6 +158,26 @@ class MarginalMixture:
             is_variance=parts[0].is_variance,
         )
 
+    def take(self, cells: Cells) -> Self:
+        """Return the mixtures of some cells, ascending."""
+        kept = np.isin(self.cell, cells)
+        weight, loc, width, degrees = (
+            column[kept] for column in (self.weight, self.loc, self.width, self.degrees)
+        )
+        cell = np.searchsorted(cells, self.cell[kept])
+        return replace(self, cell=cell, weight=weight, loc=loc, width=width, degrees=degrees)
+
+    def replaced(self, cells: Cells, others: MarginalMixture) -> Self:
+        """Return the mixtures with those of some cells, ascending, put in."""
+        kept = ~np.isin(self.cell, cells)
+        cell = np.concatenate([self.cell[kept], np.asarray(cells)[others.cell]])
+        order = np.argsort(cell, kind="stable")
+        weight, loc, width, degrees = (
+            np.concatenate([getattr(self, name)[kept], getattr(others, name)])[order]
+            for name in ("weight", "loc", "width", "degrees")
+        )
+        return replace(self, cell=cell[order], weight=weight, loc=loc, width=width, degrees=degrees)
+
     @classmethod
     def of_conjugates(
         cls, given: Sequence[NormalInverseGammaDistribution], share: Floats, *, is_variance: bool
@@ -227,11 +247,8 @@ class MarginalMixture:
         """Distribution functions of some cells, of one mean or one log variance each."""
         from scipy.special import gammaincc, stdtr
 
-        kept = np.isin(self.cell, cells)
-        cell = np.searchsorted(cells, self.cell[kept])
-        weight, loc, width, degrees = (
-            column[kept] for column in (self.weight, self.loc, self.width, self.degrees)
-        )
+        kept = self.take(cells)
+        cell, weight, loc, width, degrees = kept.cell, kept.weight, kept.loc, kept.width, kept.degrees
         concentration = 1.0 / width**2
 
         def below(at: Floats) -> Floats:

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.engines.normal.moment_posterior import SHARE, MomentPosterior, cover
+from suffice.pipeline.math.engines.normal.covering import SHARE, cover
+from suffice.pipeline.math.engines.normal.moment_posterior import MomentPosterior
 from suffice.pipeline.math.engines.normal.moment_weights import (
     BERNSTEIN,
     LOG_ZERO,

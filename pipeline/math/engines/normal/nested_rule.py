@@ -1,0 +1,197 @@
+r"""The posterior of a normal's latent sums by nested Gauss rules, for many cells, with an error estimate.
+
+Model: (1) to (4) of ``moment_weights``. The question is moments, evidence and marginals of every cell:
+
+.. math:: \int g \, dp = \sum_N \int dm \int d\log E \; g(N, m, E) \sum_k p_k(N, m, \log E, y) \qquad (1)
+
+Method. All parts k of the prior are summed at every node. N is one by one where there are few, and else by a
+Gauss rule on the integers of a panel. Over m panels end where two kinks of the noise meet, and where one
+meets E = 0; over log E they end at the kinks. They span a number of nats of the noise, or less where the
+prior bends; what the noise leaves less than e^-17 of is cut off. A panel's length is measured by the prior
+too: no part, however narrow or far from the data, is stepped over.
+
+Error. Two rules are compared, with other numbers of nodes and other cuts. Where they differ by more than
+``TOLERANCE`` a finer one follows, up to the fourth; cells that none settles are left to boxes with bounds.
+The difference is stated, and the finer rule is nearer to the truth than that:
+
+.. math:: |\Delta \bar\mu| / sd, \; |\Delta \log sd|, \; |\Delta \log p(y)| \qquad (2)
+
+A rule with more panels is not always nearer: over m and N the integrand is a sum of exponentials with up to
+three times the slope of the least noise, so that panels of four nats of it span twelve, and what is seen of
+them turns on where they happen to end. Panels over m and N are shorter for it, and rules differ in their
+nodes before they differ in their panels.
+
+========= ================== ============================================ =====================
+symbol    in the code        meaning                                      shape
+========= ================== ============================================ =====================
+(1)       ``moments``        mean, sd of both parameters, log p(y), N     (n_cells, 6)
+(2)       ``error``          of mean, sd, mean, sd, log p(y)              (n_cells, 5)
+========= ================== ============================================ =====================
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suffice.pipeline.math.engines.normal.marginal_quantiles import MarginalMixture
+from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
+    from suffice.typing import Cells, Floats, Mask
+
+FEWEST_CELLS = 100
+"""Cells from which on compiled code pays: loading it takes a second, and compiling it the first time more."""
+TOLERANCE = (0.008, 0.015, 0.008, 0.015, 0.02)
+"""By how much two rules may differ, (2); measured errors of the finer one are in decision 150."""
+_COMPONENTS, _BATCH = 1500, 64
+_FEWEST_PARTS = 4
+"""Of fewer, boxes are fast, and nodes of few records too far apart in log E for the variance's tail."""
+_MOST_ROWS, _MOST_PARTS, _MOST_CONCENTRATION = 9, 40, 1e4
+"""What the compiled loops have room for, and beyond which their gamma functions would cancel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NestedIntegrals:
+    """What the rules settled.
+
+    Attributes
+    ----------
+    settled : ndarray of shape (n_cells,), bool
+        The cells of which two rules agree; numbers of others mean nothing.
+    moments : ndarray of shape (n_cells, 6), float64
+        Mean and standard deviation of the mean, and of the variance, log evidence in noise scales, mean N.
+    error : ndarray of shape (n_cells, 5), float64
+        By how much the last two rules differ: (2).
+    level : ndarray of shape (n_cells,), int64
+        How fine the last rule was.
+    marginals : (MarginalMixture, MarginalMixture)
+        Of the mean and of the variance, of all cells; none of cells that are not settled.
+    """
+
+    settled: Mask
+    moments: Floats
+    error: Floats
+    level: Cells
+    marginals: tuple[MarginalMixture, MarginalMixture]
+
+
+def can_integrate(noisy: NoisyMoments) -> bool:
+    """Whether the rules are made for a problem: its prior, prior of N and number of releases."""
+    prior = noisy.prior
+    return (
+        len(noisy.totals.scale) <= _MOST_ROWS
+        and _FEWEST_PARTS <= prior.n_parts <= _MOST_PARTS
+        and float(np.max(prior.concentration)) <= _MOST_CONCENTRATION
+        # Parts of the noise that are N, or a plane through it, alone are not kinks of m and E.
+        and bool(np.all(np.any(noisy.totals.coefficients[:, 1:] != 0.0, axis=1)))
+        and (isinstance(noisy.n_prior, Fixed) or _nats_of_n(noisy) > 0.0)
+        and importlib.util.find_spec("numba") is not None
+    )
+
+
+@functools.cache
+def _kernel() -> Any:
+    # Late: compiled code takes longer to load than a few cells take.
+    return importlib.import_module("suffice.pipeline.math.engines.normal.node_kernel")
+
+
+def integrate_nested(noisy: NoisyMoments, threads: int | None = None) -> NestedIntegrals:
+    """Integrate all cells; the numbers are the same for any number of threads.
+
+    Parameters
+    ----------
+    noisy : NoisyMoments
+        For which `can_integrate` holds.
+    threads : int, optional
+        As many as there are processors by default.
+    """
+    kernel = _kernel()
+    scaled = noisy.totals.in_scales()
+    rows = np.ascontiguousarray(scaled.coefficients, dtype=np.float64)
+    observed = np.ascontiguousarray(scaled.values, dtype=np.float64)
+    estimates = np.ascontiguousarray(noisy.estimates(), dtype=np.float64)
+    support = np.array(noisy.n_prior.support, dtype=np.float64)
+    least = noisy.least_concentration
+    # Moments that do not exist are not compared: of the smallest N the tails are that heavy.
+    checked = np.array([least > 0.5, least > 1.0, least > 1.0, least > 2.0, True], dtype=np.int64)
+    cells = len(observed)
+    moments, error = np.full((cells, 8), np.nan), np.full((cells, 5), np.nan)
+    level, counts = np.zeros(cells, dtype=np.int64), np.zeros((cells, 2), dtype=np.int64)
+    points = np.array([rule for rule, _ in kernel.RULES], dtype=np.int64)
+    nats = np.array([spans for _, spans in kernel.RULES])
+    prior, n_terms, nats_of_n = _prior(noisy), _n_terms(noisy), _nats_of_n(noisy)
+
+    def batch(start: int) -> tuple[Floats, Floats]:
+        own = slice(start, min(start + _BATCH, cells))
+        components = np.empty((own.stop - start, 2, _COMPONENTS, 4))
+        kernel.cells(
+            observed[own], rows, prior, n_terms, support, estimates[own], nats_of_n, points, nats, checked,
+            np.array(TOLERANCE), moments[own], error[own], level[own], counts[own], components,
+        )  # fmt: skip
+        kept = np.arange(_COMPONENTS) < counts[own, :, None]
+        return components[:, 0][kept[:, 0]], components[:, 1][kept[:, 1]]
+
+    starts = range(0, cells, _BATCH)
+    workers = min(threads or os.cpu_count() or 1, len(starts))
+    if workers > 1:
+        with ThreadPoolExecutor(workers) as pool:
+            parts = list(pool.map(batch, starts))
+    else:
+        parts = [batch(start) for start in starts]
+    marginals = []
+    for parameter in range(2):
+        weight, loc, width, degrees = np.concatenate([part[parameter] for part in parts]).T
+        cell = np.repeat(np.arange(cells), counts[:, parameter])
+        marginals.append(
+            MarginalMixture(
+                cell=cell, weight=weight, loc=loc, width=width, degrees=degrees, is_variance=parameter == 1
+            )
+        )
+    return NestedIntegrals(
+        settled=level >= 0,
+        moments=moments[:, :6],
+        error=error,
+        level=level,
+        marginals=(marginals[0], marginals[1]),
+    )
+
+
+def _prior(noisy: NoisyMoments) -> Floats:
+    """Log weights, locs, precisions, concentrations and scales (5, n_parts), the largest scale first."""
+    prior = noisy.prior
+    columns = (np.log(prior.weight), prior.loc, prior.precision, prior.concentration, prior.scale)
+    table = np.stack([np.broadcast_to(column, prior.n_parts) for column in columns])
+    return np.ascontiguousarray(table[:, np.argsort(-table[4], kind="stable")])
+
+
+def _n_terms(noisy: NoisyMoments) -> Floats:
+    """(c, r) of the prior of N, log pi(N) = c - r log(N + 1)."""
+    n_prior = noisy.n_prior
+    least = float(n_prior.support[0])
+    falls = 1.0 if isinstance(n_prior, Reciprocal) else 0.0
+    return np.array([float(n_prior.log_prob(np.array([least]))[0]) + falls * np.log1p(least), falls])
+
+
+def _nats_of_n(noisy: NoisyMoments) -> float:
+    """Nats that the noise takes at least for a record more or less, 0 where N is public.
+
+    Where the components of a release are parts of N, sum |x_j| / b_j >= |sum x_j| / max b_j.
+    """
+    totals = noisy.totals
+    shape = (totals.releases, -1)
+    coefficients = totals.coefficients.reshape(*shape, 3)
+    whole = np.allclose(coefficients[..., 1:].sum(axis=1), 0.0) and np.all(
+        coefficients[..., 0].sum(axis=1) > 0.0
+    )
+    if isinstance(noisy.n_prior, Fixed) or not whole:
+        return 0.0
+    return float(np.sum(coefficients[..., 0].sum(axis=1) / totals.scale.reshape(shape).max(axis=1)))

@@ -1,0 +1,491 @@
+"""Compiled loops of the nested rule over N and m, and over cells; see ``nested_rule`` and ``node_lines``.
+
+Machine code is kept beside this module while it stays as it is: whoever changes ``node_lines`` alone removes
+``__pycache__``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+from numba import types
+
+from suffice.pipeline.math.engines.normal.node_lines import (
+    ENDS,
+    FIELDS,
+    FIRST_CUT,
+    MERGED,
+    MOST_PANELS,
+    NODES,
+    PARTS,
+    ROWS,
+    SLOTS,
+    SUMS,
+    WEIGHTS,
+    add,
+    graded,
+    inner,
+    integer_rule,
+    integrate_line,
+    least_noise,
+    noise_at,
+    put_mean,
+    set_n,
+    sort,
+    widest_panel,
+)
+
+if TYPE_CHECKING:
+    from suffice.pipeline.math.engines.normal.node_lines import Integers
+    from suffice.typing import Floats
+
+_MOST_SLICES = 3000
+_NEAR = 16.0
+"""Below this many records all of them are nodes."""
+_KEPT = 1e-8
+"""Share of the mass that a component of a marginal has at least."""
+
+# Levels of fineness: nodes a panel in N, m and log E, nats that a panel of each spans where most mass is, and
+# nats below the mass at which the rest is cut off. Given N and m the noise is linear in E between kinks, so
+# nats say all; over m and N what is integrated is a sum of exponentials with up to three times the slope of
+# the least noise, and panels have to be shorter.
+RULES: tuple[tuple[tuple[int, int, int], tuple[float, float, float, float]], ...] = (
+    ((2, 3, 3), (2.5, 2.25, 3.0, 14.0)),
+    ((3, 4, 4), (2.5, 2.25, 3.0, 17.0)),
+    ((4, 5, 5), (2.5, 2.0, 3.0, 19.0)),
+    ((5, 6, 6), (1.5, 1.0, 2.0, 21.0)),
+)
+
+
+@inner
+def _slice(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
+    n: float, weight: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats,
+    n_terms: Floats, of_n: Floats, nats_of_n: float, known: float, ref: float, sums: Floats, about: Floats,
+    store: bool, tables: Floats, keys: Integers, state: Floats,
+) -> bool:  # fmt: skip
+    """Integrate over m and log E, given N >= 2; ``state`` gets the least noise and whether it was cut."""
+    bound = set_n(n, prior, n_terms, of_n)
+    at = np.empty(ROWS * ROWS + 3 * ROWS + 2)
+    count, bend, curve = 0, 0.0, 0.0
+    for j in range(len(y)):
+        a, b, c = rows[j, 0], rows[j, 1], rows[j, 2]
+        if c == 0.0:
+            if b != 0.0:
+                at[count] = (y[j] / n - a) / b
+                count += 1
+            continue
+        bend += abs(c) * b / c
+        curve += abs(c)
+        level = (y[j] / n - a) / c
+        root = b * b / (4.0 * c * c) + level
+        if root >= 0.0:
+            at[count], at[count + 1] = -b / (2.0 * c) - math.sqrt(root), -b / (2.0 * c) + math.sqrt(root)
+            count += 2
+        for other in range(j):
+            if rows[other, 2] != 0.0:
+                slope = b / c - rows[other, 1] / rows[other, 2]
+                if slope != 0.0:
+                    at[count] = (level - (y[other] / n - rows[other, 0]) / rows[other, 2]) / slope
+                    count += 1
+    at[count] = -bend / (2.0 * curve)
+    count += 1
+    sort(at, count)
+    index, least = 0, math.inf
+    for i in range(count):
+        value = least_noise(y, rows, n, at[i])
+        if value < least:
+            index, least = i, value
+    middle = at[index]
+    # Golden sections: the least noise is convex in m, so its minimum is beside the best of these.
+    left, right = at[max(index - 1, 0)], at[min(index + 1, count - 1)]
+    for _ in range(30):
+        inner_left, inner_right = left + 0.381966 * (right - left), left + 0.618034 * (right - left)
+        value_left = least_noise(y, rows, n, inner_left)
+        value_right = least_noise(y, rows, n, inner_right)
+        if value_left < value_right:
+            right = inner_right
+            if value_left < least:
+                middle, least = inner_left, value_left
+        else:
+            left = inner_left
+            if value_right < least:
+                middle, least = inner_right, value_right
+    state[0], state[1] = least, 0.0
+    sums[8] = min(sums[8], least)
+    # By convexity what is farther than m from the middle has at most e^-noise times |m - middle| over the
+    # nats that it lost; where the slice's noise is least it is some nats wide.
+    wide = 0.0
+    mass = max(known, sums[0])
+    if mass == 0.0:
+        cut = least + FIRST_CUT
+    else:
+        wide = bound - ref - math.log(mass) + nats[3] + 1.0 + math.log(weight)
+        cut = wide + math.log(min(1.0, 4.0 / (n * nats_of_n))) if nats_of_n > 0.0 else wide
+        cut = max(cut, least + 3.0) if nats_of_n == 0.0 else cut
+    if least > cut:
+        state[1] = 1.0
+        return True
+    points = rule[1]
+    for direction in (-1.0, 1.0):
+        position, here = middle, least
+        panels = 0
+        while True:
+            if mass == 0.0:
+                if here > cut:
+                    break
+            elif here > least + 2.0 and here > wide + math.log(
+                min(abs(position - middle) / (here - least), 1.0)
+            ):
+                break
+            edge = math.inf
+            for i in range(count):
+                away = direction * (at[i] - position)
+                if away > 1e-13 * (1.0 + abs(position)):
+                    edge = min(edge, away)
+            length = min(edge, widest_panel(prior, position))
+            allowed = graded(nats[1], here - sums[8])
+            after = least_noise(y, rows, n, position + direction * length)
+            if after - here > allowed:
+                short, long = 0.0, length
+                for _ in range(40):
+                    # By convexity a chord's share stays below what is allowed.
+                    rise = after - here
+                    length = max(short + 0.1 * (long - short), min(length * allowed / rise, 0.9 * long))
+                    if length >= 0.9 * long and rise > 0.0:
+                        length = 0.5 * (short + long)
+                    after = least_noise(y, rows, n, position + direction * length)
+                    if after - here > allowed:
+                        long = length
+                    else:
+                        short = length
+                        if after - here > 0.5 * allowed:
+                            break
+                length = short if short > 0.0 else length
+                after = least_noise(y, rows, n, position + direction * length)
+            if not length > 0.0:
+                return False
+            if edge < 1.3 * length:
+                length = edge
+                after = least_noise(y, rows, n, position + direction * length)
+            for node in range(points):
+                m = position + direction * length * NODES[points, node]
+                span = length * WEIGHTS[points, node]
+                shift = (
+                    direction
+                    * length
+                    * (0.5 * (ENDS[points, node] + ENDS[points, node + 1]) - NODES[points, node])
+                )
+                if not integrate_line(
+                    n, m, weight * span, span, shift, mass, rule, nats, y, rows, prior, of_n, ref, sums,
+                    about, store, tables, keys,
+                ):  # fmt: skip
+                    return False
+            position += direction * length
+            here = after
+            panels += 1
+            if panels > MOST_PANELS:
+                return False
+    return True
+
+
+@inner
+def _few(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
+    n: float, rule: Integers, nats: Floats, y: Floats, rows: Floats, prior: Floats, n_terms: Floats,
+    of_n: Floats, known: float, ref: float, sums: Floats, about: Floats, store: bool, tables: Floats,
+    keys: Integers,
+) -> bool:  # fmt: skip
+    """N = 0, a point, and N = 1, a curve in m: E is 0."""
+    bound = set_n(n, prior, n_terms, of_n)
+    scales = np.empty(PARTS)
+    parts = prior.shape[1]
+    if n == 0.0:
+        here = noise_at(y, rows, 0.0, 0.0, 0.0)
+        for k in range(parts):
+            scales[k] = prior[4, k]
+            w = math.exp(of_n[0, k] - here - ref)
+            if not add(
+                w, 0.0, 0.0, 0.0, 0.0, 0.0, k, scales[k], 0.0, prior, of_n, sums, about, store, tables, keys
+            ):
+                return False
+            if (
+                store
+                and w > about[6]
+                and not put_mean(w, 0.0, scales[k], 0.0, 0.0, k, prior, of_n, about, tables, keys)
+            ):
+                return False
+        return True
+    at = np.empty(2 * ROWS + 3)
+    count, bend, curve, level, least = 0, 0.0, 0.0, 0.0, math.inf
+    for j in range(len(y)):
+        a, b, c = rows[j, 0], rows[j, 1], rows[j, 2]
+        if c == 0.0:
+            if b != 0.0:
+                at[count] = (y[j] - a) / b
+                count += 1
+            continue
+        bend += abs(c) * b / c
+        curve += abs(c)
+        level += abs(c) * (y[j] - a) / c
+        root = b * b / (4.0 * c * c) + (y[j] - a) / c
+        if root >= 0.0:
+            at[count], at[count + 1] = -b / (2.0 * c) - math.sqrt(root), -b / (2.0 * c) + math.sqrt(root)
+            count += 2
+    at[count] = -bend / (2.0 * curve)
+    count += 1
+    for i in range(count):
+        least = min(least, noise_at(y, rows, 1.0, at[i], 0.0))
+    cut = least + FIRST_CUT
+    if max(known, sums[0]) > 0.0:
+        cut = min(cut, bound - ref - math.log(max(known, sums[0])) + nats[3])
+    if least > cut:
+        return True
+    # Beyond all roots the noise is at least curve m^2 + bend m - level.
+    reach = math.sqrt(max(bend * bend / (4.0 * curve * curve) + (cut + level) / curve, 0.0))
+    low, high = at[count - 1] - reach, at[count - 1] + reach
+    at[count], at[count + 1] = low, high
+    count += 2
+    sort(at, count)
+    points, panels = rule[1], 0
+    for i in range(count - 1):
+        start, end = max(at[i], low), min(at[i + 1], high)
+        while start < end:
+            stop = min(end, start + widest_panel(prior, start), start + widest_panel(prior, end))
+            steepest = 0.0
+            for edge in (start, stop):
+                total = 0.0
+                for j in range(len(y)):
+                    total += abs(rows[j, 1] + 2.0 * rows[j, 2] * edge)
+                steepest = max(steepest, total)
+            stop = min(stop, start + nats[1] / steepest)
+            length = stop - start
+            for node in range(points):
+                m = start + length * NODES[points, node]
+                here = noise_at(y, rows, 1.0, m, 0.0)
+                if here > cut:
+                    continue
+                span = length * WEIGHTS[points, node]
+                shift = length * (0.5 * (ENDS[points, node] + ENDS[points, node + 1]) - NODES[points, node])
+                for k in range(parts):
+                    square = (m - prior[1, k]) * (m - prior[1, k])
+                    scales[k] = prior[4, k] + 0.5 * prior[2, k] * of_n[4, k] * square
+                    log_density = of_n[0, k] - (prior[3, k] + 0.5) * math.log(
+                        of_n[1, k] + of_n[2, k] * square
+                    )
+                    w = span * math.exp(log_density - here - ref)
+                    if not add(
+                        w, 1.0, m, 0.0, 0.0, 0.0, k, scales[k], 0.0, prior, of_n, sums, about, store, tables,
+                        keys,
+                    ):  # fmt: skip
+                        return False
+                    if (
+                        store
+                        and w > about[6]
+                        and not put_mean(w, m, scales[k], span, shift, k, prior, of_n, about, tables, keys)
+                    ):
+                        return False
+            start = stop
+            panels += 1
+            if panels > 20 * MOST_PANELS:
+                return False
+    return True
+
+
+@inner
+def _all_n(  # noqa: C901 - one compiled loop
+    estimate: float, nats_of_n: float, support: Floats, rule: Integers, nats: Floats, y: Floats, rows: Floats,
+    prior: Floats, n_terms: Floats, of_n: Floats, known: float, ref: float, sums: Floats, about: Floats,
+    store: bool, tables: Floats, keys: Integers,
+) -> bool:  # fmt: skip
+    """Sum over N: from what was observed outward, integers one by one where they are few."""
+    least, most = max(support[0], 2.0), support[1]
+    offset, weight, state = np.empty(8), np.empty(8), np.empty(2)
+    if most >= 2.0:
+        centre = min(max(math.floor(estimate), least), most)
+        for direction in (1.0, -1.0):
+            start = centre if direction > 0.0 else centre - 1.0
+            before = math.inf
+            slices = 0
+            while least <= start <= most:
+                away = abs(start - estimate) * nats_of_n
+                number = math.floor(graded(nats[0], away) / nats_of_n)
+                number = min(number, math.floor((start if direction > 0.0 else 0.7 * start) / 4.0))
+                if start < _NEAR:
+                    number = 1.0
+                number = max(number, 1.0)
+                number = min(number, most - start + 1.0 if direction > 0.0 else start - least + 1.0)
+                middle = start + direction * (number - 1.0) / 2.0
+                points = integer_rule(number, rule[0], offset, weight)
+                skipped = True
+                for i in range(points):
+                    if not _slice(
+                        middle + direction * offset[i], weight[i], rule, nats, y, rows, prior, n_terms, of_n,
+                        nats_of_n, known, ref, sums, about, store, tables, keys, state,
+                    ):  # fmt: skip
+                        return False
+                    skipped = skipped and state[1] > 0.0
+                    slices += 1
+                # Convex in N: once it rises and nothing is left, nothing follows.
+                if skipped and state[0] >= before:
+                    break
+                before = state[0]
+                start += direction * number
+                if slices > _MOST_SLICES:
+                    return False
+    for few in range(2):
+        if support[0] <= few <= support[1] and not _few(
+            float(few),
+            rule,
+            nats,
+            y,
+            rows,
+            prior,
+            n_terms,
+            of_n,
+            known,
+            ref,
+            sums,
+            about,
+            store,
+            tables,
+            keys,
+        ):
+            return False
+    return True
+
+
+@inner
+def _moments(sums: Floats, about: Floats, ref: float, moments: Floats) -> None:
+    """Mean and sd of the mean, of the variance, log evidence and N; and of the log variance."""
+    total = sums[0]
+    moments[4] = ref + math.log(total)
+    moments[5] = sums[5] / total
+    for i in range(3):
+        first, second = (1, 2) if i == 0 else (3, 4) if i == 1 else (6, 7)
+        away = sums[first] / total
+        moments[2 * i if i < 2 else 6] = about[i] + away
+        moments[2 * i + 1 if i < 2 else 7] = math.sqrt(max(sums[second] / total - away * away, 0.0))
+
+
+def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
+    observed: Floats, rows: Floats, prior: Floats, n_terms: Floats, support: Floats, estimates: Floats,
+    nats_of_n: float, rules: Integers, nats: Floats, checked: Integers, tolerance: Floats, moments: Floats,
+    errors: Floats, status: Integers, counts: Integers, components: Floats,
+) -> None:  # fmt: skip
+    """Integrate some cells; ``status`` is the level that was enough, or -1."""
+    of_n = np.empty((8, PARTS))
+    tables, keys = np.empty((2, SLOTS, FIELDS)), np.empty((2, SLOTS), dtype=np.int64)
+    sums, about = np.empty(SUMS), np.empty(8)
+    before = np.empty(8)
+    merged_from = MERGED
+    for k in range(1, prior.shape[1]):
+        # Parts are one only where their means and concentrations are alike.
+        if prior[1, k] != prior[1, 0] or prior[3, k] != prior[3, 0]:
+            merged_from = math.inf
+        merged_from = max(merged_from, 100.0 * prior[2, k])
+    for cell in range(len(observed)):
+        y = observed[cell]
+        status[cell] = -1
+        n = min(max(estimates[cell, 0], support[0], 1.0), support[1])
+        m = min(max(estimates[cell, 1] / max(n, 1.0), -2.0), 2.0)
+        spread = max(estimates[cell, 2] / max(n, 1.0) - m * m, 1e-6)
+        about[0], about[1], about[2] = m, spread, math.log(spread)
+        about[3], about[4], about[5] = 0.0, 1.0, 1.0
+        about[6], about[7] = 0.0, merged_from
+        ref = set_n(max(n, min(2.0, support[1])), prior, n_terms, of_n)
+        ref -= least_noise(y, rows, max(n, 1.0), m) if n >= 2.0 else noise_at(y, rows, n, m, 0.0)
+        known, known_least = 0.0, math.inf
+        for level in range(len(rules)):
+            sums[:] = 0.0
+            sums[8] = known_least
+            store = level > 0
+            if store:
+                tables[:] = 0.0
+                keys[:] = -1
+            if not _all_n(
+                estimates[cell, 0], nats_of_n, support, rules[level], nats[level], y, rows, prior, n_terms,
+                of_n, known, ref, sums, about, store, tables, keys,
+            ):  # fmt: skip
+                break
+            if not 0.0 < sums[0] < math.inf:
+                break
+            _moments(sums, about, ref, moments[cell])
+            if level > 0:
+                largest = 0.0
+                for i in range(5):
+                    here, last = moments[cell, i], before[i]
+                    if i == 4:
+                        error = abs(here - last)
+                    elif i % 2 == 0:
+                        error = abs(here - last) / moments[cell, i + 1]
+                    else:
+                        error = abs(math.log(here / last))
+                    errors[cell, i] = error
+                    if checked[i] > 0:
+                        # What is no number is not small either.
+                        largest = max(largest, error / tolerance[i] if error < math.inf else math.inf)
+                if largest <= 1.0:
+                    status[cell] = level
+                    break
+            before[:] = moments[cell]
+            known, known_least = sums[0], sums[8]
+            # Next time components are told apart in units of the spread, which is known by now.
+            away, of_log = sums[1] / sums[0], sums[6] / sums[0]
+            about[0] += away
+            about[1] += sums[3] / sums[0]
+            about[2] += of_log
+            about[4] = moments[cell, 1] if checked[1] > 0 else 1.0
+            about[5] = moments[cell, 7]
+            about[6] = _KEPT * known
+        if status[cell] < 0:
+            continue
+        for parameter in range(2):
+            count, total = 0, 0.0
+            for slot in range(SLOTS):
+                if keys[parameter, slot] != -1:
+                    total += tables[parameter, slot, 0]
+            for slot in range(SLOTS):
+                if keys[parameter, slot] == -1:
+                    continue
+                if count == components.shape[2]:
+                    status[cell] = -1
+                    break
+                w = tables[parameter, slot, 0]
+                loc = tables[parameter, slot, 1] / w
+                square = tables[parameter, slot, 2] / w - loc * loc
+                unit = about[4 + parameter]
+                centre = about[0] if parameter == 0 else about[2]
+                components[cell, parameter, count, 0] = w / total
+                components[cell, parameter, count, 1] = centre + unit * loc
+                components[cell, parameter, count, 2] = unit * math.sqrt(max(square, 1e-300))
+                components[cell, parameter, count, 3] = w / tables[parameter, slot, 3]
+                count += 1
+            counts[cell, parameter] = count
+
+
+def _read(dimensions: int, scalar: types.Type = types.float64) -> types.Array:
+    return types.Array(scalar, dimensions, "C", readonly=True)
+
+
+def _written(dimensions: int, scalar: types.Type = types.float64) -> types.Array:
+    return types.Array(scalar, dimensions, "C")
+
+
+_SIGNATURE = types.void(
+    _read(2), _read(2), _read(2), _read(1), _read(1), _read(2), types.float64, _read(2, types.int64),
+    _read(2), _read(1, types.int64), _read(1), _written(2), _written(2), _written(1, types.int64),
+    _written(2, types.int64), _written(4),
+)  # fmt: skip
+
+
+def _compiled() -> Any:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return numba.njit(_SIGNATURE, cache=True, **options)(_cells)
+    except (RuntimeError, OSError):  # a folder that cannot be written
+        return numba.njit(_SIGNATURE, **options)(_cells)
+
+
+cells = _compiled()

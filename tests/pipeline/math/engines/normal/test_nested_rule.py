@@ -1,0 +1,191 @@
+"""Nested rules against boxes thirty times as fine, their stated error, and what they leave to boxes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from suffice.pipeline.math.engines.normal import nested_rule
+from suffice.pipeline.math.engines.normal.covering import SHARE
+from suffice.pipeline.math.engines.normal.moment_posterior import MomentPosterior
+from suffice.pipeline.math.engines.normal.moment_weights import (
+    BERNSTEIN,
+    MOMENTS,
+    MomentsPrior,
+    NoisyMoments,
+)
+from suffice.pipeline.math.engines.normal.nested_rule import FEWEST_CELLS, can_integrate, integrate_nested
+from suffice.pipeline.math.priors.record_count import Fixed, NPrior, Reciprocal, Uniform
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+
+if TYPE_CHECKING:
+    from suffice.typing import Floats
+
+SPREAD = [(2.0**-k, 0.0, 4.0**-k, 3.0, 4.0 * 4.0**-k) for k in range(10)]
+"""Priors of every scale, as the default one is."""
+CONJUGATE = [(1.0, 0.1, 0.5, 3.0, 0.04)]
+QUANTILES = (0.025, 0.5, 0.975)
+
+
+def cells(
+    sums: list[tuple[float, float, float]],
+    rate: float,
+    n_prior: NPrior,
+    prior: list[tuple[float, float, float, float, float]],
+    releases: int = 1,
+) -> NoisyMoments:
+    """Cells of these N, means and variances, in half ranges; noise by a fixed rule, not by the prior."""
+    public = isinstance(n_prior, Fixed)
+    coefficients = np.array(MOMENTS if public else BERNSTEIN)
+    moments = np.array([(n, n * mean, n * (variance + mean**2)) for n, mean, variance in sums])
+    pattern = np.array([0.7, -1.3, 0.4, -0.2, 1.9, -0.6])[: releases * len(coefficients)]
+    values = np.tile(moments @ coefficients.T, (1, releases)) + pattern / rate
+    return NoisyMoments(
+        totals=NoisyTotals(
+            values=values,
+            scale=np.full(releases * len(coefficients), 1.0 / rate),
+            coefficients=np.tile(coefficients, (releases, 1)),
+            releases=releases,
+        ),
+        prior=MomentsPrior.of(prior),
+        n_prior=n_prior,
+    )
+
+
+SUMS = [
+    (0.0, 0.0, 0.0),
+    (1.0, 0.4, 0.0),
+    (3.0, 0.2, 0.1),
+    (40.0, -0.3, 0.02),
+    (700.0, 0.9, 1e-3),
+    (2e5, 0.1, 0.3),
+]
+PROBLEMS = {
+    "spread, little noise": cells(SUMS, 2.0, Reciprocal(10**12), SPREAD),
+    "spread, much noise": cells(SUMS, 0.1, Reciprocal(10**12), SPREAD),
+    "uniform": cells(SUMS[2:4], 0.5, Uniform(2, 10**7), SPREAD),
+    "two releases": cells(SUMS[3:5], 0.3, Reciprocal(10**12), SPREAD, releases=2),
+    "public": cells([(200.0, 0.1, 0.02), (200.0, -0.8, 0.2)], 0.2, Fixed(200), SPREAD),
+    "of one record": cells([(1.0, 0.3, 0.0)], 2.0, Fixed(1), SPREAD),
+}
+
+
+def differences(found: MomentPosterior, reference: MomentPosterior) -> Floats:
+    """In the order and the units of ``error``, (n_cells, 5)."""
+    columns = []
+    for parameter in range(2):
+        sd = reference.sd[:, parameter]
+        columns += [(found.mean - reference.mean)[:, parameter] / sd, np.log(found.sd[:, parameter] / sd)]
+    error: Floats = np.abs(np.stack([*columns, found.log_evidence - reference.log_evidence], axis=1))
+    return error
+
+
+def check_against_finer_boxes(noisy: NoisyMoments) -> None:
+    nested = MomentPosterior(noisy=noisy, nested=True)
+    assert nested.by_nodes
+    fine = MomentPosterior(noisy=noisy, share=SHARE / 30.0)
+    assert not fine.by_nodes
+    error = differences(nested, fine)
+    # 1.5e-3 is what boxes thirty times as fine are off by themselves.
+    settled = np.isfinite(nested.error[:, 4])
+    assert np.all(error[settled] < nested.error[settled] + 1.5e-3)
+    assert np.all(error < [0.004, 0.008, 0.004, 0.008, 0.01])
+    assert nested.n == pytest.approx(fine.n, rel=2e-3)
+    for parameter in range(2):
+        asked = nested.quantiles(parameter, QUANTILES)
+        expected = fine.quantiles(parameter, QUANTILES)
+        assert np.all(np.abs(asked - expected) < 0.04 * (expected[:, 2:] - expected[:, :1]))
+
+
+@pytest.mark.slow
+def test_moments_and_evidence_are_within_the_stated_error() -> None:
+    check_against_finer_boxes(PROBLEMS["spread, little noise"])
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("name", list(PROBLEMS))
+def test_every_problem_is_within_the_stated_error(name: str) -> None:
+    check_against_finer_boxes(PROBLEMS[name])
+
+
+@pytest.mark.parametrize("name", list(PROBLEMS))
+def test_every_problem_agrees_with_usual_boxes(name: str) -> None:
+    nested = MomentPosterior(noisy=PROBLEMS[name], nested=True)
+    boxes = MomentPosterior(noisy=PROBLEMS[name], nested=False)
+    assert np.all(differences(nested, boxes) < [0.01, 0.02, 0.01, 0.02, 0.02])
+    assert np.all(np.isfinite(nested.error))
+
+
+@pytest.mark.slow
+def test_threads_change_no_digit() -> None:
+    base = PROBLEMS["spread, little noise"]
+    noisy = base.take(np.arange(70) % len(SUMS))
+    alone, together = (integrate_nested(noisy, threads=threads) for threads in (1, 3))
+    assert np.array_equal(alone.moments, together.moments)
+    for mine, other in zip(alone.marginals, together.marginals, strict=True):
+        assert np.array_equal(mine.loc, other.loc)
+        assert np.array_equal(mine.cell, other.cell)
+    assert np.array_equal(alone.moments[: len(SUMS)], alone.moments[len(SUMS) : 2 * len(SUMS)])
+
+
+def test_cells_that_no_rule_settles_are_left_to_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    noisy = PROBLEMS["spread, little noise"].take(np.arange(2, 5))
+    boxes = MomentPosterior(noisy=noisy, nested=False)
+    monkeypatch.setattr(nested_rule, "TOLERANCE", (1e-30,) * 5)
+    nested = MomentPosterior(noisy=noisy, nested=True)
+    assert np.array_equal(nested.mean, boxes.mean)
+    assert np.array_equal(nested.log_evidence, boxes.log_evidence)
+    assert np.array_equal(nested.quantiles(1, QUANTILES), boxes.quantiles(1, QUANTILES))
+    assert np.all(np.isnan(nested.error))
+
+
+def test_one_place_chooses() -> None:
+    few = PROBLEMS["spread, much noise"]
+    many = few.take(np.arange(FEWEST_CELLS) % len(SUMS))
+    assert MomentPosterior(noisy=many).by_nodes
+    assert not MomentPosterior(noisy=few).by_nodes
+    assert not MomentPosterior(noisy=many, share=SHARE / 2.0).by_nodes
+    assert not MomentPosterior(noisy=many, levels=np.ones((FEWEST_CELLS, 2))).by_nodes
+    sharp = replace(few, prior=MomentsPrior.of([(1.0, 0.0, 1.0, 1e5, 1.0)]))
+    assert can_integrate(few)
+    assert not can_integrate(replace(few, prior=MomentsPrior.of(CONJUGATE)))
+    assert not can_integrate(sharp)
+
+
+def test_what_is_taken_keeps_its_integrals() -> None:
+    posterior = MomentPosterior(noisy=PROBLEMS["spread, much noise"], nested=True)
+    some = np.array([1, 3, 4])
+    expected = posterior.quantiles(0, QUANTILES)[some]
+    taken = posterior.take(some)
+    assert "_integrals" in taken.__dict__
+    assert np.array_equal(taken.mean, posterior.mean[some])
+    assert taken.quantiles(0, QUANTILES) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_few_cells_load_no_compiled_code() -> None:
+    # The names that tests import have loaded it here already: another process has not.
+    program = f"""
+import sys
+import numpy as np
+from suffice.pipeline.math.engines.normal.moment_posterior import MomentPosterior
+from suffice.pipeline.math.engines.normal.moment_weights import BERNSTEIN, MomentsPrior, NoisyMoments
+from suffice.pipeline.math.priors.record_count import Reciprocal
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+totals = NoisyTotals(
+    values=np.full(({FEWEST_CELLS - 1}, 3), 20.0),
+    scale=np.ones(3),
+    coefficients=np.array(BERNSTEIN),
+    releases=1,
+)
+prior = MomentsPrior.of([(1.0, 0.0, 0.5, 3.0, 0.04)])
+posterior = MomentPosterior(noisy=NoisyMoments(totals=totals, prior=prior, n_prior=Reciprocal(10**6)))
+print(np.ptp(posterior.take(np.arange(3)).mean[:, 0]), posterior.by_nodes, "numba" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0.0", "False", "False"]
