@@ -5,7 +5,8 @@ r"""Linear regression: a numeric outcome on numeric predictors, each clipped to 
 
 Without an intercept there are no first moments. Columns, lattice, block and quantities are those of
 `several_columns.py`, the outcome being the last column. Sensitivity in `sensitivity.md`: two-column-moments
-or rotated-moments; beside a public N minimal-moments or, without an intercept, minimal-products.
+or rotated-moments; beside a public N minimal-moments or, without an intercept, minimal-products; with noise
+on a cone cone-moments.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     RegressionDistribution,
 )
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseGammaRegression
-from suffice.pipeline.terms.declaration.fields import Boolean, LatticeBits, MomentWeight, StatisticSpec
+from suffice.pipeline.terms.declaration.fields import (
+    Boolean,
+    LatticeBits,
+    MomentWeight,
+    NoiseField,
+    NoiseOn,
+    StatisticSpec,
+)
 from suffice.pipeline.terms.statistics import moment_columns
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of
@@ -47,7 +55,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.measure import MomentSums
-    from suffice.pipeline.terms.statistics.sensitivity import Constants
+    from suffice.pipeline.terms.statistics.sensitivity import Constants, NeighboringRelation
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
@@ -60,6 +68,7 @@ class LinearRegressionSpec(StatisticSpec):
     intercept: Boolean = True
     lattice_bits: LatticeBits = DEFAULT_BITS
     moment_weight: MomentWeight | None = None
+    noise: NoiseField | None = None
 
     @model_validator(mode="after")
     def _columns_go_together(self) -> Self:
@@ -80,12 +89,22 @@ def _box(spec: LinearRegressionSpec) -> several_columns.Box:
         bits=spec.lattice_bits,
         linear=spec.intercept,
         weight=spec.moment_weight,
+        on_cone=spec.noise is NoiseOn.CONE,
     )
 
 
 def measure(spec: LinearRegressionSpec) -> MomentSums:
     """Sum n, values and products of two on the lattices."""
     return several_columns.measure(_box(spec))
+
+
+def cone_error(
+    spec: LinearRegressionSpec, n_may_be_public: bool, neighboring: NeighboringRelation
+) -> Fraction:
+    """Return the expected squared error of coefficients by noise on a cone, over that by Laplace noise."""
+    outcome = len(spec.predictors) + 1
+    pairs = [(i, outcome) for i in range(1, outcome)]
+    return several_columns.cone_error(_box(spec), pairs, n_may_be_public, neighboring)
 
 
 def parameters(spec: LinearRegressionSpec) -> Constants:
@@ -294,5 +313,7 @@ FAMILY = Family(
     least_rows=moment_columns.least_rows,
     by_mcmc=lambda _parameters: True,
     region=region,
+    cone_error=cone_error,
+    relates="coefficient",
     predicts=False,
 )

@@ -4,11 +4,12 @@ r"""Multivariate normal: numeric columns, each clipped to bounds of its own.
           T(x) = (x, x x^T)
 
 Columns, lattice, block and quantities are those of `several_columns.py`. Sensitivity in `sensitivity.md`:
-two-column-moments or rotated-moments; minimal-moments beside a public N.
+two-column-moments or rotated-moments; minimal-moments beside a public N; cone-moments with noise on a cone.
 """
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishartDistribution,
 )
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
-from suffice.pipeline.terms.declaration.fields import LatticeBits, MomentWeight, StatisticSpec
+from suffice.pipeline.terms.declaration.fields import LatticeBits, MomentWeight, NoiseField, NoiseOn, StatisticSpec
 from suffice.pipeline.terms.statistics import moment_columns
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
 from suffice.pipeline.terms.statistics.moment_columns import lattice_of
@@ -32,6 +33,7 @@ from suffice.pipeline.terms.statistics.simulated_sums import moment_sums, normal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.measure import MomentSums
-    from suffice.pipeline.terms.statistics.sensitivity import ColumnBounds, Constants
+    from suffice.pipeline.terms.statistics.sensitivity import ColumnBounds, Constants, NeighboringRelation
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
     from suffice.typing import Floats
 
@@ -53,6 +55,7 @@ class MultivariateNormalSpec(StatisticSpec):
     columns: several_columns.Columns
     lattice_bits: LatticeBits = DEFAULT_BITS
     moment_weight: MomentWeight | None = None
+    noise: NoiseField | None = None
 
     @model_validator(mode="after")
     def _columns_go_together(self) -> Self:
@@ -62,12 +65,25 @@ class MultivariateNormalSpec(StatisticSpec):
 
 
 def _box(spec: MultivariateNormalSpec) -> several_columns.Box:
-    return several_columns.Box(columns=spec.columns, bits=spec.lattice_bits, weight=spec.moment_weight)
+    return several_columns.Box(
+        columns=spec.columns,
+        bits=spec.lattice_bits,
+        weight=spec.moment_weight,
+        on_cone=spec.noise is NoiseOn.CONE,
+    )
 
 
 def measure(spec: MultivariateNormalSpec) -> MomentSums:
     """Sum n, values and products of two on the lattices."""
     return several_columns.measure(_box(spec))
+
+
+def cone_error(
+    spec: MultivariateNormalSpec, n_may_be_public: bool, neighboring: NeighboringRelation
+) -> Fraction:
+    """Return the expected squared error of correlations by noise on a cone, over that by Laplace noise."""
+    pairs = list(combinations(range(1, len(spec.columns) + 1), 2))
+    return several_columns.cone_error(_box(spec), pairs, n_may_be_public, neighboring)
 
 
 def parameters(spec: MultivariateNormalSpec) -> Constants:
@@ -210,4 +226,6 @@ FAMILY = Family(
     least_rows=moment_columns.least_rows,
     by_mcmc=lambda _parameters: True,
     region=region,
+    cone_error=cone_error,
+    relates="correlation",
 )

@@ -26,7 +26,7 @@ from suffice.pipeline.terms.statistics.exponential_draws import (
 )
 from suffice.pipeline.terms.statistics.measure import columns_of
 from suffice.pipeline.terms.statistics.noise_scale import noise_scale
-from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation
+from suffice.pipeline.terms.statistics.sensitivity import Design, NeighboringRelation, cone_records
 from suffice.pipeline.terms.statistics.statistic_plan import (
     DECIMAL,
     INT64,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.declaration.fields import SampleEntry, StatisticSpec
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+    from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
     from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.sensitivity import Block
@@ -65,17 +66,22 @@ def compile_statistics(
     shares : Fraction
         The sum of all statistics' shares.
     """
-    n_may_be_public = (
+    for name, entry in entries:
+        loss = terms.privacy.loss * (entry.share / shares)
+        yield _compile_statistic(terms, name, entry, loss, n_may_be_public=n_may_be_public(terms, entry))
+
+
+def n_may_be_public(terms: Terms, entry: StatisticSpec) -> bool:
+    """Return whether the number of records is public for a statistic in which every row counts."""
+    # proof: conditions
+    return (
         terms.privacy.neighboring is NeighboringRelation.REPLACE_ONE
         and terms.privacy.column_unit is None
         and terms.window is None
         and terms.where is None
+        and entry.where is None
+        and not terms.groups_of(entry)
     )
-    for name, entry in entries:
-        loss = terms.privacy.loss * (entry.share / shares)
-        # proof: conditions
-        every_row = n_may_be_public and entry.where is None and not terms.groups_of(entry)
-        yield _compile_statistic(terms, name, entry, loss, n_may_be_public=every_row)
 
 
 def measure_of(entry: StatisticSpec) -> Measure:
@@ -286,6 +292,8 @@ def _compile_statistic(
             rows_of=_sentence(terms, entry),
             sample=sample,
         )
+    if block.cone is not None:
+        return _compile_on_cone(terms, name, entry, loss, block, block.cone)
     l1_sensitivity = block.l1_sensitivity(terms.privacy.neighboring, kept_rows)
     l2_squared = None
     if loss.rho is not None:
@@ -329,4 +337,45 @@ def _compile_statistic(
         counted=block.counted,
         contribution=contribution,
         rows_of=_sentence(terms, entry),
+    )
+
+
+def _compile_on_cone(
+    terms: Terms,
+    name: str,
+    entry: StatisticSpec,
+    loss: PrivacyLoss,
+    block: Block,
+    at_rate_1: ConeNoise,
+) -> StatisticPlan:
+    """Return the plan of a statistic with noise on a cone: its rate is exact, and nothing is rounded."""
+    contribution = terms.contribution_to(entry)
+    position = f"statistics.{name}"
+    if loss.rho is not None:
+        raise SpecError(f"{position}.noise", "noise on a cone is of epsilon, and not of rho")
+    # proof: cone-units
+    records = cone_records(terms.privacy.neighboring, 1 if contribution is None else contribution.rows)
+    noise = replace(at_rate_1, rate=loss.amount / records)
+    reach = block.largest_value * terms.max_total_rows + noise.reach
+    if reach >= 10**38:
+        way_out = "lower max_total_rows or lattice_bits, or give it more epsilon"
+        raise SpecError(position, "its totals could need more than 38 digits", way_out)
+    return StatisticPlan(
+        name=name,
+        family=entry.family,
+        columns=columns_of(measure_of(entry)),
+        groups=dict(terms.groups_of(entry)),
+        states_groups=entry.groups is not None,
+        design=block.design,
+        components=block.components,
+        loss=loss,
+        l1_sensitivity=0,
+        scale=0.0,
+        partition_total=None,
+        value_type=INT64 if reach < 2**63 else DECIMAL,
+        quantities=block.quantities,
+        parameters=FAMILIES[entry.family].parameters(entry),
+        contribution=contribution,
+        rows_of=_sentence(terms, entry),
+        cone=noise,
     )

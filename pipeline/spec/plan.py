@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from suffice.pipeline.spec.chosen_noise import noise_line
 from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
 from suffice.pipeline.spec.planned_trees import PlannedTree
 from suffice.pipeline.spec.spec import load_spec
@@ -366,7 +367,7 @@ def compile_plan(spec: AnySpec) -> Plan:
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
     plan = assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))
     expects = [] if spec.expect is None else [_expectation(spec.expect)]
-    return replace(plan, expects="\n".join([*expects, *_bargains(spec, plan, shares)]))
+    return replace(plan, expects="\n".join([*expects, *_bargains(spec, plan, shares), *_noises(spec)]))
 
 
 def _bargains(spec: Spec, plan: Plan, shares: Fraction) -> list[str]:
@@ -379,6 +380,12 @@ def _bargains(spec: Spec, plan: Plan, shares: Fraction) -> list[str]:
             (histogram,) = compile_statistics(spec, [(statistic.name, counted)], shares)
             lines.append(bargain_line(statistic.name, statistic.sample, histogram.component_noise_sd, rows))
     return lines
+
+
+def _noises(spec: Spec) -> list[str]:
+    """Say which noise statistics of several columns have, and by which prediction."""
+    lines = (noise_line(spec, name, statistic) for name, statistic in spec.statistics.items())
+    return [line for line in lines if line is not None]
 
 
 def _rows_in_cell(spec: Spec, statistic: StatisticPlan) -> float | None:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from suffice.errors import SpecError
 from suffice.pipeline.spec import checks, spec
+from suffice.pipeline.spec.chosen_noise import with_noise
 from suffice.pipeline.spec.compiled_statistics import compile_statistics
 from suffice.pipeline.spec.hierarchies import check_hierarchies
 from suffice.pipeline.spec.plan import Plan, assemble
@@ -73,6 +74,7 @@ class CanonicalPlan:
                 _count_periods(("statistics", name), entry, left)
                 statistic = spec.read_statistic(self._document, name, entry, None)
                 statistic = checks.with_prior(self._document, name, self.terms.bound(statistic))
+                statistic = with_noise(self._document, self.terms, name, statistic, is_planned=True)
                 checks.check_unit(self._document, self.terms, name, statistic)
                 left -= checks.n_sums(statistic)
                 if left < 0:

@@ -20,6 +20,7 @@ from suffice.pipeline.families import FAMILIES, NO_SUMS
 from suffice.pipeline.spec import assumed
 from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit
 from suffice.pipeline.spec.checks import check_statistic, check_terms, n_sums, taking, with_prior
+from suffice.pipeline.spec.chosen_noise import with_noise
 from suffice.pipeline.spec.hierarchies import with_levels
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields, priced
@@ -374,7 +375,8 @@ def _validate(document: Document, directory: Path) -> Spec:
     _check_files_by_window(document, spec)
     _check_folders_of_windows(document, spec)
     bound = {name: with_prior(document, name, spec.bound(each)) for name, each in spec.statistics.items()}
-    spec = spec.model_copy(update={"statistics": bound})
+    settled = {name: with_noise(document, spec, name, each) for name, each in bound.items()}
+    spec = spec.model_copy(update={"statistics": settled})
     spec._stated = _Stated(content)  # noqa: SLF001 - a new spec's own
     for name, statistic in spec.statistics.items():
         check_statistic(document, spec, name, statistic)

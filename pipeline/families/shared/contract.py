@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.count_table import CountTable
     from suffice.pipeline.terms.statistics.measure import Measure
     from suffice.pipeline.terms.statistics.moment_columns import NormalSums
-    from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design
+    from suffice.pipeline.terms.statistics.sensitivity import Block, Constants, Design, NeighboringRelation
     from suffice.pipeline.terms.statistics.simulated_sums import SimulatedSums
 
 
@@ -274,6 +274,12 @@ class Family:
         Where draws of a quantile can be released instead of noisy components; None elsewhere.
     interval : {"central", "highest-density"}
         The kind of its posteriors' intervals where none is asked for.
+    cone_error : callable or None
+        The spec's entry, whether N may be public, the neighbouring relation -> the expected squared error of
+        what relates its columns under noise on a cone, over that under Laplace noise; None where noise is on
+        no cone.
+    relates : str
+        What that is of, in words: ``coefficient``, ``correlation``.
     mean : str
         The column's mean in its parameters and constants, as text, where it is none of them; else empty.
     n_categories : callable
@@ -335,6 +341,8 @@ class Family:
     refused_under: Callable[[Any], str | None] = field(default=lambda _spec: None)
     sampled: SampledParameter | None = None
     sampled_quantile: SampledQuantile | None = None
+    cone_error: Callable[[Any, bool, NeighboringRelation], Fraction] | None = None
+    relates: str = ""
     interval: str = CENTRAL
     mean: str = ""
     n_categories: Callable[[Any], int] = field(default=lambda _spec: 1)

@@ -105,6 +105,17 @@ class RowsOf(StrEnum):
     UNITS = "units"
 
 
+class NoiseOn(StrEnum):
+    """Which noise a statistic of several columns has.
+
+    ``laplace``: discrete Laplace on each component. ``cone``: on all moments together, on the cone of matrices
+    that they lie in.
+    """
+
+    LAPLACE = "laplace"
+    CONE = "cone"
+
+
 class StatisticSpec(SpecModel):
     """What every statistic states, whatever its family.
 
@@ -360,6 +371,7 @@ READS_CONDITION = "read_condition"
 Where = Annotated[SpecModel | str | None, PlainValidator(_where)]
 """A condition of rows: the name of a boolean column, or a `DerivedColumn`."""
 RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf))]
+NoiseField = Annotated[NoiseOn, PlainValidator(partial(read_choice, kind=NoiseOn))]
 EveryField = Annotated[Every, PlainValidator(read_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]

@@ -33,10 +33,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from suffice.typing import Floats
 
 Pair = tuple[int, int]
@@ -118,6 +120,20 @@ class ConeNoise:
             return unit * t * (Fraction(1) if i == 0 else c) * (Fraction(1) if k == 0 else c)
         return Fraction(0)
 
+    def variance_of(self, coefficients: Mapping[int, Fraction]) -> Fraction:
+        """Return the variance of the noise on a linear map of components, by position, in exact arithmetic."""
+        pairs = self.pairs
+        alone = sum(
+            (a**2 * self.covariance_of(pairs[place], pairs[place]) for place, a in coefficients.items()),
+            Fraction(0),
+        )
+        # The others of a pair are 0 but between diagonal entries.
+        diagonal = [(pairs[place], a) for place, a in coefficients.items() if pairs[place][0] == pairs[place][1]]
+        together = (
+            2 * a * b * self.covariance_of(first, second) for (first, a), (second, b) in combinations(diagonal, 2)
+        )
+        return alone + sum(together, Fraction(0))
+
     @cached_property
     def covariance(self) -> Floats:
         """The covariance of the components' noise, shape (D, D), float64, in squares of lattice units."""
@@ -150,7 +166,7 @@ def gamma_bound(shape: int, bits: int) -> int:
     .. math:: P(t > x) = e^{-x} \sum_{k < D} x^k / k! \le
               \sum_{k < D} \frac{x^k}{k!} \Big/ \sum_{k \le n} \frac{x^k}{k!}
 
-    for every n: a ratio of whole numbers, in exact arithmetic. It is the least such number above D at n = 2 x.
+    for every n: a ratio of whole numbers, in exact arithmetic. The least such number above D at n = 2 x.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
     from suffice.typing import Floats
 
 
@@ -146,6 +147,33 @@ def moment_map(names: tuple[str, ...], steps: int, *, linear: bool, weight: Frac
     if linear and len(names) == 2:
         return two_column_map(names, steps)
     return rotated_map(names, steps, linear=linear)
+
+
+def cone_map(names: tuple[str, ...], noise: ConeNoise, *, n_is_public: bool) -> Map:
+    r"""Return the entries of the matrix z z^T of z = (M, X), as noise on their cone needs them.
+
+    Where N is public, the noise on :math:`N M^2` is known, and its covariance with that on a square is c times
+    its variance: :math:`\sum X_i^2` is estimated by the square less c times that noise, which is without bias
+    and varies least.
+    """
+    # proof: cone-moments
+    building, steps = _Building(names=names, steps=noise.steps), noise.steps
+    for i, j in noise.pairs:
+        if i > 0:
+            building.alone((i, j), f"sum({building.text((i, j))})")
+        elif j > 0:
+            building.alone((0, j), f"sum(2^m * {names[j - 1]})", steps)
+        else:
+            building.alone((0, 0), "sum(4^m)", steps**2)
+    if n_is_public:
+        building.moments[0, 0] = Quantity(name="n", coefficients={}, public_n_coefficient=Fraction(1))
+        c = noise.covariance_of((0, 0), (1, 1)) / noise.covariance_of((0, 0), (0, 0))
+        for i in building.columns:
+            square = building.moments[i, i]
+            building.moments[i, i] = replace(
+                square, coefficients={0: -c, **square.coefficients}, public_n_coefficient=c * steps**2
+            )
+    return building.built(steps**2)
 
 
 def minimal_map(names: tuple[str, ...], steps: int, weight: Fraction, *, linear: bool) -> Map:

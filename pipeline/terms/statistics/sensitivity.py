@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.terms.declaration.contribution import Contribution
+    from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
     from suffice.pipeline.terms.statistics.count_table import CountTable, Label
     from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
 
@@ -39,9 +40,9 @@ class Design(StrEnum):
     """How a statistic is released.
 
     ``partition_of_unity``: components that are never negative and whose sum is the same for every
-    record that enters. ``bounded``: components of either sign, from which n follows, that add up to at most
-    a public number in magnitude for every record. ``minimal``: fewer numbers, beside a public number of
-    records.
+    record that enters. ``bounded``: components of either sign, from which n follows, whose vector is
+    bounded for every record. ``minimal``: beside a public number of records, and fewer numbers unless their
+    noise is on a cone.
     """
 
     PARTITION_OF_UNITY = "partition_of_unity"
@@ -157,7 +158,7 @@ class Block:
         The largest magnitude that one record adds to one component, in lattice units.
     record_l1 : int or None
         The largest L1 norm of what one record adds over all components, in lattice units; None for the
-        minimal design.
+        minimal design, and where noise is on a cone.
     unit_l1 : int or None
         The largest L1 norm of what one unit adds, where the statistic bounds units by itself; None where it
         takes the rows that each unit keeps.
@@ -183,6 +184,8 @@ class Block:
         How sums and counts of moved records share the block, where both are in it.
     within_unit : WithinUnit or None
         How rows and units share the block, where both are in it.
+    cone : ConeNoise or None
+        Noise on the cone that records lie in, at a rate of 1, where such noise is added; a record is 1 there.
     """
 
     design: Design
@@ -199,6 +202,7 @@ class Block:
     quantities: tuple[Quantity, ...]
     counted: CountedClipping | None = None
     within_unit: WithinUnit | None = None
+    cone: ConeNoise | None = None
 
     @property
     def partition_total(self) -> int | None:
@@ -210,6 +214,9 @@ class Block:
 
         Of a statistic these are :attr:`Contribution.rows`.
         """
+        if self.cone is not None:
+            message = "noise on a cone follows from the records that a unit changes"
+            raise ValueError(message)
         if self.unit_l1 is not None:
             return bounded_units(self.unit_l1, neighboring)
         if self.record_l1 is not None:
@@ -325,6 +332,20 @@ def bounded_records(record_l1: int, neighboring: NeighboringRelation, max_rows: 
         return unit_l1
     # proof: replacement
     return 2 * unit_l1
+
+
+def cone_records(neighboring: NeighboringRelation, max_rows: int = 1) -> int:
+    """Return how many records one unit changes at most: the sum of l over what neighbours differ by.
+
+    Parameters
+    ----------
+    neighboring : NeighboringRelation
+        Replacing a unit is removing one and adding one, perhaps in other cells.
+    max_rows : int
+        The most records that a unit keeps; 1 where a record is the unit.
+    """
+    # proof: cone-units
+    return max_rows if neighboring is NeighboringRelation.ADD_OR_REMOVE_ONE else 2 * max_rows
 
 
 def bounded_units(unit_l1: int, neighboring: NeighboringRelation) -> int:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.declaration.domains import Domain
+    from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
     from suffice.pipeline.terms.statistics.sensitivity import (
         Constants,
         CountedClipping,
@@ -111,6 +112,9 @@ class StatisticPlan:
     sample : SamplePlan, QuantilePlan or None
         The draws that are released of a posterior or of a quantile; None where noisy components are. With it
         there are no components and no quantities, and sensitivity and scale are its own: those here are 0.
+    cone : ConeNoise or None
+        The noise of all components together, where it is on the cone that records lie in; the sensitivity and
+        the scale are 0 then.
     """
 
     name: str
@@ -134,6 +138,7 @@ class StatisticPlan:
     rows_of: str | None = None
     sample: SamplePlan | QuantilePlan | None = None
     l2_squared: int | None = None
+    cone: ConeNoise | None = None
 
     @property
     def n_cells(self) -> Count:
@@ -170,7 +175,16 @@ class StatisticPlan:
 
     @property
     def component_noise_sd(self) -> float:
-        """Standard deviation of the noise on one component, in lattice units."""
+        """Standard deviation of the noise on one component, in lattice units; the same for each.
+
+        Raises
+        ------
+        ValueError
+            Where noise is on a cone: it differs by component.
+        """
+        if self.cone is not None:
+            message = "noise on a cone differs by component"
+            raise ValueError(message)
         return discrete_laplace_sd(self.scale)
 
     @property
@@ -200,8 +214,11 @@ class StatisticPlan:
     def quantity_noise_sd(self, quantity: Quantity) -> float:
         """Return the standard deviation of the noise on a quantity, in the column's unit.
 
-        The components' noises are independent, so the covariances of the basis are in the map.
+        The components' noises are independent, so the covariances of the basis are in the map; on a cone they
+        have covariances of their own.
         """
+        if self.cone is not None:
+            return math.sqrt(self.cone.variance_of(quantity.coefficients))
         squares = sum((coefficient**2 for coefficient in quantity.coefficients.values()), Fraction(0))
         return self.component_noise_sd * math.sqrt(squares)
 
