@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -183,8 +184,9 @@ class LatentConeNoise:
     points : ConePoints
     values : ndarray of shape (n_cells, D), float64
         Released components as moments in half ranges.
-    coefficients : ndarray of shape (D, D), float64
-        The map from moments to these: the identity, but for what rounding adds to squares.
+    coefficients : ndarray of shape (D, n_moments), float64
+        The map from N, sums and products to these: the identity, but for what rounding adds to squares, and
+        without first moments where none are released.
     covariance : ndarray of shape (D, D), float64
         Of the noise on them.
     unit : float
@@ -200,11 +202,12 @@ class LatentConeNoise:
     @classmethod
     def of(cls, noise: ConeNoise, values: NDArray[np.object_]) -> Self:
         """Return what released whole numbers (n_cells, D) say."""
-        factors = np.array([float(noise.factor(pair)) for pair in noise.pairs])
         # In units of squared half ranges every component is a moment.
         steps = float(noise.steps) ** 2
-        coefficients = np.eye(len(factors))
+        every = list(combinations_with_replacement(range(noise.columns + 1), 2))
+        coefficients = np.zeros((noise.n_components, len(every)))
         for place, (i, j) in enumerate(noise.pairs):
+            coefficients[place, every.index((i, j))] = 1.0
             if i == j > 0:
                 coefficients[place, 0] = 1.0 / SQUARES_OF_ROUNDING / steps
         return cls(
@@ -225,10 +228,11 @@ class LatentConeNoise:
         return 2 * self.points.n_coordinates
 
     @property
-    def sds(self) -> Floats:
-        """Standard deviations of the noise on moments, (D,)."""
-        sds: Floats = np.sqrt(np.diag(self.covariance))
-        return sds
+    def precision_of_moments(self) -> Floats:
+        """One over the variances of the noise on moments, (n_moments,); 0 of what is not released."""
+        released = self.coefficients.round() != 0.0
+        precision: Floats = (released / np.diag(self.covariance)[:, None]).sum(axis=0)
+        return precision
 
     @cached_property
     def _precision(self) -> Floats:
@@ -249,14 +253,14 @@ class LatentConeNoise:
 
         Parameters
         ----------
-        moments : ndarray of shape (D, b), float64
+        moments : ndarray of shape (n_moments, b), float64
             The chains of a cell follow one another.
         x : ndarray of shape (n_coordinates, b), float64
 
         Returns
         -------
         value : ndarray of shape (b,), float64
-        by_moments : ndarray of shape (D, b), float64
+        by_moments : ndarray of shape (n_moments, b), float64
         by_coordinates : ndarray of shape (n_coordinates, b), float64
         """
         half, b = len(x) // 2, x.shape[1]

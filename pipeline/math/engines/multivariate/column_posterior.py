@@ -202,7 +202,7 @@ def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> Laten
     if not outcome:
         return replace(target, relative=relative, units=units)
     # Of every moment, by least squares over all components.
-    sds = math.sqrt(2.0) * np.linalg.norm(np.linalg.pinv(target.scaled.coefficients), axis=1)
+    sds = target.noise_sds
     _, second = np.triu_indices(target.size)
     lengths = OutcomeNoise(
         rows=n,
@@ -216,7 +216,6 @@ def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> Laten
 def starts(
     target: LatentTarget,
     sums: Moments,
-    statistic: NoisyStatistic,
     n_chains: int,
     squares: Floats | None,
     rng: np.random.Generator,
@@ -228,7 +227,6 @@ def starts(
     target : LatentTarget
     sums : Moments
         The unbiased estimates.
-    statistic : NoisyStatistic
     n_chains : int
         Of each cell.
     squares : ndarray of shape (k, n_cells), float64, or None
@@ -249,7 +247,7 @@ def starts(
     logs = np.log(np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))))
     latent = [evidence.start(state) for evidence in target.evidence]
     relative_to = along(target.evidence, logs)
-    noise = statistic.plan.quantity_noise_sd(statistic.plan.quantities[0])
+    noise = target.noise_sds[0]
     scales = [np.minimum(0.5, noise / n)[None]] if not latent_n.fixed else []
     if target.linear:
         of_means = np.repeat(0.3 * doubt[None], size, axis=0)
@@ -272,8 +270,11 @@ def starts(
     scales_start = np.concatenate([relative_to[:0], *(each for each, _ in latent)]) - relative_to
     base_point = np.concatenate([base_point, scales_start])
     # Starts farther apart than the posterior is wide, so that R-hat can tell (Gelman et al. 2013).
-    jitter = rng.standard_normal((target.n_coordinates, len(n), n_chains))
-    return base_point[:, :, None] + guess[:, :, None] * jitter, guess
+    jitter = rng.standard_normal((len(base_point), len(n), n_chains))
+    start = base_point[:, :, None] + guess[:, :, None] * jitter
+    of_noise = [noise.draw(len(n) * n_chains, rng).reshape(-1, len(n), n_chains) for noise in target.cone]
+    guesses = [np.repeat(noise.spread()[:, None], len(n), axis=1) for noise in target.cone]
+    return np.concatenate([start, *of_noise]), np.concatenate([guess, *guesses])
 
 
 def _near(target: LatentTarget, sums: Moments) -> tuple[Floats, Floats, Floats, Floats]:
@@ -284,9 +285,12 @@ def _near(target: LatentTarget, sums: Moments) -> tuple[Floats, Floats, Floats, 
     else:
         room = min(1.0, (latent_n.highest - latent_n.lowest) / 4.0)
         n = np.clip(sums.n, latent_n.lowest + room, latent_n.highest - room)
-    noise_of_products = (
-        math.sqrt(2.0) / np.abs(target.scaled.coefficients[:, 1 + size :]).max(axis=0).min() / n
-    )
+    if target.cone:
+        noise_of_products = target.noise_sds[1 + size :].max() / n
+    else:
+        noise_of_products = (
+            math.sqrt(2.0) / np.abs(target.scaled.coefficients[:, 1 + size :]).max(axis=0).min() / n
+        )
     average, spread = _possible(sums, n, noise_of_products, linear=target.linear)
     # Noise leaves less than it adds: a spread of a tenth of the half range is mixed in where it is large.
     mixed = _LEAST_SPREAD + 0.1 * np.minimum(1.0, noise_of_products)
@@ -458,8 +462,8 @@ def _chains(
     n_chains, iterations = lengths(n_cells)
     squares = target.likely_squares(n_cells)
     begun = [
-        starts(part, moments, statistic, n_chains, squares, rng)
-        for part, moments, statistic in zip(target.targets, sums, statistics, strict=True)
+        starts(part, moments, n_chains, squares, rng)
+        for part, moments in zip(target.targets, sums, strict=True)
     ]
     begun.append(shared_start(target, [base for base, _ in begun], rng))
     start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
