@@ -35,6 +35,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.normal_inverse_wishart import estimate
+from suffice.pipeline.math.engines.cone.latent_noise import LatentConeNoise
 from suffice.pipeline.math.engines.multivariate.evidence import (
     MomentState,
     OutcomeNoise,
@@ -483,13 +484,30 @@ def _target(
         evidence=evidence,
         latent_n=_latent_n(n_prior, size, least_rows(statistic.plan.parameters)),
         scaled=noisy_moments(statistic).in_scales(),
+        cone=cone_noises(statistic),
     )
 
 
 def noisy_moments(statistic: NoisyStatistic) -> NoisyTotals:
-    """Return the released components as linear functions of moments in half ranges."""
-    coefficients = np.concatenate([_coefficients(each) for each in statistic.observations])
-    return replace(NoisyTotals.of(statistic), coefficients=coefficients)
+    """Return what was released behind Laplace noise as linear functions of moments in half ranges."""
+    laplace = [each for each in statistic.observations if each.plan.cone is None]
+    if not laplace:
+        size = len(statistic.plan.parameters.columns)
+        n_moments = (size + 1) * (size + 2) // 2
+        nothing = np.zeros((len(statistic.values), 0))
+        return NoisyTotals(values=nothing, scale=np.zeros(0), coefficients=np.zeros((0, n_moments)))
+    first, *others = laplace
+    coefficients = np.concatenate([_coefficients(each) for each in laplace])
+    return replace(NoisyTotals.of(replace(first, further=tuple(others))), coefficients=coefficients)
+
+
+def cone_noises(statistic: NoisyStatistic) -> tuple[LatentConeNoise, ...]:
+    """Return what was released behind noise on a cone."""
+    return tuple(
+        LatentConeNoise.of(each.plan.cone, each.values)
+        for each in statistic.observations
+        if each.plan.cone is not None
+    )
 
 
 def _coefficients(statistic: NoisyStatistic) -> Floats:
