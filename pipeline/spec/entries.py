@@ -366,6 +366,7 @@ def multivariate_normal(
     columns: Keyed,
     lattice_bits: int | None = None,
     moment_weight: Number | None = None,
+    noise: str | None = None,
     **common: Unpack[Common],
 ) -> Entry:
     """State a statistic of several columns, each between public bounds.
@@ -382,6 +383,7 @@ def linear_regression(
     intercept: bool | None = None,
     lattice_bits: int | None = None,
     moment_weight: Number | None = None,
+    noise: str | None = None,
     **common: Unpack[Common],
 ) -> Entry:
     """State a statistic of an outcome and its predictors, each between public bounds.

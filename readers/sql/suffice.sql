@@ -62,7 +62,9 @@ CROSS JOIN (
     FROM suffice_statistics(directory) AS entry
     CROSS JOIN read_blob(directory || '/' || of_statistic || '.parquet') AS file
     WHERE entry.statistic = of_statistic
-    AND CASE WHEN entry.mechanism IS DISTINCT FROM 'discrete_laplace'
+    AND CASE WHEN entry.mechanism = 'cone_noise'
+            THEN error('its noise is on a cone, whose law these macros do not know: take another reader')
+        WHEN entry.mechanism IS DISTINCT FROM 'discrete_laplace'
             THEN error('it is a posterior sample, there are no statistics in it: FROM suffice_samples')
         WHEN entry.sha256 = sha256(file.content) AND entry.size = file.size THEN TRUE
         ELSE error('the data file has another size or SHA-256 than the manifest states') END

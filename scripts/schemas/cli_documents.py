@@ -52,7 +52,12 @@ from suffice.pipeline.ask.planning.divided_plan import DividedPlan
 from suffice.pipeline.spec.expected import ExpectPlan
 from suffice.pipeline.spec.plan import Plan
 from suffice.pipeline.terms.declaration.documents import Sha256
-from suffice.pipeline.terms.statistics.statistic_plan import NOISY, ShownSample, StatisticPlan
+from suffice.pipeline.terms.statistics.statistic_plan import (
+    NOISY,
+    NOISY_ON_CONE,
+    ShownSample,
+    StatisticPlan,
+)
 from suffice.releasing.backfill import Backfill
 from suffice.releasing.gap_report import GapReport
 from suffice.releasing.rehearsal import Rehearsal
@@ -97,7 +102,13 @@ _PUBLISHED = published({"status": {"enum": ["published", "found"]}})
 _ACCOUNT = beside(ShownAccount, {"charges": listed(schema_of(ShownCharge))})
 """Charges are printed one after another, however many there are, and so are no part of a type."""
 _PLAN = {
-    "statistics": listed(either(schema_of(StatisticPlan, NOISY), schema_of(ShownSample))),
+    "statistics": listed(
+        either(
+            schema_of(StatisticPlan, NOISY),
+            schema_of(StatisticPlan, NOISY_ON_CONE),
+            schema_of(ShownSample),
+        )
+    ),
     "contract": schema_of(Sha256 | None),
     "expect": schema_of(ExpectPlan | None),
     "person": schema_of(YearOfPerson | None),

@@ -51,7 +51,7 @@ from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.publication import PublicationManifest
 from suffice.storage.releases.about_file import StatedAbout
 from suffice.storage.releases.adopted_files import FORMAT, TABLE
-from suffice.storage.releases.manifest_model import Declared, NoisyEntry, QuantileEntry, SampledEntry, Stated
+from suffice.storage.releases.manifest_model import AnyEntry, Declared, Stated
 from suffice.storage.releases.withdrawal import StatedWithdrawal
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def release_manifest() -> Schema:
     """Return the schema of a release's manifest: what is stated, and what follows from its plan."""
     stated: Schema = of_model(Stated)["properties"]
     stated |= each(HASH, "audit contract")  # left out where there is none
-    statistic = {**schema_of(NoisyEntry | SampledEntry | QuantileEntry), "oneOf": _OF_A_MEASURE}
+    statistic = {**schema_of(AnyEntry), "oneOf": _OF_A_MEASURE}
     follows = {
         "statistics": {**listed(statistic), "minItems": 1},
         "plan": {"$ref": "urn:suffice:schema:plan-1"},

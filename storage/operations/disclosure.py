@@ -54,10 +54,15 @@ _AUDIT = {
     True: " Before the grant, an audit of the plan on invented data found nothing.",
     False: " The grant names no audit of the plan.",
 }
-_LAPLACE = "discrete_laplace"
+_LAPLACE, _ON_CONE = "discrete_laplace", "cone_noise"
 _OF_NOISE = (
     "The Laplace mechanism on exact integer sums: discrete Laplace noise from OpenDP's exact sampler, in "
     "lattice units ({}). No floating-point number gets noise."
+)
+_OF_CONES = (
+    "Laplace noise on a cone, on exact integer sums: the difference of two independent matrices whose density "
+    "falls with their first entry on the cone of moments, drawn by this project's own exact sampler, in lattice "
+    "units ({}). No floating-point number gets noise."
 )
 _OF_SAMPLES = (
     "The exponential mechanism on a public grid of a parameter, by OpenDP's noisy maximum, drawn by "
@@ -275,9 +280,15 @@ def _implementation(manifest: Mapping[str, Any]) -> Implementation:
         f"{entry['name']}: {counted(entry['draws'], 'draw')} of {entry['grid']} points, range of the scores "
         f"{entry['range_sensitivity']}, scale {entry['scale']}, in 2^-20 nats"
         for entry in manifest["statistics"]
-        if entry["mechanism"] != _LAPLACE
+        if entry["mechanism"] not in {_LAPLACE, _ON_CONE}
+    )
+    cones = "; ".join(
+        f"{entry['name']}: rate {entry['cone_noise']['rate']}, {entry['cone_noise']['columns']} columns"
+        for entry in manifest["statistics"]
+        if entry["mechanism"] == _ON_CONE
     )
     mechanisms = [_OF_NOISE.format(scales)] if noisy else []
+    mechanisms += [_OF_CONES.format(cones)] if cones else []
     mechanisms += [_OF_SAMPLES.format(draws)] if draws else []
     versions = ", ".join(f"{package} {version}" for package, version in manifest["versions"].items())
     return {

@@ -131,6 +131,12 @@ def _meaning(statistic: StatisticPlan) -> str:
             f"exponential mechanism from the posterior under the prior {drawn.prior}, at temperature "
             f"{format_number(drawn.temperature)}."
         )
+    if statistic.cone is not None:
+        return (
+            f"Noisy sufficient statistics{of}, family {statistic.family}: one row for each cell and component."
+            f"{counted} The noise on the values of a cell is cone noise, {statistic.cone}, in the units of "
+            "value; it is independent from cell to cell."
+        )
     return (
         f"Noisy sufficient statistics{of}, family {statistic.family}: one row for each cell and component."
         f"{counted} The noise on each value is discrete Laplace, independent, of scale "
@@ -177,11 +183,18 @@ def _is_sampled(manifest: Manifest) -> bool:
 def _laws(manifest: Manifest) -> Iterator[str]:
     """Say how the files' values came about."""
     sampled = [statistic.name for statistic in manifest.plan.statistics if statistic.sample is not None]
-    if not _is_sampled(manifest):
-        besides = f" but those of {', '.join(sampled)}" if sampled else ""
+    on_cone = [statistic.name for statistic in manifest.plan.statistics if statistic.cone is not None]
+    if len(sampled) + len(on_cone) < len(manifest.plan.statistics):
+        others = [*sampled, *on_cone]
+        besides = f" but those of {', '.join(others)}" if others else ""
         yield (
             f"Every value{besides} carries discrete Laplace noise of the scale that its file states, so "
             "counts may be negative and sums need not add up."
+        )
+    if on_cone:
+        yield (
+            f"The values of a cell in the files of {', '.join(on_cone)} carry cone noise together, so counts may "
+            "be negative and sums need not add up."
         )
     if sampled:
         yield (
@@ -311,6 +324,16 @@ def _law(statistic: StatisticPlan) -> dict[str, Any]:
             "range_sensitivity": str(drawn.range_sensitivity),
             "scale": str(drawn.scale),
             "temperature": format_number(drawn.temperature),
+            **statistic.loss.stated,
+        }
+    if statistic.cone is not None:
+        return {
+            "family": statistic.family,
+            "columns": list(statistic.columns),
+            "mechanism": statistic.mechanism,
+            "rate": format_number(statistic.cone.rate),
+            "linear": statistic.cone.linear,
+            "steps": str(statistic.cone.steps),
             **statistic.loss.stated,
         }
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, TypeAlias, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.windows_and_amendments import AmendedRelease
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+    from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
     from suffice.pipeline.terms.statistics.sensitivity import Constants, Quantity
     from suffice.pipeline.terms.statistics.statistic_plan import SamplePlan, StatisticPlan
 
@@ -159,20 +160,39 @@ class _StatisticEntry(TypedDict):
     groups: NotRequired[list[GroupOfRange | GroupOfKeys]]
 
 
-class NoisyEntry(_StatisticEntry):
+class _ComponentsEntry(_StatisticEntry):
+    components: Annotated[list[str], _Distinct]
+    partition_total: Exact | None
+    value_type: Annotated[str, one_of("int64", "decimal128(38, 0)")]
+    quantities: Iterable[QuantityEntry]
+
+
+class NoisyEntry(_ComponentsEntry):
     """A statistic of which noisy components are released."""
 
-    components: Annotated[list[str], _Distinct]
     l1_sensitivity: _Natural
     l2_squared: NotRequired[_Natural]
     mechanism: Literal["discrete_laplace"]
     scale: Annotated[str, matching(r"^(0\.\d*[1-9]|[1-9]\d*(\.\d+)?)$")]
-    partition_total: Exact | None
-    value_type: Annotated[str, one_of("int64", "decimal128(38, 0)")]
-    quantities: Iterable[QuantityEntry]
     moment_weight: NotRequired[Exact]
     within_unit: NotRequired[WithinUnitEntry]
     count_clipped: NotRequired[CountClippedEntry]
+
+
+class ConeNoiseEntry(TypedDict):
+    """The law of noise on a cone."""
+
+    rate: Exact
+    columns: Annotated[int, Also(minimum=1)]
+    linear: bool
+    steps: _Natural
+
+
+class ConeEntry(_ComponentsEntry):
+    """A statistic whose components have noise together, on the cone that records lie in."""
+
+    mechanism: Literal["cone_noise"]
+    cone_noise: ConeNoiseEntry
 
 
 class _DrawnEntry(_StatisticEntry):
@@ -227,11 +247,18 @@ def _state_loss(entry: Declared | _StatisticEntry, loss: PrivacyLoss) -> None:
         entry["rho"] = loss.text
 
 
-def statistic_fields(statistic: StatisticPlan) -> NoisyEntry | SampledEntry | QuantileEntry:
+AnyEntry: TypeAlias = NoisyEntry | ConeEntry | SampledEntry | QuantileEntry
+
+
+def statistic_fields(statistic: StatisticPlan) -> AnyEntry:
     """Return a statistic's entry; its quantities are made one after another, as there may be many."""
-    entry = (
-        _noisy_fields(statistic) if statistic.sample is None else _drawn_fields(statistic, statistic.sample)
-    )
+    entry: AnyEntry
+    if statistic.sample is not None:
+        entry = _drawn_fields(statistic, statistic.sample)
+    elif statistic.cone is not None:
+        entry = _cone_fields(statistic, statistic.cone)
+    else:
+        entry = _noisy_fields(statistic)
     if statistic.states_groups:
         entry["cells"] = statistic.n_cells
         entry["groups"] = _groups(statistic.groups)
@@ -273,6 +300,23 @@ def _noisy_fields(statistic: StatisticPlan) -> NoisyEntry:
             "sum_partition_total": _optional(counted.partition_total),
         }
     return entry
+
+
+def _cone_fields(statistic: StatisticPlan, noise: ConeNoise) -> ConeEntry:
+    return {
+        **_shared_fields(statistic),
+        "components": list(statistic.components),
+        "mechanism": "cone_noise",
+        "cone_noise": {
+            "rate": format_number(noise.rate),
+            "columns": noise.columns,
+            "linear": noise.linear,
+            "steps": str(noise.steps),
+        },
+        "partition_total": None,
+        "value_type": statistic.value_type,
+        "quantities": (_quantity(quantity, statistic.components) for quantity in statistic.quantities),
+    }
 
 
 def _drawn_fields(

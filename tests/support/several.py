@@ -20,13 +20,19 @@ X = {"lower": 2, "upper": 12}
 W = {"lower": "-0.5", "upper": 4}
 Y = {"lower": -20, "upper": 30}
 ENTRIES: dict[str, dict[str, Any]] = {
-    "normal": {"family": "multivariate_normal", "columns": {"x": X, "w": W, "y": Y}},
-    "regression": {"family": "linear_regression", "predictors": {"x": X, "w": W}, "outcome": {"y": Y}},
+    "normal": {"family": "multivariate_normal", "columns": {"x": X, "w": W, "y": Y}, "noise": "laplace"},
+    "regression": {
+        "family": "linear_regression",
+        "predictors": {"x": X, "w": W},
+        "outcome": {"y": Y},
+        "noise": "laplace",
+    },
     "origin": {
         "family": "linear_regression",
         "predictors": {"x": X, "w": W},
         "outcome": {"y": Y},
         "intercept": False,
+        "noise": "laplace",
     },
 }
 

@@ -210,7 +210,12 @@ for suffix, bounds in (("", BOUNDS), ("-nulls", {**BOUNDS, "nulls": {"value": "-
         f"linear_regression-origin{suffix}": Case(
             pa.float64(),
             PAIRS,
-            {**regression, "outcome": {"u": {**bounds, "lower": "-0.3"}}, "intercept": "false"},
+            {
+                **regression,
+                "outcome": {"u": {**bounds, "lower": "-0.3"}},
+                "intercept": "false",
+                "noise": "laplace",
+            },
         ),
     }
 PAIR = ["x", "y"]

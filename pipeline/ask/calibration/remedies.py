@@ -191,13 +191,14 @@ def _changed(
     elif family.models_clipping and generative_model.clipping != MODELLED:
         yield f"clipping {MODELLED}", dataclasses.replace(generative_model, clipping=MODELLED)
     loss = plan.loss * _TIMES_EPSILON
-    scale = noise_scale(loss, l1_sensitivity=plan.l1_sensitivity, l2_squared=plan.l2_squared)
-    yield (
-        f"{_TIMES_EPSILON} times the {plan.loss.measure}",
-        dataclasses.replace(
-            generative_model, plan=dataclasses.replace(plan, loss=loss, scale=scale), scale=scale
-        ),
-    )
+    if plan.cone is not None:
+        cone = dataclasses.replace(plan.cone, rate=plan.cone.rate * _TIMES_EPSILON)
+        more = dataclasses.replace(generative_model, plan=dataclasses.replace(plan, loss=loss, cone=cone))
+    else:
+        scale = noise_scale(loss, l1_sensitivity=plan.l1_sensitivity, l2_squared=plan.l2_squared)
+        planned = dataclasses.replace(plan, loss=loss, scale=scale)
+        more = dataclasses.replace(generative_model, plan=planned, scale=scale)
+    yield f"{_TIMES_EPSILON} times the {plan.loss.measure}", more
     for times in (_WIDER, _NARROWER):
         bounds = _scaled_bounds(generative_model.entry, times)
         if bounds:

@@ -48,6 +48,7 @@ from suffice.pipeline.math.distributions.quadrature import integral_rule
 from suffice.pipeline.math.distributions.regions import within_several
 from suffice.pipeline.math.distributions.within_limits import within, within_region
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
+from suffice.pipeline.terms.released.noise_distribution import require_laplace
 from suffice.pipeline.terms.statistics.sensitivity import Quantity
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ class QuantityNoise:
     @classmethod
     def of(cls, statistic: NoisyStatistic, quantity: Quantity, n_map: Quantity | None) -> QuantityNoise:
         """Return the noise on a quantity, and on n where it is not known."""
+        require_laplace(statistic.plan, "whether a prior is in conflict with it")
         of_n = {} if n_map is None else n_map.coefficients
         pairs: dict[tuple[float, float], int] = {}
         for position in range(len(statistic.plan.components)):

@@ -81,7 +81,7 @@ from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.intervals import shortest_of_draws
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_noise import simulated_noise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -188,7 +188,7 @@ def check_of(posterior: Judged, quantity: str | None, draws: int, rng: np.random
     # The hierarchy of a replicate: parameters, records, sums, noise.
     sizes = _numbers_of_records(statistic, n_prior_of(posterior, statistic), draws, rng)
     exact = model.released([drawn[name] for name in posterior.parameters], sizes, rng)
-    noise = discrete_laplace(statistic.plan.scale, exact.values.shape, rng, statistic.cells_summed)
+    noise = simulated_noise(statistic.plan, exact.values.shape[:-1], rng, statistic.cells_summed)
     replicate = dataclasses.replace(exact, values=exact.values + noise.astype(object))
     return Check(
         quantities=tuple(name for _, name in chosen),
@@ -214,8 +214,8 @@ def _numbers_of_records(
         raise UsageError(message)
     coefficients = np.array([float(weight) for weight in n_map.coefficients.values()])
     estimate = statistic.estimates(n_map)
-    shape = (_CANDIDATES, draws, cells, len(coefficients))
-    noise = discrete_laplace(statistic.plan.scale, shape, rng, statistic.cells_summed) @ coefficients
+    shape, of_n = (_CANDIDATES, draws, cells), list(n_map.coefficients)
+    noise = simulated_noise(statistic.plan, shape, rng, statistic.cells_summed, of_n) @ coefficients
     # The noise is symmetric about 0: released n less noise is N under a flat prior.
     candidates = np.maximum(np.rint(estimate - noise), 0.0)
     if n_prior is None:

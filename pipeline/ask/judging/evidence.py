@@ -33,6 +33,7 @@ from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
 from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
 from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
+from suffice.pipeline.terms.released.noise_distribution import require_laplace
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def noise_constant(statistic: NoisyStatistic) -> float:
     """Return the log of the noise's normaliser, which engines leave out of a cell's evidence."""
     constant = 0.0
     for observation in statistic.observations:
+        require_laplace(observation.plan, "its evidence")
         components = observation.values.shape[1]
         # (1 - e^(-1/b)) / (1 + e^(-1/b)) = tanh(1 / 2 b).
         constant += components * float(np.log(np.tanh(0.5 / observation.plan.scale)))

@@ -14,8 +14,9 @@ from suffice.errors import SpecError
 from suffice.pipeline.ask.planning.expected_error import RELEASED, expected_error, plan_of, without_sample
 from suffice.pipeline.spec.assumed import Assumed
 from suffice.pipeline.terms.declaration.documents import printed
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.declaration.fields import Nulls
+from suffice.pipeline.terms.declaration.fields import NoiseOn, Nulls
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def alternatives_of(spec: Spec, error: ExpectedError) -> tuple[Alternative, ...]
 
 
 _MINIMAL, _UNITY, _WEIGHT, _COUNTS, _SUMS = "minimal", "unity", "weight", "counts", "sums"
+_NOISE = "noise"
 
 
 def _changes(entry: StatisticSpec, plan: StatisticPlan) -> Iterator[tuple[str, str, StatisticSpec]]:
@@ -106,6 +108,12 @@ def _changes(entry: StatisticSpec, plan: StatisticPlan) -> Iterator[tuple[str, s
     else:
         text = "nulls: {value: ...}, so that N is public,"
         yield _MINIMAL, text, _with_nulls(entry, Nulls)
+    if FAMILIES[entry.family].cone_error is not None:
+        if plan.cone is not None:
+            yield _NOISE, "noise: laplace", entry.model_copy(update={"noise": None})
+        else:
+            changed = entry.model_copy(update={"noise": NoiseOn.CONE, "moment_weight": None})
+            yield _NOISE, "noise: cone", changed
     if entry.count_clipped is not None:
         yield _COUNTS, "no count_clipped", entry.model_copy(update={"count_clipped": None})
     if getattr(entry, "sample", None) is not None:

@@ -88,7 +88,8 @@ class ExpectedError:
     power : float
         In epsilon 2 of noise that is added and 1 of a sample, in rho 1 and 1/2.
     by_variance : float
-        What noise of variance 1 on each component adds, over sampling; 0 of a sample.
+        What noise of variance 1 on each component adds, over sampling, on a cone noise at a rate of 1; 0 of a
+        sample.
     clipped_share : float
         Of such records, those beyond the bounds.
     """
@@ -108,6 +109,8 @@ class ExpectedError:
         """Return the variance that a plan's noise adds over that of sampling."""
         if isinstance(plan.sample, SamplePlan):  # the mean of its draws
             return float(plan.sample.temperature) / plan.sample.draws
+        if plan.cone is not None:
+            return self.by_variance / float(plan.cone.rate) ** 2
         return self.by_variance * rows_plan(plan).component_noise_sd ** 2
 
     def inflation(self, plan: StatisticPlan) -> float:
@@ -180,9 +183,12 @@ def expected_error(
     position = np.flatnonzero(counted)[int(np.nanargmax(ratio[world]))]
     cells = plan.n_cells if family.of_release else 1
     by_variance = float(worst[world]) * cells
-    # The variance of noise is 2 b^2, with b = Delta_1 / epsilon, or b^2 = Delta_2^2 / 2 rho.
-    at_one = 2.0 * float(plan.l1_sensitivity) ** 2 if plan.l2_squared is None else float(plan.l2_squared)
-    cost = at_one * (rows.scale / plan.scale) ** 2 * by_variance
+    if plan.cone is not None:  # its rate is epsilon by the records that a unit changes
+        cost = float(plan.loss.amount / plan.cone.rate) ** 2 * by_variance
+    else:
+        # The variance of noise is 2 b^2, with b = Delta_1 / epsilon, or b^2 = Delta_2^2 / 2 rho.
+        at_one = 2.0 * float(plan.l1_sensitivity) ** 2 if plan.l2_squared is None else float(plan.l2_squared)
+        cost = at_one * (rows.scale / plan.scale) ** 2 * by_variance
     power = 2.0 if plan.l2_squared is None else 1.0
     return ExpectedError(
         statistic=name,
@@ -315,6 +321,8 @@ def _released_records(noisy: NoisyStatistic) -> Floats:
 def variances(plan: StatisticPlan, means: Floats) -> tuple[Floats, Floats]:
     r"""Return the variance by sampling for one record, and by noise of variance 1 on each component.
 
+    On a cone the noise is that at a rate of 1, with its covariances.
+
     Parameters
     ----------
     plan : StatisticPlan
@@ -334,7 +342,7 @@ def variances(plan: StatisticPlan, means: Floats) -> tuple[Floats, Floats]:
     sampling, noise = [], []
     for mean, step in zip(means, steps, strict=True):
         (centre,), (variance,) = _estimates(plan, mean[None, :])
-        squares = np.zeros_like(centre)
+        gradients = []
         rows = max(1, _ENTRIES // (2 * max(len(mean), len(centre))))
         for start in range(0, len(mean), rows):
             part = np.arange(start, min(start + rows, len(mean)))
@@ -342,10 +350,18 @@ def variances(plan: StatisticPlan, means: Floats) -> tuple[Floats, Floats]:
             moves[np.arange(len(part)), part] = step[part]
             estimates, _ = _estimates(plan, np.concatenate([mean + moves, mean - moves]))
             ahead, behind = np.split(estimates, 2)
-            squares += np.sum(((ahead - behind) / (2.0 * step[part, None])) ** 2, axis=0)
+            gradients.append((ahead - behind) / (2.0 * step[part, None]))
         sampling.append(variance * MANY)
-        noise.append(squares)
+        noise.append(_noise_variance(plan, np.concatenate(gradients)))
     return np.array(sampling), np.array(noise)
+
+
+def _noise_variance(plan: StatisticPlan, gradient: Floats) -> Floats:
+    """Return the variance that noise gives to numbers with this gradient, (n_components, n_numbers)."""
+    if plan.cone is None:
+        return np.asarray(np.sum(gradient**2, axis=0))
+    at_rate_1 = dataclasses.replace(plan.cone, rate=Fraction(1)).covariance
+    return np.einsum("ik,ij,jk->k", gradient, at_rate_1, gradient)
 
 
 def _estimates(plan: StatisticPlan, means: Floats) -> tuple[Floats, Floats]:

@@ -32,7 +32,7 @@ from suffice.pipeline.terms.declaration.fields import canonical
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss, PrivacyMeasure
 from suffice.pipeline.terms.statistics.noise_scale import noise_scale
 from suffice.pipeline.terms.statistics.sensitivity import Design
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_noise import simulated_noise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -353,8 +353,7 @@ class Trials:
         plan = _plan_at(self.generative_model.plan, loss_of(self.measure, epsilon) * self.share)
         at = replace(self.generative_model, plan=plan)
         same = np.random.default_rng(self.seed)
-        size = (len(self.sums), len(at.plan.components))
-        noise = discrete_laplace(at.plan.scale, size, same, at.cells_summed)
+        noise = simulated_noise(at.plan, (len(self.sums),), same, at.cells_summed)
         return self._widths(at, self.sums[chosen], noise[chosen], same)
 
     def widths_without_noise(self) -> Floats:

@@ -43,7 +43,7 @@ from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.documents import Rows, printed
 from suffice.pipeline.terms.declaration.wording import text_table
-from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
+from suffice.pipeline.terms.statistics.simulated_noise import simulated_noise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -434,6 +434,6 @@ def _noise_alone(
 def _noisy_again(statistic: NoisyStatistic, replicates: int, rng: np.random.Generator) -> NoisyStatistic:
     """Every cell so many times over, each with fresh noise of the release's distribution added."""
     values = np.tile(statistic.values, (replicates, 1))
-    noise = discrete_laplace(statistic.plan.scale, values.shape, rng, statistic.cells_summed)
+    noise = simulated_noise(statistic.plan, values.shape[:-1], rng, statistic.cells_summed)
     groups = {column: keys * replicates for column, keys in statistic.groups.items()}
     return dataclasses.replace(statistic, values=values + noise.astype(object), groups=groups)

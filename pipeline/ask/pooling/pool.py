@@ -58,6 +58,7 @@ from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
+    from fractions import Fraction
     import datetime as dt
     from collections.abc import Sequence
     from typing import Unpack
@@ -344,7 +345,11 @@ def _listed(given: object) -> list[Release]:
 
 def observed_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
     """Return aligned y_1, y_2, ... of the same S as one statistic, the least noisy first."""
-    first, *others = sorted(parts, key=lambda part: (part.plan.scale, part.values.tolist()))
+
+    def noise_of(part: NoisyStatistic) -> Fraction | float:
+        return part.plan.scale if part.plan.cone is None else 1 / part.plan.cone.rate
+
+    first, *others = sorted(parts, key=lambda part: (noise_of(part), part.values.tolist()))
     return dataclasses.replace(first, further=tuple(others))
 
 

@@ -6,14 +6,16 @@ import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from suffice.pipeline.rows.chunk.exact_sums import wipe
+from suffice.pipeline.rows.mechanism.cone.sampler import cone_noise
 from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.sources.contract import name_alone, refuse
+from suffice.pipeline.terms.statistics.statistic_plan import INT64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
+    from suffice.pipeline.terms.declaration.fields import StatisticSpec
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 BLOCK_DRAWS = 1 << 16
@@ -36,11 +40,11 @@ MOST_HELD = 1 << 29
 class Noise:
     """The noise of consecutive cells of one statistic, which threads are drawing.
 
-    It is an array of its own: overwriting it overwrites no other's.
+    Its values are int64, or on a cone perhaps Python integers, as the statistic's are. It is an array of its own: overwriting it overwrites no other's.
     """
 
     cells: slice
-    values: NDArray[np.int64]
+    values: NDArray[Any]
     draws: list[Future[None]]
 
     def wait(self) -> None:
@@ -77,15 +81,8 @@ class HeldNoise:
         self.n_threads = os.cpu_count() or 1
         self.threads = ThreadPoolExecutor(self.n_threads, thread_name_prefix="suffice-noise")
         self._is_open = True
-        self._samplers: dict[str, Sampler | CellSampler] = {
-            statistic.name: CellSampler.of(statistic, spec.statistics[statistic.name])
-            if statistic.sample is not None
-            else discrete_laplace(
-                scale=statistic.scale,
-                loss=statistic.loss,
-                l1_sensitivity=statistic.l1_sensitivity,
-                l2_squared=statistic.l2_squared,
-            )
+        self._samplers = {
+            statistic.name: _sampler(statistic, spec.statistics[statistic.name])
             for statistic in plan.statistics
         }
         noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
@@ -144,17 +141,45 @@ class HeldNoise:
     def _blocks(self, statistic: StatisticPlan, n_cells: int) -> Iterator[Noise]:
         """Divide a statistic's cells, and start to draw for each block when it is asked for."""
         sampler = self._samplers[statistic.name]
-        if not isinstance(sampler, Sampler):
+        if isinstance(sampler, CellSampler):
             message = f"no noise is added to {statistic.name}"
             raise TypeError(message)
         for cells in blocks_of_cells(n_cells, statistic.n_values):
-            values = np.zeros((cells.stop - cells.start) * statistic.n_values, np.int64)
-            yield Noise(cells=cells, values=values, draws=sampler.start(values, self.threads))
+            shape = (cells.stop - cells.start, statistic.n_values)
+            if isinstance(sampler, Sampler):
+                values: NDArray[Any] = np.zeros(shape, np.int64)
+                draws = sampler.start(values.reshape(-1), self.threads)
+            else:
+                values = np.zeros(shape, np.int64 if statistic.value_type == INT64 else object)
+                draws = sampler.start(values, self.threads)
+            yield Noise(cells=cells, values=values, draws=draws)
 
     @property
     def most_ahead(self) -> int:
         """How many draws the threads may be ahead of the blocks that were taken."""
         return 2 * self.n_threads * CHUNK
+
+
+def _sampler(statistic: StatisticPlan, entry: StatisticSpec) -> Sampler | ConeSampler | CellSampler:
+    """Return what draws a statistic's noise or its samples; nothing has been drawn from it.
+
+    Raises
+    ------
+    ValueError
+        Where it would lose more than the statistic may.
+    """
+    if statistic.sample is not None:
+        return CellSampler.of(statistic, entry)
+    if statistic.cone is None:
+        return discrete_laplace(
+            scale=statistic.scale,
+            loss=statistic.loss,
+            l1_sensitivity=statistic.l1_sensitivity,
+            l2_squared=statistic.l2_squared,
+        )
+    # proof: cone-privacy
+    noise = statistic.cone
+    return cone_noise(rate=noise.rate, columns=noise.columns, linear=noise.linear, steps=noise.steps)
 
 
 def blocks_of_cells(n_cells: int, of_cell: int) -> Iterator[slice]:

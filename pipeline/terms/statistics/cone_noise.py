@@ -9,7 +9,7 @@ A record of d bounded columns on lattices, :math:`X_i \in -M..M`, adds the matri
 with K the cone of positive semidefinite matrices whose diagonal entries are at most the first,
 :math:`\ell(P) = P_{00}`, and :math:`\lambda` epsilon by the records that a unit changes. Without first
 moments, the entries :math:`(0, i)` are left out of H, of K and of the noise. Privacy in `sensitivity.md`:
-cone-noise and cone-moments.
+cone-privacy and cone-moments.
 
 P is :math:`t G / \lambda` with :math:`t \sim \mathrm{Gamma}(D)` and G the Gram matrix of points of
 :math:`\mathbb{R}^m`: one of the unit sphere for row 0 and one of the unit ball for every column, m being
@@ -36,6 +36,8 @@ from functools import cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING
 
+from suffice.pipeline.terms.declaration.documents import Positive, printed
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -46,6 +48,7 @@ TAIL_BITS = 100
 """Values saturate where one of P and Q reaches with a probability of at most 2**-100."""
 
 
+@printed("rate columns linear steps")
 @dataclass(frozen=True, kw_only=True)
 class ConeNoise:
     """Noise on the cone of moments of some columns, independent from cell to cell.
@@ -64,15 +67,22 @@ class ConeNoise:
     """
 
     rate: Fraction
-    columns: int
+    columns: Positive
     linear: bool
-    steps: int
+    steps: Positive
 
     def __post_init__(self) -> None:
         """Refuse what is no noise."""
         if self.rate <= 0 or self.columns < 1 or self.steps < 1:
             message = "noise on a cone has a rate above 0, and at least one column and one step"
             raise ValueError(message)
+
+    def __str__(self) -> str:
+        of = "moments" if self.linear else "moments of second order"
+        return (
+            f"on the cone of {of} of {self.columns} columns, at a rate of {float(self.rate):.6g}, with "
+            f"{self.n_components} integers drawn together"
+        )
 
     @property
     def size(self) -> int:
@@ -155,7 +165,7 @@ class ConeNoise:
 
         An entry of G is at most 1 in magnitude, so that one of P and Q is at most t / rate.
         """
-        # proof: cone-saturation
+        # proof: cone-reach
         return 2 * math.ceil(self.steps**2 * gamma_bound(self.n_components, TAIL_BITS) / self.rate + 1)
 
 
@@ -174,7 +184,7 @@ def gamma_bound(shape: int, bits: int) -> int:
         D.
     bits : int, >= 1
     """
-    # proof: cone-saturation
+    # proof: cone-reach
     low, high = shape, shape + bits
     while not _is_beyond(high, shape, bits):
         low, high = high, 2 * high

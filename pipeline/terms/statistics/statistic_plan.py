@@ -30,6 +30,7 @@ from suffice.pipeline.terms.declaration.documents import (
 from suffice.pipeline.terms.declaration.domains import cell_count
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+from suffice.pipeline.terms.statistics.cone_noise import ConeNoise  # noqa: TC001 - schemas read types
 from suffice.pipeline.terms.statistics.drawn_quantile import QuantilePlan
 from suffice.pipeline.terms.statistics.exponential_draws import LOWEST_SCORE, SCORE_BITS, ExponentialDraws
 from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from suffice.pipeline.terms.declaration.contribution import Contribution
     from suffice.pipeline.terms.declaration.domains import Domain
-    from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
     from suffice.pipeline.terms.statistics.sensitivity import (
         Constants,
         CountedClipping,
@@ -53,6 +53,7 @@ MANY_CANDIDATES = 10**8
 """From here on drawing takes minutes, and the plan says about how long."""
 _SECONDS_A_CANDIDATE = 5e-6
 """Of one core: 9e-7 to 7e-6 were measured, most where a posterior is sharp (`benchmarks/noise_rate.py`)."""
+DISCRETE_LAPLACE, CONE_NOISE, EXPONENTIAL = "discrete_laplace", "cone_noise", "exponential"
 INT64 = "int64"
 DECIMAL = "decimal128(38, 0)"
 NOISE_REACH = 64
@@ -162,6 +163,13 @@ class StatisticPlan:
         if self.loss.rho is not None:
             return self.loss.rho
         return self.loss.amount**2 / 2 if self.sample is None else self.sample.rho
+
+    @property
+    def mechanism(self) -> str:
+        """What draws the released values, as manifests name it."""
+        if self.sample is not None:
+            return EXPONENTIAL
+        return DISCRETE_LAPLACE if self.cone is None else CONE_NOISE
 
     @property
     def n_values(self) -> int:
@@ -419,7 +427,7 @@ def quantity_rows(statistic: StatisticPlan) -> list[list[str]]:
     head = [statistic.name, statistic.family, statistic.loss.text]
     squared = statistic.l2_squared
     norm = f"{statistic.l1_sensitivity if squared is None else squared:{_SHOWN}}"
-    tail = [norm, f"{statistic.scale:{_SHOWN}}"]
+    tail = [norm, f"{statistic.scale:{_SHOWN}}"] if statistic.cone is None else ["", "cone"]
     rows = []
     bins = statistic.parameters.bins
     # The count of each bin is as noisy as any other.
@@ -488,6 +496,8 @@ NOISY = (
     "derived"
 )
 """The keys of a statistic, of which a sample is drawn or noisy components are released."""
+NOISY_ON_CONE = f"{HEADING} cone components=named_components derived"
+"""The keys of a statistic whose noise is on a cone."""
 
 
 @printed("*plan epsilon_unused?=unused.epsilon rho_unused?=unused.rho candidates")
@@ -526,7 +536,7 @@ def statistic_dict(statistic: StatisticPlan) -> Any:
     """Return a statistic's entry in what ``suffice plan --json`` prints."""
     sample = statistic.sample
     if sample is None:
-        return document(statistic, NOISY)
+        return document(statistic, NOISY if statistic.cone is None else NOISY_ON_CONE)
     candidates = sample.candidates(statistic.n_cells)
     if isinstance(sample, QuantilePlan):
         of_quantile = DrawnQuantile(plan=sample, candidates=candidates)

@@ -44,8 +44,8 @@ export interface Statistic {
   /** The same of a release in rho. */
   rho?: string;
   /** Whether there are noisy components, or draws of a posterior sample. */
-  mechanism: "discrete_laplace" | "exponential";
-  /** Exact, as text: of discrete Laplace noise in lattice units; of a sample in 2^-20 nats. */
+  mechanism: "discrete_laplace" | "cone_noise" | "exponential";
+  /** Exact, as text: of discrete Laplace noise in lattice units; of a sample in 2^-20 nats; of cone noise none. */
   scale: string;
   /** Which rows or units parameters are of; null where every row counts. */
   rowsOf: string | null;

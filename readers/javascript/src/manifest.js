@@ -2,6 +2,7 @@
 
 import { decodeBase64, encodeText, sha256 } from "./bytes.js";
 import { encode } from "./canonical_json.js";
+import { coneSize } from "./cone_noise.js";
 import { label, periodStart } from "./domains.js";
 import { ReleaseError, shown } from "./errors.js";
 import { parseRational } from "./exact.js";
@@ -103,6 +104,10 @@ function checkUnknown(stated, { terms }, fields, place) {
   if (!isList || components.length === 0 || new Set(components).size !== components.length) throw differs(`${place}.components`);
   if (!["partition_of_unity", "bounded", "minimal"].includes(design)) throw differs(`${place}.design`);
   if (!["int64", "decimal128(38, 0)"].includes(stated.value_type)) throw differs(`${place}.value_type`);
+  const isOnCone = Object.hasOwn(fields, "cone_noise");
+  if (isOnCone && (components.length !== coneSize(fields.cone_noise) || total !== null)) throw differs(`${place}.components`);
+  for (const field of ["scale", "l1_sensitivity", "l2_squared"]) if (isOnCone && Object.hasOwn(stated, field)) throw differs(`${place}.${field}`);
+  if (!isOnCone && Object.hasOwn(stated, "cone_noise")) throw differs(`${place}.cone_noise`);
   if (total !== null && design !== "partition_of_unity") throw differs(`${place}.partition_total`);
   if (design === "minimal" && !terms.mayBeMinimal) throw differs(`${place}.design`);
   if (total !== null) {

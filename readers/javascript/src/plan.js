@@ -2,6 +2,7 @@
 
 import { besideSums, BLOCKS, checkEntry, squaredSensitivity } from "./blocks.js";
 import { encode } from "./canonical_json.js";
+import { asksForCone, CONE_NOISE, coneFields } from "./cone_noise.js";
 import { group } from "./domains.js";
 import { shown } from "./errors.js";
 import { add, compare, divide, format, multiply, nextDown, nextUp, numberRoot, ofNumber, rational, toNumber } from "./exact.js";
@@ -104,9 +105,12 @@ export function statisticFields({ name, entry, price, stated: cells, terms: shar
   const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
   if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
   const isKnown = isComputedAgain(entry);
-  const mechanism = entry.sample === undefined ? "discrete_laplace" : "exponential";
-  const fields = { name, family: entry.family, [price.measure]: format(price.amount), mechanism, ...cells };
   const place = `statistics.${shown(name)}`;
+  const isOnCone = asksForCone(entry, place);
+  const ofNoise = isOnCone ? CONE_NOISE : "discrete_laplace";
+  const mechanism = entry.sample === undefined ? ofNoise : "exponential";
+  const fields = { name, family: entry.family, [price.measure]: format(price.amount), mechanism, ...cells };
+  if (isOnCone) return Object.assign(fields, coneFields(entry, price, terms, place));
   if (entry.sample !== undefined && entry.family === "histogram") {
     return Object.assign(fields, {
       columns: [entry.column],

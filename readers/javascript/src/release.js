@@ -1,6 +1,7 @@
 /** A release that was checked: its statistics, cells, tables and posteriors. */
 
 import { ReleaseError, shown } from "./errors.js";
+import { CONE_NOISE, coneVariance } from "./cone_noise.js";
 import { parseRational, toNumber } from "./exact.js";
 import { ONE_SUM } from "./families.js";
 import { countsPosterior } from "./counts.js";
@@ -78,12 +79,17 @@ export class Release {
     const entry = this.noisy(statistic);
     const values = this.values.get(statistic);
     const width = entry.components.length;
-    const noise = discreteLaplaceSd(toNumber(parseRational(entry.scale)));
+    const ofCone = entry.cone_noise;
+    const noise = ofCone === undefined ? discreteLaplaceSd(toNumber(parseRational(entry.scale))) : null;
     const rows = [];
-    const maps = entry.quantities.map((quantity) => ({ quantity, ...mapOf(quantity, entry.components) }));
+    const maps = entry.quantities.map((quantity) => {
+      const map = mapOf(quantity, entry.components);
+      const weights = map.weights.map(([component, weight]) => [component, toNumber(weight)]);
+      return { quantity, ...map, noiseSd: ofCone === undefined ? noise * map.norm : Math.sqrt(coneVariance(ofCone, weights)) };
+    });
     const groups = this.groupsOf(statistic);
     for (const index of this.selected(where, statistic)) {
-      for (const { quantity, weights, ofPublicN, norm } of maps) {
+      for (const { quantity, weights, ofPublicN, noiseSd } of maps) {
         let [numerator, denominator] = [ofPublicN.n * BigInt(this.manifest.n ?? 0), ofPublicN.d];
         for (const [component, weight] of weights) {
           const product = weight.n * values[index * width + component];
@@ -97,7 +103,7 @@ export class Release {
           component: quantity.component ?? null,
           labels: quantity.labels ?? [],
           estimate: toNumber({ n: numerator, d: denominator }),
-          noiseSd: noise * norm,
+          noiseSd,
         });
       }
     }
@@ -124,7 +130,8 @@ export class Release {
     }
     if (!hasPosterior(entry)) {
       const alike = entry.within_unit === undefined ? "" : " whose rows of a unit are alike";
-      const why = entry.count_clipped === undefined ? alike : " with counts of what clipping moved";
+      const ofNoise = entry.mechanism === CONE_NOISE ? " with noise on a cone" : alike;
+      const why = entry.count_clipped === undefined ? ofNoise : " with counts of what clipping moved";
       throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}${why}: this reader has no posterior of it; a published one can be read`);
     }
     const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;

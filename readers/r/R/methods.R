@@ -123,7 +123,7 @@ summary.suffice_release <- function(object, ...) {
     loss = of(function(entry) entry[[.measure(entry)]]), scale = of(function(entry) .or_empty(entry$scale)),
     posterior = vapply(object$manifest$statistics, function(entry) {
       !.is_sampled(entry) && is.null(entry$within_unit) && is.null(entry$count_clipped) &&
-        entry$family %in% c(names(.FAMILIES), "categorical")
+        entry$family %in% c(names(.FAMILIES), "categorical") && !.is_on_cone(entry)
     }, TRUE),
     stringsAsFactors = FALSE
   )

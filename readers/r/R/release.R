@@ -43,9 +43,13 @@ release_table <- function(release, statistic) {
   entry <- entries[[at]]
   if (.is_sampled(entry)) stop("it is a posterior sample: release_samples() gives its draws", call. = FALSE)
   values <- release$values[[at]]
-  scale <- as.numeric(entry$scale)
-  half <- 0.5 / scale
-  sd <- if (half < 700) 1 / (sqrt(2) * sinh(half)) else 0
+  if (.is_on_cone(entry)) {
+    noise_sd <- function(weights, columns) sqrt(.cone_variance(entry$cone_noise, weights, columns))
+  } else {
+    half <- 0.5 / as.numeric(entry$scale)
+    sd <- if (half < 700) 1 / (sqrt(2) * sinh(half)) else 0
+    noise_sd <- function(weights, columns) sd * sqrt(sum(weights^2))
+  }
   public_n <- if (is.null(release$manifest$n)) 0 else release$manifest$n
   parts <- lapply(entry$quantities, function(quantity) {
     weights <- vapply(quantity$coefficients, as_double, 0)
@@ -59,7 +63,7 @@ release_table <- function(release, statistic) {
     )
     data.frame(
       release$keys[[at]], quantity = quantity$name, extra,
-      estimate = estimate, noise_sd = sd * sqrt(sum(weights^2)), check.names = FALSE, stringsAsFactors = FALSE
+      estimate = estimate, noise_sd = noise_sd(weights, columns), check.names = FALSE, stringsAsFactors = FALSE
     )
   })
   # Cell by cell, as the package does.
@@ -167,7 +171,7 @@ release_samples <- function(release, statistic) {
   }
   for (entry in manifest$statistics) {
     if (.measure(entry) != measure) refuse("noise", "a statistic states another measure than the release")
-    .check_statistic(entry)
+    .check_statistic(entry, identical(manifest$neighboring, "replace_one"))
   }
   spent <- exact_sum(lapply(manifest$statistics, function(entry) exact(entry[[measure]])))
   if (!at_most(spent, exact(manifest[[measure]]))) refuse("noise", paste("the parts of", measure, "add up to more than the whole"))
@@ -196,12 +200,10 @@ release_samples <- function(release, statistic) {
   exact_product(exact(times), exact_product(loss, exact_product(scale, scale)))
 }
 
-.check_statistic <- function(entry) {
-  if (!.matches("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", entry$name)) refuse("fields", "a statistic has no such name")
-  if (.is_sampled(entry)) return(if (is.null(entry$quantile)) .check_sample(entry) else .check_quantile(entry))
-  components <- unlist(entry$components)
-  if (!length(components) || anyDuplicated(components)) refuse("shape", "a component stands twice, or there is none")
-  if (!identical(entry$mechanism, "discrete_laplace")) refuse("noise", "the format knows no such mechanism")
+.check_laplace <- function(entry) {
+  if (!identical(entry$mechanism, "discrete_laplace") || !is.null(entry$cone_noise)) {
+    refuse("noise", "the format knows no such mechanism")
+  }
   if (!.matches("^[1-9][0-9]*$", entry$l1_sensitivity)) refuse("noise", "a sensitivity is a positive integer")
   measure <- .measure(entry)
   loss <- exact(entry[[measure]])
@@ -213,6 +215,14 @@ release_samples <- function(release, statistic) {
     moved <- entry$l2_squared
   }
   if (!at_most(exact(moved), .covered(scale, loss, measure))) refuse("noise", paste("there is less noise than", measure, "asks for"))
+}
+
+.check_statistic <- function(entry, replaces) {
+  if (!.matches("^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$", entry$name)) refuse("fields", "a statistic has no such name")
+  if (.is_sampled(entry)) return(if (is.null(entry$quantile)) .check_sample(entry) else .check_quantile(entry))
+  components <- unlist(entry$components)
+  if (!length(components) || anyDuplicated(components)) refuse("shape", "a component stands twice, or there is none")
+  if (.is_on_cone(entry)) .check_cone(entry, replaces) else .check_laplace(entry)
   if (!entry$value_type %in% c("int64", "decimal128(38, 0)")) refuse("fields", "values have another type")
   for (quantity in entry$quantities) {
     if (!all(names(quantity$coefficients) %in% components)) refuse("shape", "a quantity is of components that are not there")

@@ -188,7 +188,7 @@ def _statistic(release: Release, view: StatisticView) -> dict[str, Any]:
         "family": view.family,
         "columns": list(plan.columns),
         **plan.loss.stated,
-        "mechanism": "discrete_laplace" if plan.sample is None else "exponential",
+        "mechanism": plan.mechanism,
         "scale": float(_scale(plan)),
         "components": len(plan.components),
         "bounds": None if None in bounds else [float(bound) for bound in bounds if bound is not None],
@@ -236,7 +236,12 @@ def keyed_files(release: Release, name: str) -> list[tuple[str, str, bytes]]:
 
 
 def _scale(plan: StatisticPlan) -> float | Fraction:
-    """Return the scale of noise, the temperature of a sample, or the rank scale of a quantile."""
+    """Return the scale of noise, the temperature of a sample, or the rank scale of a quantile.
+
+    Of noise on a cone it is one over its rate.
+    """
+    if plan.cone is not None:
+        return 1 / plan.cone.rate
     if plan.sample is None:
         return plan.scale
     return plan.sample.temperature if isinstance(plan.sample, SamplePlan) else plan.sample.rank_scale

@@ -231,7 +231,7 @@ class ReleasedFile(TypedDict):
     sha256: Sha256
     rows: Count
     rows_of: str | None
-    mechanism: Literal["discrete_laplace", "exponential"]
+    mechanism: Literal["discrete_laplace", "cone_noise", "exponential"]
 
 
 class _Shown(TypedDict):
@@ -324,7 +324,7 @@ def _shown(release: Release, public_keys: list[str] | None) -> _Shown:
                 "sha256": file["sha256"],
                 "rows": file["rows"],
                 "rows_of": plans[file["statistic"]].rows_of,
-                "mechanism": "discrete_laplace" if plans[file["statistic"]].sample is None else "exponential",
+                "mechanism": plans[file["statistic"]].mechanism,
             }
             for file in release.files
         ],

@@ -108,7 +108,9 @@ def release_facts(release: Release, statistic: NoisyStatistic) -> dict[str, obje
         "privacy unit": _unit(release),
         "number of records": "private" if release.public_n is None else release.public_n,
         "columns": ", ".join(statistic.plan.columns),
-        "noise": f"discrete Laplace of scale {statistic.plan.scale:.6g} on every released integer",
+        "noise": f"discrete Laplace of scale {statistic.plan.scale:.6g} on every released integer"
+        if statistic.plan.cone is None
+        else f"cone noise, {statistic.plan.cone}",
     }
     if parameters.lower is not None and parameters.upper is not None:
         facts["bounds of a record's statistic"] = (

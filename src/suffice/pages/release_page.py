@@ -458,6 +458,8 @@ def _statistic(release: Release, view: StatisticView, position: int) -> dict[str
                 {
                     "noise": f"discrete Laplace of scale {number(plan.scale)} on each of "
                     f"{counted(len(plan.components), 'released integer')} of a cell"
+                    if plan.cone is None
+                    else f"cone noise, {plan.cone}"
                 }
                 if plan.sample is None
                 else {}

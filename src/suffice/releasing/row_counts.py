@@ -53,7 +53,7 @@ class NoisyRows:
     scale : float
         b of the discrete Laplace noise of every released value.
     weights : tuple of float
-        What each component's noise counts in n.
+        What each component's noise counts in n; on a cone that of D Laplace variables.
     n_cells : int
         How many cells are summed.
     """
@@ -98,10 +98,16 @@ def noisy_rows(release: Release) -> NoisyRows | None:
                 weights := tuple(float(weight) for weight in quantity.coefficients.values() if weight)
             ):
                 noisy = release.statistic(name).summed()
+                scale = float(plan.scale)
+                if plan.cone is not None:
+                    # t_P - t_Q is a sum of D Laplace variables, here on the lattice of N M^2.
+                    unit = plan.cone.steps**2
+                    weights = (1.0 / unit,) * plan.cone.n_components
+                    scale = float(unit / plan.cone.rate)
                 counts.append(
                     NoisyRows(
                         value=float(noisy.estimates(quantity)[0]),
-                        scale=float(plan.scale),
+                        scale=scale,
                         weights=weights,
                         n_cells=noisy.cells_summed,
                     )

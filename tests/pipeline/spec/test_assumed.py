@@ -34,6 +34,7 @@ TERMS: dict[str, Any] = {
             "family": "linear_regression",
             "outcome": {"y": {"lower": -1, "upper": 1}},
             "predictors": {"p": {"lower": -1, "upper": 1}, "q": {"lower": -1, "upper": 1}},
+            "noise": "laplace",
         },
         "pair": {
             "family": "multivariate_normal",

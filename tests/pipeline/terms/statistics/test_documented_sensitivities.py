@@ -28,7 +28,8 @@ OTHER = {"categories": ["x"], "other": "true"}
 
 
 def normal_of(size: int) -> dict[str, Any]:
-    return {"family": "multivariate_normal", "columns": dict.fromkeys("abcdefgh"[:size], BOX)}
+    columns = dict.fromkeys("abcdefgh"[:size], BOX)
+    return {"family": "multivariate_normal", "columns": columns, "noise": "laplace"}
 
 
 def regression_of(size: int) -> dict[str, Any]:
@@ -38,6 +39,7 @@ def regression_of(size: int) -> dict[str, Any]:
         "intercept": "false",
         "outcome": {"y": BOX},
         "predictors": predictors,
+        "noise": "laplace",
     }
 
 

@@ -137,7 +137,7 @@ def test_what_is_released_otherwise_stays_as_it_is() -> None:
     minimal = plan_of(ENTRIES["normal"], minimal=True)
     assert minimal.design is Design.MINIMAL
     assert minimal.l1_sensitivity == math.floor(Fraction(4**16, 3) * (Fraction(1, 2) + 3) ** 2)
-    origin = plan_of({**ENTRIES["regression"], "intercept": False})
+    origin = plan_of({**ENTRIES["regression"], "intercept": False, "noise": "laplace"})
     assert origin.l1_sensitivity == 3 * 4**16
     three = moment_map(("x", "y", "z"), 4, linear=True, weight=None)
     assert three.components == rotated_map(("x", "y", "z"), 4, linear=True).components
