@@ -226,20 +226,6 @@ def parameters(box: Box, **constants: Fraction) -> sensitivity.Constants:
     )
 
 
-def require_laplace(statistics: Sequence[NoisyStatistic]) -> None:
-    """Refuse statistics with noise on a cone, where noise is taken for independent.
-
-    Raises
-    ------
-    UsageError
-    """
-    from suffice.pipeline.terms.released.noise_distribution import require_laplace as require  # consumers only
-
-    for statistic in statistics:
-        for observation in statistic.observations:
-            require(observation.plan, "its noise-aware posterior")
-
-
 def _in_column_units(box: Box, released: moment_columns.Map) -> tuple[sensitivity.Quantity, ...]:
     """Map the lattice's moments to n, total, total_of_squares and total_of_products of the columns."""
     moments, names = released.moments, tuple(box.columns)

@@ -81,7 +81,7 @@ class ConePoints:
     @property
     def n_coordinates(self) -> int:
         """Of t, the entries below the diagonal, chi and E."""
-        return 1 + len(self._off[0]) + 2 * self.columns
+        return 1 + len(self.off[0]) + 2 * self.columns
 
     @property
     def freedom(self) -> Floats:
@@ -89,45 +89,51 @@ class ConePoints:
         return self.columns + 1.0 - np.arange(self.columns)
 
     @cached_property
-    def _off(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def off(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where entries beside the last one of a row stand."""
         rows, entries = np.tril_indices(self.columns, int(self.linear) - 1, self.size)
         return rows, entries
 
     @cached_property
-    def _last(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def last(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the last entries of rows stand."""
         rows = np.arange(self.columns)
         return rows, rows + int(self.linear)
 
     @cached_property
-    def _above(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def above(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where entries on and above the diagonal of the Gram matrix stand."""
         rows, columns = np.triu_indices(self.columns)
         return rows, columns
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Draw coordinates (n_coordinates, n)."""
         t = rng.standard_gamma(self.n_components, n)
-        off = rng.standard_normal((len(self._off[0]), n))
+        off = rng.standard_normal((len(self.off[0]), n))
         chi = np.sqrt(rng.chisquare(np.repeat(self.freedom[:, None], n, axis=1)))
         exponential = rng.standard_exponential((self.columns, n))
         return np.concatenate([np.log(t)[None], off, np.log(chi), np.log(exponential)])
 
+    def centre(self) -> Floats:
+        """Return about the means of coordinates, (n_coordinates,)."""
+        t, off = np.log(self.n_components), np.zeros(len(self.off[0]))
+        return np.concatenate([[t], off, 0.5 * np.log(self.freedom), np.full(self.columns, -np.euler_gamma)])
+
     def spread(self) -> Floats:
         """Return about the standard deviations of coordinates, (n_coordinates,)."""
-        t, off = self.n_components**-0.5, np.ones(len(self._off[0]))
+        t, off = self.n_components**-0.5, np.ones(len(self.off[0]))
         return np.concatenate([[t], off, (2.0 * self.freedom) ** -0.5, np.ones(self.columns)])
 
     def at(self, x: Floats) -> PointsOfCone:
         """Return the matrices at coordinates (n_coordinates, b), with their log densities."""
-        d, off = self.columns, len(self._off[0])
+        d, off = self.columns, len(self.off[0])
         t, chi, twice = np.exp(x[0]), np.exp(x[1 + off : 1 + off + d]), 2.0 * np.exp(x[1 + off + d :])
         raw = np.zeros((d, self.size, x.shape[1]))
-        raw[self._off], raw[self._last] = x[1 : 1 + off], chi
+        raw[self.off], raw[self.last] = x[1 : 1 + off], chi
         length = np.sqrt(np.einsum("kib,kib->kb", raw, raw) + twice)
         points = raw / length[:, None]
         gram = np.einsum("kib,lib->klb", points, points)
-        parts = [np.ones((1, x.shape[1])), *([points[:, 0]] if self.linear else []), gram[self._above]]
+        parts = [np.ones((1, x.shape[1])), *([points[:, 0]] if self.linear else []), gram[self.above]]
         components = np.concatenate(parts)
         # Gamma(D) of t, and of chi and E, each times what the logarithm stretches.
         value = self.n_components * x[0] - t - 0.5 * np.einsum("ib,ib->b", x[1 : 1 + off], x[1 : 1 + off])
@@ -158,7 +164,7 @@ class PointsOfCone:
         of, points = self.of, self.points
         d, first = of.columns, 1 + (of.columns if of.linear else 0)
         weights = np.zeros((d, d, by.shape[1]))
-        weights[of._above] = by[first:]
+        weights[of.above] = by[first:]
         weights = weights + np.swapaxes(weights, 0, 1)
         # d <W, X X^T> = 2 W X dX; `weights` has the diagonal twice, and halves of the others on both sides.
         by_points = np.einsum("klb,lib->kib", weights, points)
@@ -169,10 +175,10 @@ class PointsOfCone:
         along = np.einsum("kib,kib->kb", by_points, points)
         by_raw = (by_points - along[:, None] * points) / self.length[:, None]
         by_t = self.t * np.einsum("ib,ib->b", by, self.components) + of.n_components - self.t
-        by_chi = by_raw[of._last] * self.chi + of.freedom[:, None] - self.chi**2
+        by_chi = by_raw[of.last] * self.chi + of.freedom[:, None] - self.chi**2
         # |r|^2 has 2 E, of which the logarithm is the coordinate.
         by_exponential = -along / self.length**2 * self.twice / 2.0 + 1.0 - self.twice / 2.0
-        return np.concatenate([by_t[None], by_raw[of._off] - self.off, by_chi, by_exponential])
+        return np.concatenate([by_t[None], by_raw[of.off] - self.off, by_chi, by_exponential])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,14 +241,18 @@ class LatentConeNoise:
         return precision
 
     @cached_property
-    def _precision(self) -> Floats:
-        """The inverse of h C."""
+    def precision(self) -> Floats:
+        """W: the inverse of h C."""
         inverse: Floats = np.linalg.inv(SHARE * self.covariance)
         return inverse
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Draw coordinates (n_coordinates, n)."""
         return np.concatenate([self.points.draw(n, rng), self.points.draw(n, rng)])
+
+    def centre(self) -> Floats:
+        """Return about their means, (n_coordinates,)."""
+        return np.tile(self.points.centre(), 2)
 
     def spread(self) -> Floats:
         """Return about their standard deviations, (n_coordinates,)."""
@@ -270,7 +280,7 @@ class LatentConeNoise:
         factor = self.unit * np.sqrt(1.0 - SHARE)
         apart = np.repeat(self.values.T, b // len(self.values), axis=1) - self.coefficients @ moments
         apart -= factor * (matrices[:, :b] - matrices[:, b:])
-        weighted = self._precision @ apart
+        weighted = self.precision @ apart
         value = both.value[:b] + both.value[b:] - 0.5 * np.einsum("ib,ib->b", apart, weighted)
         by = factor * weighted
         slopes = both.pulled(np.concatenate([by, -by], axis=1))

@@ -35,7 +35,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.normal_inverse_wishart import estimate
-from suffice.pipeline.math.engines.cone.latent_noise import LatentConeNoise
+from suffice.pipeline.math.engines.cone.latent_noise import SHARE, LatentConeNoise
 from suffice.pipeline.math.engines.multivariate.evidence import (
     MomentState,
     OutcomeNoise,
@@ -429,7 +429,10 @@ class Chains:
         order = np.arange(flat.shape[1]).reshape(self.kept.shape[2], -1).T.ravel()
         moments = moments_of(self.target.total(flat), self.centre, self.half_range).take(order)
         given = self.update(moments, self.target.latent(flat)[:, order], self.rng)
-        return mixture_of_states(given, self.kept, self.rng)
+        mixture = mixture_of_states(given, self.kept, self.rng)
+        if not any(target.cone for target in self.target.targets):
+            return mixture
+        return replace(mixture, diagnostics={**mixture.diagnostics, "noise_taken_for_normal": SHARE})
 
     def take(self, cell: int) -> Self:
         """Return those of one cell."""
