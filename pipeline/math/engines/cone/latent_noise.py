@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
     from suffice.typing import Floats
 
-SHARE = 0.1
+SHARE = 0.2
 """h: the part of the noise's variance that is taken for normal."""
 SQUARES_OF_ROUNDING = 12.0
 """Sheppard: the rounding of a value to whole steps adds 1 / 12 to its expected square."""
