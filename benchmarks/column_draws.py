@@ -38,6 +38,7 @@ def main() -> None:
     bounds = {"lower": "-5", "upper": "5"}
     entry: dict[str, Any] = {
         "family": "linear_regression",
+        "noise": "laplace",
         "predictors": {f"x{position}": bounds for position in range(size)},
         "outcome": {"y": {"lower": "-20", "upper": "20"}},
     }

@@ -165,8 +165,10 @@ def main() -> None:
     given = parser.parse_args()
     column_posterior.lengths = lambda _n_cells: CHAINS
     print(versions())
-    print("| rows | predictors | epsilon | error, cone | error ratio | width, cone | width ratio | covered, cone / Laplace"
-          " | R-hat | CPU s |")
+    print(
+        "| rows | predictors | epsilon | error, cone | error ratio | width, cone | width ratio | covered, cone / Laplace"
+        " | R-hat | CPU s |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     for epsilon in given.epsilon:
         for predictors in given.predictors:

@@ -185,6 +185,7 @@ ADULT = terms(
         "age": {"family": "normal", "column": "age", "lower": 15, "upper": 95},
         "hours": {
             "family": "linear_regression",
+            "noise": "laplace",
             "outcome": {"hours": {"lower": 0, "upper": 100}},
             "predictors": {"age": {"lower": 15, "upper": 95}, "years": {"lower": 0, "upper": 20}},
         },
@@ -236,6 +237,7 @@ GENERATED = terms(
         "spread": {"family": "normal", "column": "spread", "lower": -3, "upper": 3},
         "slopes": {
             "family": "linear_regression",
+            "noise": "laplace",
             "outcome": {"y": {"lower": -2, "upper": 2}},
             "predictors": {name: {"lower": -2, "upper": 2} for name in "pqrs"},
         },

@@ -160,6 +160,7 @@ def measured(
     bounds = {"lower": str(-setting.bound), "upper": str(setting.bound)}
     entry: dict[str, Any] = {
         "family": "linear_regression",
+        "noise": "laplace",
         "predictors": dict.fromkeys(columns, bounds),
         "outcome": {"y": {"lower": "-30", "upper": "30"}},
     }

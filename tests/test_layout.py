@@ -94,6 +94,7 @@ def test_a_wheel_holds_the_modules_the_proofs_and_nothing_else(distributions: Pa
     assert {
         "suffice/pipeline/terms/statistics/sensitivity.md",
         "suffice/pipeline/terms/statistics/l2_sensitivity.md",
+        "suffice/pipeline/rows/mechanism/cone/cone.md",
         "suffice/pipeline/rows/mechanism/mechanism.md",
     } <= set(expected)
     contents = wheel_contents(distributions / "tree")

@@ -25,7 +25,13 @@ from suffice.pipeline.math.distributions.normal_inverse_wishart import (
     NormalInverseWishartDistribution,
 )
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
-from suffice.pipeline.terms.declaration.fields import LatticeBits, MomentWeight, NoiseField, NoiseOn, StatisticSpec
+from suffice.pipeline.terms.declaration.fields import (
+    LatticeBits,
+    MomentWeight,
+    NoiseField,
+    NoiseOn,
+    StatisticSpec,
+)
 from suffice.pipeline.terms.statistics import moment_columns
 from suffice.pipeline.terms.statistics.lattice import DEFAULT_BITS
 from suffice.pipeline.terms.statistics.moment_columns import lattice_of

@@ -51,7 +51,8 @@ from suffice.storage.ledger.chain import EntryKind
 from suffice.storage.publications.publication import PublicationManifest
 from suffice.storage.releases.about_file import StatedAbout
 from suffice.storage.releases.adopted_files import FORMAT, TABLE
-from suffice.storage.releases.manifest_model import AnyEntry, Declared, Stated
+from suffice.storage.releases.manifest_entries import AnyEntry, Declared
+from suffice.storage.releases.manifest_model import Stated
 from suffice.storage.releases.withdrawal import StatedWithdrawal
 
 if TYPE_CHECKING:

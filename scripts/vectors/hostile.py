@@ -51,6 +51,7 @@ def write_hostile(root: Path, made: dict[str, MadeRelease], signer: Signer) -> N
         *_text_of_manifests(made["one-cell"]),
         *_fields(made["first-families"], made["window"], made["amendment"]),
         *_in_rho(made["in-rho"]),
+        *_on_cone(made["on-a-cone"]),
         *hostile_files(made["first-families"], made["saturated"]),
         *hostile_samples(made["samples"]),
         *_signatures(made["first-families"], signer),
@@ -251,6 +252,41 @@ def _in_rho(made: MadeRelease) -> list[Hostile]:
         "l2": ("plan", "a smaller L2 sensitivity, and less noise, than follow from the plan", quieter, RECOMPUTATION),
         "l2-missing": ("noise", "rho without an L2 sensitivity", removed, READER),
         "rho-scale": ("noise", "less noise than rho asks for", lambda content: halved(content, "network"), READER),
+    }  # fmt: skip
+    return [
+        Hostile(
+            name=f"manifest-{key}",
+            reason=reason,
+            check=check,
+            refused_by=by,
+            files=with_manifest(made, change, keep_signature=by == RECOMPUTATION),
+        )
+        for key, (check, reason, change, by) in cases.items()
+    ]
+
+
+def _on_cone(made: MadeRelease) -> list[Hostile]:
+    """Return releases whose noise on a cone is not what epsilon asks for, or of another cone."""
+
+    def stated(**changes: object) -> Callable[[Content], None]:
+        return lambda content: statistic_of(content, "size")["cone_noise"].update(changes)
+
+    def faster(content: Content) -> None:
+        noise = statistic_of(content, "size")["cone_noise"]
+        noise["rate"] = format_number(2 * Fraction(noise["rate"]))
+
+    def as_laplace(content: Content) -> None:
+        entry = statistic_of(content, "size")
+        entry |= {"mechanism": "discrete_laplace", "scale": "4096", "l1_sensitivity": "4096"}
+        del entry["cone_noise"]
+
+    cases = {
+        "cone-rate": ("plan", "noise on a cone at twice the rate that follows from the plan", faster, RECOMPUTATION),
+        "cone-rate-above": ("noise", "noise on a cone at a rate above epsilon", stated(rate="7"), READER),
+        "cone-rate-zero": ("noise", "noise on a cone at a rate of 0", stated(rate="0"), READER),
+        "cone-columns": ("shape", "noise on a cone of fewer columns than components", stated(columns=2), READER),
+        "cone-steps": ("plan", "noise on a cone of another lattice", stated(steps="65"), RECOMPUTATION),
+        "cone-as-laplace": ("plan", "noise on a cone that claims to be Laplace noise", as_laplace, RECOMPUTATION),
     }  # fmt: skip
     return [
         Hostile(

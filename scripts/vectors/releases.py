@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import json
 import math
+import operator
 import random
 import shutil
 from dataclasses import dataclass
@@ -34,11 +35,13 @@ from suffice.storage.releases.release_parquet import encode_statistic
 from suffice.storage.signatures.signing import Signer, load_signer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from suffice.pipeline.cluster.connection import Cluster
+    from suffice.pipeline.terms.statistics.cone_noise import ConeNoise
 
     Values = dict[str, NDArray[np.object_]]
 
@@ -137,7 +140,13 @@ def _make(
             values[one.name] = drawn_points(one, spec.statistics[one.name], totals[one.name], draw)
             continue
         drawn = np.array(
-            [[_laplace(stretch * one.scale, draw) for _ in row] for row in totals[one.name]], dtype=object
+            [
+                [_laplace(stretch * one.scale, draw) for _ in row]
+                if one.cone is None
+                else on_cone(one.cone, draw)
+                for row in totals[one.name]
+            ],
+            dtype=object,
         )
         lowest, highest = one.value_limits
         if vector.ends:
@@ -189,6 +198,25 @@ def with_words(manifest: bytes, standing: Wording, about: About, signer: Signer 
     release_id = json.loads(manifest)["release_id"]
     data = compose_about(manifest, release_id, about, standing, created=CREATED, signer=signer)
     return Wording(about=about, files=(*standing.files, data))
+
+
+def on_cone(noise: ConeNoise, source: random.Random) -> list[int]:
+    """Return round(M^2 P) - round(M^2 Q): the law of the noise on a cone, with a known stream."""
+    p, q = ([round(entry) for entry in _matrix(noise, source)] for _ in range(2))
+    return [first - second for first, second in zip(p, q, strict=True)]
+
+
+def _matrix(noise: ConeNoise, source: random.Random) -> Iterator[float]:
+    t = -sum(math.log(1 - source.random()) for _ in range(noise.n_components))
+    points: dict[int, list[float]] = {}
+    for row in range(noise.columns + 1):
+        normal = [source.gauss(0, 1) for _ in range(noise.dimension)]
+        radius = 1.0 if row == 0 else source.random() ** (1 / noise.dimension)
+        length = math.hypot(*normal)
+        points[row] = [radius * number / length for number in normal]
+    unit = float(noise.steps**2 / noise.rate)
+    for i, j in noise.pairs:
+        yield unit * t * (1.0 if j == 0 else sum(map(operator.mul, points[i], points[j])))
 
 
 def _laplace(scale: float, source: random.Random) -> int:

@@ -189,6 +189,7 @@ VALID: dict[str, VectorSpec] = {
                     "predictors": {"delay": DELAY},
                     "intercept": "false",
                     "lattice_bits": "6",
+                    "noise": "laplace",
                 },
             },
         },
@@ -508,5 +509,46 @@ VALID: dict[str, VectorSpec] = {
         },
         signed=True,
         asked=_both("cancelled", cancelled="Beta(2, 3)"),
+    ),
+    "on-a-cone": VectorSpec(
+        about="noise on a cone: several columns, a regression through 0, persons of three rows; signed",
+        spec={
+            "privacy": {**PERSON, "neighboring": "replace_one"},
+            "groups": {"origin": ["JFK", "EWR"]},
+            "statistics": {
+                "size": {
+                    "family": "multivariate_normal",
+                    "columns": {"weight": WEIGHT, "delay": DELAY, "wait": {"lower": "0", "upper": "50"}},
+                    "lattice_bits": "6",
+                    "noise": "cone",
+                },
+                "through_zero": {
+                    "family": "linear_regression",
+                    "outcome": {"weight": WEIGHT},
+                    "predictors": {"delay": DELAY},
+                    "intercept": "false",
+                    "lattice_bits": "6",
+                    "share": "2",
+                    "noise": "cone",
+                },
+            },
+        },
+        signed=True,
+    ),
+    "on-a-cone-beside-n": VectorSpec(
+        about="noise on a cone beside a public number of records",
+        spec={
+            "privacy": {**ROW, "neighboring": "replace_one"},
+            "statistics": {
+                "size": {
+                    "family": "multivariate_normal",
+                    "columns": {
+                        "weight": {**WEIGHT, "nulls": {"value": "70"}},
+                        "delay": {**DELAY, "nulls": {"value": "0"}},
+                    },
+                    "noise": "cone",
+                },
+            },
+        },
     ),
 }

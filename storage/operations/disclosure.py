@@ -60,9 +60,9 @@ _OF_NOISE = (
     "lattice units ({}). No floating-point number gets noise."
 )
 _OF_CONES = (
-    "Laplace noise on a cone, on exact integer sums: the difference of two independent matrices whose density "
-    "falls with their first entry on the cone of moments, drawn by this project's own exact sampler, in lattice "
-    "units ({}). No floating-point number gets noise."
+    "Laplace noise on a cone, on exact integer sums: the difference of two independent matrices whose "
+    "density falls with their first entry on the cone of moments, drawn by this project's own exact sampler, "
+    "in lattice units ({}). No floating-point number gets noise."
 )
 _OF_SAMPLES = (
     "The exponential mechanism on a public grid of a parameter, by OpenDP's noisy maximum, drawn by "

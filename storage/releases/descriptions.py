@@ -133,9 +133,9 @@ def _meaning(statistic: StatisticPlan) -> str:
         )
     if statistic.cone is not None:
         return (
-            f"Noisy sufficient statistics{of}, family {statistic.family}: one row for each cell and component."
-            f"{counted} The noise on the values of a cell is cone noise, {statistic.cone}, in the units of "
-            "value; it is independent from cell to cell."
+            f"Noisy sufficient statistics{of}, family {statistic.family}: one row for each cell and "
+            f"component.{counted} The noise on the values of a cell is cone noise, {statistic.cone}, in the "
+            "units of value; it is independent from cell to cell."
         )
     return (
         f"Noisy sufficient statistics{of}, family {statistic.family}: one row for each cell and component."
@@ -193,8 +193,8 @@ def _laws(manifest: Manifest) -> Iterator[str]:
         )
     if on_cone:
         yield (
-            f"The values of a cell in the files of {', '.join(on_cone)} carry cone noise together, so counts may "
-            "be negative and sums need not add up."
+            f"The values of a cell in the files of {', '.join(on_cone)} carry cone noise together, so "
+            "counts may be negative and sums need not add up."
         )
     if sampled:
         yield (

@@ -47,6 +47,22 @@ def test_neighbours_lose_no_more_than_declared(tmp_path: Path, name: str) -> Non
         assert level.largest > 1 - 1e-12, "the hardest neighbours lose all that is declared"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [None, "half of the sensitivity", "every record counts twice"])
+def test_neighbours_on_a_cone_lose_no_more_than_declared_and_mutants_do(
+    tmp_path: Path, name: str | None
+) -> None:
+    with running(load_spec(SPECS["on a cone"]), tmp_path) as (runner, maker):
+        if name is None:
+            level = try_chains(runner, maker.chains(16), first_only=False)
+            assert level.findings == []
+            assert 0 < level.largest <= 1
+            return
+        (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
+        with mutant.apply():
+            assert try_chains(runner, maker.chains(24), first_only=True).findings
+
+
 def test_the_joint_loss_adds_up_over_statistics(tmp_path: Path) -> None:
     with running(load_spec(SPECS["units in parquet"]), tmp_path) as (runner, maker):
         (chain,) = maker.chains(1, (("spark", "spark"),))

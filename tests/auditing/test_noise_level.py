@@ -71,6 +71,20 @@ def test_wrong_noise_is_found(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", [None, *NOISE])
+def test_wrong_noise_on_a_cone_is_found_and_right_noise_is_not(tmp_path: Path, name: str | None) -> None:
+    with running(load_spec(SPECS["on a cone"]), tmp_path) as (runner, _):
+        if name is None:
+            level = try_noise(runner, [], draws=DRAWS, first_only=False)
+            assert level.findings == ()
+            assert level.power > 0.99
+            return
+        (mutant,) = (each for each in mutants_of(runner.plan(), loose=True) if each.name == name)
+        with mutant.apply():
+            assert try_noise(runner, [], draws=DRAWS, first_only=True).findings
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["no noise on the last statistic", "the same noise in every release"])
 def test_wrong_draws_of_a_sample_are_found(tmp_path: Path, name: str) -> None:
     spec = {**SPECS["a sample beside noise"]}

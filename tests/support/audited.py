@@ -56,6 +56,15 @@ SPECS: dict[str, dict[str, Any]] = {
         privacy=REPLACED,
         statistics={"delay": DELAY, "stops": {"family": "poisson", "column": "stops", "upper": 4}},
     ),
+    "on a cone": changed(
+        statistics={
+            "pair": {
+                "family": "multivariate_normal",
+                "columns": {"delay": {"lower": -60, "upper": 180}, "stops": {"lower": 0, "upper": 4}},
+                "noise": "cone",
+            }
+        }
+    ),
     "csv": changed(source={"csv": "rows", "columns": {"who": "integer", "delay": "number"}}),
     "delta": changed(source={"delta": "rows"}),
     "iceberg": changed(source={"iceberg": "air.flights", "catalog": "audited"}),

@@ -47,7 +47,13 @@ def prior_of(d: int) -> NormalInverseWishart:
 
 
 def simulated(
-    d: int, epsilon: str, size: int, rng: np.random.Generator, *, public_n: int | None = None, alone: bool = False
+    d: int,
+    epsilon: str,
+    size: int,
+    rng: np.random.Generator,
+    *,
+    public_n: int | None = None,
+    alone: bool = False,
 ) -> Simulated:
     """Draw parameters from the prior, moments of rows, and noise; with `alone` P without Q."""
     prior = prior_of(d)

@@ -57,6 +57,7 @@ def fixed_release(
     bounds = {"lower": "-5", "upper": "5"}
     entry: dict[str, Any] = {
         "family": "linear_regression",
+        "noise": "laplace",
         "predictors": {f"x{position}": bounds for position in range(size)},
         "outcome": {"y": {"lower": "-10", "upper": "10"}},
     }

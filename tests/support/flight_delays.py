@@ -47,7 +47,7 @@ def release_flights(root: Path, rows: dict[str, Floats], *, epsilon: str, seed: 
     """Release the regression with noise of a generator's: a release whose noise is known."""
     bounds = {name: {"lower": lower, "upper": upper} for name, (lower, upper) in BOUNDS.items()}
     outcome = {"arr_delay": bounds.pop("arr_delay")}
-    entry = {"family": "linear_regression", "predictors": bounds, "outcome": outcome}
+    entry = {"family": "linear_regression", "predictors": bounds, "outcome": outcome, "noise": "laplace"}
     privacy = {"epsilon": epsilon, "neighboring": "add_or_remove_one", "unit": "row"}
     spec = load_spec(
         mapping("flights", name="delays", groups=None, privacy=privacy, statistics={"delay": entry})

@@ -34,6 +34,7 @@ STATISTICS: dict[str, Any] = {
     },
     "arrival": {
         "family": "linear_regression",
+        "noise": "laplace",
         "predictors": {"departure": {"lower": -20, "upper": 60}, "distance": {"lower": 0, "upper": 2000}},
         "outcome": {"arrival": {"lower": -100, "upper": 150}},
         "lattice_bits": 24,

@@ -31,6 +31,7 @@ from suffice.pipeline.terms.statistics.measure import CodeCounts
 from suffice.pipeline.terms.statistics.moment_columns import is_linear
 from suffice.pipeline.terms.statistics.sensitivity import Design
 from suffice.pipeline.terms.statistics.simulated_noise import simulated_noise
+from suffice.pipeline.terms.statistics.simulated_sums import discrete_laplace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -352,7 +353,9 @@ class GenerativeModel:
 
     def noise(self, size: int, rng: np.random.Generator) -> Counts:
         """Draw noise for the components of so many data sets, (size, n_components)."""
-        return simulated_noise(self.plan, (size,), rng, self.cells_summed)
+        if self.plan.cone is not None:
+            return simulated_noise(self.plan, (size,), rng, self.cells_summed)
+        return discrete_laplace(self.scale, (size, len(self.plan.components)), rng, self.cells_summed)
 
     def posterior(self, sums: NDArray[np.object_], noise: Counts) -> Posterior:
         """Return the posterior of exact sums behind noise."""

@@ -33,8 +33,8 @@ from suffice.pipeline.math.engines.combined import PosteriorMixture
 from suffice.pipeline.math.engines.histogram.histogram_posterior import HistogramPosterior
 from suffice.pipeline.math.engines.multinomial.count_posterior import CountsDistribution
 from suffice.pipeline.math.engines.normal.moment_posterior import MomentsDistribution
-from suffice.pipeline.terms.released.noise_distribution import require_laplace
 from suffice.pipeline.math.engines.one_sum.sum_posterior import LatentSumPosterior
+from suffice.pipeline.terms.released.noise_distribution import require_laplace
 
 if TYPE_CHECKING:
     from suffice.pipeline.ask.judging.judged import Judged

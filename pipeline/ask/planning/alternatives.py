@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import SpecError
 from suffice.pipeline.ask.planning.expected_error import RELEASED, expected_error, plan_of, without_sample
+from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.assumed import Assumed
 from suffice.pipeline.terms.declaration.documents import printed
-from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.fields import NoiseOn, Nulls
 from suffice.pipeline.terms.statistics.sensitivity import Design

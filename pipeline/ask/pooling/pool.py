@@ -58,9 +58,9 @@ from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
-    from fractions import Fraction
     import datetime as dt
     from collections.abc import Sequence
+    from fractions import Fraction
     from typing import Unpack
 
     from suffice.pipeline.ask.inference.chosen_priors import AnyPrior

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 MOST_COLUMNS = 64
@@ -63,9 +62,7 @@ class Box:
     @property
     def cone(self) -> ConeNoise:
         """The noise on the cone of its moments, at a rate of 1."""
-        return ConeNoise(
-            rate=Fraction(1), columns=len(self.columns), linear=self.linear, steps=self.steps
-        )
+        return ConeNoise(rate=Fraction(1), columns=len(self.columns), linear=self.linear, steps=self.steps)
 
     def released(self, *, n_is_public: bool) -> moment_columns.Map:
         """Return the components, and moments as maps of them."""
@@ -182,8 +179,8 @@ def cone_error(
 
     over pairs of columns. Where columns are unrelated, have their means in the middle of their bounds, and
     are equally wide in their bounds, with a standard deviation of a third of the half range say, noise moves
-    a coefficient or a correlation by that of :math:`S_{ij} / N \sigma^2`, to first order: so N, that deviation
-    and epsilon are in no ratio, nor are the records that a unit keeps. Exact.
+    a coefficient or a correlation by that of :math:`S_{ij} / N \sigma^2`, to first order. So N, that
+    deviation and epsilon are in no ratio, nor are the records that a unit keeps. Exact.
 
     Parameters
     ----------

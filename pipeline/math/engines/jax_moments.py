@@ -412,7 +412,9 @@ def _rows_of(observed: ObservedMoments, mean: Any, root: Any, latent: Any) -> An
     factor = _lower(log_diagonal, below)
     # Back by (1): m = mu + C g and L = C X.
     moved = mean + jnp.einsum("cij,cj->ci", root, g)
-    return _summed(observed, log_distribution + observed.log_noise(moved, root @ factor, coordinates), coordinates)
+    return _summed(
+        observed, log_distribution + observed.log_noise(moved, root @ factor, coordinates), coordinates
+    )
 
 
 def _predictors(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.pipeline.rows.chunk.exact_sums import wipe
-from suffice.pipeline.rows.mechanism.cone.sampler import cone_noise
+from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler, cone_noise
 from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.sources.contract import name_alone, refuse
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
@@ -33,14 +32,15 @@ BLOCK_DRAWS = 1 << 16
 """Draws of a block, or those of one cell where they are more: its totals are Python integers at a time."""
 
 MOST_HELD = 1 << 29
-"""Bytes of noise that may wait for totals, 8 a value; of a release with more none does."""
+"""Bytes of noise that may wait for totals; of a release with more none does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Noise:
     """The noise of consecutive cells of one statistic, which threads are drawing.
 
-    Its values are int64, or on a cone perhaps Python integers, as the statistic's are. It is an array of its own: overwriting it overwrites no other's.
+    Its values are int64, or on a cone perhaps Python integers, as the statistic's are. It is an array of its
+    own: overwriting it overwrites no other's.
     """
 
     cells: slice
@@ -86,7 +86,7 @@ class HeldNoise:
             for statistic in plan.statistics
         }
         noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
-        if 8 * sum(statistic.n_cells * statistic.n_values for statistic in noisy) <= most_held:
+        if sum(map(_size, noisy)) <= most_held:
             # proof: drawn-before
             for statistic in noisy:
                 self._held[statistic.name] = deque(self._blocks(statistic, statistic.n_cells))
@@ -145,19 +145,23 @@ class HeldNoise:
             message = f"no noise is added to {statistic.name}"
             raise TypeError(message)
         for cells in blocks_of_cells(n_cells, statistic.n_values):
-            shape = (cells.stop - cells.start, statistic.n_values)
-            if isinstance(sampler, Sampler):
-                values: NDArray[Any] = np.zeros(shape, np.int64)
-                draws = sampler.start(values.reshape(-1), self.threads)
-            else:
-                values = np.zeros(shape, np.int64 if statistic.value_type == INT64 else object)
-                draws = sampler.start(values, self.threads)
-            yield Noise(cells=cells, values=values, draws=draws)
+            size = cells.stop - cells.start
+            values: NDArray[Any] = np.zeros(size * statistic.n_values, np.int64)
+            if isinstance(sampler, ConeSampler):  # those of a cell are drawn together
+                kind = np.int64 if statistic.value_type == INT64 else object
+                values = np.zeros((size, statistic.n_values), kind)
+            yield Noise(cells=cells, values=values, draws=sampler.start(values, self.threads))
 
     @property
     def most_ahead(self) -> int:
         """How many draws the threads may be ahead of the blocks that were taken."""
         return 2 * self.n_threads * CHUNK
+
+
+def _size(statistic: StatisticPlan) -> int:
+    """Return how many bytes its noise takes: of a value 8, and some 48 of a Python integer."""
+    is_wide = statistic.cone is not None and statistic.value_type != INT64
+    return statistic.n_cells * statistic.n_values * (48 if is_wide else 8)
 
 
 def _sampler(statistic: StatisticPlan, entry: StatisticSpec) -> Sampler | ConeSampler | CellSampler:

@@ -1,9 +1,9 @@
-"""The only module that draws noise for statistics: OpenDP's exact discrete Laplace sampler.
+"""Independent noise for statistics: OpenDP's exact discrete Laplace sampler.
 
 Its bits come from OpenSSL's generator, which the operating system seeds: so the guarantee of what runs is
 computational (`docs/explanation/guarantee.md`). There is no seed that anybody sets or sees and no
-floating-point noise here, and nothing else in this project but `sampling` may draw (a test of the imports
-holds it to that).
+floating-point noise here, and nothing else in this project but `sampling` and `cone` may draw (a test of the
+imports holds it to that).
 """
 
 from __future__ import annotations

@@ -108,8 +108,8 @@ class RowsOf(StrEnum):
 class NoiseOn(StrEnum):
     """Which noise a statistic of several columns has.
 
-    ``laplace``: discrete Laplace on each component. ``cone``: on all moments together, on the cone of matrices
-    that they lie in.
+    ``laplace``: discrete Laplace on each component. ``cone``: on all moments together, on the cone of
+    matrices that they lie in.
     """
 
     LAPLACE = "laplace"

@@ -94,7 +94,7 @@ class ConeNoise:
         """m, of the space that the points of the Gram matrix are in."""
         return self.size + 1
 
-    @property
+    @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """The entry of the matrix that each component is, in order."""
         every = combinations_with_replacement(range(self.columns + 1), 2)
@@ -107,7 +107,7 @@ class ConeNoise:
 
     def factor(self, pair: Pair) -> int:
         """Return how many times the moment a component is: M**2 of n, M of a sum, 1 of a product."""
-        return self.steps ** sum(1 for row in pair if row == 0)
+        return int(self.steps ** pair.count(0))
 
     def covariance_of(self, first: Pair, second: Pair) -> Fraction:
         """Return the covariance of the noise on two entries, in squares of lattice units.
@@ -131,16 +131,19 @@ class ConeNoise:
         return Fraction(0)
 
     def variance_of(self, coefficients: Mapping[int, Fraction]) -> Fraction:
-        """Return the variance of the noise on a linear map of components, by position, in exact arithmetic."""
+        """Return the variance of the noise on a linear map of components, by position, exactly."""
         pairs = self.pairs
         alone = sum(
             (a**2 * self.covariance_of(pairs[place], pairs[place]) for place, a in coefficients.items()),
             Fraction(0),
         )
         # The others of a pair are 0 but between diagonal entries.
-        diagonal = [(pairs[place], a) for place, a in coefficients.items() if pairs[place][0] == pairs[place][1]]
+        diagonal = [
+            (pairs[place], a) for place, a in coefficients.items() if pairs[place][0] == pairs[place][1]
+        ]
         together = (
-            2 * a * b * self.covariance_of(first, second) for (first, a), (second, b) in combinations(diagonal, 2)
+            2 * a * b * self.covariance_of(first, second)
+            for (first, a), (second, b) in combinations(diagonal, 2)
         )
         return alone + sum(together, Fraction(0))
 

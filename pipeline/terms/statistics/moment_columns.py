@@ -152,9 +152,9 @@ def moment_map(names: tuple[str, ...], steps: int, *, linear: bool, weight: Frac
 def cone_map(names: tuple[str, ...], noise: ConeNoise, *, n_is_public: bool) -> Map:
     r"""Return the entries of the matrix z z^T of z = (M, X), as noise on their cone needs them.
 
-    Where N is public, the noise on :math:`N M^2` is known, and its covariance with that on a square is c times
-    its variance: :math:`\sum X_i^2` is estimated by the square less c times that noise, which is without bias
-    and varies least.
+    Where N is public, the noise on :math:`N M^2` is known, and its covariance with that on a square is c
+    times its variance: :math:`\sum X_i^2` is estimated by the square less c times that noise, which is
+    without bias and varies least.
     """
     # proof: cone-moments
     building, steps = _Building(names=names, steps=noise.steps), noise.steps

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import special
 
+from suffice.auditing import on_cones
 from suffice.auditing.audit import Flaw, Level
 from suffice.auditing.running import added_to
 from suffice.auditing.scratch_sources import rows_as_stored
@@ -97,6 +98,11 @@ def _scores(drawn: Totals, first: Totals, second: Totals, plan: Plan, runs: int)
     for statistic in plan.statistics:
         s, t = first[statistic.name], second[statistic.name]
         values = drawn[statistic.name].reshape(runs, len(s), -1)
+        if statistic.cone is not None:  # any score will do: an event of it is what counts
+            change = (abs(values - t) - abs(values - s)).sum(axis=(1, 2))
+            unit = Fraction(statistic.cone.steps) ** 2 / statistic.cone.rate
+            scores += np.array([float(Fraction(int(each)) / unit) for each in change])
+            continue
         if statistic.sample is None:
             change = (abs(values - t) - abs(values - s)).sum(axis=(1, 2))
             scores += np.array([float(Fraction(int(each)) / Fraction(statistic.scale)) for each in change])
@@ -194,7 +200,7 @@ def joint_loss(first: Totals, second: Totals, plan: Plan) -> Fraction:
     .. math:: \sum_j \lVert S_j - S'_j \rVert_1 / b_j, \qquad \sum_j \lVert S_j - S'_j \rVert_2^2 / 2 b_j^2
 
     in epsilon or in rho; and of samples, for each draw in each cell, the range of the change of scores over
-    their scale, or an eighth of its square.
+    their scale, or an eighth of its square. On a cone it is what the change costs at least.
     """
     in_rho = plan.loss.measure is PrivacyMeasure.RHO
     loss = Fraction(0)
@@ -207,6 +213,8 @@ def joint_loss(first: Totals, second: Totals, plan: Plan) -> Fraction:
             loss += (
                 Fraction(draws * squares, 8 * scale**2) if in_rho else Fraction(draws * sum(ranges), scale)
             )
+        elif statistic.cone is not None:
+            loss += on_cones.least_loss(change, statistic.cone)
         elif in_rho:
             loss += Fraction(int((change.astype(object) ** 2).sum())) / (2 * Fraction(statistic.scale) ** 2)
         else:
@@ -389,7 +397,8 @@ def one_run(runner: Runner, plan: Plan, size: int) -> dict[str, NDArray[Any]]:
     job = chunk_job(runner.spec, runner.window)
     drawn: dict[str, NDArray[Any]] = {}
     for statistic in plan.statistics:
-        n_cells = max(1, -(-size // statistic.n_values))
+        # On a cone those of a cell depend on each other, so that cells are counted.
+        n_cells = size if statistic.cone is not None else max(1, -(-size // statistic.n_values))
         sums = zeros({statistic.name: job.measures[statistic.name]}, {statistic.name: n_cells})
         alone = dataclasses.replace(plan, statistics=(statistic,))
         with closing(mechanism.privatize(ExactTotals(sums), runner.spec, alone)) as blocks:
@@ -426,15 +435,23 @@ def try_noise(runner: Runner, released: list[ObservedRun], *, draws: int, first_
             for name, noise in one_run(runner, plan, -(-size // 2)).items():
                 runs[name].append(noise)
         for statistic in plan.statistics:
-            if statistic.sample is None:
+            if statistic.cone is not None:
+                findings += [
+                    Flaw(level=NOISE, check="draws on a cone", what=f"{statistic.name}: {what}")
+                    for what in on_cones.flaws_of(statistic, runs[statistic.name], alarm)
+                ]
+            elif statistic.sample is None:
                 findings += _tested(statistic, runs[statistic.name], alarm)
             else:
                 findings += _tested_sample(base[statistic.name][0], statistic, runs[statistic.name], alarm)
         total = sum(sum(map(len, each)) for each in runs.values())
         if findings and first_only:
             break
-    scales = [statistic.scale for statistic in plan.statistics if statistic.sample is None]
-    least = min((power(scale, draws, 1.25, alarm / 2) for scale in set(scales)), default=0.0)
+    noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
+    scales = {statistic.scale for statistic in noisy if statistic.cone is None}
+    powers = [power(scale, draws, 1.25, alarm / 2) for scale in scales]
+    powers += [on_cones.power(each.cone, draws, 1.25, alarm) for each in noisy if each.cone is not None]
+    least = min(powers, default=0.0)
     return NoiseLevel(draws=total, findings=tuple(findings), power=least)
 
 

@@ -20,11 +20,13 @@ import pyarrow.parquet as pq
 from suffice.auditing import wrong_scales
 from suffice.auditing.hostile_rows import MOST_ROWS
 from suffice.auditing.running import patched
+from suffice.auditing.wrong_scales import has_noise, has_several
 from suffice.errors import StageFailedError
 from suffice.pipeline.rows.chunk.exact_sums import ExactTotals, normalise
 from suffice.pipeline.rows.chunk.partition import chunk_job
 from suffice.pipeline.rows.contribution import bounding, unit_ids
 from suffice.pipeline.rows.mechanism import mechanism, noise, sampling
+from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
 from suffice.pipeline.rows.reduce.tree import zero_sums
 from suffice.releasing import run as release_run
 from suffice.storage.ledger.sql.sql_ledger import SqlLedger
@@ -105,19 +107,6 @@ def _has_number_units(plan: Plan) -> bool:
     ):
         return False
     return any(statistic.family != "markov_chain" for statistic in plan.statistics)
-
-
-def _has_noise(plan: Plan) -> bool:
-    """Tell whether some noise is large enough that draws alike are a surprise."""
-    return any(statistic.sample is None and statistic.scale >= 0.2 for statistic in plan.statistics)
-
-
-def _has_several(plan: Plan) -> bool:
-    """Tell whether some statistic has several draws of noise."""
-    return any(
-        statistic.sample is None and statistic.scale >= 0.2 and statistic.n_values * statistic.n_cells > 1
-        for statistic in plan.statistics
-    )
 
 
 def _is_in_rho(plan: Plan) -> bool:
@@ -231,9 +220,14 @@ def _after_draw(
 ) -> Iterator[None]:
     """Change noise once it is drawn; and draws of samples, given their scores."""
     draw, select = noise.Sampler.draw_into, sampling.Selector.draw_into
+    draw_on_cone = ConeSampler._draw  # noqa: SLF001
 
     def changed(sampler: Any, out: Any) -> None:
         draw(sampler, out)
+        change(out)
+
+    def changed_on_cone(sampler: Any, out: Any, **path: Any) -> None:
+        draw_on_cone(sampler, out, **path)
         change(out)
 
     def chosen(selector: Any, scores: Any, out: Any) -> None:
@@ -241,7 +235,11 @@ def _after_draw(
         if choose is not None:
             choose(scores, out)
 
-    with patched(noise.Sampler, "draw_into", changed), patched(sampling.Selector, "draw_into", chosen):
+    with (
+        patched(noise.Sampler, "draw_into", changed),
+        patched(ConeSampler, "_draw", changed_on_cone),
+        patched(sampling.Selector, "draw_into", chosen),
+    ):
         yield
 
 
@@ -521,14 +519,17 @@ MUTANTS: tuple[Mutant, ...] = (
         name="noise of a scale / 1.25",
         level="noise",
         apply=partial(wrong_scales.drawn, 1.25),
-        applies=_has_noise,
+        applies=has_noise,
     ),
     Mutant(name="no noise on the last statistic", level="noise", apply=_none_on_the_last),
-    Mutant(name="noise on one cell only", level="noise", apply=_one_cell_only, applies=_has_several),
-    Mutant(name="one draw for all cells", level="noise", apply=_one_draw_for_all, applies=_has_several),
-    Mutant(name="noise is never negative", level="noise", apply=_never_negative, applies=_has_noise),
+    Mutant(name="noise on one cell only", level="noise", apply=_one_cell_only, applies=has_several),
+    Mutant(name="one draw for all cells", level="noise", apply=_one_draw_for_all, applies=has_several),
+    Mutant(name="noise is never negative", level="noise", apply=_never_negative, applies=has_noise),
     Mutant(
-        name="the same noise in every release", level="noise", apply=_same_noise_always, applies=_has_noise
+        name="the same noise in every release",
+        level="noise",
+        apply=_same_noise_always,
+        applies=has_noise,
     ),
     Mutant(name="the status depends on data", level="appearance", apply=_status),
     Mutant(name="a text depends on data", level="appearance", apply=_text),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from suffice.auditing.running import patched
@@ -15,7 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
+    from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+
+
+def has_noise(plan: Plan) -> bool:
+    """Tell whether some noise is large enough that draws alike are a surprise."""
+    return any(map(_is_noisy, plan.statistics))
+
+
+def has_several(plan: Plan) -> bool:
+    """Tell whether some statistic has several draws of noise."""
+    return any(_is_noisy(each) and each.n_values * each.n_cells > 1 for each in plan.statistics)
+
+
+def _is_noisy(statistic: StatisticPlan) -> bool:
+    return statistic.sample is None and (statistic.cone is not None or statistic.scale >= 0.2)
 
 
 @contextlib.contextmanager
@@ -28,8 +45,14 @@ def drawn(divisor: float) -> Iterator[None]:
     def selector(*, scale: int, **bounds: Any) -> Any:  # noqa: ARG001
         return sampling.Selector(sampling._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
 
+    cone_noise = held_noise.cone_noise
+
+    def on_cone(*, rate: Fraction, **shape: Any) -> Any:
+        return cone_noise(rate=rate * Fraction(divisor), **shape)
+
     with (
         patched(held_noise, "discrete_laplace", sampler),
+        patched(held_noise, "cone_noise", on_cone),
         patched(sampling, "exponential_mechanism", selector),
     ):
         yield
@@ -45,7 +68,9 @@ def half_sensitivity() -> Iterator[None]:
         sample = compile_sample(*arguments, **fields)
         return sample and dataclasses.replace(sample, scale=max(1, sample.scale // 2))
 
+    records = compiling["cone_records"]
     with (
+        patched(compiled_statistics, "cone_records", lambda *stated: Fraction(records(*stated), 2)),
         patched(compiled_statistics, "noise_scale", lambda *stated, **bounds: scale(*stated, **bounds) / 2),
         patched(compiled_statistics, "compile_sample", half_sample),
         drawn(1.0),

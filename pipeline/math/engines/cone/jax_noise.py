@@ -39,7 +39,9 @@ def log_density(noise: LatentConeNoise, x: Any, per_row: Any, n: Floats) -> Any:
     array of shape (n_cells, n_numbers)
     """
     half = x.shape[1] // 2
-    (first, log_first), (second, log_second) = (_matrix(noise.points, part) for part in (x[:, :half], x[:, half:]))
+    (first, log_first), (second, log_second) = (
+        _matrix(noise.points, part) for part in (x[:, :half], x[:, half:])
+    )
     slope = per_row @ noise.coefficients.T
     near = n[:, n.shape[1] // 2, None]
     apart = noise.values - near * slope - noise.unit * np.sqrt(1.0 - SHARE) * (first - second)

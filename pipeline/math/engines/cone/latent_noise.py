@@ -140,8 +140,15 @@ class ConePoints:
         value += self.freedom @ x[1 + off : 1 + off + d] - 0.5 * np.einsum("kb,kb->b", chi, chi)
         value += x[1 + off + d :].sum(axis=0) - 0.5 * twice.sum(axis=0)
         return PointsOfCone(
-            of=self, t=t, chi=chi, twice=twice, length=length, points=points, components=components,
-            value=value, off=x[1 : 1 + off],
+            of=self,
+            t=t,
+            chi=chi,
+            twice=twice,
+            length=length,
+            points=points,
+            components=components,
+            value=value,
+            off=x[1 : 1 + off],
         )
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def exponential(bits: Bits) -> Real:
     r"""Return a real with density ``exp(-x)`` on ``x > 0``.
 
-    A run of uniform reals falls as long as each is less than the one before. A run of odd length gives its first
-    real as the fraction; one of even length raises the whole part by 1, and another run is drawn.
+    A run of uniform reals falls as long as each is less than the one before. A run of odd length gives its
+    first real as the fraction; one of even length raises the whole part by 1, and another run is drawn.
 
     References
     ----------

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.rows.mechanism.cone.exponential import exponential
-from suffice.pipeline.rows.mechanism.cone.intervals import Interval
+from suffice.pipeline.rows.mechanism.cone.intervals import Interval, root_of_quotient
 from suffice.pipeline.rows.mechanism.cone.lazy_reals import Real, coin, uniform
 
 if TYPE_CHECKING:
@@ -44,21 +43,17 @@ class GaussianPair:
         yield self.up
 
     def magnitudes(self, length: int) -> tuple[Interval, Interval] | None:
-        """Return ``|x|`` and ``|y|`` in units of ``2**-length``; None where (a, b) cannot be told from 0."""
-        # proof: intervals
+        """Return ``|x|`` and ``|y|`` in units of ``2**-length``; None where they are not narrow."""
         a, b, energy = self.across.at(length), self.up.at(length), self.radius_squared.at(length)
-        # s = a^2 + b^2
-        low = (a * a + b * b) >> length
-        high = (((a + 1) * (a + 1) + (b + 1) * (b + 1)) >> length) + 1
-        if low == 0:
+        # s = a^2 + b^2, w = sqrt(E / s)
+        square = Interval((a * a + b * b) >> length, (((a + 1) * (a + 1) + (b + 1) * (b + 1)) >> length) + 1)
+        factor = root_of_quotient(energy, square, length)
+        if factor is None:
             return None
-        # w = sqrt(E / s)
-        least = isqrt((energy << 2 * length) // high)
-        most = isqrt(((energy + 1) << 2 * length) // low) + 1
         # |x| = a w, |y| = b w
         return (
-            Interval((a * least) >> length, (((a + 1) * most) >> length) + 1),
-            Interval((b * least) >> length, (((b + 1) * most) >> length) + 1),
+            Interval((a * factor.low) >> length, (((a + 1) * factor.high) >> length) + 1),
+            Interval((b * factor.low) >> length, (((b + 1) * factor.high) >> length) + 1),
         )
 
 

@@ -44,7 +44,7 @@ def uniform(bits: Bits) -> Real:
 
 
 def is_less(first: Real, second: Real, bits: Bits) -> bool:
-    """Tell whether one real is less than another; lengthen the shorter one, or both, until that is decided."""
+    """Tell whether one real is less than another; lengthen the shorter, or both, until that is decided."""
     # proof: uniform
     while True:
         length = min(first.length, second.length)

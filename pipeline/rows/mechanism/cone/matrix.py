@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from math import isqrt
 from typing import TYPE_CHECKING
 
 from suffice.pipeline.rows.mechanism.cone.exponential import exponential, exponentials
 from suffice.pipeline.rows.mechanism.cone.gaussian import gaussian_pair
-from suffice.pipeline.rows.mechanism.cone.intervals import Interval, inner_product, rounded_difference
+from suffice.pipeline.rows.mechanism.cone.intervals import Interval, inner_product, root, rounded_quotient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +54,7 @@ class ConeShape:
 
     @property
     def dimension(self) -> int:
-        """The dimension n of the ball that rows are drawn from: ``d + 2``; without first moments ``d + 1``."""
+        """The dimension n of the ball that rows lie in: ``d + 2``; without first moments ``d + 1``."""
         return self.columns + (2 if self.linear else 1)
 
     def entries(self) -> Iterator[tuple[int, int]]:
@@ -67,13 +66,13 @@ class ConeShape:
 
 @dataclass(slots=True, repr=False)
 class _Row:
-    """A Gaussian vector of n + 2 dimensions, of which the first n, over its norm, are uniform in the ball."""
+    """A Gaussian vector of n + 2 dimensions: the first n, divided by its norm, are uniform in the ball."""
 
     pairs: list[GaussianPair]
-    slack: Real
+    beside: Real
 
     def coordinates(self, dimension: int, length: int) -> list[Signed] | None:
-        """Return the first n coordinates in units of ``2**-length``; None where one is undecided."""
+        """Return the first n coordinates in units of ``2**-length``; None where one is not narrow."""
         coordinates: list[Signed] = []
         for pair in self.pairs:
             magnitudes = pair.magnitudes(length)
@@ -82,12 +81,12 @@ class _Row:
             coordinates.extend(zip(magnitudes, pair.signs, strict=True))
         return coordinates[:dimension]
 
-    def norm(self, coordinates: list[Signed], length: int) -> Interval:
-        """Return the norm of all n + 2 dimensions in units of ``2**-length``."""
-        slack = self.slack.at(length)
-        low = sum(x.low * x.low for x, _ in coordinates) + (slack << length)
-        high = sum(x.high * x.high for x, _ in coordinates) + ((slack + 1) << length)
-        return Interval(isqrt(low), isqrt(high) + 1)
+    def norm(self, coordinates: list[Signed], length: int) -> Interval | None:
+        """Return the norm of all n + 2 dimensions in units of ``2**-length``; None where it is not narrow."""
+        beside = self.beside.at(length)
+        low = sum(x.low * x.low for x, _ in coordinates) + (beside << length)
+        high = sum(x.high * x.high for x, _ in coordinates) + ((beside + 1) << length)
+        return root(Interval(low, high), len(coordinates), length)
 
 
 def matrix(shape: ConeShape, bits: Bits) -> list[int]:
@@ -118,7 +117,7 @@ def _row(dimension: int, bits: Bits) -> _Row:
 def _reals(row: _Row) -> Iterator[Real]:
     for pair in row.pairs:
         yield from pair.reals()
-    yield row.slack
+    yield row.beside
 
 
 def _rounded(shape: ConeShape, parts: list[Real], rows: list[_Row], length: int) -> list[int] | None:
@@ -129,23 +128,22 @@ def _rounded(shape: ConeShape, parts: list[Real], rows: list[_Row], length: int)
     norms = [Interval(one, one)]
     for row in rows:
         known = row.coordinates(n, length)
-        if known is None:
+        size = None if known is None else row.norm(known, length)
+        if known is None or size is None:
             return None
         coordinates.append(known)
-        norms.append(row.norm(known, length))
-    if any(norm.low == 0 for norm in norms):
-        return None
+        norms.append(size)
     digits = sum(part.at(length) for part in parts)
-    # c t in units of 2^-length / denominator of c
-    size = shape.size.numerator
-    gamma = Interval(size * digits, size * (digits + len(parts)))
+    # c t in units of 2^-length, without the denominator of c
+    factor = shape.size.numerator
+    gamma = Interval(factor * digits, factor * (digits + len(parts)))
     rounded = []
     for i, j in shape.entries():
         # c t <x_i, x_j> / (|x_i| |x_j|)
         positive, negative = inner_product(coordinates[i], coordinates[j])
         scale = shape.size.denominator << length
         norm = Interval(norms[i].low * norms[j].low * scale, norms[i].high * norms[j].high * scale)
-        value = rounded_difference(positive, negative, gamma, norm)
+        value = rounded_quotient(positive, negative, gamma, norm)
         if value is None:
             return None
         rounded.append(value)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.pipeline.rows.chunk.exact_sums import wipe
 from suffice.pipeline.rows.mechanism.cone.bits import OperatingSystemBits
 from suffice.pipeline.rows.mechanism.cone.matrix import ConeShape, matrix
 
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-CHUNK = 1 << 7
+    from suffice.pipeline.rows.mechanism.cone.bits import Bits, BufferedBits
+
+    Values = NDArray[np.int64] | NDArray[np.object_]
+
+CHUNK = 1 << 8
 """Cells that one thread draws at a time."""
+
+FEW = 1 << 14
+"""Up to so many values are drawn in Python, within .5 to 1 s: to load compiled code takes as long."""
 
 LEAST, MOST = -(2**63), 2**63 - 1
 """Noise beyond these becomes these where it is stored in 64 bits."""
@@ -34,29 +42,74 @@ class ConeSampler:
 
     shape: ConeShape
 
-    def draw_into(self, out: NDArray[Any]) -> None:
+    def draw_into(self, out: Values) -> None:
         """Overwrite an array, shape (n_cells, D), of int64 or of Python integers, with independent noise."""
-        bits = OperatingSystemBits()
-        for cell in range(len(out)):
-            # proof: cone-noise
-            difference = [
-                p - q for p, q in zip(matrix(self.shape, bits), matrix(self.shape, bits), strict=True)
-            ]
-            if out.dtype == np.int64:
-                # proof: cone-saturation
-                difference = [min(max(value, LEAST), MOST) for value in difference]
-            out[cell] = difference
+        self._draw(out, is_long=out.size > FEW)
 
-    def start(self, out: NDArray[Any], threads: Executor) -> list[Future[None]]:
+    def start(self, out: Values, threads: Executor) -> list[Future[None]]:
         """Have threads overwrite an array, each chunk of cells once; it is drawn when all are done."""
         pieces = [out[first : first + CHUNK] for first in range(0, len(out), CHUNK)]
-        return [threads.submit(self.draw_into, piece) for piece in pieces]
+        return [threads.submit(self._draw, piece, is_long=out.size > FEW) for piece in pieces]
+
+    def _draw(self, out: Values, *, is_long: bool) -> None:
+        bits = OperatingSystemBits()
+        try:
+            (draw_fast if is_long else draw_exactly)(self.shape, bits, out)
+        finally:
+            bits.wipe()
+
+
+def draw_exactly(shape: ConeShape, bits: Bits, out: Values) -> None:
+    """Overwrite cells by the exact path, in Python integers."""
+    for cell in range(len(out)):
+        # proof: cone-noise
+        pairs = zip(matrix(shape, bits), matrix(shape, bits), strict=True)
+        difference = [first - second for first, second in pairs]
+        if out.dtype == np.int64:
+            # proof: cone-saturation
+            difference = [min(max(value, LEAST), MOST) for value in difference]
+        out[cell] = difference
+
+
+def draw_fast(shape: ConeShape, bits: BufferedBits, out: Values) -> None:
+    """Overwrite cells by the compiled path, and those that it leaves by the exact one: the same function."""
+    from suffice.pipeline.rows.mechanism.cone.fast_matrix import Workspace, draw_cells
+
+    work = Workspace.of(shape)
+    if work is None:
+        draw_exactly(shape, bits, out)
+        return
+    values = np.zeros((*out.shape, 2), np.uint64)
+    done = 0
+    try:
+        while done < len(out):
+            drawn = draw_cells(shape, bits, work, values[done:])
+            _store(values[done : done + drawn], out[done : done + drawn])
+            done += drawn
+            if done < len(out):
+                draw_exactly(shape, bits, out[done : done + 1])
+                done += 1
+    finally:
+        work.wipe()
+        wipe(values)
+
+
+def _store(values: NDArray[np.uint64], out: Values) -> None:
+    """Write integers of 128 bits, the low word first, as the type of `out`."""
+    low, high = values[..., 0], values[..., 1].view(np.int64)
+    if out.dtype != np.int64:
+        out[...] = high.astype(object) * 2**64 + low.astype(object)
+        return
+    # proof: cone-saturation
+    signed = low.view(np.int64)
+    is_beyond = high != signed >> 63
+    out[...] = np.where(is_beyond, np.where(high < 0, LEAST, MOST), signed)
 
 
 def cone_noise(*, rate: Fraction, columns: int, linear: bool, steps: int) -> ConeSampler:
     r"""Return a sampler of noise on the cone of second moments.
 
-    .. math:: Z = \mathrm{round}(M^2 P) - \mathrm{round}(M^2 Q), \qquad h(P) \propto e^{-\text{rate} \, P_{00}}
+    .. math:: Z = \mathrm{round}(M^2 P) - \mathrm{round}(M^2 Q), \qquad h(P) \propto e^{-\lambda P_{00}}
 
     P and Q are independent, with that density on the matrices that are positive semidefinite and have no
     diagonal entry above the first one.
@@ -64,11 +117,12 @@ def cone_noise(*, rate: Fraction, columns: int, linear: bool, steps: int) -> Con
     Parameters
     ----------
     rate : Fraction, > 0
-        Epsilon over the number of records that one unit can add or remove.
+        ``lambda``: epsilon over the number of records that one unit can add or remove.
     columns : int, >= 1
         ``d``.
     linear : bool
-        Whether first moments are among the components: D is ``(d + 1) (d + 2) / 2``, else ``1 + d (d + 1) / 2``.
+        Whether first moments are among the components: there are ``(d + 1) (d + 2) / 2``, else
+        ``1 + d (d + 1) / 2``.
     steps : int, >= 1
         ``M``: lattice values of columns lie in ``-M..M``.
 

@@ -25,6 +25,7 @@ REGRESSION: dict[str, Any] = {
     "family": "linear_regression",
     "predictors": {"x": UNIT, "w": UNIT},
     "outcome": {"y": {"lower": "-30", "upper": "30"}},
+    "noise": "laplace",
 }
 PLAN = plan_of(REGRESSION, epsilon="2", public_n=False)
 DRAWS = 20_000

@@ -37,6 +37,7 @@ def test_every_label_stands_on_both_sides(repository: Path) -> None:
         "terms/statistics/sensitivity.md",
         "terms/statistics/l2_sensitivity.md",
         "rows/mechanism/mechanism.md",
+        "rows/mechanism/cone/cone.md",
     ],
 )
 def test_every_claim_has_a_proof(repository: Path, name: str) -> None:

@@ -55,7 +55,9 @@ def test_a_second_release_narrows_the_posterior(public_n: int | None) -> None:
 def test_ranks_of_more_columns_are_uniform(columns: int, size: int, epsilon: str) -> None:
     """4,000 simulations in all."""
     rng = np.random.default_rng()
-    shares = np.concatenate([ranks(simulated(columns, epsilon, 100, rng), 300, rng) for _ in range(size // 100)])
+    shares = np.concatenate(
+        [ranks(simulated(columns, epsilon, 100, rng), 300, rng) for _ in range(size // 100)]
+    )
     assert chances(shares, 10).min() > ALARM
 
 
