@@ -244,9 +244,9 @@ def _estimates(scaled: NoisyTotals, known_n: int | None) -> tuple[Floats, Floats
 
 
 def _estimates_on_cone(cone: LatentConeNoise, known_n: int | None) -> tuple[Floats, Floats, int]:
-    """Return the same of noise on a cone.
+    r"""Return the same of noise on a cone.
 
-    Its part in N is a difference of two gamma variables. One is above :math:`D + \\sqrt{2 D x} + x` with a
+    Its part in N is a difference of two gamma variables. One is above :math:`D + \sqrt{2 D x} + x` with a
     probability of at most e^-x; its normal part is less than half of it.
     """
     used = np.flatnonzero(np.any(cone.coefficients != 0.0, axis=0))
