@@ -107,21 +107,19 @@ def test_its_noise_is_there(released: Release) -> None:
     assert len({int(value) % 4096 for value in statistic.values.ravel()}) > 20
 
 
-def test_posteriors_by_noise_are_refused_by_name_and_plug_in_is_given(released: Release) -> None:
+@pytest.mark.slow
+def test_posteriors_know_the_noise(released: Release, rows: pa.Table) -> None:
+    """Twelve means of 1,000 rows each: their intervals of 99.99999 % all hold those of the rows."""
     conjugate = "NormalInverseWishart([0, 0, 0], 1, 8, [4, 4, 4])"
-    for ask in (
-        lambda: released.posterior("joint"),
-        lambda: released.posterior("joint", prior=conjugate),
-        lambda: released.posterior("origin"),
-    ):
-        with pytest.raises(UsageError, match=r"noise on a cone.*plug-in.*noise: laplace"):
-            ask()
+    posterior = released.posterior("joint", prior=conjugate)
+    assert posterior.diagnostics["noise_taken_for_normal"] == 0.2
+    at = rows["origin"].to_numpy(zero_copy_only=False)
+    exact = [[np.mean(rows[name].to_numpy()[at == origin]) for name in "abc"] for origin in ORIGINS]
+    assert (np.abs(posterior.mean("mean") - exact) < 6 * posterior.sd("mean")).all()
     plug_in = released.posterior("joint", method="plug-in", prior=conjugate)
-    covariance = plug_in.mean("covariance")
-    assert covariance.shape[0] == len(ORIGINS)
-    assert np.all(np.isfinite(covariance))
-    with pytest.raises(UsageError, match="noise on a cone"):
-        _ = plug_in.conflict()
+    assert (plug_in.sd("variance") < posterior.sd("variance")).all()
+    assert "conflict" in str(posterior)
+    assert posterior.conflict.lines() == []
 
 
 def test_words_say_cone_noise(released: Release) -> None:

@@ -3,8 +3,8 @@ r"""The law of noise on a cone of moments, its two matrices latent: log density 
 Released are :math:`y = m + (P - Q) / \lambda` of moments m, with P and Q independent, of density
 :math:`e^{-P_{00}}` on the cone (``cone_noise``). The density of P - Q has no closed form: both are latent.
 With points :math:`x_i` of the unit ball of :math:`\mathbb{R}^m`, P is :math:`t\, x_i^T x_j`, and by rotation
-the points are rows of a lower triangle. A point of the ball is the first m coordinates of one of the sphere of
-:math:`\mathbb{R}^{m + 2}`, so that with standard normal g, chi and exponential numbers
+the points are rows of a lower triangle. A point of the ball is the first m coordinates of one of the sphere
+of :math:`\mathbb{R}^{m + 2}`, so that with standard normal g, chi and exponential numbers
 
 .. math:: x_k = (g_{k1}, \dots, \chi_k, 0, \dots) / \sqrt{|g_k|^2 + \chi_k^2 + 2 E_k}, \quad
     t \sim \mathrm{Gamma}(D), \quad \chi_k \sim \chi_{d + 1 - k}, \quad E_k \sim \mathrm{Exp}(1), \quad
@@ -19,7 +19,8 @@ be held to a thin set. So a share h of the variance is taken for normal noise wi
     \quad \xi \sim \mathrm{Normal}(0, I) \qquad (2)
 
 Means and covariances are exact, as are third moments, which are 0; excess kurtosis is :math:`(1 - h)^2` of
-what it is. Of a variable with excess kurtosis k the divergence is about :math:`(2 h k)^2 / 48` nats. By the chain rule of divergences, that of (2) from the law is what posteriors differ by at most, on average
+what it is. Of a variable with excess kurtosis k the divergence is about :math:`(2 h k)^2 / 48` nats. By
+the chain rule of divergences, that of (2) from the law is what posteriors differ by at most, on average
 over releases.
 
 ====== ============== ================================= =================
