@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import suffice
-from suffice.errors import ReleaseCorruptError, UsageError
+from suffice.errors import ReleaseCorruptError
 from suffice.pages.card import release_facts
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.verify_store import verify_release

@@ -9,7 +9,15 @@ from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
 from suffice.pipeline.ask.pooling.pool import observed_again
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.engines.multivariate import column_posterior, hmc
-from support.cone_calibration import QUANTITIES, chances, moments_of, ranks, released, simulated
+from support.cone_calibration import (
+    QUANTITIES,
+    chances,
+    moments_of,
+    prior_of,
+    ranks,
+    released,
+    simulated,
+)
 
 ALARM = 1e-6 / len(QUANTITIES)
 """Of a quantity, so that all of them together raise a false alarm with a chance of 1e-6."""
@@ -32,7 +40,7 @@ def test_ranks_are_uniform_and_those_without_noise_are_not() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("public_n", [None, 500])
+@pytest.mark.parametrize("public_n", [None, pytest.param(500, marks=pytest.mark.audit)])
 def test_a_second_release_narrows_the_posterior(public_n: int | None) -> None:
     """Of one kind of noise or of both. Noise of sd .010 in covariances stands beside sampling of sd .004."""
     rng = np.random.default_rng()
@@ -42,7 +50,7 @@ def test_a_second_release_narrows_the_posterior(public_n: int | None) -> None:
         released(sums, "0.6", rng, public_n=public_n, noise=noise) for noise in ("cone", "cone", "laplace")
     )
     alone, twice, mixed = (
-        np.mean(posterior_of(statistic).sd("covariance"))
+        np.mean(posterior_of(statistic, prior=prior_of(2)).sd("covariance"))
         for statistic in (first, observed_again([first, second]), observed_again([first, other]))
     )
     assert twice < 0.9 * alone
