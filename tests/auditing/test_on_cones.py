@@ -34,7 +34,7 @@ def test_right_noise_passes_and_wrong_noise_is_caught() -> None:
     statistic = statistic_of()
     right = draws(statistic)
     assert list(flaws_of(statistic, right, ALARM)) == []
-    wrong = {
+    wrong: dict[str, list[np.ndarray[Any, Any]]] = {
         "smaller": [np.rint(each / 1.25).astype(np.int64) for each in right],
         "larger": [np.rint(each * 1.25).astype(np.int64) for each in right],
         "one sign": [abs(each) for each in right],

@@ -361,7 +361,7 @@ def _noise_variance(plan: StatisticPlan, gradient: Floats) -> Floats:
     if plan.cone is None:
         return np.asarray(np.sum(gradient**2, axis=0))
     at_rate_1 = dataclasses.replace(plan.cone, rate=Fraction(1)).covariance
-    return np.einsum("ik,ij,jk->k", gradient, at_rate_1, gradient)
+    return np.asarray(np.einsum("ik,ij,jk->k", gradient, at_rate_1, gradient))
 
 
 def _estimates(plan: StatisticPlan, means: Floats) -> tuple[Floats, Floats]:

@@ -60,11 +60,8 @@ from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling
 from suffice.pipeline.math.distributions.spread_scales import freedom
 from suffice.pipeline.math.engines.cone.jax_noise import log_density
 from suffice.pipeline.math.engines.jax_sums import NATS, require_terms, window_of_n
-from suffice.pipeline.math.engines.multivariate.column_posterior import (
-    cone_noises,
-    noisy_moments,
-    require_rows,
-)
+from suffice.pipeline.math.engines.multivariate.column_posterior import require_rows
+from suffice.pipeline.math.engines.multivariate.released_moments import cone_noises, noisy_moments
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, least_rows
 from suffice.pipeline.terms.statistics.sensitivity import Design
 

@@ -17,7 +17,7 @@ import decimal
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, TypedDict
 
 from suffice.pipeline.terms.declaration.documents import (
     Count,
@@ -53,7 +53,7 @@ MANY_CANDIDATES = 10**8
 """From here on drawing takes minutes, and the plan says about how long."""
 _SECONDS_A_CANDIDATE = 5e-6
 """Of one core: 9e-7 to 7e-6 were measured, most where a posterior is sharp (`benchmarks/noise_rate.py`)."""
-DISCRETE_LAPLACE, CONE_NOISE, EXPONENTIAL = "discrete_laplace", "cone_noise", "exponential"
+Mechanism: TypeAlias = Literal["discrete_laplace", "cone_noise", "exponential"]
 INT64 = "int64"
 DECIMAL = "decimal128(38, 0)"
 NOISE_REACH = 64
@@ -165,11 +165,11 @@ class StatisticPlan:
         return self.loss.amount**2 / 2 if self.sample is None else self.sample.rho
 
     @property
-    def mechanism(self) -> str:
+    def mechanism(self) -> Mechanism:
         """What draws the released values, as manifests name it."""
         if self.sample is not None:
-            return EXPONENTIAL
-        return DISCRETE_LAPLACE if self.cone is None else CONE_NOISE
+            return "exponential"
+        return "discrete_laplace" if self.cone is None else "cone_noise"
 
     @property
     def n_values(self) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.auditing.running import patched
 from suffice.pipeline.rows.mechanism import held_noise, noise, sampling
+from suffice.pipeline.rows.mechanism.cone.sampler import cone_noise
 from suffice.pipeline.spec import compiled_statistics
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ def drawn(divisor: float) -> Iterator[None]:
 
     def selector(*, scale: int, **bounds: Any) -> Any:  # noqa: ARG001
         return sampling.Selector(sampling._measurement(max(1, round(scale / divisor))))  # noqa: SLF001
-
-    cone_noise = held_noise.cone_noise
 
     def on_cone(*, rate: Fraction, **shape: Any) -> Any:
         return cone_noise(rate=rate * Fraction(divisor), **shape)

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 21f061c0a2171e48b0584f5307b2cabb029c78fad6ed624bf9c7979b7082fb65
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: e506c816b35604357577b36efa27365f7b49ec2e4fc74055a3de787d1783e99b
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -496,6 +496,53 @@
   }
   function isMapping2(value) {
     return typeof value === "object" && value !== null && !Array.isArray(value);
+  }
+
+  // src/cone_noise.js
+  var CONE_NOISE = "cone_noise";
+  var FAMILIES = ["linear_regression", "multivariate_normal"];
+  function asksForCone(entry, place) {
+    if (entry.noise === void 0) return false;
+    if (entry.noise !== "cone" || !FAMILIES.includes(entry.family)) throw refused2(`${place}.noise`, "it is no noise of this family");
+    return true;
+  }
+  function coneFields(entry, { measure, amount }, { rows, replaces }, place) {
+    if (measure !== "epsilon") throw refused2(`${place}.noise`, "noise on a cone is of epsilon");
+    if (entry.moment_weight !== void 0) throw refused2(`${place}.moment_weight`, "on a cone there is none");
+    const columns = entry.family === "linear_regression" ? { ...entry.predictors, ...entry.outcome } : entry.columns;
+    if (!isMapping2(columns)) throw refused2(place, "it has no columns");
+    const rate2 = divide(amount, rational(BigInt(rows) * (replaces ? 2n : 1n)));
+    const steps = 2n ** integer(entry.lattice_bits, `${place}.lattice_bits`);
+    return {
+      cone_noise: { rate: format(rate2), columns: Object.keys(columns).length, linear: entry.intercept !== false, steps: String(steps) }
+    };
+  }
+  function pairsOf({ columns, linear: linear2 }) {
+    const pairs = [];
+    for (let i = 0; i <= columns; i += 1) for (let j = i; j <= columns; j += 1) if (linear2 || i > 0 || j === 0) pairs.push([i, j]);
+    return pairs;
+  }
+  function coneSize(noise) {
+    return pairsOf(noise).length;
+  }
+  function coneVariance(noise, weights) {
+    const pairs = pairsOf(noise);
+    const t = pairs.length;
+    const dimension = noise.columns + (noise.linear ? 2 : 1);
+    const inBall = dimension / (dimension + 2);
+    const unit = 2 * (Number(noise.steps) ** 2 / toNumber(parseRational(noise.rate))) ** 2;
+    const mean = (i) => i === 0 ? 1 : inBall;
+    const covariance = ([i, j], [k, l]) => {
+      if (i === k && j === l) {
+        if (i !== j) return t * (t + 1) * mean(i) * inBall / dimension;
+        const fourth = i === 0 ? 1 : dimension / (dimension + 4);
+        return t * (t + 1) * fourth - (t * mean(i)) ** 2;
+      }
+      return i === j && k === l ? t * mean(i) * mean(k) : 0;
+    };
+    let variance = 0;
+    for (const [first, a] of weights) for (const [second, b] of weights) variance += a * b * covariance(pairs[first], pairs[second]);
+    return unit * variance;
   }
 
   // src/domains.js
@@ -2570,9 +2617,12 @@
     const make = Object.hasOwn(BLOCKS, entry.family) ? BLOCKS[entry.family] : null;
     if (make !== null) checkEntry(entry, terms, `statistics.${shown(name)}`);
     const isKnown = isComputedAgain(entry);
-    const mechanism = entry.sample === void 0 ? "discrete_laplace" : "exponential";
-    const fields = { name, family: entry.family, [price.measure]: format(price.amount), mechanism, ...cells };
     const place = `statistics.${shown(name)}`;
+    const isOnCone = asksForCone(entry, place);
+    const ofNoise = isOnCone ? CONE_NOISE : "discrete_laplace";
+    const mechanism = entry.sample === void 0 ? ofNoise : "exponential";
+    const fields = { name, family: entry.family, [price.measure]: format(price.amount), mechanism, ...cells };
+    if (isOnCone) return Object.assign(fields, coneFields(entry, price, terms, place));
     if (entry.sample !== void 0 && entry.family === "histogram") {
       return Object.assign(fields, {
         columns: [entry.column],
@@ -3897,12 +3947,17 @@
       const entry = this.noisy(statistic);
       const values = this.values.get(statistic);
       const width2 = entry.components.length;
-      const noise = discreteLaplaceSd(toNumber(parseRational(entry.scale)));
+      const ofCone = entry.cone_noise;
+      const noise = ofCone === void 0 ? discreteLaplaceSd(toNumber(parseRational(entry.scale))) : null;
       const rows = [];
-      const maps = entry.quantities.map((quantity2) => ({ quantity: quantity2, ...mapOf(quantity2, entry.components) }));
+      const maps = entry.quantities.map((quantity2) => {
+        const map = mapOf(quantity2, entry.components);
+        const weights = map.weights.map(([component2, weight]) => [component2, toNumber(weight)]);
+        return { quantity: quantity2, ...map, noiseSd: ofCone === void 0 ? noise * map.norm : Math.sqrt(coneVariance(ofCone, weights)) };
+      });
       const groups = this.groupsOf(statistic);
       for (const index of this.selected(where, statistic)) {
-        for (const { quantity: quantity2, weights, ofPublicN, norm } of maps) {
+        for (const { quantity: quantity2, weights, ofPublicN, noiseSd } of maps) {
           let [numerator, denominator] = [ofPublicN.n * BigInt(this.manifest.n ?? 0), ofPublicN.d];
           for (const [component2, weight] of weights) {
             const product = weight.n * values[index * width2 + component2];
@@ -3916,7 +3971,7 @@
             component: quantity2.component ?? null,
             labels: quantity2.labels ?? [],
             estimate: toNumber({ n: numerator, d: denominator }),
-            noiseSd: noise * norm
+            noiseSd
           });
         }
       }
@@ -3942,7 +3997,8 @@
       }
       if (!hasPosterior(entry)) {
         const alike = entry.within_unit === void 0 ? "" : " whose rows of a unit are alike";
-        const why = entry.count_clipped === void 0 ? alike : " with counts of what clipping moved";
+        const ofNoise = entry.mechanism === CONE_NOISE ? " with noise on a cone" : alike;
+        const why = entry.count_clipped === void 0 ? ofNoise : " with counts of what clipping moved";
         throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}${why}: this reader has no posterior of it; a published one can be read`);
       }
       const compute = entry.family === "categorical" ? countsPosterior : oneSumPosterior;
@@ -4175,6 +4231,10 @@
     if (!isList || components.length === 0 || new Set(components).size !== components.length) throw differs(`${place}.components`);
     if (!["partition_of_unity", "bounded", "minimal"].includes(design)) throw differs(`${place}.design`);
     if (!["int64", "decimal128(38, 0)"].includes(stated.value_type)) throw differs(`${place}.value_type`);
+    const isOnCone = Object.hasOwn(fields, "cone_noise");
+    if (isOnCone && (components.length !== coneSize(fields.cone_noise) || total !== null)) throw differs(`${place}.components`);
+    for (const field of ["scale", "l1_sensitivity", "l2_squared"]) if (isOnCone && Object.hasOwn(stated, field)) throw differs(`${place}.${field}`);
+    if (!isOnCone && Object.hasOwn(stated, "cone_noise")) throw differs(`${place}.cone_noise`);
     if (total !== null && design !== "partition_of_unity") throw differs(`${place}.partition_total`);
     if (design === "minimal" && !terms.mayBeMinimal) throw differs(`${place}.design`);
     if (total !== null) {

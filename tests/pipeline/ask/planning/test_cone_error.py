@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from suffice.pipeline.ask.calibration.simulated_release import unseen_cell
 from suffice.pipeline.ask.planning.alternatives import alternatives_of
 from suffice.pipeline.ask.planning.expected_error import (
     conjugate_prior,
     expected_error,
     plan_of,
-    unseen_cell,
     variances,
 )
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of

@@ -464,7 +464,7 @@ def test_noise_beside_a_public_n_is_less_for_it() -> None:
 @pytest.mark.parametrize("shape", [2, 6, 15, 36, 231])
 def test_the_bound_of_a_gamma_number_is_the_least(shape: int) -> None:
     bound = gamma_bound(shape, 100)
-    bits = -stats.gamma.logsf([bound - 1, bound], shape) / math.log(2.0)
+    bits = -np.asarray(stats.gamma.logsf([bound - 1, bound], shape)) / math.log(2.0)
     assert bits[0] < 100 <= bits[1] + 1e-9
 
 
