@@ -86,7 +86,7 @@ class ConePoints:
     @property
     def freedom(self) -> Floats:
         """Degrees of freedom of chi, (d,)."""
-        return self.columns + 1.0 - np.arange(self.columns)
+        return np.arange(self.columns + 1.0, 1.0, -1.0, dtype=np.float64)
 
     @cached_property
     def off(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -250,8 +250,7 @@ class LatentConeNoise:
     @cached_property
     def precision(self) -> Floats:
         """W: the inverse of h C."""
-        inverse: Floats = np.linalg.inv(SHARE * self.covariance)
-        return inverse
+        return np.linalg.inv(SHARE * self.covariance).astype(np.float64)
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Draw coordinates (n_coordinates, n)."""
