@@ -158,7 +158,6 @@ def disjoint(
         regression_posterior,  # consumers only
     )
 
-    several_columns.require_laplace(statistics)
     chosen = predictor_prior or default_predictor_prior(statistics[0].plan.parameters)
     return regression_posterior(statistics, prior, n_priors, chosen)
 
@@ -183,7 +182,6 @@ def jax_likelihood(
     """Return the log weight (n_cells,) of latent numbers; the predictors have the posterior's prior."""
     from suffice.pipeline.math.engines.jax_moments import regression  # an extra
 
-    several_columns.require_laplace([statistic])
     return regression(statistic, n_prior, predictors, given, latent)
 
 

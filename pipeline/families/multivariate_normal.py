@@ -138,7 +138,6 @@ def disjoint(
     """Return the posterior of one mean and covariance of several data sets, by MCMC over their moments."""
     from suffice.pipeline.math.engines.multivariate.column_posterior import normal_posterior  # consumers only
 
-    several_columns.require_laplace(statistics)
     return normal_posterior(statistics, prior, n_priors)
 
 
@@ -152,7 +151,6 @@ def jax_likelihood(statistic: NoisyStatistic, n_prior: NPrior, given: Mapping[st
     """Return the log weight (n_cells,) of latent numbers, given means and a covariance."""
     from suffice.pipeline.math.engines.jax_moments import columns  # an extra
 
-    several_columns.require_laplace([statistic])
     return columns(statistic, n_prior, given, latent)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from suffice.pipeline.ask.inference.chosen_priors import n_prior_for
-from suffice.pipeline.math.engines.multivariate.column_posterior import noisy_moments
+from suffice.pipeline.math.engines.multivariate.released_moments import noisy_moments
 
 if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic

@@ -48,7 +48,6 @@ from suffice.pipeline.math.distributions.quadrature import integral_rule
 from suffice.pipeline.math.distributions.regions import within_several
 from suffice.pipeline.math.distributions.within_limits import within, within_region
 from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal, Uniform
-from suffice.pipeline.terms.released.noise_distribution import require_laplace
 from suffice.pipeline.terms.statistics.sensitivity import Quantity
 
 if TYPE_CHECKING:
@@ -203,7 +202,8 @@ class QuantityNoise:
     @classmethod
     def of(cls, statistic: NoisyStatistic, quantity: Quantity, n_map: Quantity | None) -> QuantityNoise:
         """Return the noise on a quantity, and on n where it is not known."""
-        require_laplace(statistic.plan, "whether a prior is in conflict with it")
+        if statistic.plan.cone is not None:
+            return cls._on_cone(statistic, quantity, n_map)
         of_n = {} if n_map is None else n_map.coefficients
         pairs: dict[tuple[float, float], int] = {}
         for position in range(len(statistic.plan.components)):
@@ -213,6 +213,31 @@ class QuantityNoise:
         of_quantity, others = np.array(list(pairs)).reshape(-1, 2).T
         counts = np.array(list(pairs.values()), dtype=np.float64) * statistic.cells_summed
         return cls(of_quantity=of_quantity, of_n=others, counts=counts, scale=statistic.plan.scale)
+
+    @classmethod
+    def _on_cone(cls, statistic: NoisyStatistic, quantity: Quantity, n_map: Quantity | None) -> QuantityNoise:
+        """Return Laplace noise in the place of that on a cone, with its variances and its covariance.
+
+        Its tails are no thinner, so that no conflict is found which noise explains.
+        """
+        cone = statistic.plan.cone
+        if cone is None:
+            raise ValueError(statistic.plan.name)
+        weights = np.zeros((2, len(statistic.plan.components)))
+        for row, each in enumerate((quantity, n_map)):
+            for position, weight in ({} if each is None else each.coefficients).items():
+                weights[row, position] = float(weight)
+        variance = weights @ cone.covariance @ weights.T
+        of_n = np.sqrt(variance[1, 1] / 2.0)
+        # What goes along with n, and what does not.
+        along = variance[0, 1] / 2.0 / of_n if of_n > 0.0 else 0.0
+        apart = np.sqrt(max(variance[0, 0] / 2.0 - along**2, 0.0))
+        return cls(
+            of_quantity=np.array([along, apart]),
+            of_n=np.array([of_n, 0.0]),
+            counts=np.full(2, float(statistic.cells_summed)),
+            scale=1.0,
+        )
 
     @property
     def sd_of_n(self) -> float:

@@ -15,6 +15,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.shared.contract import Absent
 from suffice.pipeline.families.shared.parameter_space import Support
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
+from suffice.pipeline.math.engines.cone.latent_noise import ConePoints
 from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic, rows_alone
 from suffice.pipeline.terms.released.sample import ReleasedSample, no_statistics
 
@@ -29,8 +30,15 @@ if TYPE_CHECKING:
 
 
 def n_latent(statistic: NoisyStatistic) -> int:
-    """Return how many latent numbers every cell has beside the parameters; 0 where all is summed."""
-    return FAMILIES[statistic.plan.family].n_latent(statistic.plan.parameters)
+    """Return how many latent numbers every cell has beside the parameters; 0 where all is summed.
+
+    Noise on a cone adds those of its two matrices.
+    """
+    count = FAMILIES[statistic.plan.family].n_latent(statistic.plan.parameters)
+    cone = statistic.plan.cone
+    if cone is None:
+        return count
+    return count + 2 * ConePoints(columns=cone.columns, linear=cone.linear).n_coordinates
 
 
 def log_likelihood(

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
 
 MOST_COLUMNS = 64
@@ -222,22 +221,6 @@ def parameters(box: Box, **constants: Fraction) -> sensitivity.Constants:
             for name, column in box.columns.items()
         ),
     )
-
-
-def require_laplace(statistics: Sequence[NoisyStatistic]) -> None:
-    """Refuse statistics with noise on a cone, where noise is taken for independent.
-
-    Raises
-    ------
-    UsageError
-    """
-    from suffice.pipeline.terms.released.noise_distribution import (
-        require_laplace as require,
-    )  # consumers only
-
-    for statistic in statistics:
-        for observation in statistic.observations:
-            require(observation.plan, "its noise-aware posterior")
 
 
 def _in_column_units(box: Box, released: moment_columns.Map) -> tuple[sensitivity.Quantity, ...]:

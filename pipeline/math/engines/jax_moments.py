@@ -58,8 +58,10 @@ from scipy.special import gammaln, multigammaln
 from suffice.pipeline.math.distributions import spread_scales
 from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling
 from suffice.pipeline.math.distributions.spread_scales import freedom
+from suffice.pipeline.math.engines.cone.jax_noise import log_density
 from suffice.pipeline.math.engines.jax_sums import NATS, require_terms, window_of_n
-from suffice.pipeline.math.engines.multivariate.column_posterior import noisy_moments, require_rows
+from suffice.pipeline.math.engines.multivariate.column_posterior import require_rows
+from suffice.pipeline.math.engines.multivariate.released_moments import cone_noises, noisy_moments
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_of, least_rows
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
+    from suffice.pipeline.math.engines.cone.latent_noise import LatentConeNoise
     from suffice.pipeline.math.engines.normal.moment_weights import NoisyMoments
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
@@ -96,6 +99,8 @@ class ObservedMoments:
         About m, and a root of about E.
     mean_noise, spread_noise : ndarray, shaped as mean and root
         About how far the noise leaves them uncertain.
+    cone : LatentConeNoise or None
+        The noise in the place of that of `scaled`, where it is on a cone: its matrices are latent.
     """
 
     scaled: NoisyTotals
@@ -107,6 +112,7 @@ class ObservedMoments:
     root: Floats
     mean_noise: Floats
     spread_noise: Floats
+    cone: LatentConeNoise | None = None
 
     @classmethod
     def of_one_column(cls, statistic: NoisyStatistic, noisy: NoisyMoments) -> Self:
@@ -136,7 +142,11 @@ class ObservedMoments:
         """Return what was released, at unbiased estimates of the moments."""
         known_n = statistic.known_n if statistic.plan.design is Design.MINIMAL else None
         scaled = totals.in_scales()
-        moments, noise, reach = _estimates(scaled, known_n)
+        cone = next(iter(cone_noises(statistic)), None)
+        if cone is None:
+            moments, noise, reach = _estimates(scaled, known_n)
+        else:
+            moments, noise, reach = _estimates_on_cone(cone, known_n)
         n, log_pi = window_of_n(moments[:, 0], reach, prior, least)
         require_terms(n.size * (len(scaled.scale) + size**2 * (size + 1)))
         rows = np.clip(moments[:, :1], max(least, 2, prior.support[0]), max(2, prior.support[1]))
@@ -167,6 +177,7 @@ class ObservedMoments:
             root=root,
             mean_noise=mean_noise,
             spread_noise=spread_noise,
+            cone=cone,
         )
 
     @property
@@ -179,18 +190,26 @@ class ObservedMoments:
         """Degrees of freedom of the scatter, (n_cells, n_numbers); one row has as many as two."""
         return np.maximum(self.n, 2.0) - 1.0 if self.linear else self.n
 
-    def log_noise(self, mean: Any, root: Any) -> Any:
+    def log_noise(self, mean: Any, root: Any, coordinates: Coordinates) -> Any:
         """Log density of the noise for every N, (n_cells, n_numbers), up to a constant."""
+        if self.cone is not None:
+            spread = self.cone.spread()
+            shape = (len(mean), len(spread))
+            x = self.cone.centre() + coordinates.take(jnp.zeros(shape), _NOWHERE, spread)
+            return log_density(self.cone, x, self._per_row(mean, root @ jnp.swapaxes(root, 1, 2)), self.n)
         log_noise = self._log_noise(mean, root @ jnp.swapaxes(root, 1, 2))
         if self.n.min() > 1.0:
             return log_noise
         return jnp.where(self.n > 1.0, log_noise, self._log_noise(mean, jnp.zeros_like(root)))
 
-    def _log_noise(self, mean: Any, spread: Any) -> Any:
+    def _per_row(self, mean: Any, spread: Any) -> Any:
+        """Moments over N, (n_cells, n_moments)."""
         rows, columns = np.triu_indices(self.size)
         second = spread + mean[:, :, None] * mean[:, None, :]
-        moments = jnp.concatenate([jnp.ones((len(mean), 1)), mean, second[:, rows, columns]], axis=1)
-        per_row = moments @ self.scaled.coefficients.T
+        return jnp.concatenate([jnp.ones((len(mean), 1)), mean, second[:, rows, columns]], axis=1)
+
+    def _log_noise(self, mean: Any, spread: Any) -> Any:
+        per_row = self._per_row(mean, spread) @ self.scaled.coefficients.T
         log_noise = jnp.zeros(self.n.shape)
         for component in range(len(self.scaled.scale)):
             expected = self.n * per_row[:, component, None]
@@ -219,6 +238,23 @@ def _estimates(scaled: NoisyTotals, known_n: int | None) -> tuple[Floats, Floats
         # N = sum_j a_j y_j by the inverse: its error is at most max|a| times the sum of all distances.
         reach = math.ceil(2.0 * NATS * np.max(np.abs(inverse[0])))
     return moments, noise, reach
+
+
+def _estimates_on_cone(cone: LatentConeNoise, known_n: int | None) -> tuple[Floats, Floats, int]:
+    r"""Return the same of noise on a cone.
+
+    Its part in N is a difference of two gamma variables. One is above :math:`D + \sqrt{2 D x} + x` with a
+    probability of at most e^-x; its normal part is less than half of it.
+    """
+    used = np.flatnonzero(np.any(cone.coefficients != 0.0, axis=0))
+    moments = np.zeros((len(cone.values), cone.coefficients.shape[1]))
+    moments[:, used] = cone.values @ np.linalg.inv(cone.coefficients[:, used]).T
+    noise = np.zeros(moments.shape[1])
+    noise[used] = np.sqrt(np.diag(cone.covariance))
+    if known_n is not None:
+        moments[:, 0], noise[0] = known_n, 0.0
+    shape = cone.points.n_components
+    return moments, noise, math.ceil(1.5 * cone.unit * (shape + math.sqrt(2.0 * shape * NATS) + NATS))
 
 
 def _symmetric(triangle: Floats, size: int) -> Floats:
@@ -341,7 +377,7 @@ def regression(
     row = jnp.concatenate([fitted + sd * below, sd * jnp.exp(log_x)], axis=1)
     root = jnp.concatenate([jnp.pad(root_x, ((0, 0), (0, 0), (0, 1))), row[:, None, :]], axis=1)
     mean = jnp.concatenate([mean_x, mean_y], axis=1) if observed.linear else jnp.zeros((cells, observed.size))
-    return _summed(observed, log_distribution + observed.log_noise(mean, root), coordinates)
+    return _summed(observed, log_distribution + observed.log_noise(mean, root, coordinates), coordinates)
 
 
 def _rows_of(observed: ObservedMoments, mean: Any, root: Any, latent: Any) -> Any:
@@ -373,7 +409,9 @@ def _rows_of(observed: ObservedMoments, mean: Any, root: Any, latent: Any) -> An
     factor = _lower(log_diagonal, below)
     # Back by (1): m = mu + C g and L = C X.
     moved = mean + jnp.einsum("cij,cj->ci", root, g)
-    return _summed(observed, log_distribution + observed.log_noise(moved, root @ factor), coordinates)
+    return _summed(
+        observed, log_distribution + observed.log_noise(moved, root @ factor, coordinates), coordinates
+    )
 
 
 def _predictors(

@@ -44,8 +44,8 @@ def require_laplace(plan: StatisticPlan, what: str) -> None:
     """
     if plan.cone is not None:
         message = (
-            f"{plan.name}: {what} is not worked out for noise on a cone: ask its table, the posterior with "
-            "method='plug-in', or release with noise: laplace"
+            f"{plan.name}: {what} is not worked out for noise on a cone: ask its posterior or its table, or "
+            "release with noise: laplace"
         )
         raise UsageError(message)
 

@@ -28,13 +28,13 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions.normal_inverse_wishart import estimate
+from suffice.pipeline.math.engines.cone.latent_noise import SHARE
 from suffice.pipeline.math.engines.multivariate.evidence import (
     MomentState,
     OutcomeNoise,
@@ -60,10 +60,9 @@ from suffice.pipeline.math.engines.multivariate.log_posterior import (
     evidence_of,
     pulled_along,
 )
+from suffice.pipeline.math.engines.multivariate.released_moments import cone_noises, noisy_moments
 from suffice.pipeline.math.priors.record_count import Reciprocal
-from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
-from suffice.pipeline.terms.statistics.moment_columns import is_linear, least_rows, moment_map
-from suffice.pipeline.terms.statistics.sensitivity import Design
+from suffice.pipeline.terms.statistics.moment_columns import is_linear, least_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -202,7 +201,7 @@ def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> Laten
     if not outcome:
         return replace(target, relative=relative, units=units)
     # Of every moment, by least squares over all components.
-    sds = math.sqrt(2.0) * np.linalg.norm(np.linalg.pinv(target.scaled.coefficients), axis=1)
+    sds = target.noise_sds
     _, second = np.triu_indices(target.size)
     lengths = OutcomeNoise(
         rows=n,
@@ -216,7 +215,6 @@ def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> Laten
 def starts(
     target: LatentTarget,
     sums: Moments,
-    statistic: NoisyStatistic,
     n_chains: int,
     squares: Floats | None,
     rng: np.random.Generator,
@@ -228,7 +226,6 @@ def starts(
     target : LatentTarget
     sums : Moments
         The unbiased estimates.
-    statistic : NoisyStatistic
     n_chains : int
         Of each cell.
     squares : ndarray of shape (k, n_cells), float64, or None
@@ -249,7 +246,7 @@ def starts(
     logs = np.log(np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))))
     latent = [evidence.start(state) for evidence in target.evidence]
     relative_to = along(target.evidence, logs)
-    noise = statistic.plan.quantity_noise_sd(statistic.plan.quantities[0])
+    noise = target.noise_sds[0]
     scales = [np.minimum(0.5, noise / n)[None]] if not latent_n.fixed else []
     if target.linear:
         of_means = np.repeat(0.3 * doubt[None], size, axis=0)
@@ -272,8 +269,11 @@ def starts(
     scales_start = np.concatenate([relative_to[:0], *(each for each, _ in latent)]) - relative_to
     base_point = np.concatenate([base_point, scales_start])
     # Starts farther apart than the posterior is wide, so that R-hat can tell (Gelman et al. 2013).
-    jitter = rng.standard_normal((target.n_coordinates, len(n), n_chains))
-    return base_point[:, :, None] + guess[:, :, None] * jitter, guess
+    jitter = rng.standard_normal((len(base_point), len(n), n_chains))
+    start = base_point[:, :, None] + guess[:, :, None] * jitter
+    of_noise = [noise.draw(len(n) * n_chains, rng).reshape(-1, len(n), n_chains) for noise in target.cone]
+    guesses = [np.repeat(noise.spread()[:, None], len(n), axis=1) for noise in target.cone]
+    return np.concatenate([start, *of_noise]), np.concatenate([guess, *guesses])
 
 
 def _near(target: LatentTarget, sums: Moments) -> tuple[Floats, Floats, Floats, Floats]:
@@ -284,9 +284,12 @@ def _near(target: LatentTarget, sums: Moments) -> tuple[Floats, Floats, Floats, 
     else:
         room = min(1.0, (latent_n.highest - latent_n.lowest) / 4.0)
         n = np.clip(sums.n, latent_n.lowest + room, latent_n.highest - room)
-    noise_of_products = (
-        math.sqrt(2.0) / np.abs(target.scaled.coefficients[:, 1 + size :]).max(axis=0).min() / n
-    )
+    if target.cone:
+        noise_of_products = target.noise_sds[1 + size :].max() / n
+    else:
+        noise_of_products = (
+            math.sqrt(2.0) / np.abs(target.scaled.coefficients[:, 1 + size :]).max(axis=0).min() / n
+        )
     average, spread = _possible(sums, n, noise_of_products, linear=target.linear)
     # Noise leaves less than it adds: a spread of a tenth of the half range is mixed in where it is large.
     mixed = _LEAST_SPREAD + 0.1 * np.minimum(1.0, noise_of_products)
@@ -424,7 +427,10 @@ class Chains:
         order = np.arange(flat.shape[1]).reshape(self.kept.shape[2], -1).T.ravel()
         moments = moments_of(self.target.total(flat), self.centre, self.half_range).take(order)
         given = self.update(moments, self.target.latent(flat)[:, order], self.rng)
-        return mixture_of_states(given, self.kept, self.rng)
+        mixture = mixture_of_states(given, self.kept, self.rng)
+        if not any(target.cone for target in self.target.targets):
+            return mixture
+        return replace(mixture, diagnostics={**mixture.diagnostics, "noise_taken_for_normal": SHARE})
 
     def take(self, cell: int) -> Self:
         """Return those of one cell."""
@@ -458,8 +464,8 @@ def _chains(
     n_chains, iterations = lengths(n_cells)
     squares = target.likely_squares(n_cells)
     begun = [
-        starts(part, moments, statistic, n_chains, squares, rng)
-        for part, moments, statistic in zip(target.targets, sums, statistics, strict=True)
+        starts(part, moments, n_chains, squares, rng)
+        for part, moments in zip(target.targets, sums, strict=True)
     ]
     begun.append(shared_start(target, [base for base, _ in begun], rng))
     start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
@@ -479,36 +485,8 @@ def _target(
         evidence=evidence,
         latent_n=_latent_n(n_prior, size, least_rows(statistic.plan.parameters)),
         scaled=noisy_moments(statistic).in_scales(),
+        cone=cone_noises(statistic),
     )
-
-
-def noisy_moments(statistic: NoisyStatistic) -> NoisyTotals:
-    """Return the released components as linear functions of moments in half ranges."""
-    coefficients = np.concatenate([_coefficients(each) for each in statistic.observations])
-    return replace(NoisyTotals.of(statistic), coefficients=coefficients)
-
-
-def _coefficients(statistic: NoisyStatistic) -> Floats:
-    """The map from moments in half ranges to the components of one release."""
-    plan = statistic.plan
-    parameters = plan.parameters
-    steps = 1 << (parameters.lattice_bits or 0)
-    weight = None if plan.design is not Design.MINIMAL else plan.moment_weight or Fraction(1)
-    names = tuple(column.name for column in parameters.columns)
-    matrix = moment_map(names, steps, linear=is_linear(parameters), weight=weight).matrix.astype(np.float64)
-    first, _ = np.triu_indices(len(names) + 1)
-    powers = np.where(first > 0, 2.0, 1.0)
-    powers[0] = 0.0
-    # Sheppard: E (rounding error)^2 = 1 / 12 of a squared step, for each of N rows.
-    matrix[:, 0] += matrix[:, _squares(len(names))].sum(axis=1) / 12.0
-    coefficients: Floats = matrix * float(steps) ** powers
-    return coefficients
-
-
-def _squares(size: int) -> NDArray[np.int64]:
-    """Return where the sums of squares stand among the moments."""
-    first, second = np.triu_indices(size + 1)
-    return np.flatnonzero((first == second) & (first > 0))
 
 
 def require_rows(n_prior: NPrior, size: int, least: int) -> None:

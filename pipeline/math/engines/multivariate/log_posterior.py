@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from suffice.pipeline.math.engines.cone.latent_noise import LatentConeNoise
     from suffice.pipeline.math.engines.multivariate.evidence import Evidence, OutcomeCoordinates, OutcomeNoise
     from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
     from suffice.typing import Floats
@@ -129,6 +130,8 @@ class ChainPosition:
         Of N: dn/dx, the log prior of x, and its derivative.
     latent : ndarray of shape (n_latent, b), float64
         Coordinates of latent scales.
+    noise : ndarray of shape (n_of_noise, b), float64
+        Coordinates of latent noise.
     log_slopes : tuple
         Of logs by coordinates: the sum of the logarithms of their derivatives (b,), the derivatives (d, b),
         and the derivatives of that sum (d, b).
@@ -143,6 +146,7 @@ class ChainPosition:
     log_prior: Floats
     by_free: Floats
     latent: Floats
+    noise: Floats
     log_slopes: tuple[Floats | float, Floats | float, Floats | float]
     outcome: OutcomeCoordinates | None
 
@@ -165,7 +169,9 @@ class LatentTarget:
         Whose sum is the log evidence.
     latent_n : LatentN
     scaled : NoisyTotals
-        What was released of the moments, which are in half ranges, in units of the noise.
+        What was released of the moments behind Laplace noise, in half ranges, in units of the noise.
+    cone : tuple of LatentConeNoise
+        What was released of them behind noise on a cone.
     relative : ndarray of shape (3, n_pairs, n_cells), float64, or None
         a, b and c of the entries below the diagonal, by rows: that of row i and column j is its coordinate
         times :math:`\sqrt{(a L_{jj})^2 + (b L_{ii})^2 + c^2}`. Where noise hides a diagonal entry over many
@@ -186,11 +192,12 @@ class LatentTarget:
     relative: Floats | None = None
     units: Floats | None = None
     outcome: OutcomeNoise | None = None
+    cone: tuple[LatentConeNoise, ...] = ()
 
     @property
     def n_coordinates(self) -> int:
         """Number of coordinates."""
-        return self._n_moments + self.n_latent
+        return self._n_moments + self.n_latent + sum(noise.n_coordinates for noise in self.cone)
 
     @property
     def n_latent(self) -> int:
@@ -207,7 +214,24 @@ class LatentTarget:
         relative = None if self.relative is None else self.relative[:, :, cells]
         units = None if self.units is None else self.units[:, cells]
         outcome = None if self.outcome is None else self.outcome.take(cells)
-        return replace(self, scaled=self.scaled.take(cells), relative=relative, units=units, outcome=outcome)
+        return replace(
+            self,
+            scaled=self.scaled.take(cells),
+            relative=relative,
+            units=units,
+            outcome=outcome,
+            cone=tuple(noise.take(cells) for noise in self.cone),
+        )
+
+    @property
+    def noise_sds(self) -> Floats:
+        """About the noise's standard deviations on moments, all releases together; 0 of what none tells."""
+        precision = sum((noise.precision_of_moments for noise in self.cone), np.zeros(1))
+        if len(self.scaled.scale):
+            variance = 2.0 * np.sum(np.linalg.pinv(self.scaled.coefficients) ** 2, axis=1)
+            precision = precision + _inverse_or_0(variance)
+        sds: Floats = np.sqrt(_inverse_or_0(precision))
+        return sds
 
     def state(self, x: Floats, squares: Floats | None = None) -> MomentState:
         """Return the moments at coordinates (n_coordinates, b)."""
@@ -246,11 +270,11 @@ class LatentTarget:
 
     def log_of_data_set(self, position: ChainPosition) -> tuple[Floats, Gradient, Floats]:
         """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
-        value, gradient = self._noise(position.state)
+        value, gradient, by_noise = self._noise(position)
         value += position.log_prior
         latent = position.latent + along(self.evidence, position.logs)
         more, by_latent = evidence_of(self.evidence, position.state, latent, gradient)
-        return value + more, gradient, by_latent
+        return value + more, gradient, np.concatenate([by_latent, *by_noise])
 
     def complete(
         self,
@@ -348,7 +372,8 @@ class LatentTarget:
             slope=slope,
             log_prior=log_prior,
             by_free=by_free,
-            latent=x[self._n_moments :],
+            latent=x[self._n_moments : self._n_moments + self.n_latent],
+            noise=x[self._n_moments + self.n_latent :],
             log_slopes=log_slopes,
             outcome=outcome,
         )
@@ -367,21 +392,35 @@ class LatentTarget:
         square = of_column + of_row + repeated[2] ** 2
         return np.sqrt(square), of_column / square, of_row / square
 
-    def _noise(self, state: MomentState) -> tuple[Floats, Gradient]:
-        """Return the log density of the noise, and the slopes that guide a chain."""
-        above, (n_cells, n_components) = _above(self.size), self.scaled.values.shape
-        components = self.scaled.coefficients
+    def _noise(self, position: ChainPosition) -> tuple[Floats, Gradient, list[Floats]]:
+        """Return the log density of the noise, the slopes that guide a chain, and those by latent noise."""
+        state, above = position.state, _above(self.size)
         moments = np.concatenate([np.ones_like(state.mean[:1]), state.mean, state.second[above]])
         moments *= state.n
-        expected = (components @ moments).reshape(n_components, n_cells, -1)
-        distance = (self.scaled.values.T[:, :, None] - expected).reshape(n_components, -1)
-        # The slope of |x| is sign(x); tanh rounds it off, in the gradient alone.
-        by = components.T @ np.tanh(distance / ROUNDING)
+        value, by = np.zeros(moments.shape[1]), np.zeros_like(moments)
+        if len(self.scaled.scale):
+            n_cells, n_components = self.scaled.values.shape
+            components = self.scaled.coefficients
+            expected = (components @ moments).reshape(n_components, n_cells, -1)
+            distance = (self.scaled.values.T[:, :, None] - expected).reshape(n_components, -1)
+            # The slope of |x| is sign(x); tanh rounds it off, in the gradient alone.
+            by += components.T @ np.tanh(distance / ROUNDING)
+            value -= np.abs(distance).sum(axis=0)
+        by_noise, start = [], 0
+        for noise in self.cone:
+            more, by_moments, slopes = noise(moments, position.noise[start : start + noise.n_coordinates])
+            start += noise.n_coordinates
+            value, by = value + more, by + by_moments
+            by_noise.append(slopes)
         products = np.zeros_like(state.second)
         products[above] = by[1 + self.size :]
         symmetric = (products + np.swapaxes(products, 0, 1)) / 2.0
-        gradient = Gradient(n=by[0], total=by[1 : 1 + self.size], products=symmetric)
-        return -np.abs(distance).sum(axis=0), gradient
+        return value, Gradient(n=by[0], total=by[1 : 1 + self.size], products=symmetric), by_noise
+
+
+def _inverse_or_0(values: Floats) -> Floats:
+    inverse: Floats = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0.0)
+    return inverse
 
 
 def _diagonal(coordinate: Floats, units: Floats) -> tuple[Floats, tuple[Floats, Floats, Floats]]:

@@ -12,7 +12,7 @@ from suffice.errors import PriorError, UsageError
 from suffice.pipeline.families.linear_regression import default_predictor_prior
 from suffice.pipeline.families.normal import default_prior, noisy_moments
 from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
-from suffice.pipeline.math.engines.multivariate.column_posterior import noisy_moments as noisy_moments_of
+from suffice.pipeline.math.engines.multivariate.released_moments import noisy_moments as noisy_moments_of
 from suffice.pipeline.math.priors.record_count import Uniform
 from support.joint import plan_of
 from support.noisy import noisy_statistic, statistic_plan
