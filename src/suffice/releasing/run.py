@@ -451,7 +451,8 @@ def loops_in_words() -> str:
     """Say how the inner loops of a release were compiled."""
     from suffice.pipeline.rows.chunk import jit
 
-    return "in C" if jit.how_compiled() == jit.NATIVE else "compiled by numba: a start takes half a second longer"
+    by_numba = "compiled by numba: a start takes half a second longer"
+    return "in C" if jit.how_compiled() == jit.NATIVE else by_numba
 
 
 def require_engine() -> None:
