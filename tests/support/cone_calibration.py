@@ -59,7 +59,7 @@ def simulated(
     prior = prior_of(d)
     loc, precision, df, scale = prior.of(d)
     covariance = np.asarray(stats.invwishart(df, scale).rvs(size, random_state=rng)).reshape(size, d, d)
-    root = np.linalg.cholesky(covariance)
+    root: Floats = np.linalg.cholesky(covariance).astype(np.float64)
     mean = loc + np.einsum("cij,cj->ci", root, rng.standard_normal((size, d))) / np.sqrt(precision)
     n = np.full(size, public_n) if public_n else rng.integers(FEWEST, MOST + 1, size)
     statistic = released(moments_of(n, mean, root, rng), epsilon, rng, public_n=public_n, alone=alone)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numba
 import numpy as np
-from numba import types
 
+from suffice.pipeline.rows.chunk import numba_loops
+from suffice.pipeline.rows.chunk.argument_types import boolean, int64, read_only, uint64, writable
 from suffice.pipeline.rows.chunk.exact_sums import wipe
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
 from suffice.pipeline.rows.mechanism.cone.limbs import (
     SCRATCH,
     SIZE,
@@ -405,20 +405,7 @@ def _matrix(
                 component += 1
 
 
-@compiled(
-    read_only(types.uint64),
-    types.int64,
-    types.boolean,
-    writable(types.uint64, 2),
-    writable(types.uint64, 3),
-    writable(types.uint64, 3),
-    writable(types.boolean, 2),
-    writable(types.uint64, 2),
-    writable(types.uint64, 3),
-    writable(types.int64),
-    writable(types.uint64, 3),
-)
-def _draw_cells(
+def _cells(
     words: Words,
     n: int,
     linear: bool,
@@ -445,3 +432,21 @@ def _draw_cells(
             out[cell, component, 0] = low - other
             out[cell, component, 1] = values[0, component, 1] - values[1, component, 1] - borrow
         state[_CELLS] = cell + 1
+
+
+_draw_cells = numba_loops.compiled(
+    _cells,
+    (
+        read_only(uint64),
+        int64,
+        boolean,
+        writable(uint64, 2),
+        writable(uint64, 3),
+        writable(uint64, 3),
+        writable(boolean, 2),
+        writable(uint64, 2),
+        writable(uint64, 3),
+        writable(int64),
+        writable(uint64, 3),
+    ),
+)
