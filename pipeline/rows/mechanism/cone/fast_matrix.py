@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numba
 import numpy as np
-from numba import types
 
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
 from suffice.pipeline.rows.chunk.exact_sums import wipe
-from suffice.pipeline.rows.chunk.jit import compiled, read_only, writable
+from suffice.pipeline.rows.chunk.numba_loops import compiled
 from suffice.pipeline.rows.mechanism.cone.limbs import (
     SCRATCH,
     SIZE,
@@ -405,20 +406,7 @@ def _matrix(
                 component += 1
 
 
-@compiled(
-    read_only(types.uint64),
-    types.int64,
-    types.boolean,
-    writable(types.uint64, 2),
-    writable(types.uint64, 3),
-    writable(types.uint64, 3),
-    writable(types.boolean, 2),
-    writable(types.uint64, 2),
-    writable(types.uint64, 3),
-    writable(types.int64),
-    writable(types.uint64, 3),
-)
-def _draw_cells(
+def _in_python(
     words: Words,
     n: int,
     linear: bool,
@@ -445,3 +433,22 @@ def _draw_cells(
             out[cell, component, 0] = low - other
             out[cell, component, 1] = values[0, component, 1] - values[1, component, 1] - borrow
         state[_CELLS] = cell + 1
+
+
+# There is no loop of this in C.
+_draw_cells = compiled(
+    _in_python,
+    (
+        read_only(types.uint64),
+        types.int64,
+        types.boolean,
+        writable(types.uint64, 2),
+        writable(types.uint64, 3),
+        writable(types.uint64, 3),
+        writable(types.boolean, 2),
+        writable(types.uint64, 2),
+        writable(types.uint64, 3),
+        writable(types.int64),
+        writable(types.uint64, 3),
+    ),
+)
