@@ -17,6 +17,9 @@ import pytest
 import suffice
 from suffice.errors import LedgerError, StageFailedError, SufficeError
 from suffice.pipeline.rows import sources
+from suffice.pipeline.rows.mechanism.cone import sampler as cone_sampler
+from suffice.pipeline.rows.mechanism.cone.bits import BufferedBits
+from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
 from suffice.pipeline.rows.mechanism.noise import Sampler
 from suffice.pipeline.rows.mechanism.sampling import Selector
 from suffice.pipeline.rows.reduce import tree
@@ -44,6 +47,14 @@ STATISTICS = {
     "stops": poisson("stops", "5"),
     "drawn": drawn("flag", draws="3"),
     "half": drawn_quantile("delay", lower="-60", upper="180", atoms=["0"], sample={"quantile": "0.5"}),
+}
+ON_A_CONE = {
+    "together": {
+        "family": "linear_regression",
+        "outcome": {"delay": {"lower": "-60", "upper": "180"}},
+        "predictors": {"stops": {"lower": "0", "upper": "5"}},
+        "noise": "cone",
+    }
 }
 N_NOISY = 3
 UNITS = {
@@ -191,6 +202,16 @@ def fail_to_select(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
     monkeypatch.setattr(Selector, "draw_into", failing)
 
 
+def fail_to_draw_on_a_cone(monkeypatch: pytest.MonkeyPatch, _: Workspace) -> None:
+    original = ConeSampler.overwrite
+
+    def failing(sampler: ConeSampler, out: Any, *, is_long: bool) -> None:
+        original(sampler, out, is_long=is_long)
+        raise Panic(out)
+
+    monkeypatch.setattr(ConeSampler, "overwrite", failing)
+
+
 STAGES: dict[str, Inject] = {
     "pin": damage_end,
     "schema": lambda patch, _: replace(patch, sources, "splits", SufficeError("columns")),
@@ -275,6 +296,22 @@ def test_no_error_shows_anything_exact_of_whole_units(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("act", [fail_to_draw_on_a_cone, fail_to_encode])
+def test_no_error_shows_anything_of_noise_on_a_cone(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, act: Inject
+) -> None:
+    spec = workspace.spec(**changes(statistics=ON_A_CONE))
+    sought = sought_in(spec)
+    sought.add_noise(monkeypatch)
+    act(monkeypatch, workspace)
+    with pytest.raises(SufficeError) as caught:
+        suffice.release(spec, store=workspace.store, ledger=workspace.ledger)
+    assert {"an exact total", "noise"} <= set(sought.numbers.values())
+    assert leaks(caught.value, sought) == []
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stage", ["schema", "no stage", "interrupted reading", "noise", "staging", "publishing"]
 )
@@ -340,6 +377,40 @@ def test_totals_are_overwritten_whatever_the_end(
         with pytest.raises((SufficeError, KeyboardInterrupt)):
             workspace.run(**changes())
     assert len(arrays) >= 2 * len(STATISTICS)
+    assert not any(array.any() for array in arrays)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("few", [0, cone_sampler.FEW], ids=["compiled", "exact path"])
+@pytest.mark.parametrize("ends", ["published", "drawing", "encoding"])
+def test_noise_on_a_cone_and_its_bits_are_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, few: int
+) -> None:
+    """In the very arrays, whatever the end."""
+    monkeypatch.setattr(cone_sampler, "FEW", few)
+    place = make_workspace(tmp_path, granted="100")
+    arrays: list[Any] = []
+    overwrite, refill = ConeSampler.overwrite, BufferedBits.refill
+
+    def drawing(sampler: ConeSampler, out: Any, *, is_long: bool) -> None:
+        overwrite(sampler, out, is_long=is_long)
+        arrays.append(out)
+
+    def asking(bits: BufferedBits) -> None:
+        refill(bits)
+        arrays.append(bits.words)
+
+    monkeypatch.setattr(ConeSampler, "overwrite", drawing)
+    monkeypatch.setattr(BufferedBits, "refill", asking)
+    if ends == "drawing":
+        fail_to_draw_on_a_cone(monkeypatch, place)
+    if ends == "encoding":
+        fail_to_encode(monkeypatch, place)
+    columns = {name: {"lower": "-60", "upper": "180"} for name in ("arr_delay", "stops")}
+    stated = {"family": "multivariate_normal", "columns": columns, "noise": "cone", "lattice_bits": "12"}
+    with contextlib.nullcontext() if ends == "published" else pytest.raises(SufficeError):
+        place.run(statistics={"s": stated}, groups={"origin": ["EWR", "JFK"]})
+    assert len(arrays) >= 2
     assert not any(array.any() for array in arrays)
 
 

@@ -29,6 +29,7 @@ from suffice.pipeline.families.shared.beside_sums import totals_of
 from suffice.pipeline.rows import sources
 from suffice.pipeline.rows.chunk.exact_sums import to_python
 from suffice.pipeline.rows.chunk.partition import chunk_job
+from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler
 from suffice.pipeline.rows.mechanism.noise import Sampler
 from suffice.pipeline.rows.mechanism.sampling import Selector
 from suffice.pipeline.rows.reduce.tree import exact_sums, open_cluster_for_sums
@@ -65,15 +66,22 @@ class Sought:
     def add_noise(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Seek noise that is drawn from now on, its sums with what is sought now, and scores of samples."""
         known = list(self.numbers)
-        original = Sampler.draw_into
+        original, overwrite = Sampler.draw_into, ConeSampler.overwrite
 
-        def noted(sampler: Sampler, out: Any) -> None:
-            original(sampler, out)
-            drawn = [int(number) for number in out]
+        def seek(out: Any) -> None:
+            drawn = [int(number) for number in out.ravel()]
             self.add("noise", drawn)
             for number in drawn:
                 if abs(number) >= LEAST:
                     self.add("a noisy value", [each + number for each in known])
+
+        def noted(sampler: Sampler, out: Any) -> None:
+            original(sampler, out)
+            seek(out)
+
+        def noted_on_a_cone(sampler: ConeSampler, out: Any, *, is_long: bool) -> None:
+            overwrite(sampler, out, is_long=is_long)
+            seek(out)
 
         select = Selector.draw_into
 
@@ -82,6 +90,7 @@ class Sought:
             select(selector, scores, out)
 
         monkeypatch.setattr(Sampler, "draw_into", noted)
+        monkeypatch.setattr(ConeSampler, "overwrite", noted_on_a_cone)
         monkeypatch.setattr(Selector, "draw_into", noted_scores)
 
 

@@ -220,7 +220,7 @@ def _after_draw(
 ) -> Iterator[None]:
     """Change noise once it is drawn; and draws of samples, given their scores."""
     draw, select = noise.Sampler.draw_into, sampling.Selector.draw_into
-    draw_on_cone = ConeSampler._draw  # noqa: SLF001
+    draw_on_cone = ConeSampler.overwrite
 
     def changed(sampler: Any, out: Any) -> None:
         draw(sampler, out)
@@ -237,7 +237,7 @@ def _after_draw(
 
     with (
         patched(noise.Sampler, "draw_into", changed),
-        patched(ConeSampler, "_draw", changed_on_cone),
+        patched(ConeSampler, "overwrite", changed_on_cone),
         patched(sampling.Selector, "draw_into", chosen),
     ):
         yield

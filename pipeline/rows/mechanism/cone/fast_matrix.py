@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numba
 import numpy as np
 
-from suffice.pipeline.rows.chunk import numba_loops
-from suffice.pipeline.rows.chunk.argument_types import boolean, int64, read_only, uint64, writable
+from suffice.pipeline.rows.chunk import argument_types as types
+from suffice.pipeline.rows.chunk.argument_types import read_only, writable
 from suffice.pipeline.rows.chunk.exact_sums import wipe
+from suffice.pipeline.rows.chunk.numba_loops import compiled
 from suffice.pipeline.rows.mechanism.cone.limbs import (
     SCRATCH,
     SIZE,
@@ -405,7 +406,7 @@ def _matrix(
                 component += 1
 
 
-def _cells(
+def _in_python(
     words: Words,
     n: int,
     linear: bool,
@@ -434,19 +435,20 @@ def _cells(
         state[_CELLS] = cell + 1
 
 
-_draw_cells = numba_loops.compiled(
-    _cells,
+# There is no loop of this in C.
+_draw_cells = compiled(
+    _in_python,
     (
-        read_only(uint64),
-        int64,
-        boolean,
-        writable(uint64, 2),
-        writable(uint64, 3),
-        writable(uint64, 3),
-        writable(boolean, 2),
-        writable(uint64, 2),
-        writable(uint64, 3),
-        writable(int64),
-        writable(uint64, 3),
+        read_only(types.uint64),
+        types.int64,
+        types.boolean,
+        writable(types.uint64, 2),
+        writable(types.uint64, 3),
+        writable(types.uint64, 3),
+        writable(types.boolean, 2),
+        writable(types.uint64, 2),
+        writable(types.uint64, 3),
+        writable(types.int64),
+        writable(types.uint64, 3),
     ),
 )

@@ -44,14 +44,15 @@ class ConeSampler:
 
     def draw_into(self, out: Values) -> None:
         """Overwrite an array, shape (n_cells, D), of int64 or of Python integers, with independent noise."""
-        self._draw(out, is_long=out.size > FEW)
+        self.overwrite(out, is_long=out.size > FEW)
 
     def start(self, out: Values, threads: Executor) -> list[Future[None]]:
         """Have threads overwrite an array, each chunk of cells once; it is drawn when all are done."""
         pieces = [out[first : first + CHUNK] for first in range(0, len(out), CHUNK)]
-        return [threads.submit(self._draw, piece, is_long=out.size > FEW) for piece in pieces]
+        return [threads.submit(self.overwrite, piece, is_long=out.size > FEW) for piece in pieces]
 
-    def _draw(self, out: Values, *, is_long: bool) -> None:
+    def overwrite(self, out: Values, *, is_long: bool) -> None:
+        """Overwrite an array by the compiled path, or by the exact one alone; wipe all bits."""
         bits = OperatingSystemBits()
         try:
             (draw_fast if is_long else draw_exactly)(self.shape, bits, out)

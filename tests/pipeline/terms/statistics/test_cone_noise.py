@@ -479,6 +479,18 @@ def test_noise_is_within_its_reach_and_wide_noise_takes_decimals() -> None:
         cone(3, rate="0")
 
 
+@pytest.mark.parametrize("columns", [1, 2, 3, 8])
+@pytest.mark.parametrize("linear", LINEAR)
+def test_noise_that_is_cut_off_in_64_bits_is_as_rare_as_stated(columns: int, linear: bool) -> None:
+    """Chernoff's bound at the widest noise that a plan stores in them, as ``cone-reach`` states it."""
+    shape = cone(columns, linear=linear).n_components
+    at = gamma_bound(shape, 100)
+    widest = dataclasses.replace(cone(columns, linear=linear), steps=1, rate=Fraction(at, 2**62 - 2))
+    assert widest.reach < 2**63
+    assert widest.rate * (2**63 - 2) >= 2 * at
+    assert -2 * at + 2 * shape * (1 + math.log(at / shape)) < -186 * math.log(2)
+
+
 def test_a_block_on_a_cone_has_no_sensitivity_by_l1() -> None:
     entry = load_spec(
         {
