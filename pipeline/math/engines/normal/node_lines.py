@@ -44,7 +44,7 @@ _EXACT = 1e8
 MOST_PANELS = 300
 _FAR = 30000.0
 _FEW = 64.0
-"""Below this concentration an inverse gamma is too skew to be made wider: it is repeated along an interval."""
+"""Below this concentration an inverse gamma is too skew to be widened: it is repeated along an interval."""
 _LONG = 0.5
 """Of log variances: longer intervals are several pieces."""
 _SCATTERED = 0.005
