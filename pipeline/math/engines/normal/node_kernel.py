@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from suffice.typing import Floats
 
 _MOST_SLICES = 3000
+_TRUSTED = 0.3
+"""Of the tolerance: nothing smaller is stated, as rules are off alike by some of it."""
 _NEAR = 16.0
 """Below this many records all of them are nodes."""
 _KEPT = 1e-8
@@ -206,14 +208,16 @@ def _few(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
         for k in range(parts):
             scales[k] = prior[4, k]
             w = math.exp(of_n[0, k] - here - ref)
+            loc, over = prior[1, k] - about[0], 1.0 / of_n[3, k]
             if not add(
-                w, 0.0, 0.0, 0.0, 0.0, 0.0, k, scales[k], 0.0, prior, of_n, sums, about, store, tables, keys
-            ):
+                w, 0.0, loc, 0.0, 0.0, 0.0, 0.0, k, scales[k], 0.0, over, of_n, sums, about, store, tables,
+                keys,
+            ):  # fmt: skip
                 return False
             if (
                 store
                 and w > about[6]
-                and not put_mean(w, 0.0, scales[k], 0.0, 0.0, k, prior, of_n, about, tables, keys)
+                and not put_mean(w, loc, 0.0, scales[k], over, 0.0, k, of_n, about, tables, keys)
             ):
                 return False
         return True
@@ -275,16 +279,17 @@ def _few(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
                         of_n[1, k] + of_n[2, k] * square
                     )
                     w = span * math.exp(log_density - here - ref)
+                    shrunk, over = of_n[4, k], 1.0 / of_n[3, k]
+                    loc = shrunk * (m - prior[1, k]) + prior[1, k] - about[0]
                     if not add(
-                        w, 1.0, m, 0.0, 0.0, 0.0, k, scales[k], 0.0, prior, of_n, sums, about, store, tables,
-                        keys,
+                        w, 1.0, loc, 0.0, 0.0, 0.0, 0.0, k, scales[k], 0.0, over, of_n, sums, about, store,
+                        tables, keys,
                     ):  # fmt: skip
                         return False
-                    if (
-                        store
-                        and w > about[6]
-                        and not put_mean(w, m, scales[k], span, shift, k, prior, of_n, about, tables, keys)
-                    ):
+                    if store and w > about[6] and not put_mean(
+                        w, loc + shrunk * shift, 0.0, scales[k], over, shrunk * span, k, of_n, about, tables,
+                        keys,
+                    ):  # fmt: skip
                         return False
             start = stop
             panels += 1
@@ -428,6 +433,9 @@ def _cells(  # noqa: C901, PLR0912, PLR0915 - one compiled loop
                         largest = max(largest, error / tolerance[i] if error < math.inf else math.inf)
                 if largest <= 1.0:
                     status[cell] = level
+                    # Two rules may agree in one number by chance, and are no nearer in it than in the others.
+                    for i in range(5):
+                        errors[cell, i] = max(errors[cell, i], max(largest, _TRUSTED) * tolerance[i])
                     break
             before[:] = moments[cell]
             known, known_least = sums[0], sums[8]

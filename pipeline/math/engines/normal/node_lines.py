@@ -43,6 +43,12 @@ _EXACT = 1e8
 """Below this many records, log(1 + x) is as good as log1p(x), which takes twice as long."""
 MOST_PANELS = 300
 _FAR = 30000.0
+_FEW = 64.0
+"""Below this concentration an inverse gamma is too skew to be widened: it is repeated along an interval."""
+_LONG = 0.5
+"""Of log variances: longer intervals are several pieces."""
+_SCATTERED = 0.005
+"""Relative variance of a part's scales in a panel from which on its nodes stay apart."""
 _TOLD = 4.0
 """Spreads from the middle beyond which locations are told apart by their logarithm."""
 _HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
@@ -241,38 +247,44 @@ def _key(loc: float, square: float, degrees: float) -> int:
     if away > _TOLD:
         loc *= _TOLD * (1.0 + math.log(away / _TOLD)) / away
     position = min(max(math.floor(loc / step + 0.5), -_FAR), _FAR)
-    tails = min(max(math.frexp(degrees)[1], -40), 6)
+    # By halves of a factor of 2 of the degrees of freedom.
+    fraction, power = math.frexp(degrees)
+    tails = min(max(2 * power + int(4.0 * fraction) - 2, -40), 12)
     return ((alike + 200) * 128 + tails + 40) * 65536 + int(position) + 32768
 
 
 @inner
 def put_mean(
-    w: float, m: float, scale: float, span_m: float, shift_m: float, k: int, prior: Floats,
+    w: float, loc: float, loc_square: float, scale: float, over: float, length: float, k: int,
     of_n: Floats, about: Floats, tables: Floats, keys: Integers,
 ) -> bool:  # fmt: skip
-    """Add a Student distribution of the mean: m stands for an interval, by its middle and its variance."""
-    after, length = of_n[5, k], of_n[4, k] * span_m
-    square = (scale / after / of_n[3, k] + length * length / 12.0) / (about[4] * about[4])
-    at = (of_n[4, k] * (m + shift_m - prior[1, k]) + prior[1, k] - about[0] - about[3]) / about[4]
-    is_stored: bool = _put(tables[0], keys[0], _key(at, square, 2.0 * after), w, at, square, 0.5 / after)
+    """Add Student distributions of the mean, about an interval of this length; ``over`` is 1 / precision."""
+    after = of_n[5, k]
+    square = (scale / after * over + loc_square + length * length / 12.0) / (about[4] * about[4])
+    at = (loc - about[3]) / about[4]
+    # Student distributions differ less than inverse gammas do: by whole factors of 2.
+    key = _key(at, square, math.ldexp(0.5, math.frexp(2.0 * after)[1]))
+    is_stored: bool = _put(tables[0], keys[0], key, w, at, square, 0.5 / after)
     return is_stored
 
 
 @inner
 def add(
-    w: float, n: float, m: float, e: float, span_u: float, shift_u: float, k: int, scale: float,
-    scatter: float, prior: Floats, of_n: Floats, sums: Floats, about: Floats, store: bool,
+    w: float, n: float, loc: float, loc_square: float, e: float, span_u: float, shift_u: float, k: int,
+    scale: float, scatter: float, over: float, of_n: Floats, sums: Floats, about: Floats, store: bool,
     tables: Floats, keys: Integers,
 ) -> bool:  # fmt: skip
-    """Add a node of one part, or of all with this variance of their scales, to sums and to the variance."""
-    loc = of_n[4, k] * (m - prior[1, k]) + prior[1, k] - about[0]
+    """Add a node of one part, or of all with these variances of their locs and scales, to sums and variance.
+
+    ``loc`` is from the middle that is known, ``over`` 1 / precision.
+    """
     scale += 0.5 * n * e
     scatter /= scale * scale
     after = of_n[5, k]
     centre = scale * of_n[6, k]
     sums[0] += w
     sums[1] += w * loc
-    sums[2] += w * (loc * loc + centre / of_n[3, k])
+    sums[2] += w * (loc * loc + loc_square + centre * over)
     away = centre - about[1]
     sums[3] += w * away
     sums[4] += w * (away * away + centre * centre * (of_n[7, k] + scatter * (1.0 + of_n[7, k])))
@@ -284,10 +296,24 @@ def add(
         if store:
             slope = 0.5 * n * e / scale
             length = slope * span_u
-            square = (1.0 / after + scatter + length * length / 12.0) / (about[5] * about[5])
-            at = (position + slope * shift_u) / about[5]
-            if not _put(tables[1], keys[1], _key(at, square, 2.0 * after), w, at, square, 0.5 / after):
-                return False
+            square, pieces = 1.0 / after + scatter, 1
+            if after >= _FEW:
+                pieces = min(int(length / _LONG) + 1, 4)
+                position += slope * shift_u
+                length /= pieces
+                square += length * length / 12.0
+            elif length * length * after > 0.5:
+                # Equal steps with the interval's variance.
+                pieces = min(int(math.sqrt(length * length * after)) + 2, 6)
+                position += slope * shift_u
+                length /= math.sqrt(pieces * pieces - 1.0)
+            square /= about[5] * about[5]
+            for piece in range(pieces):
+                at = position + (length * (piece - 0.5 * (pieces - 1.0)) if pieces > 1 else 0.0)
+                at /= about[5]
+                key = _key(at, square, 2.0 * after)
+                if not _put(tables[1], keys[1], key, w / pieces, at, square, 0.5 / after):
+                    return False
     return True
 
 
@@ -299,14 +325,16 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
 ) -> bool:  # fmt: skip
     """Integrate over log E, given N >= 2 and m."""
     parts = prior.shape[1]
-    rho, scales = np.empty(PARTS), np.empty(PARTS)
-    kinks, noise, panel = np.empty(ROWS + 1), np.empty(ROWS + 1), np.empty((3, PARTS))
+    rho, scales, locs, overs = np.empty(PARTS), np.empty(PARTS), np.empty(PARTS), np.empty(PARTS)
+    kinks, noise, panel = np.empty(ROWS + 1), np.empty(ROWS + 1), np.empty((8, PARTS))
     alpha = (n - 1.0) / 2.0
     least_rho, least_delta, most_delta = math.inf, math.inf, 0.0
     for k in range(parts):
         square = (m - prior[1, k]) * (m - prior[1, k])
         rho[k] = of_n[1, k] + of_n[2, k] * square
         scales[k] = prior[4, k] + 0.5 * prior[2, k] * of_n[4, k] * square
+        locs[k] = of_n[4, k] * (m - prior[1, k]) + prior[1, k] - about[0]
+        overs[k] = 1.0 / of_n[3, k]
         delta = prior[3, k] + 0.5
         least_rho = min(least_rho, rho[k])
         least_delta, most_delta = min(least_delta, delta), max(most_delta, delta)
@@ -383,7 +411,8 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
             if stop + 0.3 * (stop - start) > end:
                 stop = end
             length, log_start = math.log1p((stop - start) / start), math.log(start)
-            best, panel_mass, panel_scale, heaviest = -math.inf, 0.0, 0.0, 0
+            best, heaviest = -math.inf, 0
+            panel_mass, panel_scale, panel_loc, panel_square, panel_over = 0.0, 0.0, 0.0, 0.0, 0.0
             if not merged:
                 panel[:, :parts] = 0.0
             for node in range(points):
@@ -394,6 +423,7 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
                 span = length * WEIGHTS[points, node]
                 shift = length * (0.5 * (ENDS[points, node] + ENDS[points, node + 1]) - NODES[points, node])
                 total, first_of, second_of = 0.0, 0.0, 0.0
+                loc, loc_square, over = 0.0, 0.0, 0.0
                 most_weight = 0.0
                 for k in range(parts):
                     delta = prior[3, k] + 0.5
@@ -415,45 +445,74 @@ def integrate_line(  # noqa: C901, PLR0911, PLR0912, PLR0915 - one compiled loop
                         total += w
                         first_of += w * scales[k]
                         second_of += w * scales[k] * scales[k]
+                        loc += w * locs[k]
+                        loc_square += w * locs[k] * locs[k]
+                        over += w * overs[k]
                         if w > most_weight:
                             heaviest, most_weight = k, w
                     else:
-                        panel[0, k] += w
-                        panel[1, k] += w * e
-                        panel[2, k] += w * e * e
+                        panel[node, k] = w
                 if merged and total > 0.0:
                     first_of /= total
                     second_of = max(second_of / total - first_of * first_of, 0.0)
+                    loc /= total
+                    loc_square = max(loc_square / total - loc * loc, 0.0)
+                    over /= total
                     if not add(
-                        total, n, m, e, span, shift, heaviest, first_of, second_of, prior, of_n, sums, about,
-                        store, tables, keys,
+                        total, n, loc, loc_square, e, span, shift, heaviest, first_of, second_of, over, of_n,
+                        sums, about, store, tables, keys,
                     ):  # fmt: skip
                         return False
                     panel_mass += total
                     panel_scale += total * (first_of + 0.5 * n * e)
+                    panel_loc += total * loc
+                    panel_square += total * (loc_square + loc * loc)
+                    panel_over += total * over
                 # The next node of a panel is at most some nats off.
                 best -= 3.0 * nats[2]
-            if store and panel_mass > about[6] and not put_mean(
-                panel_mass, m, panel_scale / panel_mass, span_m, shift_m, heaviest, prior, of_n, about,
-                tables, keys,
-            ):  # fmt: skip
-                return False
+            if store and panel_mass > about[6]:
+                loc = panel_loc / panel_mass
+                loc_square = max(panel_square / panel_mass - loc * loc, 0.0)
+                if not put_mean(
+                    panel_mass, loc + shift_m, loc_square, panel_scale / panel_mass, panel_over / panel_mass,
+                    span_m, heaviest, of_n, about, tables, keys,
+                ):  # fmt: skip
+                    return False
             for k in range(0 if merged else parts):
-                w = panel[0, k]
-                if w > 0.0:
-                    middle = panel[1, k] / w
-                    scatter = 0.25 * n * n * max(panel[2, k] / w - middle * middle, 0.0)
+                w, first_of, second_of = 0.0, 0.0, 0.0
+                for node in range(points):
+                    e = start * math.exp(length * NODES[points, node])
+                    w += panel[node, k]
+                    first_of += panel[node, k] * e
+                    second_of += panel[node, k] * e * e
+                if not w > 0.0:
+                    continue
+                middle = first_of / w
+                scatter = 0.25 * n * n * max(second_of / w - middle * middle, 0.0)
+                scale = scales[k] + 0.5 * n * middle
+                shrunk = of_n[4, k]
+                apart = store and scatter > _SCATTERED * scale * scale
+                for node in range(points if apart else 1):
+                    span, shift = 0.0, 0.0
+                    if apart:
+                        w, scatter = panel[node, k], 0.0
+                        if not w > 0.0:
+                            continue
+                        middle = start * math.exp(length * NODES[points, node])
+                        span = length * WEIGHTS[points, node]
+                        shift = length * (
+                            0.5 * (ENDS[points, node] + ENDS[points, node + 1]) - NODES[points, node]
+                        )
+                        scale = scales[k] + 0.5 * n * middle
                     if not add(
-                        w, n, m, middle, 0.0, 0.0, k, scales[k], scatter, prior, of_n, sums, about, store,
-                        tables, keys,
+                        w, n, locs[k], 0.0, middle, span, shift, k, scales[k], scatter, overs[k], of_n, sums,
+                        about, store, tables, keys,
                     ):  # fmt: skip
                         return False
-                    scale = scales[k] + 0.5 * n * middle
-                    if (
-                        store
-                        and w > about[6]
-                        and not put_mean(w, m, scale, span_m, shift_m, k, prior, of_n, about, tables, keys)
-                    ):
+                    if store and w > about[6] and not put_mean(
+                        w, locs[k] + shrunk * shift_m, 0.0, scale, overs[k], shrunk * span_m, k, of_n, about,
+                        tables, keys,
+                    ):  # fmt: skip
                         return False
             start = stop
             panels += 1

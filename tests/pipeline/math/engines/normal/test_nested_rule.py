@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SPREAD = [(2.0**-k, 0.0, 4.0**-k, 3.0, 4.0 * 4.0**-k) for k in range(10)]
 """Priors of every scale, as the default one is."""
+APART = [(0.2, loc, 0.01, 3.0, 1e-4 * 6.0**k) for k, loc in enumerate((-0.9, 0.4, -0.2, 0.8, 0.0))]
+PRECISE = [(0.2, 0.1, 50.0, 3.0, 1e-4 * 6.0**k) for k in range(5)]
 CONJUGATE = [(1.0, 0.1, 0.5, 3.0, 0.04)]
 QUANTILES = (0.025, 0.5, 0.975)
 
@@ -72,7 +74,12 @@ PROBLEMS = {
     "two releases": cells(SUMS[3:5], 0.3, Reciprocal(10**12), SPREAD, releases=2),
     "public": cells([(200.0, 0.1, 0.02), (200.0, -0.8, 0.2)], 0.2, Fixed(200), SPREAD),
     "of one record": cells([(1.0, 0.3, 0.0)], 2.0, Fixed(1), SPREAD),
+    "few records": cells([(6.0, -0.3, 0.03), (6.0, 0.6, 1e-4)], 0.1, Fixed(6), SPREAD),
+    "far means": cells([(130.0, 0.94, 0.04), (45.0, -0.9, 0.1)], 7.0, Reciprocal(10**12), SPREAD),
+    "long tails": cells([(2034.0, -0.4, 1e-6), (2034.0, 0.7, 3e-6)], 0.4, Fixed(2034), SPREAD),
 }
+"""The last three: a wide inverse gamma, means that the parts shrink unlike, and long panels in log E."""
+QUICK = ("few records", "far means", "long tails", "public", "of one record")
 
 
 def differences(found: MomentPosterior, reference: MomentPosterior) -> Floats:
@@ -91,15 +98,19 @@ def check_against_finer_boxes(noisy: NoisyMoments) -> None:
     fine = MomentPosterior(noisy=noisy, share=SHARE / 30.0)
     assert not fine.by_nodes
     error = differences(nested, fine)
-    # 1.5e-3 is what boxes thirty times as fine are off by themselves.
     settled = np.isfinite(nested.error[:, 4])
-    assert np.all(error[settled] < nested.error[settled] + 1.5e-3)
+    assert np.all(error[settled] < nested.error[settled])
     assert np.all(error < [0.004, 0.008, 0.004, 0.008, 0.01])
     assert nested.n == pytest.approx(fine.n, rel=2e-3)
     for parameter in range(2):
         asked = nested.quantiles(parameter, QUANTILES)
         expected = fine.quantiles(parameter, QUANTILES)
-        assert np.all(np.abs(asked - expected) < 0.04 * (expected[:, 2:] - expected[:, :1]))
+        assert np.all(np.abs(asked - expected) < 0.03 * (expected[:, 2:] - expected[:, :1]))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_hard_problems_are_within_the_stated_error(name: str) -> None:
+    check_against_finer_boxes(PROBLEMS[name])
 
 
 @pytest.mark.slow
@@ -111,6 +122,23 @@ def test_moments_and_evidence_are_within_the_stated_error() -> None:
 @pytest.mark.parametrize("name", list(PROBLEMS))
 def test_every_problem_is_within_the_stated_error(name: str) -> None:
     check_against_finer_boxes(PROBLEMS[name])
+
+
+@pytest.mark.audit
+@pytest.mark.parametrize("seed", range(30))
+def test_random_cells_are_within_the_stated_error(seed: int) -> None:
+    # Cells are drawn from no prior.
+    rng = np.random.default_rng(seed)
+    n = np.where(rng.random(8) < 0.15, 0.0, np.floor(10.0 ** rng.uniform(0.0, 7.0, 8)))
+    mean = np.where(rng.random(8) < 0.25, 1.0, rng.uniform(-1.0, 1.0, 8))
+    variance = np.where(n < 2.0, 0.0, (1.0 - mean**2) * 10.0 ** rng.uniform(-6.0, 0.0, 8))
+    rate, n_prior = 10.0 ** rng.uniform(-2.0, 1.0), (Reciprocal(10**12), Uniform(0, 10**7))[seed % 2]
+    noisy = cells(
+        list(zip(n, mean, variance, strict=True)), rate, n_prior, SPREAD, releases=1 + seed % 3 // 2
+    )
+    totals = noisy.totals
+    values = totals.values + rng.laplace(size=totals.values.shape) / rate
+    check_against_finer_boxes(replace(noisy, totals=replace(totals, values=values)))
 
 
 @pytest.mark.parametrize("name", list(PROBLEMS))
@@ -154,6 +182,8 @@ def test_one_place_chooses() -> None:
     sharp = replace(few, prior=MomentsPrior.of([(1.0, 0.0, 1.0, 1e5, 1.0)]))
     assert can_integrate(few)
     assert not can_integrate(replace(few, prior=MomentsPrior.of(CONJUGATE)))
+    for prior in (APART, PRECISE):
+        assert not can_integrate(replace(few, prior=MomentsPrior.of(prior)))
     assert not can_integrate(sharp)
 
 
