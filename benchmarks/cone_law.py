@@ -1,6 +1,6 @@
 """Check the formulas of `docs/explanation/cone.md`, and print its tables of noise.
 
-    PYTHONPATH=tests python benchmarks/cone_law.py [--draws 200000] [--batches 5]
+    PYTHONPATH=tests python benchmarks/cone_law.py [--draws 200000] [--batches 3]
 
 - noise: standard deviations at epsilon 1 in half ranges, by mechanism;
 - slice: its moments by rejection from a cube, which knows nothing of spheres and balls, beside the
@@ -219,7 +219,7 @@ def main() -> None:
     """Print every table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--draws", type=int, default=200_000)
-    parser.add_argument("--batches", type=int, default=5)
+    parser.add_argument("--batches", type=int, default=3)
     given = parser.parse_args()
     rng = np.random.default_rng(1511)
     print("| columns | mechanism | " + " | ".join(SHOWN) + " |\n|---|---|---|---|---|---|")
