@@ -34,7 +34,7 @@ exclude_patterns = ["docs/site"]
 
 # Pages are written for a forge first: headings have its anchors, and comments stay invisible.
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
-myst_enable_extensions = ["attrs_block", "colon_fence"]
+myst_enable_extensions = ["attrs_block", "colon_fence", "dollarmath"]
 myst_heading_anchors = 5
 myst_links_external_new_tab = False
 
