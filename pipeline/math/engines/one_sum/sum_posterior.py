@@ -5,9 +5,11 @@ Model and symbols as in ``noisy_sum``; the mixture (1) is that of ``nodes``:
 .. math::
     p(\theta \mid y) = \sum_i \omega_i \, p(\theta \mid N_i, S_i), \; \omega_i \propto W(N_i, S_i) \quad (1)
 
-Moments are sums over all nodes i, right to 1e-6 sd (1.6e-4 many noise scales from what the prior expects,
-docs/decisions/0016); quantiles are of merged components. Under design effects d only the likelihood in
-p(theta | N, S) has the power 1 / d: W stays as it is, and N and S count as N / d and S / d.
+Moments are sums over all nodes i, mostly right to 1e-6 sd (docs/decisions/0016); quantiles are of merged
+components. Over 800 random cells of five families, beside blocks refined in N and S, means were off by at
+most 1.7e-4 sd, sds by 1.1e-4, log evidence by 9e-5 and levels of quantiles by .022. Under design effects d
+only the likelihood in p(theta | N, S) has the power 1 / d: W stays as it is, and N and S count as N / d and
+S / d.
 
 Draws rest on no quadrature; see ``tiles``.
 """
