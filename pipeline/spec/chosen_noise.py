@@ -77,7 +77,7 @@ class PredictedNoise:
     of : {"coefficient", "correlation"}
         Whose error is predicted.
     cone_over_laplace : float
-        The standard deviation of noise on it by noise on a cone, over that by Laplace noise, where columns are
+        The standard deviation that noise on a cone gives to it, over that by Laplace noise, where columns are
         unrelated and have their means in the middle of their bounds.
     """
 
