@@ -8,11 +8,13 @@ was another: so whoever reads a plan predicts nothing.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from suffice.errors import SpecError
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.spec.compiled_statistics import n_may_be_public
+from suffice.pipeline.terms.declaration.documents import one_of
 from suffice.pipeline.terms.declaration.fields import NoiseOn
 
 if TYPE_CHECKING:
@@ -64,16 +66,47 @@ def with_noise(
     return statistic.model_copy(update={"noise": NoiseOn.CONE if is_better else None})
 
 
-def noise_line(terms: Terms, name: str, statistic: StatisticSpec) -> str | None:
-    """Say which noise a statistic has, and what it was predicted by; None where there was no choice."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedNoise:
+    """Which noise a statistic has that may have either, and what is predicted of the two.
+
+    Attributes
+    ----------
+    statistic : str
+    noise : {"cone", "laplace"}
+    of : {"coefficient", "correlation"}
+        Whose error is predicted.
+    cone_over_laplace : float
+        The standard deviation that noise on a cone gives to it, over that by Laplace noise, where columns are
+        unrelated and have their means in the middle of their bounds.
+    """
+
+    statistic: str
+    noise: Annotated[str, one_of(*NoiseOn)]
+    of: Annotated[str, one_of("coefficient", "correlation")]
+    cone_over_laplace: float
+
+    def __str__(self) -> str:
+        assumed = (
+            f"the noise of a {self.of} is {self.cone_over_laplace:.3g} times that of Laplace noise, of "
+            "unrelated, centred columns"
+        )
+        if self.noise == NoiseOn.CONE:
+            return f"{self.statistic}: noise on a cone: {assumed}; noise: laplace refuses it"
+        return f"{self.statistic}: Laplace noise; on a cone {assumed}"
+
+
+def predicted_noise(terms: Terms, name: str, statistic: StatisticSpec) -> PredictedNoise | None:
+    """Return which noise a statistic has, and what it was predicted by; None where there was no choice."""
     error = cone_error(terms, statistic)
     if error is None:
         return None
-    of, ratio = FAMILIES[statistic.family].relates, math.sqrt(error)
-    assumed = f"the noise of a {of} is {ratio:.3g} times that of Laplace noise, of unrelated, centred columns"
-    if getattr(statistic, "noise", None) is NoiseOn.CONE:
-        return f"{name}: noise on a cone: {assumed}; noise: laplace refuses it"
-    return f"{name}: Laplace noise; on a cone {assumed}"
+    return PredictedNoise(
+        statistic=name,
+        noise=getattr(statistic, "noise", None) or NoiseOn.LAPLACE,
+        of=FAMILIES[statistic.family].relates,
+        cone_over_laplace=math.sqrt(error),
+    )
 
 
 def _check_cone(location: str, terms: Terms, statistic: StatisticSpec) -> None:

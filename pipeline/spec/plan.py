@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from suffice.pipeline.spec.chosen_noise import noise_line
+from suffice.pipeline.spec.chosen_noise import PredictedNoise, predicted_noise
 from suffice.pipeline.spec.compiled_statistics import OF_KEPT_ROWS, compile_statistics, measure_of
 from suffice.pipeline.spec.judged_bins import judged_bins
 from suffice.pipeline.spec.planned_trees import PlannedTree
@@ -118,6 +118,7 @@ def _lines(plan: Plan, fold: Callable[[str], str] = str) -> list[str]:
             if statistic.parameters.bins is not None
         ),
         *map(fold, plan.judged),
+        *(fold(str(of)) for of in plan.predicted_noise),
         *_sentences(plan),
         *(f"{place}: {of}" for place, of in plan.conditions.items()),
         *(f"{name}: {of}" for name, of in plan.derived.items()),
@@ -168,7 +169,7 @@ def _sentences(plan: Plan) -> list[str]:
     "unit_nulls?=column_unit.nulls window=grid amend=calendar epsilon_per_window?=window_loss.epsilon "
     "rho_per_window?=window_loss.rho where?=in_words derived=computed "
     "groups=sizes "
-    "cells=n_cells trees?=stated_trees plan_hash"
+    "cells=n_cells trees?=stated_trees predicted_noise?=stated_noise plan_hash"
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -213,6 +214,8 @@ class Plan:
         What the spec expects, in words: a release of its own. Empty where nothing.
     judged : tuple of str
         What the spec says of the number of rows makes of bins and of drawn quantiles, a sentence each.
+    predicted_noise : tuple of PredictedNoise
+        Which noise statistics have that may have either; empty of a published release's plan.
     """
 
     name: str
@@ -234,6 +237,7 @@ class Plan:
     hierarchies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     expects: str = field(default="", compare=False, repr=False)
     judged: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    predicted_noise: tuple[PredictedNoise, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def n_cells(self) -> Count:
@@ -261,6 +265,11 @@ class Plan:
     def stated_trees(self) -> list[PlannedTree] | None:
         """The trees; None where there are none."""
         return self.trees or None
+
+    @property
+    def stated_noise(self) -> list[PredictedNoise] | None:
+        """Which noise statistics have that may have either; None where there are none."""
+        return list(self.predicted_noise) or None
 
     @property
     def zone_data(self) -> str | None:
@@ -375,15 +384,13 @@ def compile_plan(spec: AnySpec) -> Plan:
     # proof: block-split
     shares = sum((statistic.share for statistic in spec.statistics.values()), Fraction(0))
     plan = assemble(spec, compile_statistics(spec, spec.statistics.items(), shares))
-    expects = [] if spec.expect is None else [_expectation(spec.expect)]
-    lines = "\n".join([*expects, *_noises(spec)])
-    return replace(plan, expects=lines, judged=judged_bins(spec, plan.statistics, shares))
-
-
-def _noises(spec: Spec) -> list[str]:
-    """Say which noise statistics of several columns have, and by which prediction."""
-    lines = (noise_line(spec, name, statistic) for name, statistic in spec.statistics.items())
-    return [line for line in lines if line is not None]
+    predicted = (predicted_noise(spec, name, statistic) for name, statistic in spec.statistics.items())
+    return replace(
+        plan,
+        expects="" if spec.expect is None else _expectation(spec.expect),
+        judged=judged_bins(spec, plan.statistics, shares),
+        predicted_noise=tuple(of for of in predicted if of is not None),
+    )
 
 
 def _expectation(expect: Expectation) -> str:

@@ -65,6 +65,7 @@ class Alternative:
 def alternatives_of(spec: Spec, error: ExpectedError) -> tuple[Alternative, ...]:
     """Return other ways to release a statistic, at the share that it has in a spec; of each kind the best.
 
+    Each is compared by the parameter, and in the typical cell, that the statistic's own error is of.
     None of a statistic whose values are an earlier release's: of what another design would have released that
     tells nothing without a model.
     """
@@ -82,7 +83,7 @@ def alternatives_of(spec: Spec, error: ExpectedError) -> tuple[Alternative, ...]
             plan = plan_of(spec, name, bound)
             if kind == _MINIMAL and plan.design is not Design.MINIMAL:
                 continue
-            sd_changed = expected_error(alike, name, bound).sd(plan)
+            sd_changed = expected_error(alike, name, bound, world=error.world).sd(plan)
         except SpecError:  # such a spec is none
             continue
         if kind not in best or sd_changed < best[kind].sd_changed:

@@ -28,8 +28,8 @@ from suffice.pipeline.ask.calibration.simulated_release import predictor_rows, u
 from suffice.pipeline.ask.inference.any_joint_prior import draw
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
-from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
-from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression, design_of
+from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart, project
 from suffice.pipeline.math.priors.mixtures import Mixture
 from suffice.pipeline.spec.assumed import Assumed, parameter_entries, typical_values
 from suffice.pipeline.spec.compiled_statistics import compile_statistics
@@ -61,6 +61,8 @@ WORLDS = 64
 """Draws of what is not stated, or cells of an earlier release, whose median is taken."""
 _RECORDS, _RECORDS_OF_MANY = 1 << 17, 1 << 14
 """Records drawn of one world, and of each of many: means miss by .003 and .008 standard deviations."""
+_LEAST_SPREAD = 10.0 * _STEP
+"""Of predictors in any direction, in squared half ranges: there quotients of differences are right to 1 %."""
 _ENTRIES = 1 << 22
 """Numbers that are in memory together."""
 _MOST_CLIPPED = 0.5
@@ -94,6 +96,8 @@ class ExpectedError:
         sample.
     clipped_share : float
         Of such records, those beyond the bounds.
+    world : int or None
+        Which of its typical cells is the median one; None of a drawn quantile, which has none.
     """
 
     statistic: str
@@ -106,6 +110,7 @@ class ExpectedError:
     power: float
     by_variance: float = field(repr=False)
     clipped_share: float
+    world: int | None = field(default=None, repr=False)
 
     def added(self, plan: StatisticPlan) -> float:
         """Return the variance that a plan's noise adds over that of sampling."""
@@ -158,9 +163,18 @@ def expected_errors(spec: Spec, release: Release | None = None) -> tuple[Expecte
 
 
 def expected_error(
-    spec: Spec, name: str, entry: StatisticSpec, release: Release | None = None
+    spec: Spec,
+    name: str,
+    entry: StatisticSpec,
+    release: Release | None = None,
+    *,
+    world: int | None = None,
 ) -> ExpectedError:
-    """Return what is expected of one statistic with this entry."""
+    """Return what is expected of one statistic with this entry.
+
+    In its median typical cell, or in a stated one: ``world`` is that of the statistic with another entry, so
+    that the two are compared in the same cell.
+    """
     assumed = spec.assume or Assumed()
     if isinstance(sample_entry(entry), QuantileEntry):
         return _of_quantile(assumed, name, entry, plan_of(spec, name, entry))
@@ -168,6 +182,10 @@ def expected_error(
     plan = plan_of(spec, name, spec.bound(without_sample(entry)))
     rows = rows_plan(plan)
     worlds = _released(name, rows, release) or _simulated(assumed, name, entry, rows)
+    regular = np.flatnonzero(_are_regular(rows, worlds.means))
+    if not len(regular):
+        raise _untold(name, worlds)
+    worlds = dataclasses.replace(worlds, means=worlds.means[regular], n=worlds.n[regular])
     sampling, noise = variances(rows, worlds.means)
     family = FAMILIES[plan.family]
     names = [
@@ -183,12 +201,14 @@ def expected_error(
     worst = np.where(np.isnan(ratio), -np.inf, ratio).max(axis=1)
     usable = np.flatnonzero(np.isfinite(worst))
     if not len(usable) or (worlds.trust == ASSUMED and worlds.clipped_share > _MOST_CLIPPED):
-        rule = "no error can be expected: records of such values are all alike, or lie beyond the bounds"
-        raise SpecError(f"assume.statistics.{name}", rule, "state typical values within the bounds")
-    world = usable[np.argsort(worst[usable])[(len(usable) - 1) // 2]]
-    position = np.flatnonzero(counted)[int(np.nanargmax(ratio[world]))]
+        raise _untold(name, worlds)
+    median = usable[np.argsort(worst[usable])[(len(usable) - 1) // 2]]
+    place = median if world is None else np.searchsorted(regular, world)
+    if place not in usable or (world is not None and regular[place] != world):
+        raise _untold(name, worlds)
+    position = np.flatnonzero(counted)[int(np.nanargmax(ratio[place]))]
     cells = plan.n_cells if family.of_release else 1
-    by_variance = float(worst[world]) * cells
+    by_variance = float(worst[place]) * cells
     if plan.cone is not None:  # its rate is epsilon by the records that a unit changes
         cost = float(plan.loss.amount / plan.cone.rate) ** 2 * by_variance
     else:
@@ -207,7 +227,29 @@ def expected_error(
         power=power if cost_of_sample is None else power / 2,
         by_variance=by_variance if cost_of_sample is None else 0.0,
         clipped_share=worlds.clipped_share,
+        world=int(regular[place]),
     )
+
+
+def _untold(name: str, worlds: _Worlds) -> SpecError:
+    if worlds.trust == RELEASED:
+        rule = "the noise of the earlier release leaves no cell of which an error can be told"
+        return SpecError(f"statistics.{name}", rule, "state typical values, and divide without a release")
+    rule = "no error can be expected: records of such values are all alike, or lie beyond the bounds"
+    return SpecError(f"assume.statistics.{name}", rule, "state typical values within the bounds")
+
+
+def _are_regular(plan: StatisticPlan, means: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Tell in which worlds the coefficients of a regression follow from the moments, (n_worlds,).
+
+    They do not where predictors are constant, as where all lie beyond a bound, or depend on each other: a
+    matrix is singular there but for rounding, and what its inverse says is no error of a release. All worlds
+    of statistics without coefficients are regular.
+    """
+    if FAMILIES[plan.family].prior is not NormalInverseGammaRegression:
+        return np.ones(len(means), dtype=bool)
+    gram = design_of(project(_cells_of_many(plan, means)), plan.parameters).gram / MANY
+    return np.asarray(np.linalg.eigvalsh(gram)[:, 0] >= _LEAST_SPREAD)
 
 
 def plan_of(spec: Spec, name: str, entry: StatisticSpec) -> StatisticPlan:
@@ -400,17 +442,20 @@ def _noise_variance(plan: StatisticPlan, gradient: Floats) -> Floats:
 
 def _estimates(plan: StatisticPlan, means: Floats) -> tuple[Floats, Floats]:
     """Return posterior means and variances of ``MANY`` records, a row for each row of means."""
-    values = np.empty(means.shape, dtype=object)
-    values[:] = [[round(number * MANY) for number in row] for row in means.tolist()]
-    cell = unseen_cell(plan, MANY, MANY)
-    statistic = dataclasses.replace(cell, values=values)
-    posterior = posterior_of(statistic, method="plug-in", prior=conjugate_prior(plan))
+    posterior = posterior_of(_cells_of_many(plan, means), method="plug-in", prior=conjugate_prior(plan))
     of_each = [
         (posterior.mean(name).reshape(len(means), -1), posterior.sd(name).reshape(len(means), -1))
         for name in posterior.parameters
     ]
     mean, sd = (np.concatenate(part, axis=1) for part in zip(*of_each, strict=True))
     return mean, sd**2
+
+
+def _cells_of_many(plan: StatisticPlan, means: Floats) -> NoisyStatistic:
+    """Return exact statistics of ``MANY`` records, a cell for each row of means."""
+    values = np.empty(means.shape, dtype=object)
+    values[:] = [[round(number * MANY) for number in row] for row in means.tolist()]
+    return dataclasses.replace(unseen_cell(plan, MANY, MANY), values=values)
 
 
 def conjugate_prior(plan: StatisticPlan) -> Prior:

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Rows
 
-_OF_NOISE_ALONE = frozenset({"share", "moment_weight", "count_clipped", "groups"})
+_OF_NOISE_ALONE = frozenset({"share", "noise", "moment_weight", "count_clipped", "groups"})
 """Keys of a statistic's entry on which the exact sums of a cell do not depend."""
 
 
@@ -159,8 +159,9 @@ def require(releases: Sequence[Release], statistic: str, claimed: Relation, *, v
 def require_agreement(first: Release, second: Release, statistic: str) -> None:
     """Refuse statistics that differ in family, column, bounds, lattice, null policy, order or public N.
 
-    Their shares of epsilon, the weights of their moments and whether moved records are counted beside them
-    may differ: these scale the noise alone. On another lattice values are rounded otherwise, so that the
+    Their shares of epsilon, the weights of their moments, whether moved records are counted beside them and
+    whether moments have Laplace noise or cone noise may differ: the noise alone depends on these, and every
+    release's values are read by its own plan. On another lattice values are rounded otherwise, so that the
     exact sums are others. Components and parameters follow the declared order of columns.
     """
     differing = differences(first, second, statistic)
@@ -347,7 +348,8 @@ def observed_again(parts: Sequence[NoisyStatistic]) -> NoisyStatistic:
     """Return aligned y_1, y_2, ... of the same S as one statistic, the least noisy first."""
 
     def noise_of(part: NoisyStatistic) -> Fraction | float:
-        return part.plan.scale if part.plan.cone is None else 1 / part.plan.cone.rate
+        cone = part.plan.cone
+        return part.plan.scale if cone is None else cone.steps**2 / cone.rate  # both in lattice units
 
     first, *others = sorted(parts, key=lambda part: (noise_of(part), part.values.tolist()))
     return dataclasses.replace(first, further=tuple(others))

@@ -416,9 +416,11 @@ def _other_statistic(release: Release, last: Release, statistic: str) -> str:
     if statistic not in release.noisy:
         return f"has no {statistic}"
     differing = differences(last, release, statistic)
-    first, second = (each.plan_of(statistic).groups for each in (last, release))
-    if {column: domain.canonical() for column, domain in first.items()} != {
-        column: domain.canonical() for column, domain in second.items()
+    first, second = (each.plan_of(statistic) for each in (last, release))
+    if (first.cone is None) != (second.cone is None):
+        differing.append("noise (state noise: laplace, or noise: cone, in all)")  # components are others
+    if {column: domain.canonical() for column, domain in first.groups.items()} != {
+        column: domain.canonical() for column, domain in second.groups.items()
     }:
         differing.append("groups")
     if last.unit != release.unit or last.neighboring != release.neighboring:

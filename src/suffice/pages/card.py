@@ -149,7 +149,13 @@ def says(posterior: Posterior, statistic: NoisyStatistic, mass: float) -> Iterab
     if posterior.method == PLUG_IN:
         yield "The noise that was added for privacy is ignored."
         return
-    yield "The noise that was added for privacy is taken into account exactly as the release states it."
+    if statistic.plan.cone is None:
+        yield "The noise that was added for privacy is taken into account exactly as the release states it."
+    else:
+        yield (
+            "The noise that was added for privacy is taken into account as the release states it, but for a "
+            "fifth of its variance, which is taken for normal noise."
+        )
     if is_of_records:
         yield "No model of the records is used, and merged cells may differ as they like."
         return

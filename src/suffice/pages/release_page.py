@@ -60,7 +60,7 @@ def bibtex(facts: Mapping[str, Any], url: str | None) -> str:
     return f"@misc{{{re.sub('[^a-z0-9]', '-', facts['name'])}-{facts['release_id']},\n{lines}}}\n"
 
 
-def lead(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> str:
+def lead(facts: Mapping[str, Any], views: Sequence[StatisticView], plans: Sequence[StatisticPlan]) -> str:
     """Say what was released, in a sentence or two."""
     names = [view.label for view in views]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
@@ -77,8 +77,18 @@ def lead(facts: Mapping[str, Any], views: Sequence[StatisticView]) -> str:
     what = listed if any(view.has_label for view in views) else f"Sufficient statistics of {listed}"
     return (
         f"{what}{cells}{window}, released once under differential privacy: every "
-        f"number carries noise of a stated distribution, and posteriors take it into account.{besides}"
+        f"number carries {noise_of(plans)}. Posteriors take it into account.{besides}"
     )
+
+
+def noise_of(plans: Sequence[StatisticPlan]) -> str:
+    """Name the noise of the statistics that have one: discrete Laplace, on a cone, or both."""
+    kinds = {plan.cone is not None for plan in plans if plan.sample is None}
+    laplace = "discrete Laplace noise of a stated scale"
+    cone = "cone noise of a stated rate, which is as private as Laplace noise of the same epsilon"
+    if kinds == {True}:
+        return cone
+    return f"{laplace} or, where its statistic says so, {cone}" if True in kinds else laplace
 
 
 def protects(facts: Mapping[str, Any]) -> str:
@@ -393,7 +403,7 @@ def release_page(
             for field in ("source", "licence", "contact")
             if (value := getattr(about, field))
         ],
-        lead=lead(facts, views),
+        lead=lead(facts, views, [release.plan_of(view.name) for view in views]),
         protects=protects(facts),
         protected=protected,
         loss=release.loss,
@@ -459,7 +469,7 @@ def _statistic(release: Release, view: StatisticView, position: int) -> dict[str
                     "noise": f"discrete Laplace of scale {number(plan.scale)} on each of "
                     f"{counted(len(plan.components), 'released integer')} of a cell"
                     if plan.cone is None
-                    else f"cone noise, {plan.cone}"
+                    else f"cone noise, {plan.cone}; it is as private as Laplace noise of the same epsilon"
                 }
                 if plan.sample is None
                 else {}

@@ -74,3 +74,20 @@ def test_a_cone_is_expected_to_err_less_and_the_other_noise_is_an_alternative() 
         (alternative,) = [each for each in alternatives_of(spec, error) if each.change == other]
         assert (alternative.sd_changed < alternative.sd) is (other == "noise: cone")
     assert 0.1 < sds[0] / sds[1] < 0.5
+
+
+@pytest.mark.slow
+def test_one_noise_is_better_whichever_the_spec_has() -> None:
+    """Of typical values that are drawn, both are compared in one draw: the two ratios are of one another."""
+    columns = {"a": {"lower": "17", "upper": "90"}, "b": {"lower": "1", "upper": "16"}, "c": UNIT}
+    ratios = []
+    for noise, other in (("cone", "noise: laplace"), ("laplace", "noise: cone")):
+        entry = {"family": "multivariate_normal", "columns": columns, "noise": noise}
+        privacy = {"epsilon": "1", "neighboring": "add_or_remove_one"}
+        spec = make_spec("rows", {"s": entry}, privacy=privacy, assume={"rows": "48842"})
+        error = expected_error(spec, "s", spec.statistics["s"])
+        (alternative,) = [each for each in alternatives_of(spec, error) if each.change == other]
+        assert alternative.sd == pytest.approx(error.sd(plan_of(spec, "s", spec.statistics["s"])))
+        ratios.append(alternative.sd_changed / alternative.sd)
+    assert ratios[1] < 1.0 < ratios[0]
+    assert ratios[0] * ratios[1] == pytest.approx(1.0, rel=0.5)

@@ -182,6 +182,39 @@ def test_what_is_not_stated_is_refused_or_said() -> None:
     assert "common: the median of 64 draws of its default prior" in division.expectations
 
 
+@pytest.mark.parametrize("noise", ["cone", "laplace"])
+@pytest.mark.parametrize("constant", ["Normal(0, 0.0000001)", "Normal(0.5, 0.0000001)"])
+def test_predictors_that_are_constant_tell_no_error(noise: str, constant: str) -> None:
+    """A coefficient of such records is its prior's, however many there are."""
+    line = {
+        "family": "linear_regression",
+        "outcome": {"y": BOUNDS},
+        "predictors": dict.fromkeys("ab", BOUNDS),
+    }
+    typical = {"coefficient": ["0.1", "0.1"], "intercept": "0", "variance": "0.04"}
+
+    def errors(of_b: str) -> Any:
+        of_line = {"typical": typical, "predictors": ["Normal(0, 0.4)", of_b], "counts": "coefficient"}
+        assume = {"rows": "20000", "statistics": {"line": of_line}}
+        return expected_errors(spec_of({"line": {**line, "noise": noise}}, assume))
+
+    with pytest.raises(SpecError, match="records of such values are all alike"):
+        errors(constant)
+    assert errors("Normal(0.5, 0.01)")[0].sampling_sd == pytest.approx(0.2 / 0.01 / 20000**0.5, rel=0.05)
+
+
+@pytest.mark.slow
+def test_a_draw_of_constant_predictors_leaves_the_others() -> None:
+    """The default prior of predictors draws some that all lie beyond a bound of theirs."""
+    ends = {"age": (17, 90), "grade": (1, 16), "loss": (0, 5000), "hours": (0, 100)}
+    columns = {name: {"lower": str(low), "upper": str(high)} for name, (low, high) in ends.items()}
+    outcome = {"hours": columns.pop("hours")}
+    line = {"family": "linear_regression", "outcome": outcome, "predictors": columns}
+    (error,) = expected_errors(spec_of({"line": line}, {"rows": "48842"}))
+    assert math.isfinite(error.cost)
+    assert error.trust == "prior"
+
+
 def test_groups_units_and_cells_decide_how_many_records_there_are() -> None:
     groups = {"g": ["a", "b"], "h": {"range": ["1", "5"]}}
     unit = {"column": "person", "max_rows": "4"}
