@@ -11,6 +11,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from suffice.pages.card import noise_of
 from suffice.pages.drawing import number
 from suffice.pages.explored import explored
 from suffice.pages.price import guarantee_of, kept_together, price
@@ -79,16 +80,6 @@ def lead(facts: Mapping[str, Any], views: Sequence[StatisticView], plans: Sequen
         f"{what}{cells}{window}, released once under differential privacy: every "
         f"number carries {noise_of(plans)}. Posteriors take it into account.{besides}"
     )
-
-
-def noise_of(plans: Sequence[StatisticPlan]) -> str:
-    """Name the noise of the statistics that have one: discrete Laplace, on a cone, or both."""
-    kinds = {plan.cone is not None for plan in plans if plan.sample is None}
-    laplace = "discrete Laplace noise of a stated scale"
-    cone = "cone noise of a stated rate, which is as private as Laplace noise of the same epsilon"
-    if kinds == {True}:
-        return cone
-    return f"{laplace} or, where its statistic says so, {cone}" if True in kinds else laplace
 
 
 def protects(facts: Mapping[str, Any]) -> str:
