@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from suffice.pages.release_page import noise_of
+from suffice.pages.card import noise_of
 from support.releases import make_plan
 
 SIDE = {"lower": "-1", "upper": "1"}

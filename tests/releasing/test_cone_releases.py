@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import suffice
-from suffice.errors import ReleaseCorruptError
+from suffice.errors import ReleaseCorruptError, SpecError
 from suffice.pages.card import release_facts
 from suffice.storage.ledger.opening import open_ledger
 from suffice.storage.operations.verify_store import verify_release
@@ -168,3 +168,22 @@ def test_builders_take_the_key() -> None:
     )
     on_cone = {statistic.name: statistic.cone is not None for statistic in suffice.plan(spec).statistics}
     assert on_cone == {"m": True, "r": False}
+
+
+@pytest.mark.parametrize(
+    ("statistic", "rule"),
+    [
+        (suffice.bernoulli(column="x", noise="cone"), "noise: unknown key"),  # type: ignore[call-arg]
+        (
+            suffice.linear_regression(
+                outcome={"y": SIDE},
+                predictors={"a": SIDE},
+                noise="cones",
+            ),
+            "noise: 'cones' is neither laplace nor cone; leave it out",
+        ),
+    ],
+)
+def test_what_builders_pass_on_the_spec_checks(statistic: dict[str, Any], rule: str) -> None:
+    with pytest.raises(SpecError, match=rule):
+        suffice.spec(dataset="d", epsilon=1, statistics={"s": statistic})

@@ -44,11 +44,26 @@ def levels_of(levels: list[float], family: str) -> list[float]:
         Where quantiles of another family were asked for.
     """
     if family == "histogram":
-        return levels or numbers_of("--at", list(QUANTILES))
+        return levels or quantiles_of(list(QUANTILES))
     if levels:
         message = f"--at is of histograms, and this statistic is {family}: leave it out"
         raise UsageError(message)
     return []
+
+
+def quantiles_of(texts: list[str] | None) -> list[float]:
+    """Return the quantiles of ``--at``, each above 0 and below 1.
+
+    Raises
+    ------
+    UsageError
+    """
+    levels = numbers_of("--at", texts)
+    for level in levels:
+        if not 0.0 < level < 1.0:
+            message = f"--at {level:g}: a quantile is above 0 and below 1, as in --at .9"
+            raise UsageError(message)
+    return levels
 
 
 def numbers_of(option: str, texts: list[str] | None) -> list[float]:

@@ -15,8 +15,8 @@ from suffice.cli.column_quantiles import (
     ChangedQuantiles,
     change_rows,
     levels_of,
-    numbers_of,
     print_quantiles,
+    quantiles_of,
 )
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import in_line, say
@@ -212,7 +212,7 @@ def compare(  # noqa: PLR0915 - a command and its files, in order
 ) -> None:
     """Say how a statistic changed from release A to release B, and what noise alone would do."""
     options.check_draws(draws, seed)
-    at_levels = numbers_of("--at", at)
+    at_levels = quantiles_of(at)
     output.check_picture(plot, overwrite=overwrite)
     from suffice.pipeline.ask.pooling.comparison import compare as compare_releases
     from suffice.pipeline.ask.posterior.shown import without_conflicts

@@ -15,8 +15,8 @@ from suffice.cli.column_quantiles import (
     QuantileRows,
     estimate_rows,
     levels_of,
-    numbers_of,
     print_quantiles,
+    quantiles_of,
 )
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
@@ -85,7 +85,7 @@ def pool(  # noqa: C901, PLR0915 - a command and its files, in order
     output.check_draws(draws_out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
     options.check_draws(draws, seed)
-    at_levels = numbers_of("--at", at)
+    at_levels = quantiles_of(at)
     import numpy as np
 
     from suffice.pipeline.ask.pooling.pool import pool as pool_releases

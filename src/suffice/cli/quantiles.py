@@ -9,7 +9,14 @@ import typer
 
 from suffice.cli import messages, options, output
 from suffice.cli.answers import FOOT, HEAD, Answer
-from suffice.cli.column_quantiles import QUANTILES, AtOption, QuantileRows, estimate_rows, numbers_of
+from suffice.cli.column_quantiles import (
+    QUANTILES,
+    AtOption,
+    QuantileRows,
+    estimate_rows,
+    numbers_of,
+    quantiles_of,
+)
 from suffice.cli.files import OverwriteOption, check_file, new_file
 from suffice.cli.output import say
 from suffice.pipeline.terms.declaration.documents import document, printed
@@ -66,7 +73,7 @@ def quantiles(
     as_json: options.JsonOption = False,
 ) -> None:
     """Print quantiles, tail shares, mean and spread of a histogram's column. Costs no privacy."""
-    levels, numbers = numbers_of("--at", at), numbers_of("--at-least", at_least)
+    levels, numbers = quantiles_of(at), numbers_of("--at-least", at_least)
     output.check_out(out, overwrite=overwrite)
     options.check_draws(draws, seed)
     if plot is not None:
@@ -75,7 +82,7 @@ def quantiles(
         check_plot(plot)
         check_file("--plot", plot, overwrite=overwrite)
     if not levels and not numbers and not (spread or mean or gini):
-        levels = numbers_of("--at", list(QUANTILES))
+        levels = quantiles_of(list(QUANTILES))
     opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
     terms["where"] = opened.about.in_names(terms["where"], opened.group_columns)
     posterior = opened.posterior(statistic, **terms, progress=messages.cell_progress("posterior"))

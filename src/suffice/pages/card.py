@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.posterior.posterior import Posterior
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
+    from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
 def posterior_facts(
@@ -119,6 +120,16 @@ def release_facts(release: Release, statistic: NoisyStatistic) -> dict[str, obje
     facts["signed by"] = f"{signature['key_id']} (not checked on this page)" if signature else "nobody"
     facts["plan hash"] = release.manifest["plan_hash"]
     return facts
+
+
+def noise_of(plans: Sequence[StatisticPlan]) -> str:
+    """Name the noise of the statistics that have one: discrete Laplace, on a cone, or both."""
+    kinds = {plan.cone is not None for plan in plans if plan.sample is None}
+    laplace = "discrete Laplace noise of a stated scale"
+    cone = "cone noise of a stated rate, which is as private as Laplace noise of the same epsilon"
+    if kinds == {True}:
+        return cone
+    return f"{laplace} or, where its statistic says so, {cone}" if True in kinds else laplace
 
 
 def _unit(release: Release) -> str:

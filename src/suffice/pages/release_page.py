@@ -6,11 +6,12 @@ It says in words what the release is, what it shows, how to use and cite it, and
 from __future__ import annotations
 
 import hashlib
-import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from suffice.pages.bibliography import bibtex
+from suffice.pages.card import noise_of
 from suffice.pages.drawing import number
 from suffice.pages.explored import explored
 from suffice.pages.price import guarantee_of, kept_together, price
@@ -36,29 +37,6 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.about import StatisticWords
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
-_SPECIAL = re.compile(r"([&%$#_{}])")
-
-
-def bibtex(facts: Mapping[str, Any], url: str | None) -> str:
-    """Return an entry for BibTeX; texts are escaped for it."""
-
-    def text(value: object) -> str:
-        return _SPECIAL.sub(r"\\\1", str(value))
-
-    fields = {
-        "title": f"{{{text(facts['title'] or facts['label'])}}}: a differentially private release of "
-        f"{{{text(facts['dataset'])}}}",
-        "year": facts["created"][:4],
-        "month": str(int(facts["created"][5:7])),
-        "note": (
-            f"{PrivacyLoss.read(facts)}, release {facts['release_id']}, "
-            f"manifest SHA-256 {facts['manifest_sha256']}"
-        ),
-        **({"howpublished": f"\\url{{{url}}}"} if url else {}),
-    }
-    lines = "".join(f"  {name:<12} = {{{value}}},\n" for name, value in fields.items())
-    return f"@misc{{{re.sub('[^a-z0-9]', '-', facts['name'])}-{facts['release_id']},\n{lines}}}\n"
-
 
 def lead(facts: Mapping[str, Any], views: Sequence[StatisticView], plans: Sequence[StatisticPlan]) -> str:
     """Say what was released, in a sentence or two."""
@@ -79,16 +57,6 @@ def lead(facts: Mapping[str, Any], views: Sequence[StatisticView], plans: Sequen
         f"{what}{cells}{window}, released once under differential privacy: every "
         f"number carries {noise_of(plans)}. Posteriors take it into account.{besides}"
     )
-
-
-def noise_of(plans: Sequence[StatisticPlan]) -> str:
-    """Name the noise of the statistics that have one: discrete Laplace, on a cone, or both."""
-    kinds = {plan.cone is not None for plan in plans if plan.sample is None}
-    laplace = "discrete Laplace noise of a stated scale"
-    cone = "cone noise of a stated rate, which is as private as Laplace noise of the same epsilon"
-    if kinds == {True}:
-        return cone
-    return f"{laplace} or, where its statistic says so, {cone}" if True in kinds else laplace
 
 
 def protects(facts: Mapping[str, Any]) -> str:

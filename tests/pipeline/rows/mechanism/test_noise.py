@@ -45,7 +45,10 @@ SIMULATING_ROOMS = (  # draw from posteriors and from models: their generator is
     "src/suffice/publishing/parts.py",
     "src/suffice/publishing/publish.py",
 )
-SIMULATORS = {"pipeline/terms/statistics/simulated_sums.py"}
+SIMULATORS = {
+    "pipeline/terms/statistics/simulated_noise.py",
+    "pipeline/terms/statistics/simulated_sums.py",
+}
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, math.nextafter(2.0**55, math.inf), 2.0**58])
@@ -100,6 +103,15 @@ def test_only_consumers_simulate(repository: Path) -> None:
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         )
     }
+    importers = {
+        path.relative_to(repository).as_posix()
+        for top in TRUSTED
+        for path in (repository / top).rglob("*.py")
+        if not path.is_relative_to(repository / "src/suffice/pipeline")
+        and "simulated_noise import" in path.read_text(encoding="utf-8")
+    }
+    assert importers
+    assert all(name.startswith("pipeline/ask/") for name in importers)
     assert callers == {
         "pipeline/ask/inference/within_unit.py",
         "pipeline/ask/judging/conflict.py",

@@ -301,7 +301,7 @@ def test_the_prediction_is_the_ratio_of_the_noise_on_products() -> None:
     [
         ({"rho": "0.1"}, {"noise": "cone"}, "noise on a cone is of epsilon"),
         ({"epsilon": "1"}, {"noise": "cone", "moment_weight": "2"}, "no weight of second moments"),
-        ({"epsilon": "1"}, {"noise": "gaussian"}, "neither laplace nor cone"),
+        ({"epsilon": "1"}, {"noise": "gaussian"}, "neither laplace nor cone; leave it out"),
     ],
 )
 def test_noise_that_does_not_fit_is_refused(
