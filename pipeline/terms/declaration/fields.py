@@ -104,15 +104,6 @@ class NoiseOn(StrEnum):
     CONE = "cone"
 
 
-def read_noise(value: object) -> NoiseOn:
-    """Return the noise that a statistic states."""
-    try:
-        return read_choice(value, kind=NoiseOn)
-    except ValueError as error:
-        message = f"{error}; leave it out, and the one that is predicted to err less is taken"
-        raise ValueError(message) from None
-
-
 def read_column(value: object) -> str:
     """Return the name of a column."""
     text = read_text(value)
@@ -338,7 +329,8 @@ READS_CONDITION = "read_condition"
 Where = Annotated[SpecModel | str | None, PlainValidator(_where)]
 """A condition of rows: the name of a boolean column, or a `DerivedColumn`."""
 RowsOfField = Annotated[RowsOf, PlainValidator(partial(read_choice, kind=RowsOf))]
-NoiseField = Annotated[NoiseOn, PlainValidator(read_noise)]
+_ELSE = "; leave it out, and the one that is predicted to err less is taken"
+NoiseField = Annotated[NoiseOn, PlainValidator(partial(read_choice, kind=NoiseOn, advice=_ELSE))]
 EveryField = Annotated[Every, PlainValidator(read_every)]
 NullsField = Annotated[Nulls, PlainValidator(_nulls)]
 DomainField = Annotated[Domain, PlainValidator(_domain)]

@@ -92,13 +92,13 @@ def read_boolean(value: object) -> bool:
     return text == "true"
 
 
-def read_choice(value: object, *, kind: type[Choice]) -> Choice:
-    """Return one of several words."""
+def read_choice(value: object, *, kind: type[Choice], advice: str = "") -> Choice:
+    """Return one of several words; the error ends with the advice."""
     choices = [str(choice) for choice in kind]
     if not isinstance(value, str) or value not in choices:
         two = len(choices) == 2
         rule = f"neither {choices[0]} nor {choices[1]}" if two else f"not one of {', '.join(choices)}"
-        message = f"{value!r} is {rule}"
+        message = f"{value!r} is {rule}{advice}"
         raise ValueError(message)
     return kind(value)
 
