@@ -233,10 +233,10 @@ def test_a_key_twice_and_a_lone_surrogate_are_refused_inside_too() -> None:
 @pytest.mark.slow
 def test_the_largest_plans_fit_and_larger_ones_are_not_released(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = {f"c{i}": {"lower": "-1.5", "upper": "3.25"} for i in range(64)}
-    one = {"family": "multivariate_normal", "columns": columns}
+    one = {"family": "multivariate_normal", "columns": columns, "noise": "laplace"}
     require_manifest(make_plan(groups=None, statistics={"a": one}))
     monkeypatch.setattr(manifest, "LARGEST_MANIFEST", 200_000)
-    few = {"family": "multivariate_normal", "columns": dict([*columns.items()][:8])}
+    few = {**one, "columns": dict([*columns.items()][:8])}
     require_manifest(make_plan(groups=None, statistics={"a": few}))
     with pytest.raises(SpecError, match=r"statistics\.c: its manifest would take more than"):
         require_manifest(make_plan(groups=None, statistics={"a": few, "b": few, "c": few}))

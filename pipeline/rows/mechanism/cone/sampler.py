@@ -74,8 +74,11 @@ def draw_exactly(shape: ConeShape, bits: Bits, out: Values) -> None:
 
 def draw_fast(shape: ConeShape, bits: BufferedBits, out: Values) -> None:
     """Overwrite cells by the compiled path, and those that it leaves by the exact one: the same function."""
-    from suffice.pipeline.rows.mechanism.cone.fast_matrix import Workspace, draw_cells
-
+    try:
+        from suffice.pipeline.rows.mechanism.cone.fast_matrix import Workspace, draw_cells
+    except ImportError:  # without numba: a release that was charged is drawn, only slower
+        draw_exactly(shape, bits, out)
+        return
     work = Workspace.of(shape)
     if work is None:
         draw_exactly(shape, bits, out)

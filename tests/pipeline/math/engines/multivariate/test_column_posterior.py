@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 UNIT = {"lower": -1, "upper": 1}
 NORMAL = {"family": "multivariate_normal", "columns": {"x": UNIT, "y": UNIT}}
 REGRESSION = {"family": "linear_regression", "predictors": {"x": UNIT}, "outcome": {"y": UNIT}}
-ORIGIN = {**REGRESSION, "intercept": False}
+ORIGIN = {**REGRESSION, "intercept": False, "noise": "laplace"}
 
 
 def positive(size: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -65,3 +66,14 @@ def test_one_file_asks_the_operating_system_and_none_uses_floating_point(reposit
 def test_arguments_out_of_range_draw_nothing(rate: Fraction, columns: int, steps: int) -> None:
     with pytest.raises(ValueError, match="out of range"):
         cone_noise(rate=rate, columns=columns, linear=True, steps=steps)
+
+
+def test_without_numba_noise_is_drawn_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been charged when nobody has looked whether numba is there."""
+    monkeypatch.setattr(sampler, "FEW", 0)
+    monkeypatch.delitem(sys.modules, "suffice.pipeline.rows.mechanism.cone.fast_matrix", raising=False)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    out = np.zeros((4, 6), np.int64)
+    cone_noise(rate=Fraction(1, 2), columns=2, linear=True, steps=1 << 10).draw_into(out)
+    assert out.any()
+    assert "suffice.pipeline.rows.mechanism.cone.fast_matrix" not in sys.modules
