@@ -15,6 +15,7 @@ from suffice.pipeline.rows.mechanism.cone.sampler import ConeSampler, cone_noise
 from suffice.pipeline.rows.mechanism.noise import CHUNK, Sampler, discrete_laplace
 from suffice.pipeline.rows.mechanism.sampling import CellSampler
 from suffice.pipeline.rows.sources.contract import name_alone, refuse
+from suffice.pipeline.terms.statistics.sensitivity import cone_records
 from suffice.pipeline.terms.statistics.statistic_plan import INT64
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.plan import Plan
     from suffice.pipeline.spec.spec import Spec
     from suffice.pipeline.terms.declaration.fields import StatisticSpec
+    from suffice.pipeline.terms.statistics.sensitivity import NeighboringRelation
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 BLOCK_DRAWS = 1 << 16
@@ -56,7 +58,8 @@ class Noise:
 class HeldNoise:
     """The noise of one release, and the threads that draw it.
 
-    OpenDP's privacy map of every statistic is checked when it is made, before anything is drawn. Where all
+    OpenDP's privacy map of every statistic, or the rate of its cone noise, is checked when it is made, before
+    anything is drawn. Where all
     noise of the release takes at most `most_held` bytes, drawing begins then; else the noise of a block is
     drawn when that block is asked for, as samples always are, which depend on exact totals. Each block is
     handed out once. It is not printed, pickled, copied or compared.
@@ -71,7 +74,8 @@ class HeldNoise:
     Raises
     ------
     ValueError
-        Where OpenDP's map of a measurement exceeds its statistic's epsilon, or a scale is out of range.
+        Where OpenDP's map of a measurement, or the rate of cone noise, exceeds its statistic's epsilon, or a
+        scale is out of range.
     """
 
     def __init__(self, spec: Spec, plan: Plan, *, most_held: int = MOST_HELD) -> None:
@@ -82,7 +86,7 @@ class HeldNoise:
         self.threads = ThreadPoolExecutor(self.n_threads, thread_name_prefix="suffice-noise")
         self._is_open = True
         self._samplers = {
-            statistic.name: _sampler(statistic, spec.statistics[statistic.name])
+            statistic.name: _sampler(statistic, spec.statistics[statistic.name], plan.neighboring)
             for statistic in plan.statistics
         }
         noisy = [statistic for statistic in plan.statistics if statistic.sample is None]
@@ -164,7 +168,9 @@ def _size(statistic: StatisticPlan) -> int:
     return statistic.n_cells * statistic.n_values * (48 if is_wide else 8)
 
 
-def _sampler(statistic: StatisticPlan, entry: StatisticSpec) -> Sampler | ConeSampler | CellSampler:
+def _sampler(
+    statistic: StatisticPlan, entry: StatisticSpec, neighboring: NeighboringRelation
+) -> Sampler | ConeSampler | CellSampler:
     """Return what draws a statistic's noise or its samples; nothing has been drawn from it.
 
     Raises
@@ -181,8 +187,17 @@ def _sampler(statistic: StatisticPlan, entry: StatisticSpec) -> Sampler | ConeSa
             l1_sensitivity=statistic.l1_sensitivity,
             l2_squared=statistic.l2_squared,
         )
+    noise, contribution = statistic.cone, statistic.contribution
     # proof: cone-privacy
-    noise = statistic.cone
+    records = cone_records(neighboring, 1 if contribution is None else contribution.rows)
+    if statistic.loss.rho is not None or noise.rate * records > statistic.loss.amount:
+        message = "the rate of cone noise exceeds epsilon over the records that a unit changes"
+        raise ValueError(message)
+    # A record is 1 on the cone of the lattice that its columns are on, and of no other.
+    columns, bits = statistic.parameters.columns, statistic.parameters.lattice_bits
+    if bits is None or (noise.columns, noise.steps) != (len(columns), 1 << bits):
+        message = "cone noise is of other columns, or of another lattice, than the statistic"
+        raise ValueError(message)
     return cone_noise(rate=noise.rate, columns=noise.columns, linear=noise.linear, steps=noise.steps)
 
 

@@ -58,7 +58,10 @@ class BufferedBits(ABC):
         self.words = words
 
     def wipe(self) -> None:
-        """Overwrite all words: whoever knows them knows the noise."""
+        """Overwrite the words of the array: whoever knows them knows the noise.
+
+        The system's bytes that they were copied from, and Python's integers, are freed as they are.
+        """
         wipe(self.words)
         self.words, self.position = np.zeros(0, np.uint64), 0
 

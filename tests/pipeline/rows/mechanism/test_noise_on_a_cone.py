@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,42 @@ def test_noise_is_that_of_the_plan_whether_or_not_it_waits_for_totals(
     if held is not None:
         with pytest.raises(ValueError, match="used before"):
             next(held.blocks(statistic, 300))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rate": Fraction(1) + Fraction(1, 10**12)}, "rate of cone noise exceeds"),
+        ({"steps": 15}, "another lattice"),
+        ({"columns": 2}, "other columns"),
+    ],
+)
+def test_a_plan_that_would_lose_more_is_refused_before_anything_is_drawn(
+    changes: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, plan, _ = release_of("4", "1")
+    monkeypatch.setattr("os.urandom", lambda _: pytest.fail("bits were asked for"))
+    (statistic,) = plan.statistics
+    assert statistic.cone is not None
+    wrong = replace(statistic, cone=replace(statistic.cone, **changes))
+    with pytest.raises(ValueError, match=message):
+        HeldNoise(spec, replace(plan, statistics=(wrong,)))
+
+
+@pytest.mark.parametrize(("relation", "records"), [("add_or_remove_one", 3), ("replace_one", 6)])
+def test_rates_are_of_the_records_that_a_unit_changes(relation: str, records: int) -> None:
+    """Epsilon over all records that neighbours differ by passes, and over one less does not."""
+    entry = {"family": "multivariate_normal", "columns": dict.fromkeys("abc", UNIT), "noise": "cone"}
+    privacy = {"epsilon": "1", "neighboring": relation, "unit": {"column": "person", "max_rows": "3"}}
+    spec = make_spec("rows", {"s": entry}, privacy=privacy, max_total_rows="1000")
+    plan = compile_plan(spec)
+    (statistic,) = plan.statistics
+    assert statistic.cone is not None
+    assert statistic.cone.rate == Fraction(1, records)
+    HeldNoise(spec, plan).wipe()
+    wrong = replace(statistic, cone=replace(statistic.cone, rate=Fraction(1, records - 1)))
+    with pytest.raises(ValueError, match="rate of cone noise exceeds"):
+        HeldNoise(spec, replace(plan, statistics=(wrong,)))
 
 
 def test_what_nobody_took_is_overwritten() -> None:
