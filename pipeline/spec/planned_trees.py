@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.statistics.total_step import total_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from fractions import Fraction
 
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
@@ -37,9 +38,9 @@ class PlannedLevel:
         Of the tree's epsilon or rho.
     loss : PrivacyLoss
     noise_sd : float
-        Of one count, in rows or units.
-    noise_width : int
-        Of the central interval that has the noise of one count in at least 95 of 100 cases.
+        Of one count, in rows or units, or of one total, in the column's unit.
+    noise_width : float
+        Of the central interval that has this noise in at least 95 of 100 cases; of counts a whole number.
     """
 
     level: str
@@ -48,7 +49,7 @@ class PlannedLevel:
     share: Fraction
     loss: PrivacyLoss
     noise_sd: float
-    noise_width: int
+    noise_width: float
 
 
 @printed("statistic levels")
@@ -79,10 +80,11 @@ class PlannedTree:
                 cells=plan.n_cells,
                 share=plan.loss.amount / whole,
                 loss=plan.loss,
-                noise_sd=plan.component_noise_sd,
-                noise_width=2 * _reach(plan.scale),
+                noise_sd=plan.component_noise_sd * float(step),
+                noise_width=2 * _reach(plan.scale) * (int(step) if step == 1 else float(step)),
             )
             for level, plan in of_levels.items()
+            for step in [total_step(plan) or Fraction(1)]
         )
         return cls(statistic=name, levels=tuple(planned))
 
@@ -90,10 +92,10 @@ class PlannedTree:
         least = min(level.share for level in self.levels)
         shares = " : ".join(format_number(round(level.share / least, 2)) for level in self.levels)
         widths = ", ".join(
-            f"{level.level} {level.noise_width} ({counted(level.cells, 'cell')})" for level in self.levels
+            f"{level.level} {level.noise_width:.6g} ({counted(level.cells, 'cell')})" for level in self.levels
         )
         return (
-            f"{self.statistic}: a tree whose levels share {shares}; 95 % of the noise of one count lies in a "
+            f"{self.statistic}: a tree whose levels share {shares}; 95 % of the noise of one node lies in a "
             f"width of {widths}"
         )
 
