@@ -3,8 +3,8 @@
     python benchmarks/tree_totals.py RELEASES
 
 Generated: 8 states with 24 counties each, lognormal numbers of rows, a fifth of counties empty; a row has a
-geometric value whose mean differs from county to county, clipped to 0..20. Real: minutes by which flights left
-late, clipped to 0..60, by day, month and year. Shares of levels are 1 : 2 : 4. Prints coverage of 95 %
+geometric value whose mean differs from county to county, clipped to 0..20. Real: minutes by which flights
+left late, clipped to 0..60, by day, month and year. Shares of levels are 1 : 2 : 4. Prints coverage of 95 %
 intervals with its standard error over releases, and the mean width beside that of least squares.
 """
 

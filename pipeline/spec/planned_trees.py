@@ -52,7 +52,7 @@ class PlannedLevel:
     noise_width: float
 
 
-@printed("statistic levels")
+@printed("statistic measures levels")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTree:
     """A tree of a plan.
@@ -61,11 +61,14 @@ class PlannedTree:
     ----------
     statistic : str
         What the spec calls it.
+    measures : str
+        What a node has: a ``count``, or a ``total``.
     levels : tuple of PlannedLevel
         The root's first.
     """
 
     statistic: str
+    measures: str
     levels: tuple[PlannedLevel, ...]
 
     @classmethod
@@ -86,17 +89,19 @@ class PlannedTree:
             for level, plan in of_levels.items()
             for step in [total_step(plan) or Fraction(1)]
         )
-        return cls(statistic=name, levels=tuple(planned))
+        leaves = of_levels[levels[-1]]
+        measures = "count" if total_step(leaves) is None else "total"
+        return cls(statistic=name, measures=measures, levels=tuple(planned))
 
     def __str__(self) -> str:
         least = min(level.share for level in self.levels)
         shares = " : ".join(format_number(round(level.share / least, 2)) for level in self.levels)
         widths = ", ".join(
-            f"{level.level} {level.noise_width:.6g} ({counted(level.cells, 'cell')})" for level in self.levels
+            f"{level.level} {level.noise_width:.12g} ({counted(level.cells, 'cell')})" for level in self.levels
         )
         return (
-            f"{self.statistic}: a tree whose levels share {shares}; 95 % of the noise of one node lies in a "
-            f"width of {widths}"
+            f"{self.statistic}: a tree whose levels share {shares}; 95 % of the noise of one {self.measures} "
+            f"lies in a width of {widths}"
         )
 
 
