@@ -226,7 +226,8 @@ class CountTree:
                 ]
             )
             values = self.unit.values(total[:, None])
-            summary = _summary(values, require_share("mass", mass), whole=values.dtype == np.int64)
+            is_whole = values.dtype == np.int64
+            summary = _summary(values.astype(np.float64), require_share("mass", mass), whole=is_whole)
             rows.append({**self._named(component), **summary[0]})
         return Table(rows, title="Roll-up")
 

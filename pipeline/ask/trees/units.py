@@ -75,7 +75,8 @@ class TreeUnit:
         size = self.steps * self.step
         if size == 1:
             return wholes
-        return wholes * (int(size) if size.denominator == 1 else float(size))
+        values: Counts | Floats = wholes * (int(size) if size.denominator == 1 else float(size))
+        return values
 
     def ends(self, lower: Counts, upper: Counts) -> tuple[Counts | Floats, Counts | Floats]:
         """Return the ends of intervals in the column's unit, with all that rounds to them."""
