@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells
 
@@ -297,9 +298,7 @@ class Series:
         check_terms(whole, stated)
         refuse_within_unit(whole, "a pooled posterior")
         line = line_of(whole)
-        pooling = Pooling.of(whole, pooled, line)
-        if pooling.over is None and (pooled is True or pooling.within) and not isinstance(pooled, Pooling):
-            pooling = dataclasses.replace(pooling, over=Walk(over=WINDOW))
+        pooling = pooling_of_windows(whole, pooled, line)
         if not isinstance(pooling.over, Walk):
             if len(windows.parts) > 1:
                 message = f"{statistic}: the noise of its windows differs: walk over them, with over=window"
@@ -361,6 +360,22 @@ def _adding(posterior: PooledPosterior, said: str, windows: Windows) -> PooledPo
     """Say one thing more of what was pooled, and which windows were left out."""
     words = [str(posterior.rows_of), *([said] if said else []), *_reasons(windows.left_out)]
     return dataclasses.replace(posterior, rows_of="; ".join(words))
+
+
+def pooling_of_windows(
+    whole: NoisyStatistic, pooled: bool | str | Sequence[str] | Pooling, line: Line
+) -> Pooling:
+    """Return what cells of all windows have in common: where no population is named, they walk over windows.
+
+    Raises
+    ------
+    UsageError
+        As ``Pooling.of``.
+    """
+    pooling = Pooling.of(whole, pooled, line)
+    if pooling.over is None and (pooled is True or pooling.within) and not isinstance(pooled, Pooling):
+        return dataclasses.replace(pooling, over=Walk(over=WINDOW))
+    return pooling
 
 
 def windows_in_order(windows: Windows) -> list[str | int]:

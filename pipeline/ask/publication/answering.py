@@ -314,13 +314,14 @@ def _of_posterior(
 
 def _pooled(question: Question, asked: StatisticRequest, streams: Streams) -> Answer:
     """Answer cells that borrow strength, each beside itself alone."""
-    request, (release,) = question.request, question.releases
+    request, newest = question.request, question.releases[-1]
     pooling, terms = question.pooling, request.pooled
     if pooling is None or terms is None:
         message = "cells that are pooled are asked for with what they have in common"
         raise TypeError(message)
-    stated = further_terms(request, shared_terms(request, asked, release.statistic(asked.statistic)))
-    together = cast("PooledPosterior", release.posterior(asked.statistic, pooled=pooling, **stated))
+    stated = further_terms(request, shared_terms(request, asked, newest.statistic(asked.statistic)))
+    asked_of = question.series or newest
+    together = cast("PooledPosterior", asked_of.posterior(asked.statistic, pooled=pooling, **stated))
     require_unchanged(pooling, terms)
     mass, draws = mass_of(request), quantile_draws(request.draws)
     rows = summarise(together, mass, draws, streams.summaries(), interval=asked.interval)

@@ -13,6 +13,7 @@ from suffice.errors import UsageError
 from suffice.pages.pooled_forest import PairedForest, paired_forests
 from suffice.pages.posterior_figures import ParameterFigure, parameter_figure
 from suffice.pages.rendering import markup, render
+from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.borrowing.side_by_side import beside_alone, populations
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
@@ -53,7 +54,15 @@ def posterior_facts(
         facts["prior of predictors"] = posterior.predictor_prior
     facts["intervals"] = interval_in_words(interval, mass)
     facts["draws"] = f"{draws} a cell" + ("" if seed is None else f", seed {seed}")
+    if len(posterior.releases) > 1:
+        facts["releases"] = _several(posterior)
     return {**facts, **_rests_on(posterior)}
+
+
+def _several(posterior: Posterior) -> str:
+    """Name the first and the last of the releases that a posterior is of, and say how many there are."""
+    first, last = (named.partition(" ")[0] for named in (posterior.releases[0], posterior.releases[-1]))
+    return f"{first} to {last}, {len(posterior.releases)} releases"
 
 
 def warnings_of(posterior: Posterior, statistic: NoisyStatistic) -> list[str]:
@@ -291,6 +300,7 @@ def card(
         description=release.about.words(posterior.statistic).description or "",
         release=release,
         posterior=posterior,
+        of=_several(posterior) if len(posterior.releases) > 1 else release.label,
         loss=statistic.plan.loss,
         prior=_prior_in_short(posterior),
         interval=f"{100 * mass:g} % {kind}",
@@ -314,6 +324,8 @@ def card(
 
 def _prior_in_short(posterior: Posterior) -> tuple[str, str]:
     """Return what stands as the prior above all, and what it is called."""
+    if isinstance(posterior, WalkedPosterior):
+        return "walk over", str(posterior.walk)
     if isinstance(posterior, PooledPosterior):
         within = "one population" if len(posterior.pools) == 1 else f"{len(posterior.pools)} populations"
         return within, posterior.population
