@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.borrowing.side_by_side import beside_alone, populations
+from suffice.pipeline.ask.borrowing.side_by_side import beside_alone, pool_tables
 from suffice.pipeline.ask.models.chain import chain
 from suffice.pipeline.ask.models.hidden_markov import hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
@@ -332,7 +332,7 @@ def _pooled(question: Question, asked: StatisticRequest, streams: Streams) -> An
             together, rows, mass, draws, streams.computation(), interval=kind_of_intervals(asked)
         ),
         draws=lambda: draw_columns(together, request.draws, streams.draws()),
-        further={"pools": populations(together)},
+        further=pool_tables(together),
         to_arviz=lambda: together.to_arviz(request.draws, streams.draws()),
         posterior=together,
         rng=streams.summaries,

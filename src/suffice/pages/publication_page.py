@@ -141,6 +141,9 @@ def published_tables(publication: Publication, about: About = NOTHING) -> list[P
             ]
             title = f"{about.label(name.removesuffix('-pools'))}: the populations"
             shown[-1] = replace(shown[-1], rows=rows, title=title)
+        if is_pooled and name.endswith("-coefficients"):
+            title = f"{about.label(name.removesuffix('-coefficients'))}: covariates"
+            shown[-1] = replace(shown[-1], title=title)
     return shown
 
 
