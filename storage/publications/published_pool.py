@@ -68,8 +68,8 @@ def read_pool(
     pooled = [name.removesuffix(_POOLS) for name in names if name.endswith(_POOLS)]
     if not pooled:
         message = (
-            f"the publication {origin} has no pooled cells as Parquet: publish with pooled, and parquet among "
-            "the formats"
+            f"the publication {origin} has no pooled cells as Parquet: publish with pooled, and parquet "
+            "among the formats"
         )
         raise UsageError(message)
     wanted = pooled[0] if statistic is None and len(pooled) == 1 else statistic

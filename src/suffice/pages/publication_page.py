@@ -161,8 +161,8 @@ def _pooled_table(
         return table
     rows, of_pools = (
         [
-            {_cut(column): _cut(value) for column, value in row.items()}
-            for row in _rows_of(publication, each, MOST_PAIRED)
+            {cut(column): cut(value) for column, value in row.items()}
+            for row in rows_of(publication, each, MOST_PAIRED)
         ]
         for each in (entries, pools)
     )
@@ -187,7 +187,14 @@ def _pooled_table(
     )
 
 
-def _rows_of(publication: Publication, entries: Sequence[PublishedEntry], most: int) -> list[dict[str, Any]]:
+def rows_of(publication: Publication, entries: Sequence[PublishedEntry], most: int) -> list[dict[str, Any]]:
+    """Return the first rows of a table: of its Parquet file, or of JSON where there is none.
+
+    Raises
+    ------
+    PublicationCorruptError, StoreError
+        As ``Publication.read``; where it holds no table.
+    """
     first = min(entries, key=lambda entry: _RANK[entry.format])
     data = publication.read(first.name)
     if first.format == "json":
@@ -229,7 +236,7 @@ def _table(
     else:
         rows, _ = first_rows(data, MOST_TABLE_ROWS, rows=first.rows)
         stated = _parsed(stated_source(data))
-    shown = [{_cut(column): _cut(value) for column, value in row.items()} for row in rows]
+    shown = [{cut(column): cut(value) for column, value in row.items()} for row in rows]
     shown = about.rows(statistic, shown, [column for column in about.keys if shown and column in shown[0]])
     return PublishedTable(
         name=name,
@@ -287,7 +294,7 @@ def _are_rows(rows: Any) -> bool:
     )
 
 
-def _cut(value: Any) -> Any:
+def cut(value: Any) -> Any:
     """Cut a text, and an integer that no column holds: pages stay small whatever others wrote."""
     if isinstance(value, str):
         return fitted(value, _LONGEST_TEXT)
