@@ -10,6 +10,7 @@ from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
 from suffice.pipeline.ask.borrowing.pool import NO_SLOPE
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.posterior.summaries import summarise
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +60,26 @@ def beside_alone(
         }
         for row, of_cell, (own_share, outside) in zip(rows, alone, shares, strict=True)
     ]
+
+
+def rows_beside_alone(
+    together: PooledPosterior,
+    mass: float = MASS,
+    *,
+    interval: str | None = None,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+) -> list[dict[str, Any]]:
+    """Return :func:`beside_alone` of all cells.
+
+    Parameters
+    ----------
+    mass, interval, draws, rng
+        As in ``Posterior.credible_interval``.
+    """
+    generator, kind = np.random.default_rng(rng), together.interval_kind(interval)
+    rows = summarise(together, mass, draws, generator, interval=kind)
+    return beside_alone(together, rows, mass, draws, generator, interval=kind)
 
 
 def populations(together: PooledPosterior) -> list[dict[str, Any]]:

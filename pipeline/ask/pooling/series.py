@@ -12,6 +12,7 @@ from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.borrowing.over_time import walked_posterior
 from suffice.pipeline.ask.borrowing.pooled_posterior import check_terms, check_walk_alone, pooled_posterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling
+from suffice.pipeline.ask.borrowing.side_by_side import rows_beside_alone
 from suffice.pipeline.ask.borrowing.walk import WINDOW, Walk
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
@@ -180,7 +181,13 @@ class Series:
         said += _reasons(self.left_out)
         return "\n".join([*said, f"statistics: {', '.join(self.statistics)}"])
 
-    def table(self, statistic: str, where: Mapping[str, object] | None = None) -> Table:
+    def table(
+        self,
+        statistic: str,
+        where: Mapping[str, object] | None = None,
+        *,
+        pooled: bool | str | Sequence[str] | Pooling = False,
+    ) -> Table:
         """Return the unbiased estimates of all windows, each row with its ``window``.
 
         Parameters
@@ -188,6 +195,9 @@ class Series:
         statistic : str
         where : mapping, optional
             Keep the cells with these group keys.
+        pooled : bool, str, sequence of str or Pooling, optional
+            As in ``posterior``: every cell together with the others beside itself alone, as in
+            ``Release.table``.
 
         Raises
         ------
@@ -195,6 +205,10 @@ class Series:
             Where the newest window has no such statistic, column or key.
         """
         windows = self.windows_of(statistic, where)
+        if pooled is not False:
+            together: Any = self.posterior(statistic, pooled=pooled, where=where)
+            notes = tuple(_reasons(windows.left_out))
+            return Table(rows_beside_alone(together), title=together.titled, notes=notes)
         rows: list[dict[str, Any]] = [
             {WINDOW: release.window, **row}
             for release in windows.releases

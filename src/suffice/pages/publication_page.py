@@ -13,7 +13,7 @@ from suffice.data_files.first_rows import MOST_COLUMNS, first_rows, stated_sourc
 from suffice.data_files.tables import METADATA_SUFFIX
 from suffice.errors import PublicationCorruptError
 from suffice.pages.drawing import DrawnInterval, common_scale, fitted, interval_text, row, row_axis
-from suffice.pages.pooled_forest import PairedForest, cell_names, paired_forests
+from suffice.pages.pooled_forest import PairedForest, cell_names, forests_of_parameters
 from suffice.pages.release_page import MOST_TABLE_ROWS, Link, Site, size_text, table_rows
 from suffice.pages.rendering import asset, is_inert_policy, render
 from suffice.pages.statistic_picture import ForestRow
@@ -169,10 +169,11 @@ def _pooled_table(
     keys = [column for column in about.keys if column in rows[0]]
     named, of_pools = (about.rows(statistic, each, keys) for each in (rows, of_pools))
     heading, names = cell_names(named)
-    axis = str(rows[0].get("parameter", ""))
     paired = (
-        paired_forests(named, of_pools, axis=axis, heading=heading, names=names)
-        if len(rows) == table.n_rows and not any(row.get("parameter") for row in of_pools)
+        forests_of_parameters(
+            named, of_pools, axis=lambda parameter: parameter.replace("_", " "), heading=heading, names=names
+        )
+        if len(rows) == table.n_rows
         else []
     )
     said = dict.fromkeys(row["in_words"] for row in of_pools if isinstance(row.get("in_words"), str))
