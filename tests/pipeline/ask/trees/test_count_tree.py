@@ -123,6 +123,7 @@ def test_levels_may_be_missing() -> None:
     assert rows[0]["released"] is None
 
 
+@pytest.mark.slow
 def test_known_sizes_move_means() -> None:
     leaves = released(("0.2", "0.2", "0.02"))[2]
     sizes = np.array([1.0, 1, 1, 1, 1, 1, 1, 1, 50])
