@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_a_table_has_every_cell_together_beside_itself_alone(
     rows = package.open_release("counties", store=store).table("ill", pooled="logit-normal")
     assert document["rows"] == list(rows)
     assert (document["interval"], document["mass"], len(rows)) == ("central", 0.95, 30)
-    posterior = package.open_release("counties", store=store).posterior("ill", pooled="logit-normal")
+    posterior: Any = package.open_release("counties", store=store).posterior("ill", pooled="logit-normal")
     np.testing.assert_allclose([row["mean"] for row in rows], posterior.mean(), rtol=1e-9)
     np.testing.assert_allclose([row["alone_mean"] for row in rows], posterior.alone.mean(), rtol=1e-9)
     assert len(out.read_text().splitlines()) == 31
