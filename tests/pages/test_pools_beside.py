@@ -32,7 +32,7 @@ def test_of_a_walk_a_window_has_its_own_cells(tmp_path: Path) -> None:
     pool = beside["cancelled"]
     assert (pool.publication_id, pool.mass, pool.kind) == (walked.publication_id, 0.9, "central")
     explored = pool.explored(["origin"], "../../", "./publications/x")
-    assert explored["others"] == 5
+    assert (explored["others"], explored["over_windows"]) == (5, True)
     assert explored["link"] == f"../../publications/{walked.publication_id}/index.html"
     exact = [row for row in walked.pooled().cells if row["window"] == "2025-02"]
     assert [row["of"] for row in explored["rows"]] == [[key, "probability"] for key in ORIGINS["origin"]]

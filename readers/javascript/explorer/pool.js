@@ -12,7 +12,7 @@ const CHOICES = [
 /**
  * One cell, answered together with the others.
  * @typedef {{mean: number, sd: number, interval: number[], ownShare: number|null, others: number, share: number,
- *   mass: string, kind: string, isIdentified: boolean, link: string, uri: string}} Pooled
+ *   mass: string, kind: string, overWindows: boolean, isIdentified: boolean, link: string, uri: string}} Pooled
  */
 
 /** What was published of each cell together with the others, by statistic; read when it is first asked for. */
@@ -25,9 +25,9 @@ export function poolsOf(pools) {
     const numbers = read.get(statistic).get(JSON.stringify([...cell, entry]));
     if (numbers === undefined) return null;
     const [mean, sd, low, high, ownShare] = numbers;
-    const { others, mass: share, kind, is_identified: isIdentified, link, uri } = pool;
+    const { others, mass: share, kind, over_windows: overWindows, is_identified: isIdentified, link, uri } = pool;
     const mass = `${brief(100 * share, 4)} %`;
-    return { mean, sd, interval: [low, high], ownShare, others, share, mass, kind, isIdentified, link, uri };
+    return { mean, sd, interval: [low, high], ownShare, others, overWindows, share, mass, kind, isIdentified, link, uri };
   };
 }
 
@@ -82,7 +82,7 @@ export function pooledSentence(page, { question, entry }, pooled) {
 /** What a reader has to know of it: how much is the cell's own, what it is alone, and where it is from. */
 export function pooledNotes({ sides }, pooled) {
   const [low, high] = aloneInterval(sides[0].law, pooled).map((end) => brief(end, 4));
-  const own = pooled.ownShare === null ? "" : `${Math.round(100 * pooled.ownShare)} % of this answer is the cell's own, and the rest what it has in common with ${pooled.others} others. `;
+  const own = pooled.ownShare === null ? "" : `${Math.round(100 * pooled.ownShare)} % of this answer is the cell's own, and the rest what it has in common with ${pooled.others} others${pooled.overWindows ? ", also of other windows" : ""}. `;
   return [
     pooled.isIdentified ? null : element("div", { class: "banner" }, element("p", {}, UNIDENTIFIED)),
     element(

@@ -40,7 +40,9 @@ class PoolBeside:
     rows : list of dict
         Of the release's cells, as ``beside_alone`` returns them.
     n_pooled : int
-        Cells, parameters and entries that were pooled, also of other windows.
+        Cells, parameters and entries that were pooled.
+    over_windows : bool
+        Whether cells of other windows are among them.
     is_identified : bool
         Whether the cells tell the spread of every population.
     """
@@ -50,6 +52,7 @@ class PoolBeside:
     kind: str
     rows: Sequence[Mapping[str, Any]]
     n_pooled: int
+    over_windows: bool
     is_identified: bool
 
     def explored(self, columns: Sequence[str], root: str, uri: str) -> dict[str, Any]:
@@ -72,6 +75,7 @@ class PoolBeside:
             "mass": self.mass,
             "kind": self.kind,
             "others": self.n_pooled // max(entries, 1) - 1,
+            "over_windows": self.over_windows,
             "is_identified": self.is_identified,
             "rows": rows,
         }
@@ -108,7 +112,8 @@ def _pool(release: Release, publication: Publication, asked: Mapping[str, Any]) 
     every = _rows(publication, f"{name}-summaries")
     populations = _rows(publication, f"{name}-pools")
     rows = [row for row in every if _is_cell(row, columns)]
-    if len(request["releases"]) > 1:
+    over_windows = len(request["releases"]) > 1
+    if over_windows:
         rows = [row for row in rows if row.get(WINDOW) == release.window]
     if not rows or not populations:
         return None
@@ -118,6 +123,7 @@ def _pool(release: Release, publication: Publication, asked: Mapping[str, Any]) 
         kind=asked["interval"],
         rows=rows,
         n_pooled=len(every),
+        over_windows=over_windows,
         is_identified=all(row.get("identified") is True for row in populations),
     )
 

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 17c5e98a5fc87ebe9c0810bebf6cbf9e1658a241c826c5612a769953115110f0
+// sha256: 9c09afcd7a6c1a504d22e354fe476bd2acf2bfe426c15c8c4538d2eda866d091
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -5268,9 +5268,9 @@
       const numbers = read2.get(statistic).get(JSON.stringify([...cell, entry]));
       if (numbers === void 0) return null;
       const [mean, sd, low, high, ownShare] = numbers;
-      const { others: others2, mass: share3, kind, is_identified: isIdentified, link, uri } = pool;
+      const { others: others2, mass: share3, kind, over_windows: overWindows, is_identified: isIdentified, link, uri } = pool;
       const mass = `${brief(100 * share3, 4)} %`;
-      return { mean, sd, interval: [low, high], ownShare, others: others2, share: share3, mass, kind, isIdentified, link, uri };
+      return { mean, sd, interval: [low, high], ownShare, others: others2, overWindows, share: share3, mass, kind, isIdentified, link, uri };
     };
   }
   function pooledOf(page, { question, statistic, entry }) {
@@ -5308,7 +5308,7 @@
   }
   function pooledNotes({ sides }, pooled) {
     const [low, high] = aloneInterval(sides[0].law, pooled).map((end) => brief(end, 4));
-    const own = pooled.ownShare === null ? "" : `${Math.round(100 * pooled.ownShare)} % of this answer is the cell's own, and the rest what it has in common with ${pooled.others} others. `;
+    const own = pooled.ownShare === null ? "" : `${Math.round(100 * pooled.ownShare)} % of this answer is the cell's own, and the rest what it has in common with ${pooled.others} others${pooled.overWindows ? ", also of other windows" : ""}. `;
     return [
       pooled.isIdentified ? null : element("div", { class: "banner" }, element("p", {}, UNIDENTIFIED)),
       element(
