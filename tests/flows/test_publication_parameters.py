@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import types
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import suffice
 from suffice.errors import PinnedError, UsageError
+from suffice.flows.posterior import _published
 from suffice.flows.publication_parameters import PublicationParameters
 from suffice.profile.model import DeploymentProfile
 from suffice.publishing.asking import question_of
 from suffice.publishing.public_files import table_file
 from support.pooled_cells import make_cells
+from support.series_store import SeriesStore
 from support.web_server import serving
 
 if TYPE_CHECKING:
@@ -86,3 +89,30 @@ def test_a_table_is_read_where_it_is_pinned(tmp_path: Path) -> None:
                 table_file("covariates", place, copies, profile=pinned)
         with pytest.raises(PinnedError):
             table_file("covariates", here, copies, profile=in_stores)
+
+
+@pytest.mark.slow
+def test_a_run_publishes_windows_that_walk_and_cells_with_covariates(tmp_path: Path) -> None:
+    """Without a server: what is carried out below the flow."""
+    reporter = types.SimpleNamespace(name_run=lambda *_: None, notice=lambda *_: None)
+    run: Any = types.SimpleNamespace(reporter=reporter)
+    store = SeriesStore(tmp_path / "releases")
+    for month in (1, 2, 3):
+        store.publish(f"2025-0{month}", [0.1 * month, 0.2, 0.3, 0.4], groups={"place": ["a", "b", "c", "d"]})
+    stated = {"statistics": ["cancelled"], "draws": 0, "store": str(tmp_path / "releases")}
+    walk = PublicationParameters.model_validate({"release": "flights", "over": "window", **stated})
+    series = suffice.open_series("flights", store=tmp_path / "releases")
+    of_command = suffice.publish(series, "cancelled", pooled=True, draws=0)
+    assert _published(run, walk).facts["uri"] == of_command.uri
+    with serving() as server:
+        server.files["/tables/places.csv"] = b"place,income\na,1\nb,3\nc,2\nd,5\n"
+        url = f"{server.url}/tables/places.csv"
+        asked = {"release": "flights@2025-03", "covariates": url, "formula": "~ income", **stated}
+        result = _published(run, PublicationParameters.model_validate(asked))
+        server.files["/tables/places.csv"] = b"place,income\na,1\nb,3\nc,2\n"
+        refused = _published(run, PublicationParameters.model_validate(asked))
+    made = suffice.open_publication(result.facts["uri"])
+    assert len(made.pooled().coefficients) == 1
+    digest = hashlib.sha256(b"place,income\na,1\nb,3\nc,2\nd,5\n").hexdigest()
+    assert made.request["pooled"]["covariates"] == digest
+    assert "places.csv has no row of place=d" in refused.message
