@@ -89,10 +89,12 @@ def series_asked(
     asked: AskedPooling, reference: str, store: str, public_keys: list[str] | None
 ) -> Series | None:
     """Open the series that a command is to walk over; None where it names none, or one window of it."""
-    if (asked["over"] or "").split()[:1] != ["window"] or "/" in reference or "@" in reference:
+    if (asked["over"] or "").split()[:1] != ["window"]:
         return None
-    from suffice.storage.releases.release_series import open_series  # numpy is slow to import
+    from suffice.storage.releases.release_series import is_series, open_series  # numpy is slow to import
 
+    if not is_series(reference, asked["over"]):
+        return None
     return open_series(reference, store=store, public_keys=public_keys)
 
 
