@@ -31,6 +31,8 @@ _NODES_IN_REACH = 25.0
 """Units of the focus within its reach: nodes of ``cells`` are a ninetieth of the range apart, or less."""
 _REFERENCE_SD = 3.0
 _LEAST_PRECISION = 1e-4
+_LEAST_SIZE_VARIANCE = 0.01
+"""Of log sizes: a series' size moves from one time to the next by a tenth, however well it is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +126,31 @@ class CellsInOrder:
             precision[row, time] = told
             mean[row, time] = middle + (first - middle) / (variance * told)
         return mean, precision
+
+    def log_sizes(self) -> Floats | None:
+        """Return about the log size of each series, (n_series,): of log(1 + N), by how well cells tell it.
+
+        None where sizes are public, or no part of what cells say.
+        """
+        if not all(source.has_sizes for source, _ in self.sources):
+            return None
+        mean, precision = np.zeros(self.n_cells), np.zeros(self.n_cells)
+        for source, cells in self.sources:
+            for start in range(0, len(cells), _BLOCK):
+                rows = np.arange(start, min(start + _BLOCK, len(cells)))
+                nodes = source.nodes(rows, Focus(centre=self.middle, width=0.5))
+                near = np.exp(-0.5 * ((nodes.position - self.middle) / _REFERENCE_SD) ** 2)
+                weight = np.einsum("ijk,ij->ik", nodes.weight, near)
+                weight /= np.maximum(np.sum(weight, axis=1, keepdims=True), 1e-300)
+                first = np.sum(weight * nodes.log_size, axis=1)
+                variance = np.sum(weight * (nodes.log_size - first[:, None]) ** 2, axis=1)
+                mean[cells[rows]], precision[cells[rows]] = first, 1.0 / (variance + _LEAST_SIZE_VARIANCE)
+        is_seen = self.cell >= 0
+        told = np.where(is_seen, precision[self.cell], 0.0)
+        total = np.sum(told, axis=1)
+        typical = float(np.average(mean, weights=precision))
+        of_cells = np.sum(told * mean[self.cell], axis=1) / np.where(total > 0.0, total, 1.0)
+        return np.asarray(np.where(total > 0.0, of_cells, typical))
 
     def _blocks(self, series: Cells, focus: Focus) -> Iterator[tuple[Cells, Cells, Floats, Floats]]:
         """Give rows and times of cells, a block at a time, with places and log L."""
