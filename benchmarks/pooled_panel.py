@@ -7,8 +7,8 @@ A panel has a square map of places over months, with lognormal sizes of median N
 It is answered by each cell alone (a uniform prior), by a map of each month with shared hyperparameters, by a
 walk of each place, and by both together. A line gives of 95 % intervals the share that hold the truth, of all
 cells and of those of interest (next to the front, in the region from two months before its jump to two after
-it, the smallest third of places, or all); the last column is of the walk of all and a step without jumps, both
-together. Errors and widths are ratios to those of both together, on the logit scale.
+it, the smallest third of places, or all), then width and error as ratios to those of both together, on the
+logit scale. "Without jumps" is both together with normal steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from suffice.pipeline.math.engines.pooled.count_cells import CountCells
 from suffice.pipeline.math.engines.pooled.field import field_distribution
 from suffice.pipeline.math.engines.pooled.field_map import FieldMap
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
-from suffice.pipeline.math.engines.pooled.panel_distribution import panel_distribution
+from suffice.pipeline.math.engines.pooled.panel_fit import panel_distribution
 from suffice.pipeline.math.engines.pooled.populations import DEFAULT, POPULATIONS
 from suffice.pipeline.math.engines.pooled.series import CellsInOrder
 from suffice.pipeline.math.engines.pooled.walk_distribution import walk_distribution
@@ -207,11 +207,11 @@ def study(truth: str, n0: float, epsilon: float, asked: argparse.Namespace) -> s
             near[way] += is_held[panel.of_interest.ravel()].tolist()
             width[way].append(float(np.mean(high - low)))
             error[way].append(float(np.mean((middle - x) ** 2)))
-    parts = [
-        f"{np.mean(held[way]):.3f}, {np.mean(near[way]):.3f}, {np.mean(width[way]) / np.mean(width['both']):.2f}, "
-        f"{np.sqrt(np.mean(error[way]) / np.mean(error['both'])):.2f}"
-        for way in asked.ways
-    ]
+    parts = []
+    for way in asked.ways:
+        wider = np.mean(width[way]) / np.mean(width["both"])
+        worse = np.sqrt(np.mean(error[way]) / np.mean(error["both"]))
+        parts.append(f"{np.mean(held[way]):.3f}, {np.mean(near[way]):.3f}, {wider:.2f}, {worse:.2f}")
     spread = np.std(np.mean(np.array(held["both"]), axis=1)) / max(asked.panels - 1, 1) ** 0.5
     said = ", ".join(f"{way} {each / asked.panels:.1f}" for way, each in seconds.items())
     return " | ".join([*parts, f"{spread:.3f}", str(unsettled), said])
@@ -253,9 +253,7 @@ def main() -> None:
     if asked.counties:
         print(time_of(asked.counties, asked.times, asked.seed))
         return
-    print(
-        f"| truth | N0 | epsilon | {' | '.join(asked.ways)} | covered, of panels: se | unsettled | CPU s |"
-    )
+    print(f"| truth | N0 | epsilon | {' | '.join(asked.ways)} | covered, of panels: se | unsettled | CPU s |")
     print("|---" * (len(asked.ways) + 6) + "|")
     start = time.process_time()
     for truth in asked.truths:

@@ -208,9 +208,7 @@ class FieldModel:
         )
 
 
-def own_parts(
-    population: Population, field_map: FieldMap, theta: Floats
-) -> list[tuple[float, Floats]]:
+def own_parts(population: Population, field_map: FieldMap, theta: Floats) -> list[tuple[float, Floats]]:
     """Return shares and variances of cells' own parts, (n_cells,), at log s and logit rho."""
     spread, share = np.exp(theta[0]), 1.0 / (1.0 + np.exp(theta[1]))
     spreads = np.where(field_map.variance > 0.0, spread * np.sqrt(share), spread)

@@ -153,6 +153,12 @@ class OrderedDistribution(LineMarginals):
     settled: bool
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """How many series and times there are."""
+        n_series, n_times = self.walked.cells.cell.shape
+        return n_series, n_times
+
+    @property
     def known(self) -> dict[str, tuple[float, float]]:
         """Posterior means and standard deviations of the hyperparameters, by name."""
         values = [self.law.values(point.theta) for point in self.points]

@@ -20,113 +20,33 @@ rank (a normal copula with exact margins, as ``field``), and its path both ways 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.field import correlation
-from suffice.pipeline.math.engines.pooled.field_error import FieldError, field_error
-from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
-from suffice.pipeline.math.engines.pooled.field_lattice import FieldPoint, is_possible
+from suffice.pipeline.math.engines.pooled.field_error import field_error
+from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField
 from suffice.pipeline.math.engines.pooled.field_propagation import Tilted
 from suffice.pipeline.math.engines.pooled.held_out_scores import HeldOutScores
-from suffice.pipeline.math.engines.pooled.hyper_lattice import mode_and_covariance, resolved
-from suffice.pipeline.math.engines.pooled.hyperpriors import (
-    SLOPE_SD,
-    LevelsPrior,
-    location_prior,
-    size_unit,
-)
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
-from suffice.pipeline.math.engines.pooled.panel import PanelModel, Places, Told, common_at
-from suffice.pipeline.math.engines.pooled.panel_chains import panel_blocks
-from suffice.pipeline.math.engines.pooled.panel_common import CommonPosterior, CommonWalk
-from suffice.pipeline.math.engines.pooled.panel_start import PanelStart
-from suffice.pipeline.math.engines.pooled.walk_steps import points_of
+from suffice.pipeline.math.engines.pooled.panel_common import CommonPosterior
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
-    from suffice.pipeline.math.engines.pooled.field_map import FieldMap
-    from suffice.pipeline.math.engines.pooled.field_propagation import Propagated
-    from suffice.pipeline.math.engines.pooled.hyperpriors import LocationPrior
+    from suffice.pipeline.math.engines.pooled.field_error import FieldError
+    from suffice.pipeline.math.engines.pooled.panel import PanelModel
     from suffice.pipeline.math.engines.pooled.panel_chains import PanelSmoothed
-    from suffice.pipeline.math.engines.pooled.populations import Population
+    from suffice.pipeline.math.engines.pooled.panel_lattice import AtStep, PanelLattice, PanelPoint
     from suffice.pipeline.math.engines.pooled.series import CellsInOrder
-    from suffice.pipeline.math.engines.pooled.walk_steps import Points
-    from suffice.typing import Cells, Floats
+    from suffice.typing import Cells, Floats, Mask
 
-LONGEST = 400
-"""Times of a panel: the work goes with their third power, of every place."""
-_APART, _FEWEST, _MOST = 0.6, 121, 1601
-_BEYOND, _TOO_MUCH = 2e-5, 5e-3
-_FURTHER, _LONGER = 1.0, 3
-_NEGLIGIBLE = 1e-4
-_LOWEST, _HIGHEST = -9.0, 2.5
+_TOO_MUCH = 5e-3
+"""What of a posterior may lie beyond the points."""
 _FLOOR = 1e-300
 _SEED = 33
 """Of the draws that measure an error; no answer rests on them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PanelPoint:
-    """One point of the lattice.
-
-    Attributes
-    ----------
-    theta : ndarray of shape (3,), float64
-    log_weight : float
-        log p(theta | y), but for a constant.
-    log_z : ndarray of shape (n_series,), float64
-        Z of (1), but for the scale of M.
-    outlying : ndarray of shape (n_series,), float64
-        How probable it is that a place is an outlier.
-    sites : Sites
-    cavity_mean, cavity_variance : ndarray of shape (n_series,), float64
-    level_mean, level_variance : ndarray of shape (n_levels,), float64
-    """
-
-    theta: Floats
-    log_weight: float
-    log_z: Floats
-    outlying: Floats
-    sites: Sites
-    cavity_mean: Floats
-    cavity_variance: Floats
-    level_mean: Floats
-    level_variance: Floats
-
-    @property
-    def of_field(self) -> FieldPoint:
-        """The same as a point of a map without time."""
-        return FieldPoint(
-            theta=self.theta[1:],
-            log_weight=self.log_weight,
-            sites=self.sites,
-            cavity_mean=self.cavity_mean,
-            cavity_variance=self.cavity_variance,
-            level_mean=self.level_mean,
-            level_variance=self.level_variance,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtStep:
-    """What is known at one d, whatever s and rho are.
-
-    Attributes
-    ----------
-    places : Places
-    told : Told
-    known : CommonPosterior
-    sites : Sites
-        From which propagation may start.
-    """
-
-    places: Places
-    told: Told
-    known: CommonPosterior
-    sites: Sites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +95,12 @@ class PanelDistribution(LineMarginals):
     settled: bool
     log_held_out: Floats = field(repr=False)
     effective: Floats = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many series and times there are."""
+        n_series, n_times = self.cells.cell.shape
+        return n_series, n_times
 
     @property
     def known(self) -> dict[str, tuple[float, float]]:
@@ -273,277 +199,99 @@ def _moments(values: Floats, weight: Floats) -> tuple[float, float]:
     return mean, float(np.sqrt(max(float(weight @ (values - mean) ** 2), 0.0)))
 
 
-def panel_distribution(
+def mixture(
+    lattice: PanelLattice,
+    pairs: Cells,
+    points: list[PanelPoint],
+    weight: Floats,
     cells: CellsInOrder,
-    population: Population,
     name: str,
     line: Line,
-    field_map: FieldMap,
-    pairs: Cells,
     *,
-    jumps: float,
-    scale: float,
+    typical: float | None,
+    settled: bool,
 ) -> PanelDistribution:
-    """Return the posterior of every cell's parameter.
-
-    Parameters
-    ----------
-    cells : CellsInOrder
-    population : Population
-        Of places' own parts: one that can be moved along the line.
-    name : str
-        The parameter's.
-    line : Line
-    field_map : FieldMap
-        Of the series, in their order.
-    pairs : ndarray of shape (n_pairs, 2), int64
-        Of series that are neighbours.
-    jumps : float
-        The share of steps that are jumps, of each series and of the common walk, in 0..1.
-    scale : float
-        Of the half-normal hyperpriors of steps.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        Where propagation does not settle.
-    """
-    location = location_prior(line, cells.middle)
+    """Return (1) with all that is said of it, by points and weights of a lattice."""
+    model, anchor = lattice.model, lattice.model.common_walk.anchor
     n_series, n_times = cells.cell.shape
-    mean, precision = cells.moments(np.arange(n_series))
-    sizes = cells.log_sizes() if population.slope else None
-    typical = None
-    if sizes is not None and float(np.std(sizes)) > 0.0:
-        typical = float(np.mean(sizes))
-        field_map = replace(field_map, covariate=sizes - typical)
-    common_walk = CommonWalk(n_times=n_times, anchor=n_times // 2, scale=scale, jumps=jumps)
-    start = PanelStart(
-        mean=mean, precision=precision, location=location, common_walk=common_walk, step_scale=scale
-    )
-    mode, covariance = start.mode()
-    path = start.path(mode)
-    common = path - path[common_walk.anchor]
-    smooth = start.smooth(mode, float(covariance[0, 0] ** 0.5), path)
-    points = points_of(
-        mean - common, precision, smooth, apart=_APART, least_points=_FEWEST, most_points=_MOST
-    )
-    is_fine = points.are_fine_for(float(np.sqrt(np.min(smooth[1]))))
-
-    def model_of(points: Points, common: Floats) -> PanelModel:
-        return PanelModel(
-            field_map=field_map,
-            population=population,
-            prior=_levels_prior(location, sizes if typical is not None else None),
-            blocks=panel_blocks(cells, points, common),
-            middle=cells.middle,
-            common_walk=common_walk,
-            step_scale=scale,
-            jumps=jumps,
-        )
-
-    model = model_of(points, common)
-    theta, of_theta = _field_mode(model.places(float(np.exp(mode[0])), common))
-    for _ in range(_LONGER):
-        places, at, known = common_at(model, float(np.exp(mode[0])), theta, common)
-        common = known.mean
-        longer = _longer(places, theta, at, points)
-        if not np.any(longer):
-            break
-        points = points.longer(longer)
-        model = model_of(points, common)
-    lattice = _Lattice(model=model, pairs=pairs, theta=theta, common=common)
-    whole = np.zeros((3, 3))
-    whole[0, 0], whole[1:, 1:] = covariance[0, 0], of_theta
-    found, weight, settled = resolved(
-        lattice.at, lattice.is_possible, np.array([mode[0], *theta]), whole
-    )
-    kept = np.flatnonzero(weight > _NEGLIGIBLE * np.max(weight))
-    return lattice.mixture(
-        [found[number] for number in kept],
-        weight[kept] / np.sum(weight[kept]),
-        cells,
-        name,
-        line,
-        typical=typical,
-        settled=settled and is_fine,
-    )
-
-
-def _levels_prior(location: LocationPrior, sizes: Floats | None) -> LevelsPrior:
-    return LevelsPrior(location, None if sizes is None else SLOPE_SD / size_unit(sizes))
-
-
-def _field_mode(places: Places) -> tuple[Floats, Floats]:
-    """Return about where log s and logit rho are, and their covariance."""
-
-    def loss(theta: Floats) -> float:
-        if not is_possible(theta):
-            return 1e10
-        try:
-            return -places.approximate(theta)[0]
-        except np.linalg.LinAlgError:
-            return 1e10
-
-    return mode_and_covariance(loss, [-1.0, 0.0], [0.7, 1.5])
-
-
-def _longer(places: Places, theta: Floats, at: Propagated, points: Points) -> Cells:
-    """Return how many more points each series needs, as something of it lies beyond."""
-    model = places.model
-    longer = np.zeros(model.n_series, dtype=np.int64)
-    further = int(np.ceil(_FURTHER / points.spacing))
-    cavity = at.cavity_mean, at.cavity_variance
-    for chains in model.chains(places.step, places.common):
-        rows, n = chains.block.series, chains.block.grid.shape[1]
-        smoothed = chains.smoothed(places.law(theta, cavity, chains.block))
-        reach = points.reach[rows]
-        ends = np.stack([n // 2 - reach, n // 2 + reach], axis=1)[:, None]
-        at_ends = np.sum(np.take_along_axis(smoothed.mass, ends, axis=2), axis=2) / points.spacing
-        beyond = np.max(np.where(chains.block.is_seen, at_ends, 0.0), axis=1)
-        longer[rows] = np.where(beyond > _BEYOND, further, 0)
-    return np.minimum(longer, np.maximum(_MOST // 2 - points.reach, 0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Lattice:
-    """What was worked out at each d, about one common walk."""
-
-    model: PanelModel
-    pairs: Cells
-    theta: Floats
-    common: Floats
-    steps: dict[float, AtStep] = field(default_factory=dict)
-
-    def is_possible(self, theta: Floats) -> bool:
-        """Whether hyperpriors leave anything there."""
-        return _LOWEST < theta[0] - np.log(self.model.step_scale) < _HIGHEST and is_possible(theta[1:])
-
-    def _at_step(self, log_step: float, start: Sites | None) -> AtStep | None:
-        if log_step not in self.steps:
-            places = self.model.places(float(np.exp(log_step)), self.common)
-            result = places.propagated(self.theta, start)
-            if result is None:
-                return None
-            told = Told.of(places, self.theta, result)
-            known = self.model.common_walk.posterior(told.precision, told.linear)
-            self.steps[log_step] = AtStep(places=places, told=told, known=known, sites=result.sites)
-        return self.steps[log_step]
-
-    def at(self, theta: Floats, near: PanelPoint | None) -> PanelPoint | None:
-        """Propagate at one point, from what is known next to it."""
-        at = self._at_step(float(theta[0]), None if near is None else near.sites)
-        if at is None:
-            return None
-        result = at.places.propagated(theta[1:], at.sites if near is None else near.sites)
-        if result is None:
-            return None
-        tilted = Tilted.of(
-            at.places.measure, result.cavity_mean, result.cavity_variance, at.places.residuals(theta[1:])
-        )
-        log_evidence = result.log_evidence + at.places.log_scale + at.told.offset + at.known.log_integral
-        return PanelPoint(
-            theta=theta,
-            log_weight=log_evidence + self.model.log_prior(theta),
-            log_z=tilted.log_z,
-            outlying=tilted.share[1] if len(tilted.share) > 1 else np.zeros(self.model.n_series),
-            sites=result.sites,
-            cavity_mean=result.cavity_mean,
-            cavity_variance=result.cavity_variance,
-            level_mean=result.field.level_mean,
-            level_variance=result.field.level_variance,
-        )
-
-    def mixture(
-        self,
-        points: list[PanelPoint],
-        weight: Floats,
-        cells: CellsInOrder,
-        name: str,
-        line: Line,
-        *,
-        typical: float | None,
-        settled: bool,
-    ) -> PanelDistribution:
-        """Return (1) with all that is said of it."""
-        model, anchor = self.model, self.model.common_walk.anchor
-        n_series, n_times = cells.cell.shape
-        of_step = np.array([point.theta[0] for point in points])
-        log_steps = np.unique(of_step)
-        shares = np.array([np.sum(weight[of_step == each]) for each in log_steps])
-        known = _together([self.steps[float(each)].known for each in log_steps], shares)
-        common, covariance = known.mean, known.covariance
-        widened = np.zeros((n_series, n_times))
-        for each, share in zip(log_steps.tolist(), shares.tolist(), strict=True):
-            widened += share * self.steps[each].told.widened(covariance, anchor)
-        most = max(block.grid.shape[1] for block in model.blocks)
-        mass = np.zeros((cells.n_cells, most))
-        position = np.empty((cells.n_cells, most))
-        own_share, outside, inverse, squared = np.zeros((4, cells.n_cells))
-        beyond = 0.0
-        for log_step, share in zip(log_steps.tolist(), shares.tolist(), strict=True):
-            chosen = np.flatnonzero(of_step == log_step).tolist()
-            places = self.steps[log_step].places
-            for chains in model.chains(places.step, common):
-                block = chains.block
-                law = np.zeros_like(block.grid)
-                for number in chosen:
-                    point = points[number]
-                    cavity = point.cavity_mean, point.cavity_variance
-                    scaled = weight[number] * np.exp(-point.log_z[block.series])
-                    law += scaled[:, None] * places.law(point.theta[1:], cavity, block)
-                smoothed = chains.smoothed(law, with_jumps=True)
-                row, time = np.nonzero(block.is_seen)
-                of_block = cells.cell[block.series][row, time]
-                add = widened[block.series][row, time]
-                start = (most - block.grid.shape[1]) // 2
-                mass[of_block, start : start + block.grid.shape[1]] += share * smoothed.mass[row, time]
-                of_all, of_others = (each[row, time] + add for each in smoothed.variances())
-                own_share[of_block] += share * np.clip(1.0 - of_all / of_others, 0.0, 1.0)
-                outside[of_block] += share * _to_cells(smoothed, block.is_seen)[row, time]
-                log_z = smoothed.log_z[row, time] + chains.height[row, time]
-                inverse[of_block] += share * np.exp(-log_z)
-                squared[of_block] += share * np.exp(-2.0 * log_z)
-        for block in model.blocks:
+    of_step = np.array([point.theta[0] for point in points])
+    log_steps = np.unique(of_step)
+    shares = np.array([np.sum(weight[of_step == each]) for each in log_steps])
+    known = _together([lattice.steps[float(each)].known for each in log_steps], shares)
+    common, covariance = known.mean, known.covariance
+    widened = np.zeros((n_series, n_times))
+    for each, share in zip(log_steps.tolist(), shares.tolist(), strict=True):
+        widened += share * lattice.steps[each].told.widened(covariance, anchor)
+    most = max(block.grid.shape[1] for block in model.blocks)
+    mass = np.zeros((cells.n_cells, most))
+    position = np.empty((cells.n_cells, most))
+    own_share, outside, inverse, squared = np.zeros((4, cells.n_cells))
+    beyond = 0.0
+    for log_step, share in zip(log_steps.tolist(), shares.tolist(), strict=True):
+        chosen = np.flatnonzero(of_step == log_step).tolist()
+        places = lattice.steps[log_step].places
+        for chains in model.chains(places.step, common):
+            block = chains.block
+            law = np.zeros_like(block.grid)
+            for number in chosen:
+                point = points[number]
+                cavity = point.cavity_mean, point.cavity_variance
+                scaled = weight[number] * np.exp(-point.log_z[block.series])
+                law += scaled[:, None] * places.law(point.theta[1:], cavity, block)
+            smoothed = chains.smoothed(law, with_jumps=True)
             row, time = np.nonzero(block.is_seen)
             of_block = cells.cell[block.series][row, time]
-            middle = block.grid[row, block.grid.shape[1] // 2]
-            further = model.spacing * (np.arange(most) - most // 2)
-            position[of_block] = (middle + common[time])[:, None] + further
             add = widened[block.series][row, time]
-            mass[of_block] = _folded(mass[of_block], add / model.spacing**2)
-            ends = mass[of_block][:, [(most - block.grid.shape[1]) // 2, (most + block.grid.shape[1]) // 2 - 1]]
-            beyond = max(beyond, float(np.max(np.sum(ends, axis=1))) / model.spacing)
-        best = points[int(np.argmax(weight))]
-        error = field_error(
-            self.steps[float(best.theta[0])].places,  # type: ignore[arg-type]
-            best.of_field,
-            self.pairs,
-            np.random.default_rng(_SEED),
-        )
-        return PanelDistribution(
-            name=name,
-            line=line,
-            position=position,
-            mass=mass / np.sum(mass, axis=1, keepdims=True),
-            spacing=np.broadcast_to(model.spacing, mass.shape),
-            own_share=own_share,
-            outside=np.clip(outside, 0.0, 1.0),
-            model=model,
-            cells=cells,
-            points=tuple(points),
-            weight=weight,
-            steps={float(each): self.steps[float(each)] for each in log_steps},
-            common=common,
-            common_sd=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
-            common_jumped=known.jumped,
-            common_step=known,
-            outlying=np.sum(weight[:, None] * np.array([point.outlying for point in points]), axis=0),
-            typical_log_size=typical,
-            error=error,
-            settled=settled and beyond < _TOO_MUCH,
-            log_held_out=-np.log(np.maximum(inverse, _FLOOR)),
-            effective=inverse**2 / np.maximum(squared, _FLOOR),
-        )
+            start = (most - block.grid.shape[1]) // 2
+            mass[of_block, start : start + block.grid.shape[1]] += share * smoothed.mass[row, time]
+            of_all, of_others = (each[row, time] + add for each in smoothed.variances())
+            own_share[of_block] += share * np.clip(1.0 - of_all / of_others, 0.0, 1.0)
+            outside[of_block] += share * _to_cells(smoothed, block.is_seen)[row, time]
+            log_z = smoothed.log_z[row, time] + chains.height[row, time]
+            inverse[of_block] += share * np.exp(-log_z)
+            squared[of_block] += share * np.exp(-2.0 * log_z)
+    for block in model.blocks:
+        row, time = np.nonzero(block.is_seen)
+        of_block = cells.cell[block.series][row, time]
+        middle = block.grid[row, block.grid.shape[1] // 2]
+        further = model.spacing * (np.arange(most) - most // 2)
+        position[of_block] = (middle + common[time])[:, None] + further
+        add = widened[block.series][row, time]
+        mass[of_block] = _folded(mass[of_block], add / model.spacing**2)
+        start, stop = (most - block.grid.shape[1]) // 2, (most + block.grid.shape[1]) // 2 - 1
+        ends = mass[of_block, start] + mass[of_block, stop]
+        beyond = max(beyond, float(np.max(ends)) / model.spacing)
+    best = points[int(np.argmax(weight))]
+    error = field_error(
+        lattice.steps[float(best.theta[0])].places,  # type: ignore[arg-type]
+        best.of_field,
+        pairs,
+        np.random.default_rng(_SEED),
+    )
+    return PanelDistribution(
+        name=name,
+        line=line,
+        position=position,
+        mass=mass / np.sum(mass, axis=1, keepdims=True),
+        spacing=np.broadcast_to(model.spacing, mass.shape),
+        own_share=own_share,
+        outside=np.clip(outside, 0.0, 1.0),
+        model=model,
+        cells=cells,
+        points=tuple(points),
+        weight=weight,
+        steps={float(each): lattice.steps[float(each)] for each in log_steps},
+        common=common,
+        common_sd=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+        common_jumped=known.jumped,
+        common_step=known,
+        outlying=np.sum(weight[:, None] * np.array([point.outlying for point in points]), axis=0),
+        typical_log_size=typical,
+        error=error,
+        settled=settled and beyond < _TOO_MUCH,
+        log_held_out=-np.log(np.maximum(inverse, _FLOOR)),
+        effective=inverse**2 / np.maximum(squared, _FLOOR),
+    )
 
 
 def _together(parts: list[CommonPosterior], shares: Floats) -> CommonPosterior:
@@ -560,14 +308,14 @@ def _together(parts: list[CommonPosterior], shares: Floats) -> CommonPosterior:
     )
 
 
-def _to_cells(smoothed: PanelSmoothed, is_seen: Floats) -> Floats:
-    """Return how probable it is that a jump lies between each cell and the one before, (n_series, n_times)."""
+def _to_cells(smoothed: PanelSmoothed, is_seen: Mask) -> Floats:
+    """Return how probable it is that a jump lies between a cell and the one before, (n_series, n_times)."""
     result = np.zeros_like(smoothed.jumped)
     since = np.zeros(len(result))
     was_seen = np.zeros(len(result), dtype=bool)
     for time in range(result.shape[1]):
         since += smoothed.jumped[:, time]
-        here = is_seen[:, time].astype(bool)
+        here = is_seen[:, time]
         result[here & was_seen, time] = np.minimum(since[here & was_seen], 1.0)
         since[here] = 0.0
         was_seen |= here

@@ -59,9 +59,7 @@ class PanelStart:
         for start in range(0, len(mean), at_once):
             rows = slice(start, start + at_once)
             steps = np.full((len(mean[rows]), n_times - 1), step**2)
-            _, matrix = responses(
-                tau[rows], steps, np.full(len(steps), spread**2), self.common_walk.anchor
-            )
+            _, matrix = responses(tau[rows], steps, np.full(len(steps), spread**2), self.common_walk.anchor)
             row = np.einsum("nij,nj->ni", matrix, mean[rows])
             is_told = tau[rows] > 0.0
             safe = np.where(is_told[:, :, None] & is_told[:, None, :], matrix, np.eye(n_times))

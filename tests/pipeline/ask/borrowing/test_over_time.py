@@ -155,11 +155,10 @@ def test_walks_that_are_none(text: str, says: str) -> None:
         ({"over": "month", "within": ("month",)}, "cells walk over month"),
         ({"over": "month", "population": "beta"}, "population does not go with over=month"),
         ({"over": "month", "covariates": "file.csv"}, "covariates and over do not go together"),
-        ({"over": "month", "adjacency": "file.csv"}, "adjacency does not go with over=month"),
         ({"over": "site", "within": ("month",)}, "no series of month=2013-01 has two cells"),
         ({"over": "month season=3"}, "no series spans two seasons, 6 times"),
     ],
-    ids=["unknown", "within", "population", "covariates", "adjacency", "one cell", "season"],
+    ids=["unknown", "within", "population", "covariates", "one cell", "season"],
 )
 def test_what_a_walk_does_not_go_with(asked: dict[str, Any], says: str) -> None:
     statistic = released(np.full(4, 0.3), {"site": ["A"] * 4, "month": MONTHS[:4]})
