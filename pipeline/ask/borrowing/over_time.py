@@ -373,9 +373,9 @@ def _check_span(name: str, walk: Walk, ordered: Sequence[CellsInOrder]) -> None:
 def worked_out(
     series: CellsInOrder, name: str, line: Line, walk: Walk
 ) -> WalkDistribution | OrderedDistribution:
-    """Return the posterior of one pool: by recursions where there may be jumps, else by propagation."""
-    if not walk.has_jumps:
-        return ordered_distribution(series, name, line, walk.law)
+    """Return the posterior of one pool: by recursions on a line where there is one, else by propagation."""
+    if not walk.is_on_a_line:
+        return ordered_distribution(series, name, line, walk.law, jumps=walk.share_of_jumps)
     if walk.kind == "ar1":
         return returning_distribution(series, name, line, walk.law, jumps=walk.share_of_jumps)
     return walk_distribution(series, name, line, jumps=walk.share_of_jumps, scale=walk.step)

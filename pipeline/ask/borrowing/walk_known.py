@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.pipeline.ask.borrowing.pool import UNIDENTIFIED
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.engines.pooled.jump_sets import JUMP_VARIANCE
 from suffice.pipeline.math.engines.pooled.ordered_law import SEASON_SCALE, SLOPES_OF_STEPS
 from suffice.pipeline.math.engines.pooled.walk import JUMP_SCALE
 from suffice.pipeline.math.engines.pooled.walk_steps import LOG_STEP_SD
@@ -153,15 +154,12 @@ class WalkPrior:
         what = "logits" if is_logit else "logarithms"
         # Of the recursions it is logistic; propagation has the normal law of the same variance.
         first = ("Logistic(0, 1)", "Logistic(centre, 2)")
-        if not walk.has_jumps:
+        if not walk.is_on_a_line:
             first = ("Normal(0, 1.81^2)", "Normal(centre, 3.63^2)")
         place = first[not is_logit]
         jumps = walk.share_of_jumps
-        steps = (
-            f"{1.0 - jumps:.3g} Normal(0, s^2) + {jumps:.3g} Laplace(0, {JUMP_SCALE:g})"
-            if jumps
-            else "Normal(0, s^2)"
-        )
+        jump = f"Laplace(0, {JUMP_SCALE:g})" if walk.is_on_a_line else f"Normal(0, s^2 + {JUMP_VARIANCE:g})"
+        steps = f"{1.0 - jumps:.3g} Normal(0, s^2) + {jumps:.3g} {jump}" if jumps else "Normal(0, s^2)"
         said = f"steps {steps}, s integrated over under HalfNormal({walk.step:g})"
         if walk.kind == "ar1":
             name, where = "return", f"the level {place} of each series"
