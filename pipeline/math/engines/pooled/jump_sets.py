@@ -84,7 +84,7 @@ def jump_sets(
     u_none = linear - precision @ (gain @ linear)
     log_odds = float(np.log(share) - np.log1p(-share))
     known: dict[tuple[int, ...], float] = {(): 0.0}
-    frontier = [((), 0.0, s_none, u_none)]
+    frontier: list[tuple[tuple[int, ...], float, Floats, Floats]] = [((), 0.0, s_none, u_none)]
     for _ in range(min(_MOST_JUMPS, steps.shape[1])):
         best = max(known.values())
         grown: list[tuple[float, tuple[int, ...], int, int]] = []
@@ -99,7 +99,7 @@ def jump_sets(
                 if step not in chosen:
                     larger = tuple(sorted((*chosen, step)))
                     grown.append((float(weights[step]), larger, place, step))
-        next_frontier = []
+        next_frontier: list[tuple[tuple[int, ...], float, Floats, Floats]] = []
         for weight, larger, place, step in sorted(grown, reverse=True):
             if larger in known or weight < best + np.log(negligible) or len(known) >= _MOST_SETS:
                 continue

@@ -153,14 +153,14 @@ def with_jumps(
             part = propagated(wide, places[rows], block.likelihood[rows], is_seen[rows], of_rows, rounds=1)
         except np.linalg.LinAlgError:
             return None
-        found = {name: getattr(part, name).copy() for name in fields}
+        of_sets = {name: getattr(part, name).copy() for name in fields}
         evidence = part.log_evidence.copy()
         odds = np.array([len(row_sets[first + each]) for each in range(len(rows))]) * _log_odds(jumps)
         best = base.log_evidence.copy()
         np.maximum.at(best, rows, evidence + odds)
         moved = np.flatnonzero(evidence + odds > best[rows] + np.log(_MOVED))
         if len(moved):
-            again = (found["tau"][moved], found["nu"][moved])
+            again = (of_sets["tau"][moved], of_sets["nu"][moved])
             try:
                 part = propagated(
                     wide[moved],
@@ -171,10 +171,10 @@ def with_jumps(
                 )
             except np.linalg.LinAlgError:
                 return None
-            for name, values in found.items():
+            for name, values in of_sets.items():
                 values[moved] = getattr(part, name)
             evidence[moved] = part.log_evidence
-        for name, values in found.items():
+        for name, values in of_sets.items():
             fields[name].append(values)
         log_z.append(evidence)
     series = np.concatenate([np.arange(n_series), row_series])

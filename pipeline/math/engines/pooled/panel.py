@@ -262,7 +262,7 @@ class Told:
         Precisions of cells.
     step_variance : ndarray of shape (n_series, n_times - 1), float64
         Of steps, wide where there is a jump.
-    own : ndarray of shape (n_series,), float64
+    place_variance : ndarray of shape (n_series,), float64
         Variances of places' own parts.
     of_field : ndarray of shape (n_series, n_times), float64
         Sums of G r of (4).
@@ -273,7 +273,7 @@ class Told:
     offset: float
     tau: Floats
     step_variance: Floats
-    own: Floats
+    place_variance: Floats
     of_field: Floats
 
     @classmethod
@@ -281,7 +281,7 @@ class Told:
         """Work out (3) and (4) where propagation is."""
         model, n_times = places.model, len(places.common)
         gradient = np.zeros(n_times)
-        tau, own = np.zeros((model.n_series, n_times)), np.empty(model.n_series)
+        tau, place_variance = np.zeros((model.n_series, n_times)), np.empty(model.n_series)
         step_variance = np.empty((model.n_series, n_times - 1))
         cavity = at.cavity_mean, at.cavity_variance
         for chains in model.chains(places.step, places.common):
@@ -294,11 +294,13 @@ class Told:
             jumped = smoothed.jumped[:, 1:]
             # Precisions of either kind of step, by how probable each is.
             step_variance[rows] = 1.0 / ((1.0 - jumped) / places.step**2 + jumped / 2.0)
-            own[rows] = own_variance(places, theta, cavity, smoothed)
+            place_variance[rows] = own_variance(places, theta, cavity, smoothed)
         gradient[model.common_walk.anchor] = 0.0
         total, row = np.zeros((n_times, n_times)), np.empty((model.n_series, n_times))
         for rows in _chunks(model.n_series, n_times):
-            matrix = responses(tau[rows], step_variance[rows], own[rows], model.common_walk.anchor)[1]
+            matrix = responses(
+                tau[rows], step_variance[rows], place_variance[rows], model.common_walk.anchor
+            )[1]
             total += np.sum(matrix, axis=0)
             row[rows] = np.sum(matrix, axis=2)
         level_tau = np.maximum(at.sites.level_tau, 1e-6)
@@ -318,13 +320,13 @@ class Told:
             offset=-float(linear @ places.common - 0.5 * places.common @ precision @ places.common),
             tau=tau,
             step_variance=step_variance,
-            own=own,
+            place_variance=place_variance,
             of_field=of_field,
         )
 
     def moved(self, rows: Cells, anchor: int) -> Floats:
         """Return the last of (4) for some series, (n_rows, n_times, n_times)."""
-        sigma, matrix = responses(self.tau[rows], self.step_variance[rows], self.own[rows], anchor)
+        sigma, matrix = responses(self.tau[rows], self.step_variance[rows], self.place_variance[rows], anchor)
         n_times = sigma.shape[1]
         left = np.eye(n_times) - sigma @ matrix
         return np.asarray(left - np.sum(left, axis=2)[:, :, None] * self.of_field[rows][:, None, :])
@@ -357,7 +359,9 @@ def own_variance(
     return np.asarray(total / precision)
 
 
-def responses(tau: Floats, step_variance: Floats, own: Floats, anchor: int) -> tuple[Floats, Floats]:
+def responses(
+    tau: Floats, step_variance: Floats, place_variance: Floats, anchor: int
+) -> tuple[Floats, Floats]:
     """Return Sigma and R of (4), (n_rows, n_times, n_times) each."""
     n_rows, n_times = tau.shape
     away = np.zeros((n_rows, n_times))
@@ -365,7 +369,7 @@ def responses(tau: Floats, step_variance: Floats, own: Floats, anchor: int) -> t
     away[:, :anchor] = np.cumsum(step_variance[:, :anchor][:, ::-1], axis=1)[:, ::-1]
     side = np.sign(np.arange(n_times) - anchor)
     sigma = np.where(side[:, None] == side, np.minimum(away[:, :, None], away[:, None, :]), 0.0)
-    sigma += own[:, None, None]
+    sigma += place_variance[:, None, None]
     root = np.sqrt(tau)
     inner = np.eye(n_times) + root[:, :, None] * sigma * root[:, None, :]
     matrix = root[:, :, None] * np.linalg.inv(inner) * root[:, None, :]

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.series import CellsInOrder
     from suffice.typing import Cells, Floats, Mask
 
+_NEAR = 1.0
+"""Standard deviations that the common walk may be from where the lattice was followed about it."""
 _TOO_MUCH = 5e-3
 """What of a posterior may lie beyond the points."""
 _FLOOR = 1e-300
@@ -219,6 +221,9 @@ def mixture(
     shares = np.array([np.sum(weight[of_step == each]) for each in log_steps])
     known = _together([lattice.steps[float(each)].known for each in log_steps], shares)
     common, covariance = known.mean, known.covariance
+    # What series say of the common walk was worked out about another place.
+    sd = np.sqrt(np.maximum(np.diag(covariance), 0.0)) + 1e-3 * model.spacing
+    is_near = bool(np.max(np.abs(common - lattice.common) / sd) < _NEAR)
     widened = np.zeros((n_series, n_times))
     for each, share in zip(log_steps.tolist(), shares.tolist(), strict=True):
         widened += share * lattice.steps[each].told.widened(covariance, anchor)
@@ -288,7 +293,7 @@ def mixture(
         outlying=np.sum(weight[:, None] * np.array([point.outlying for point in points]), axis=0),
         typical_log_size=typical,
         error=error,
-        settled=settled and beyond < _TOO_MUCH,
+        settled=settled and is_near and beyond < _TOO_MUCH,
         log_held_out=-np.log(np.maximum(inverse, _FLOOR)),
         effective=inverse**2 / np.maximum(squared, _FLOOR),
     )

@@ -46,6 +46,8 @@ _APART, _FEWEST, _MOST = 0.6, 121, 1601
 _BEYOND = 2e-5
 _FURTHER, _LONGER = 1.0, 3
 """How far points go on at either end, in units of the line, and how often they may."""
+_MOVED = 0.4
+"""How far the common walk may go from where likelihoods were tabulated about it."""
 _NEGLIGIBLE = 1e-4
 
 
@@ -117,25 +119,27 @@ def panel_distribution(
             jumps=jumps,
         )
 
-    model = model_of(points, common)
+    model, reached = model_of(points, common), common
     theta, of_theta = _field_mode(model.places(float(np.exp(mode[0])), common))
     for _ in range(_LONGER):
         places, at, known = common_at(model, float(np.exp(mode[0])), theta, common)
         common = known.mean
         longer = _longer(places, theta, at, points)
-        if not np.any(longer):
+        if not np.any(longer) and float(np.max(np.abs(common - reached))) < _MOVED:
             break
-        points = points.longer(longer)
+        points, reached = points.longer(longer), common
         model = model_of(points, common)
     lattice = PanelLattice(model=model, theta=theta, common=common)
     whole = np.zeros((3, 3))
     whole[0, 0], whole[1:, 1:] = covariance[0, 0], of_theta
-    found, weight, settled = resolved(lattice.at, lattice.is_possible, np.array([mode[0], *theta]), whole)
+    points_of_theta, weight, settled = resolved(
+        lattice.at, lattice.is_possible, np.array([mode[0], *theta]), whole
+    )
     kept = np.flatnonzero(weight > _NEGLIGIBLE * np.max(weight))
     return mixture(
         lattice,
         pairs,
-        [found[number] for number in kept],
+        [points_of_theta[number] for number in kept],
         weight[kept] / np.sum(weight[kept]),
         cells,
         name,

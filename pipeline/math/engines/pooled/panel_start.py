@@ -11,12 +11,13 @@ mode of (log d, log s) is of some of the series; means and variances of all z at
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.hyper_lattice import mode_and_covariance
+from suffice.pipeline.math.engines.pooled.jump_sets import jump_sets
 from suffice.pipeline.math.engines.pooled.panel import responses
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.engines.pooled.panel_common import CommonWalk
     from suffice.typing import Floats
 
-_FIRST_CELLS = 1_500
+_FIRST_CELLS = 1_000
+_NEGLIGIBLE_SET = 0.05
 _AT_ONCE = 4_000_000
 _FAR = (-2.5, 0.0, 1.5)
 """Where d is taken to place points, in standard deviations of its logarithm."""
@@ -78,22 +80,50 @@ class PanelStart:
         value = 0.5 * float(linear @ mean + centre @ (linear - precision @ mean))
         return mean, value - 0.5 * float(np.linalg.slogdet(matrix)[1])
 
+    def _log_prior(self, theta: Floats) -> float:
+        log_step = theta[0] - np.log(self.step_scale)
+        if not (_LOWEST < log_step < _HIGHEST and _LOWEST < theta[1] < _HIGHEST):
+            return -1e10
+        return float(theta[0] - 0.5 * np.exp(2.0 * log_step) + theta[1] - 0.5 * np.exp(2.0 * theta[1]))
+
     def mode(self) -> tuple[Floats, Floats]:
-        """Return about where log d and log s are, and their covariance if all series were like some."""
+        """Return about where log d and log s are, and their covariance if all series were like a part.
+
+        First steps are normal; then, about the path that follows, sets of them may be jumps, which would
+        otherwise be taken for large steps.
+        """
         n_series, n_times = self.mean.shape
         n_few = int(np.clip(_FIRST_CELLS // n_times, min(n_series, 10), n_series))
         few = slice(0, n_series, max(1, n_series // n_few))
 
         def loss(theta: Floats) -> float:
-            log_step = theta[0] - np.log(self.step_scale)
-            if not (_LOWEST < log_step < _HIGHEST and _LOWEST < theta[1] < _HIGHEST):
+            log_prior = self._log_prior(theta)
+            if log_prior <= -1e10:
                 return 1e10
             total, precision, linear = self._sums(float(np.exp(theta[0])), float(np.exp(theta[1])), few)
-            prior = theta[0] - 0.5 * np.exp(2.0 * log_step) + theta[1] - 0.5 * np.exp(2.0 * theta[1])
-            return -(total + self._path(precision, linear)[1] + float(prior))
+            return -(total + self._path(precision, linear)[1] + log_prior)
 
         mode, covariance = mode_and_covariance(loss, [np.log(0.3 * self.step_scale), -0.7], [0.7, 0.7])
+        if self.common_walk.jumps:
+            part = replace(self, mean=self.mean[few] - self.path(mode), precision=self.precision[few])
+
+            def loss_with_jumps(theta: Floats) -> float:
+                log_prior = self._log_prior(theta)
+                return 1e10 if log_prior <= -1e10 else -(part.with_jumps(theta) + log_prior)
+
+            mode, covariance = mode_and_covariance(loss_with_jumps, mode.tolist(), [-0.7, 0.3])
         return mode, covariance * len(self.mean[few]) / n_series
+
+    def with_jumps(self, theta: Floats) -> float:
+        """Return log evidence of series about a path of 0, of which sets of steps may be jumps."""
+        step, spread = float(np.exp(theta[0])), float(np.exp(theta[1]))
+        total = self._sums(step, spread, slice(None))[0]
+        n_times, jumps, moves = self.mean.shape[1], self.common_walk.jumps, self.common_walk.moves
+        prior = spread**2 + step**2 * moves @ moves.T
+        for mean, tau in zip(self.mean, self.precision, strict=True):
+            sets = jump_sets(prior, np.diag(tau), tau * mean, moves, jumps, _NEGLIGIBLE_SET)
+            total += float(np.logaddexp.reduce(sets.log_weight))
+        return total + len(self.mean) * (n_times - 1) * float(np.log1p(-jumps))
 
     def path(self, theta: Floats) -> Floats:
         """Return about m + gamma at log d and log s, (n_times,)."""
@@ -107,8 +137,8 @@ class PanelStart:
         for far in _FAR:
             step = float(np.exp(max(theta[0] + far * sd, np.log(self.step_scale) + _LOWEST)))
             steps = np.full((len(self.mean), self.mean.shape[1] - 1), step**2)
-            own = np.full(len(self.mean), np.exp(2.0 * theta[1]))
-            sigma, matrix = responses(self.precision, steps, own, self.common_walk.anchor)
+            spread = np.full(len(self.mean), np.exp(2.0 * theta[1]))
+            sigma, matrix = responses(self.precision, steps, spread, self.common_walk.anchor)
             gap = self.mean - common - level
             means.append(level + np.einsum("nij,njk,nk->ni", sigma, matrix, gap, optimize=True))
             whole = np.einsum("nij,njk,nki->ni", sigma, matrix, sigma, optimize=True)

@@ -327,7 +327,7 @@ def come_from(alpha: Floats, after: Cells, kernel: StepKernel, rng: np.random.Ge
     else:
         _come_from(alpha, after, kernel.normal, ~is_jump, result, rng)
     _come_from(alpha, after, kernel.jump, is_jump, result, rng)
-    return np.minimum(result, alpha.shape[1] - 1)
+    return np.asarray(np.minimum(result, alpha.shape[1] - 1))
 
 
 def _stepped(alpha: Floats, after: Cells, kernel: StepKernel, rng: np.random.Generator) -> Cells:

@@ -9,12 +9,14 @@ import pytest
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.held_out import held_out
-from suffice.pipeline.ask.borrowing.panels import PanelPosterior
+from suffice.pipeline.ask.borrowing.panels import PanelPosterior, posterior_over
 from suffice.pipeline.ask.borrowing.pooled_posterior import pooled_posterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.side_by_side import populations
+from suffice.pipeline.ask.borrowing.walk import Walk
 from suffice.pipeline.ask.inference.posterior_terms import PosteriorTerms
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
+from suffice.pipeline.math.distributions.distribution import Line
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
 
 SIDE, MONTHS = 4, 8
@@ -127,3 +129,20 @@ def test_held_out_cells_are_foretold_better_than_alone(answer: PanelPosterior) -
 def test_what_does_not_go_together_is_refused(further: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         asked(released(LOGIT), **further)
+
+
+def test_cells_of_two_noises_are_those_of_a_series_of_windows(answer: PanelPosterior) -> None:
+    """Windows of a series may differ in noise: here halves have the same, and so have answers."""
+    statistic = released(LOGIT)
+    first = np.flatnonzero(np.arange(N * MONTHS) % MONTHS < 4)
+    second = np.setdiff1d(np.arange(N * MONTHS), first)
+    pooling = Pooling(
+        adjacency={"county": [a for a, _ in LINKED], "next": [b for _, b in LINKED]}, over=Walk(over="month")
+    )
+    parts = [(statistic.take(cells), cells) for cells in (first, second)]
+    apart = posterior_over(
+        statistic, pooling, Line.LOGIT, None, lambda: posterior_of(statistic),
+        declared=GROUPS["month"][:MONTHS], parts=parts,
+    )  # fmt: skip
+    np.testing.assert_allclose(apart.mean(), answer.mean(), atol=2e-3)
+    assert apart.conflict.lines() == answer.conflict.lines()

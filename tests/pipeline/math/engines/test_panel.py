@@ -132,8 +132,8 @@ def model() -> tuple[PanelModel, Floats, Floats]:
 
 def dense_panel(level_precision: float) -> Floats:
     """Return the prior covariance of z, (N * TIMES, N * TIMES)."""
-    own = np.where(np.arange(N) < 4, SPREAD**2 * (1.0 - OF_MAP), SPREAD**2)
-    of_places = SPREAD**2 * OF_MAP * field_covariance() + np.diag(own) + 1.0 / level_precision
+    of_place = np.where(np.arange(N) < 4, SPREAD**2 * (1.0 - OF_MAP), SPREAD**2)
+    of_places = SPREAD**2 * OF_MAP * field_covariance() + np.diag(of_place) + 1.0 / level_precision
     away = np.abs(np.arange(TIMES) - ANCHOR)
     side = np.sign(np.arange(TIMES) - ANCHOR)
     walk = STEP**2 * np.where(side[:, None] == side, np.minimum(away[:, None], away), 0.0)
