@@ -62,7 +62,9 @@ class PanelPrior(WalkPrior):
     is_contaminated: bool
 
     def __str__(self) -> str:
-        outliers = f", {SHARE:.0%} of them with a spread of {WIDE:g} more" if self.is_contaminated else ""
+        outliers = (
+            f", {100.0 * SHARE:g} % of them with a spread of {WIDE:g} more" if self.is_contaminated else ""
+        )
         walks = WalkPrior.__str__(self).partition("; first")[0]
         return (
             f"a smooth field over neighbours by {self.column} (BYM2) and parts of places' own{outliers}, in "

@@ -262,7 +262,7 @@ class Slant:
         """Work out (5), with C a tau v solved for."""
         residual = v.copy()
         residual[field_map.mapped] -= scale * solved
-        border = np.bincount(field_map.level, sites.tau * residual, field_map.n_levels)
+        border = np.bincount(field_map.level, sites.tau * residual, field_map.n_levels).astype(np.float64)
         along = border / level_precision
         precision = float(sites.level_tau[-1] + np.sum(sites.tau * v * residual) - border @ along)
         if precision <= 0.0:

@@ -272,4 +272,4 @@ class PanelSmoothed:
     def gradient(self) -> Floats:
         """Return the derivative of log p(y_i) by each time of the common walk, (n_series, n_times)."""
         slope = np.gradient(self.chains.log_likelihood, self.chains.block.spacing, axis=2)
-        return np.einsum("ijk,ijk->ij", self.mass, slope)
+        return np.asarray(np.einsum("ijk,ijk->ij", self.mass, slope))

@@ -66,7 +66,7 @@ def test_it_says_what_borrowed_from_what(answer: PanelPosterior) -> None:
     assert "is the map's, slope on log(1 + size)" in said
     assert "by expectation propagation with the exact likelihood of each cell" in said
     prior = str(answer.prior)
-    assert "a smooth field over neighbours by county (BYM2) and parts of places' own, 5% of them" in prior
+    assert "a smooth field over neighbours by county (BYM2) and parts of places' own, 5 % of them" in prior
     assert "0.99 Normal(0, s^2) + 0.01 Laplace(0, 1)" in prior
     assert answer.population == "contaminated"
     assert answer.islands == tuple(range((N - 1) * MONTHS, N * MONTHS))

@@ -199,9 +199,19 @@ def test_smoothed_positions_are_those_of_dense_algebra(model: tuple[PanelModel, 
         np.testing.assert_allclose(of_all, wanted, rtol=0.01)
         without = 1.0 / (1.0 / wanted - tau[rows])
         np.testing.assert_allclose(of_others, without, rtol=0.02)
-        paths = chains.paths(np.full((N, 4000), 95), np.random.default_rng(1))
-        assert np.all(paths[:, :, ANCHOR] == 95)
-        assert np.std(np.diff(paths[4], axis=1)[:, 0]) * panel.spacing < 2.0 * STEP
+        # Paths from a place at the anchor, on either side by themselves: .4 above the middle point.
+        paths = chains.paths(np.full((N, 4000), 100), np.random.default_rng(1))
+        assert np.all(paths[:, :, ANCHOR] == 100)
+        seen = values[rows] - common
+        for times in ([1, 0], [3]):
+            away = np.arange(1, len(times) + 1)
+            walk = STEP**2 * np.minimum(away[:, None], away)
+            for place in range(N):
+                of_times = tau[rows][place, times]
+                gain = np.linalg.solve(np.eye(len(times)) + walk * of_times, walk) * of_times
+                wanted = 0.4 + gain @ (seen[place, times] - 0.4)
+                drawn = chains.block.grid[place][paths[place][:, times]]
+                np.testing.assert_allclose(np.mean(drawn, axis=0), wanted, atol=0.02)
 
 
 def test_sets_of_jumps_are_weighed_as_all_of_them_are() -> None:
