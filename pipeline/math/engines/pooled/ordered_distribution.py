@@ -133,7 +133,7 @@ class Approximate:
             )
             for mean, q in zip(self.mean, self.precision, strict=True)
         ]
-        return np.array(added) + none
+        return np.asarray(np.array(added) + none)
 
     def smooth(self, mode: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         """Return means and variances of x at some values of theta, (n_thetas, n_series, n_times)."""

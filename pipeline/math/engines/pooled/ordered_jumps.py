@@ -69,8 +69,8 @@ class Parts:
         result = np.zeros(is_seen.shape)
         for series, chosen, share in zip(self.series.tolist(), self.sets, self.share.tolist(), strict=True):
             seen = np.flatnonzero(is_seen[series])
-            reached = np.unique(np.searchsorted(seen, [step + 1 for step in chosen])) if chosen else []
-            for place in reached:
+            reached = np.searchsorted(seen, np.array([step + 1 for step in chosen], dtype=np.int64))
+            for place in np.unique(reached).tolist():
                 # No cell comes after the last jump, or none before the first.
                 if 0 < place < len(seen):
                     result[series, seen[place]] += share

@@ -393,7 +393,8 @@ def common_at(
         Where propagation does not settle.
     """
     start: Sites | None = None
-    for turn in range(_TURNS):
+    turn = 0
+    while True:
         places = model.places(step, common)
         at = places.propagated(theta, start)
         if at is None:
@@ -402,7 +403,7 @@ def common_at(
         told = Told.of(places, theta, at)
         known = model.common_walk.posterior(told.precision, told.linear)
         sd = np.sqrt(np.diag(known.covariance)) + 1e-3 * model.spacing
-        if turn == _TURNS - 1 or float(np.max(np.abs(known.mean - common) / sd)) < _NEAR:
-            break
+        turn += 1
+        if turn == _TURNS or float(np.max(np.abs(known.mean - common) / sd)) < _NEAR:
+            return places, at, known
         common, start = known.mean, at.sites
-    return places, at, known

@@ -137,7 +137,7 @@ def dense_panel(level_precision: float) -> Floats:
     away = np.abs(np.arange(TIMES) - ANCHOR)
     side = np.sign(np.arange(TIMES) - ANCHOR)
     walk = STEP**2 * np.where(side[:, None] == side, np.minimum(away[:, None], away), 0.0)
-    return np.kron(of_places, np.ones((TIMES, TIMES))) + np.kron(np.eye(N), walk)
+    return np.asarray(np.kron(of_places, np.ones((TIMES, TIMES))) + np.kron(np.eye(N), walk))
 
 
 def test_what_series_say_of_the_common_walk_is_that_of_dense_algebra(
