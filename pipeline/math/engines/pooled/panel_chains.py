@@ -110,13 +110,13 @@ def panel_blocks(cells: CellsInOrder, points: Points, common: Floats) -> list[Pa
         grid = points.grid(rows)
         further = np.arange(-margin, grid.shape[1] + margin) * points.spacing
         wide = grid[:, :1] + further
-        log_likelihood = cells.log_likelihood(rows, wide, focus)
+        log_likelihood, highest = cells.with_highest(rows, wide, focus)
         blocks.append(
             PanelBlock(
                 series=rows,
                 grid=grid,
                 log_likelihood=log_likelihood.astype(np.float32),
-                highest=cells.highest(rows, wide, focus),
+                highest=highest,
                 is_seen=cells.cell[rows] >= 0,
             )
         )

@@ -44,8 +44,8 @@ LONGEST = 400
 """Times of a panel: the work goes with their third power, of every place."""
 _APART, _FEWEST, _MOST = 0.6, 121, 1601
 _BEYOND = 2e-5
-_FURTHER, _LONGER = 1.0, 3
-"""How far points go on at either end, in units of the line, and how often they may."""
+_FURTHER, _LONGER = (0.5, 5.0), 3
+"""How far points go on at either end at a time, in units of the line, and how often they may."""
 _MOVED = 0.4
 """How far the common walk may go from where likelihoods were tabulated about it."""
 _NEGLIGIBLE = 1e-4
@@ -171,7 +171,6 @@ def _longer(places: Places, theta: Floats, at: Propagated, points: Points) -> Ce
     """Return how many more points each series needs, as something of it lies beyond."""
     model = places.model
     longer = np.zeros(model.n_series, dtype=np.int64)
-    further = int(np.ceil(_FURTHER / points.spacing))
     cavity = at.cavity_mean, at.cavity_variance
     for chains in model.chains(places.step, places.common):
         rows, n = chains.block.series, chains.block.grid.shape[1]
@@ -180,5 +179,7 @@ def _longer(places: Places, theta: Floats, at: Propagated, points: Points) -> Ce
         ends = np.stack([n // 2 - reach, n // 2 + reach], axis=1)[:, None]
         at_ends = np.sum(np.take_along_axis(smoothed.mass, ends, axis=2), axis=2) / points.spacing
         beyond = np.max(np.where(chains.block.is_seen, at_ends, 0.0), axis=1)
-        longer[rows] = np.where(beyond > _BEYOND, further, 0)
+        # Tails of jumps fall by a factor of e over 1, others faster.
+        further = np.clip(np.log(np.maximum(beyond, _BEYOND) / _BEYOND), *_FURTHER) / points.spacing
+        longer[rows] = np.where(beyond > _BEYOND, np.ceil(further), 0).astype(np.int64)
     return np.minimum(longer, np.maximum(_MOST // 2 - points.reach, 0))

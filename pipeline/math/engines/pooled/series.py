@@ -94,18 +94,21 @@ class CellsInOrder:
         focus : Focus
             Its reach covers all points.
         """
-        result = np.zeros((len(series), self.cell.shape[1], grid.shape[1]))
-        for row, time, position, value in self._blocks(series, focus):
-            dense = _between(position, value, grid[row])
-            result[row, time] = dense - np.max(dense, axis=1, keepdims=True)
-        return result
+        return self.with_highest(series, grid, focus)[0]
 
     def highest(self, series: Cells, grid: Floats, focus: Focus) -> Floats:
         """Return what ``log_likelihood`` is less, (n_series, n_times): the highest of log L on the points."""
-        result = np.zeros((len(series), self.cell.shape[1]))
+        return self.with_highest(series, grid, focus)[1]
+
+    def with_highest(self, series: Cells, grid: Floats, focus: Focus) -> tuple[Floats, Floats]:
+        """Return ``log_likelihood``, and what it is less."""
+        result = np.zeros((len(series), self.cell.shape[1], grid.shape[1]))
+        highest = np.zeros(result.shape[:2])
         for row, time, position, value in self._blocks(series, focus):
-            result[row, time] = np.max(_between(position, value, grid[row]), axis=1)
-        return result
+            dense = _between(position, value, grid[row])
+            highest[row, time] = np.max(dense, axis=1)
+            result[row, time] = dense - highest[row, time][:, None]
+        return result, highest
 
     def moments(self, series: Cells) -> tuple[Floats, Floats]:
         """Return the normal approximation of each L: means and precisions, (n_series, n_times).
