@@ -48,7 +48,7 @@ _FURTHER, _LONGER = (0.5, 5.0), 3
 """How far points go on at either end at a time, in units of the line, and how often they may."""
 _MOVED = 0.4
 """How far the common walk may go from where likelihoods were tabulated about it."""
-_NEGLIGIBLE = 1e-4
+_NEGLIGIBLE, _NEGLIGIBLE_STEP = 1e-4, 2e-3
 
 
 def panel_distribution(
@@ -135,7 +135,10 @@ def panel_distribution(
     points_of_theta, weight, settled = resolved(
         lattice.at, lattice.is_possible, np.array([mode[0], *theta]), whole
     )
-    kept = np.flatnonzero(weight > _NEGLIGIBLE * np.max(weight))
+    # Each d takes recursions of all series: those that hardly count are left out whole.
+    of_step = np.array([point.theta[0] for point in points_of_theta])
+    of_all_at = np.array([np.sum(weight[of_step == each]) for each in of_step])
+    kept = np.flatnonzero((weight > _NEGLIGIBLE * np.max(weight)) & (of_all_at > _NEGLIGIBLE_STEP))
     return mixture(
         lattice,
         pairs,
