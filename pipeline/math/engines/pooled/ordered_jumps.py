@@ -15,6 +15,7 @@ until moments agree.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -148,32 +149,32 @@ def with_jumps(
     for first in range(0, len(row_sets), at_once):
         rows = row_series[first : first + at_once]
         wide = covariances(row_sets[first : first + at_once], prior, moves)
-        of_rows = (base.tau[rows], base.nu[rows])
+        seen, likelihood = is_seen[rows], block.likelihood[rows]
         try:
-            part = propagated(wide, places[rows], block.likelihood[rows], is_seen[rows], of_rows, rounds=1)
+            part = propagated(wide, places[rows], likelihood, seen, (base.tau[rows], base.nu[rows]), rounds=1)
         except np.linalg.LinAlgError:
-            return None
+            # Factors of a precision below 0 may leave no law under wider priors.
+            told = np.maximum(base.tau[rows], 0.0), base.nu[rows]
+            part = propagated(wide, places[rows], likelihood, seen, told, rounds=1)
         of_sets = {name: getattr(part, name).copy() for name in fields}
         evidence = part.log_evidence.copy()
         odds = np.array([len(row_sets[first + each]) for each in range(len(rows))]) * _log_odds(jumps)
         best = base.log_evidence.copy()
         np.maximum.at(best, rows, evidence + odds)
         moved = np.flatnonzero(evidence + odds > best[rows] + np.log(_MOVED))
-        if len(moved):
-            again = (of_sets["tau"][moved], of_sets["nu"][moved])
-            try:
+        # Where there is no law on the way, factors stay.
+        with contextlib.suppress(np.linalg.LinAlgError):
+            if len(moved):
                 part = propagated(
                     wide[moved],
                     places[rows[moved]],
-                    block.likelihood[rows[moved]],
-                    is_seen[rows[moved]],
-                    again,
+                    likelihood[moved],
+                    seen[moved],
+                    (of_sets["tau"][moved], of_sets["nu"][moved]),
                 )
-            except np.linalg.LinAlgError:
-                return None
-            for name, values in of_sets.items():
-                values[moved] = getattr(part, name)
-            evidence[moved] = part.log_evidence
+                for name, values in of_sets.items():
+                    values[moved] = getattr(part, name)
+                evidence[moved] = part.log_evidence
         for name, values in of_sets.items():
             fields[name].append(values)
         log_z.append(evidence)
