@@ -93,18 +93,18 @@ def populations(together: PooledPosterior) -> list[dict[str, Any]]:
         ``typical_size``, ``identified``, ``settled``; and ``in_words`` what was pooled with what. Of means
         and log standard deviations ``parameter`` says which, of categories ``category``. Where the spread has
         no slope ``spread_slope`` is 0. With neighbours ``of_map`` is the share of the variance that is the
-        map's. A walk has ``series``, ``times`` and its ``step`` instead of a place
-        and a spread.
+        map's. A walk has ``series``, ``times`` and its ``step`` instead of a place and a spread, and on a map
+        ``common_step``, ``spread`` and ``of_map``, too.
     """
     if isinstance(together, WalkedPosterior):
         return [
             {
-                **each.row,
+                **row,
                 "population": together.population,
                 "settled": each.settled,
                 "in_words": together.rows_of,
             }
-            for each in together.steps
+            for each, row in zip(together.steps, together.known_of_pools(), strict=True)
         ]
     line = line_of(together.observed[0])
     return [

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UnknownNameError, UsageError
-from suffice.pipeline.ask.borrowing.over_time import walked_posterior
-from suffice.pipeline.ask.borrowing.pooled_posterior import check_terms, check_walk_alone, pooled_posterior
+from suffice.pipeline.ask.borrowing.panels import posterior_over
+from suffice.pipeline.ask.borrowing.pooled_posterior import check_terms, pooled_posterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.borrowing.side_by_side import rows_beside_alone
 from suffice.pipeline.ask.borrowing.walk import WINDOW, Walk
@@ -321,11 +321,9 @@ class Series:
             n_windows = counted(len(windows.releases), "window")
             said = f"{n_windows} pooled as cells of one population, in no order: pooled=True walks over them"
             return self._described(_adding(together, said, windows), windows, last)
-        check_walk_alone(statistic, pooling)
-        walked = walked_posterior(
+        walked = posterior_over(
             whole,
-            pooling.over,
-            pooling.within,
+            pooling,
             line,
             stated.n_prior,
             alone,

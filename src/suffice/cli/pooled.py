@@ -73,10 +73,11 @@ def pooling_of(asked: AskedPooling) -> list[str] | Pooling | None:
 def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
     """Return ways to pool: one for each ``--pooled``, whose names have commas between them.
 
-    Covariates with their formula, an order and neighbours are one more way each.
+    Covariates with their formula, an order and neighbours are one more way each, and the last two together.
     """
     ways: list[list[str] | Pooling] = [each.split(",") for each in asked["pooled"] or []]
-    for names in (("covariates", "formula"), ("over",), ("adjacency",)):
+    together = [("over", "adjacency")] if asked["over"] and asked["adjacency"] else []
+    for names in (("covariates", "formula"), ("over",), ("adjacency",), *together):
         further = {name: asked[name] for name in names}
         if any(further.values()):
             from suffice.pipeline.ask.borrowing.pooling import Pooling  # numpy is slow to import
@@ -162,7 +163,8 @@ class Checked(TypedDict):
 class WalkedOver(TypedDict):
     """What is known of the steps of the series of one pool; means and standard deviations.
 
-    ``coefficient`` is of kind=ar1, ``slope_step`` of order=2, ``season`` the spread of a season's effects.
+    ``coefficient`` is of kind=ar1, ``slope_step`` of order=2, ``season`` the spread of a season's effects,
+    ``common_step`` of the walk of all places on a map, of which ``pools`` says the rest.
     """
 
     keys: dict[str, str | int]
@@ -179,6 +181,8 @@ class WalkedOver(TypedDict):
     slope_step_sd: float | None
     season: float | None
     season_sd: float | None
+    common_step: float | None
+    common_step_sd: float | None
     identified: bool
     settled: bool
 
@@ -186,7 +190,8 @@ class WalkedOver(TypedDict):
 class Pooled(TypedDict):
     """What was pooled with what, and how far; each cell alone where a spread or step is not identified.
 
-    Of a walk ``population`` is ``walk``, and ``outside`` is how probable it is that a jump leads to a cell.
+    Of a walk without a map ``population`` is ``walk``; of all walks ``outside`` is how probable it is that a
+    jump leads to a cell.
     """
 
     population: str
@@ -275,6 +280,8 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 slope_step_sd=steps.further["slope_step_sd"],
                 season=steps.further["season"],
                 season_sd=steps.further["season_sd"],
+                common_step=steps.further["common_step"],
+                common_step_sd=steps.further["common_step_sd"],
             )
             for steps in walked.steps
         ],
