@@ -28,7 +28,7 @@ DIGITS = 11
 LEVELS = (0.1, 0.5, 0.9)
 _SHOWN = 40
 """Nodes of a level that are stated, evenly spread over it."""
-_MOST_COUNT = 30
+_MOST_COUNT = 120
 """Of leaves that are enumerated."""
 COMPARED = {"log_evidence": 1e-7, "mean_in_sds": 1e-6, "sd": 1e-6}
 """How far a reader may be off: windows of messages are cut where 1e-12 is outside."""
@@ -37,24 +37,29 @@ COMPARED = {"log_evidence": 1e-7, "mean_in_sds": 1e-6, "sd": 1e-6}
 def tree_cases() -> dict[str, NoisyTree]:
     """Return trees of noisy counts that differ in all that matters to an engine."""
     return {
-        "three levels below the root": _tree([[0, 0, 1], [0, 0, 1, 2, 2], [0, 1, 1, 2, 3, 4, 4, 4]], (4, 3, 2, 1)),
+        "three levels below the root": _tree([[0, 0, 0], [0, 0, 1, 2, 2], [0, 1, 1, 2, 3, 4, 4, 4]], (4, 3, 2, 1)),
         "a level that was not released": _tree([[0, 0, 0], [0, 0, 1, 1, 1, 2]], (5, None, 1.5)),
         "leaves that were not released": _tree([[0, 0], [0, 0, 1, 1, 1]], (6, 2, None)),
         "known sizes": _tree([[0, 0], [0, 0, 0, 1, 1]], (3, 3, 3), sizes=[1, 2, 0.5, 4, 1]),
         "wide noise": _tree([[0] * 6, np.repeat(np.arange(6), 10).tolist()], (80, 40, 20)),
         "many leaves": _tree([[0] * 30, np.repeat(np.arange(30), 69).tolist()], (7, 3.5, 1)),
-        "weights of the reciprocal": _tree([[0, 0], [0, 0, 1, 1]], (3, 2, 1.5)),
+        "weights of the reciprocal": _tree([[0, 0], [0, 1, 1]], (3, 2, 1.5)),
     }
 
 
-def _tree(parents: list[list[int]], scales: tuple[float | None, ...], sizes: list[float] | None = None) -> NoisyTree:
-    """Return a tree whose released values follow from a plain rule, some below 0, and contradict each other."""
+def _tree(
+    parents: list[list[int]], scales: tuple[float | None, ...], sizes: list[float] | None = None
+) -> NoisyTree:
+    """Return a tree whose released values follow from a plain rule: off by some scales, a few below 0."""
+    leaf = np.arange(len(parents[-1]))
+    count = (7 * leaf * leaf + 3 * leaf) % 23 + 40 * (leaf % 7 == 0)
     values: list[NDArray[np.int64] | None] = []
-    for level, scale in enumerate(scales):
-        nodes = np.arange(1 if level == 0 else len(parents[level - 1]))
-        count = (7 * nodes * nodes + 3 * nodes) % 23 + 9 * (nodes % 5 == 0) - 2
-        below = max(1, (len(parents[-1]) // len(nodes)))
-        values.append(None if scale is None else np.asarray(count + 9 * (below - 1), dtype=np.int64))
+    for level in range(len(scales) - 1, -1, -1):
+        scale = scales[level]
+        off = np.zeros(len(count)) if scale is None else scale * ((5 * np.arange(len(count)) + 2) % 7 - 3) / 2
+        values.insert(0, None if scale is None else np.asarray(np.round(count + off), dtype=np.int64))
+        if level:
+            count = np.bincount(parents[level - 1], count).astype(np.int64)
     return NoisyTree(
         parents=tuple(np.array(each, dtype=np.int64) for each in parents),
         values=tuple(values),
@@ -119,7 +124,7 @@ def enumerated(cases: dict[str, NoisyTree]) -> dict[str, Any]:
         "about": about,
         "log_evidence": _rounded(np.log(total)),
         "means": [[_rounded(mean) for mean in weight @ level / total] for level in counts],
-        "relative": 1e-4,
+        "relative": 1e-8,
     }
 
 
@@ -162,7 +167,7 @@ def histograms_document() -> dict[str, Any]:
 
 def posterior_of(bins: HistogramBins, values: NDArray[np.int64], scale: float) -> HistogramPosterior:
     """Return the posterior of one cell."""
-    totals = NoisyTotals(values=values[None].astype(np.float64), scales=np.full(len(values), scale))
+    totals = NoisyTotals.of_counts([values[None].astype(np.float64)], [scale])
     return histogram_posterior(totals, bins)
 
 
@@ -171,6 +176,8 @@ def _column(posterior: HistogramPosterior, of: str) -> dict[str, Any]:
     up_to = np.cumsum(law.shares[:, 0], axis=1)
     ends = law.shares[:, 0] @ law.lower, law.shares[:, 0] @ law.upper
     n_bins = len(law.lower)
+    # Of nothing nothing is known: a quantile is from the first bin on.
+    up_to[law.is_empty[:, 0]] = 1.0
     frequencies: list[Floats] = [
         np.bincount(np.minimum((up_to < level).sum(axis=1), n_bins - 1), minlength=n_bins) / DRAWS
         for level in LEVELS
