@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 READ = frozenset({"bernoulli", "binomial", "poisson", "normal_known_variance", "categorical"})
-"""Families whose posteriors the reader in JavaScript works out by itself."""
+"""Families whose posteriors the reader in JavaScript works out by itself, under a prior that readers move."""
 
 
 def explored(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str, Any] | None:
-    """Return the explorer's data; None where it has a posterior of no statistic.
+    """Return the explorer's data; None where it has a posterior of nothing.
+
+    Trees, and columns behind histograms, are explored whatever groups they have; parameters of other statistics
+    where these have the groups of the release.
 
     Parameters
     ----------
@@ -28,13 +31,16 @@ def explored(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str
     uri : str
         Of the release, for lines that readers copy.
     """
+    plans = {name: release.plan_of(name) for name in release.statistics}
     likelihoods = {
         name: table
-        for name in release.statistics
-        if (table := likelihood_tables(release.statistic(name))) is not None
+        for name, plan in plans.items()
+        if not plan.states_groups and (table := likelihood_tables(release.statistic(name))) is not None
     }
     tabled = {name for name, table in likelihoods.items() if "reason" not in table}
-    if not any(name in tabled or _is_read(release.plan_of(name)) for name in release.statistics):
+    has_parameters = bool(tabled) or asks_parameters(release)
+    has_columns = any(plan.family == "histogram" for plan in plans.values())
+    if not (has_parameters or has_columns or release.trees):
         return None
     return {
         "label": release.label,
@@ -50,5 +56,11 @@ def explored(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str
     }
 
 
+def asks_parameters(release: Release) -> bool:
+    """Tell whether the reader in JavaScript works out a parameter of a statistic, under a prior that one moves."""
+    return any(_is_read(release.plan_of(name)) for name in release.statistics)
+
+
 def _is_read(plan: StatisticPlan) -> bool:
-    return plan.family in READ and plan.within_unit is None and plan.counted is None
+    is_alone = plan.within_unit is None and plan.counted is None
+    return plan.family in READ and is_alone and not plan.states_groups

@@ -140,8 +140,9 @@ export class Passer {
    *
    * @param {number[]} point
    * @param {boolean} isKept Whether the way back is kept.
+   * @param {number} most Multiplications, above which null comes back.
    */
-  *up(point, isKept) {
+  *up(point, isKept, most = Infinity) {
     const { values, scales } = this.tree;
     const leaves = this.leaves(point);
     let logEvidence = leaves.reduce((sum, one, key) => sum + one.logSum * this.keys[key].number, 0);
@@ -167,6 +168,7 @@ export class Passer {
         }
         parts.push({ message, node });
         if (isKept) sums.push(sum);
+        if (work > most) return null;
         yield;
       }
       if (isKept) levels.unshift({ nodes: below, sums });

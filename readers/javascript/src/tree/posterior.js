@@ -7,7 +7,7 @@ import { Passer } from "./passes.js";
 /** What sums of chances may miss by rounding: an end moves only for more than that. */
 const ROUNDED = 1e-11;
 /** Multiplications of one posterior: about three seconds of a browser. */
-const MOST_WORK = 3e9;
+const MOST_WORK = 4e9;
 /** What whole posteriors take, in passes upward: of a lattice, and of four points. */
 const [PASSES, PASSES_OF_MANY] = [90, 16];
 
@@ -37,8 +37,7 @@ function* refuseLong(passer, most) {
     );
   };
   if (4 * passer.cells * passes > most) refuse();
-  const { work } = yield* passer.up(passer.population.hasHyperparameters ? startOf(passer) : [0, 0], false);
-  if (work * passes > most) refuse();
+  if ((yield* passer.up(startOf(passer), false, most / passes)) === null) refuse();
 }
 
 /** A point of a plain mean and spread, where a pass takes about as long as elsewhere. */
