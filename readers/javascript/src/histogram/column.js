@@ -23,7 +23,7 @@ const MASS = 0.95;
 export function* columnOf(values, scale, bins, steps, { of = LAW, draws = DRAWS, seed = 1, most } = {}) {
   if (of !== LAW && of !== ROWS) throw new ReleaseError("usage", `of is ${LAW}, what records come from, or ${ROWS}, those counted`);
   if (!(Number.isInteger(draws) && draws >= 2)) throw new ReleaseError("usage", "draws: a whole number from 2 on");
-  const posterior = yield* histogramPosterior(values, scale, bins, steps, most);
+  const posterior = yield* histogramPosterior(values, scale, bins, steps, { draws, most });
   const weights = yield* posterior.drawn(draws, { ofRows: of === ROWS, seed });
   return new Column({ posterior, weights, bins, of });
 }
@@ -231,10 +231,11 @@ function mapped(estimate, of) {
 function estimated(drawn, low, high, mass, span) {
   if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
   const last = drawn.length - 1;
-  const lower = Float64Array.from(low).sort()[Math.floor((last * (1 - mass)) / 2)];
-  const upper = Float64Array.from(high).sort()[Math.ceil((last * (1 + mass)) / 2)];
-  const isRefused = upper - lower > MOST_SHARE * span;
   const sorted = Float64Array.from(drawn).sort();
+  const inOrder = (ends) => (ends === drawn ? sorted : Float64Array.from(ends).sort());
+  const lower = inOrder(low)[Math.floor((last * (1 - mass)) / 2)];
+  const upper = inOrder(high)[Math.ceil((last * (1 + mass)) / 2)];
+  const isRefused = upper - lower > MOST_SHARE * span;
   const median = 0.5 * (sorted[last >> 1] + sorted[(last + 1) >> 1]);
   const mean = drawn.reduce((sum, one) => sum + one, 0) / drawn.length;
   return { mean: isRefused ? NaN : mean, median: isRefused ? NaN : median, lower, upper, mass, isRefused };

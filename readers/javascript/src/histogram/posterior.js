@@ -6,8 +6,8 @@ import { countGiven } from "./emission.js";
 import { binGrid, searched } from "./grid.js";
 import { Walk, cumulated, firstState } from "./walk.js";
 
-/** Multiplications of one posterior: about three seconds of a browser. */
-const MOST_WORK = 6e9;
+/** Multiplications of one posterior, about three seconds of a browser; and what one bin of a draw takes, in these. */
+const [MOST_WORK, OF_DRAW] = [1.5e9, 150];
 
 /**
  * Infer the bins of one cell; yields often.
@@ -16,8 +16,9 @@ const MOST_WORK = 6e9;
  * @param {number} scale Of its noise.
  * @param {{lower: Float64Array, upper: Float64Array, isAtom: boolean[]}} bins
  * @param {number[]} steps Of the walk.
+ * @param {{draws: number, most?: number}} options How many draws will be made, and how much work is allowed.
  */
-export function* histogramPosterior(values, scale, bins, steps, most = MOST_WORK) {
+export function* histogramPosterior(values, scale, bins, steps, { draws, most = MOST_WORK }) {
   const inner = bins.isAtom.map((isAtom, bin) => (isAtom ? 0 : bins.upper[bin] - bins.lower[bin]));
   const widest = Math.max(...inner) || 1;
   const widths = inner.map((width) => width || widest);
@@ -26,7 +27,8 @@ export function* histogramPosterior(values, scale, bins, steps, most = MOST_WORK
   const walking = places.filter((bin) => !bins.isAtom[bin]);
   const walk = new Walk(walking.map((bin) => grid.bins[bin].emission), grid.spacing, steps);
   // Forward twice with each kernel: once to weigh it, once to draw.
-  if (2 * walk.kernels.length * walking.length * grid.nStates ** 2 > most) {
+  const ofKernels = 2 * walk.kernels.length * walking.length * grid.nStates ** 2;
+  if (ofKernels + OF_DRAW * draws * values.length > most) {
     throw new ReleaseError("resolution", `a histogram of ${values.length} bins would take this reader more than some seconds: Python works it out`);
   }
   yield* walk.weigh();
