@@ -1,4 +1,4 @@
-"""Joint posteriors that readers are held to: counts of trees, and the bins of histograms, without any release."""
+"""Joint posteriors that readers are held to: counts of trees and bins of histograms, without any release."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ COMPARED = {"log_evidence": 1e-7, "mean_in_sds": 1e-6, "sd": 1e-6}
 def tree_cases() -> dict[str, NoisyTree]:
     """Return trees of noisy counts that differ in all that matters to an engine."""
     return {
-        "three levels below the root": _tree([[0, 0, 0], [0, 0, 1, 2, 2], [0, 1, 1, 2, 3, 4, 4, 4]], (4, 3, 2, 1)),
+        "three levels below the root": _tree(
+            [[0, 0, 0], [0, 0, 1, 2, 2], [0, 1, 1, 2, 3, 4, 4, 4]], (4, 3, 2, 1)
+        ),
         "a level that was not released": _tree([[0, 0, 0], [0, 0, 1, 1, 1, 2]], (5, None, 1.5)),
         "leaves that were not released": _tree([[0, 0], [0, 0, 1, 1, 1]], (6, 2, None)),
         "known sizes": _tree([[0, 0], [0, 0, 0, 1, 1]], (3, 3, 3), sizes=[1, 2, 0.5, 4, 1]),
@@ -130,7 +132,7 @@ def enumerated(cases: dict[str, NoisyTree]) -> dict[str, Any]:
 
 def histogram_cases() -> dict[str, tuple[HistogramBins, NDArray[np.int64], float]]:
     """Return bins, noisy counts and the scale of their noise."""
-    even = HistogramBins(edges=tuple(map(Fraction, range(0, 33))))
+    even = HistogramBins(edges=tuple(map(Fraction, range(33))))
     atoms = HistogramBins(
         edges=tuple(map(Fraction, (0, 1, 2, 4, 8, 16, 32, 64))), atoms=(Fraction(0), Fraction(20))
     )
@@ -139,13 +141,17 @@ def histogram_cases() -> dict[str, tuple[HistogramBins, NDArray[np.int64], float
     return {
         "a smooth column": (even, smooth + ripple, 2.5),
         "few records under wide noise": (even, smooth // 40 + 5 * ripple, 20.0),
-        "atoms, and bins that grow": (atoms, np.array([90, 4, 31, 22, 15, -3, 2, 61, 1, -1][: len(atoms)]), 2.0),
+        "atoms, and bins that grow": (
+            atoms,
+            np.array([90, 4, 31, 22, 15, -3, 2, 61, 1, -1][: len(atoms)]),
+            2.0,
+        ),
         "thousands of records": (even, 500 * smooth + ripple, 1.0),
     }
 
 
 def histograms_document() -> dict[str, Any]:
-    """Return bins, noisy counts, what is known of expected counts, and how often each bin holds a quantile."""
+    """Return bins, noisy counts, expected counts, and how often each bin holds a quantile."""
     cases = []
     for about, (bins, values, scale) in histogram_cases().items():
         posterior = posterior_of(bins, values, scale)
@@ -186,9 +192,7 @@ def _column(posterior: HistogramPosterior, of: str) -> dict[str, Any]:
         "of": of,
         "levels": list(LEVELS),
         "frequencies": [each.tolist() for each in frequencies],
-        "mean_between": [
-            {"mean": _rounded(np.mean(each)), "sd": _rounded(np.std(each))} for each in ends
-        ],
+        "mean_between": [{"mean": _rounded(np.mean(each)), "sd": _rounded(np.std(each))} for each in ends],
     }
 
 

@@ -583,7 +583,9 @@ VALID: dict[str, VectorSpec] = {
         about="trees: keys by a public map, days of months, a tree for each key of another group; signed",
         spec={
             "privacy": {**ROW, "epsilon": "4"},
-            "derived": {"city": {"column": "origin", "map": {"EWR": "Newark", "JFK": "New York", "LGA": "New York"}}},
+            "derived": {
+                "city": {"column": "origin", "map": {"EWR": "Newark", "JFK": "New York", "LGA": "New York"}}
+            },
             "statistics": {
                 "flights": {
                     **FIRST["cancelled"],

@@ -20,8 +20,8 @@ READ = frozenset({"bernoulli", "binomial", "poisson", "normal_known_variance", "
 def explored(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str, Any] | None:
     """Return the explorer's data; None where it has a posterior of nothing.
 
-    Trees, and columns behind histograms, are explored whatever groups they have; parameters of other statistics
-    where these have the groups of the release.
+    Trees, and columns behind histograms, are explored whatever groups they have; parameters of other
+    statistics where these have the groups of the release.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def explored(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str
 
 
 def asks_parameters(release: Release) -> bool:
-    """Tell whether the reader in JavaScript works out a parameter of a statistic, under a prior that one moves."""
+    """Tell whether the reader in JavaScript works out a parameter, under a prior that readers move."""
     return any(_is_read(release.plan_of(name)) for name in release.statistics)
 
 

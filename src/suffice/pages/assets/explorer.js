@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js
-// sha256: da895d7b9d391b628571b486bcb1225603460686f3c635cce5d137dc5d921e89
+// sha256: 0ed2beb0858b35d469412d685d939fdcf61d47aabdf614c303435e2fc79cc778
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -5100,8 +5100,8 @@
   }
 
   // src/histogram/posterior.js
-  var MOST_WORK2 = 6e9;
-  function* histogramPosterior(values, scale2, bins, steps2, most = MOST_WORK2) {
+  var [MOST_WORK2, OF_DRAW] = [15e8, 150];
+  function* histogramPosterior(values, scale2, bins, steps2, { draws, most = MOST_WORK2 }) {
     const inner = bins.isAtom.map((isAtom, bin) => isAtom ? 0 : bins.upper[bin] - bins.lower[bin]);
     const widest = Math.max(...inner) || 1;
     const widths = inner.map((width2) => width2 || widest);
@@ -5109,7 +5109,8 @@
     const places = values.map((_, bin) => bin);
     const walking = places.filter((bin) => !bins.isAtom[bin]);
     const walk = new Walk(walking.map((bin) => grid.bins[bin].emission), grid.spacing, steps2);
-    if (2 * walk.kernels.length * walking.length * grid.nStates ** 2 > most) {
+    const ofKernels = 2 * walk.kernels.length * walking.length * grid.nStates ** 2;
+    if (ofKernels + OF_DRAW * draws * values.length > most) {
       throw new ReleaseError("resolution", `a histogram of ${values.length} bins would take this reader more than some seconds: Python works it out`);
     }
     yield* walk.weigh();
@@ -5180,7 +5181,7 @@
   function* columnOf(values, scale2, bins, steps2, { of: of2 = LAW, draws = DRAWS, seed = 1, most } = {}) {
     if (of2 !== LAW && of2 !== ROWS) throw new ReleaseError("usage", `of is ${LAW}, what records come from, or ${ROWS}, those counted`);
     if (!(Number.isInteger(draws) && draws >= 2)) throw new ReleaseError("usage", "draws: a whole number from 2 on");
-    const posterior = yield* histogramPosterior(values, scale2, bins, steps2, most);
+    const posterior = yield* histogramPosterior(values, scale2, bins, steps2, { draws, most });
     const weights = yield* posterior.drawn(draws, { ofRows: of2 === ROWS, seed });
     return new Column({ posterior, weights, bins, of: of2 });
   }
@@ -5358,10 +5359,11 @@
   function estimated(drawn, low, high, mass, span) {
     if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
     const last = drawn.length - 1;
-    const lower = Float64Array.from(low).sort()[Math.floor(last * (1 - mass) / 2)];
-    const upper = Float64Array.from(high).sort()[Math.ceil(last * (1 + mass) / 2)];
-    const isRefused = upper - lower > MOST_SHARE * span;
     const sorted = Float64Array.from(drawn).sort();
+    const inOrder = (ends2) => ends2 === drawn ? sorted : Float64Array.from(ends2).sort();
+    const lower = inOrder(low)[Math.floor(last * (1 - mass) / 2)];
+    const upper = inOrder(high)[Math.ceil(last * (1 + mass) / 2)];
+    const isRefused = upper - lower > MOST_SHARE * span;
     const median = 0.5 * (sorted[last >> 1] + sorted[last + 1 >> 1]);
     const mean = drawn.reduce((sum, one) => sum + one, 0) / drawn.length;
     return { mean: isRefused ? NaN : mean, median: isRefused ? NaN : median, lower, upper, mass, isRefused };
