@@ -1,6 +1,7 @@
 // What a page carries of its release, and what the release declares. Files are decoded when they are asked
 // for: a page with many cells opens at once.
 
+import { COUNTING } from "../src/tree/released_tree.js";
 import { wordsOf } from "./words.js";
 
 /**
@@ -49,14 +50,10 @@ export function readPage(text) {
     statistics: declared.statistics.filter(
       ({ mechanism, groups, family }) => mechanism === "discrete_laplace" && groups === undefined && family !== "histogram",
     ),
-    trees: hierarchies.map(([name, levels]) => {
+    trees: hierarchies.flatMap(([name, levels]) => {
       const leaves = declared.statistics.find((one) => one.name === `${name}.${levels.at(-1)}`);
-      return {
-        name,
-        levels,
-        components: leaves.components,
-        groups: groupsOf(leaves).filter(({ column }) => column !== levels.at(-1)),
-      };
+      const groups = groupsOf(leaves).filter(({ column }) => column !== levels.at(-1));
+      return COUNTING.includes(leaves.family) ? [{ name, levels, components: leaves.components, groups }] : [];
     }),
     columns: declared.statistics
       .filter(({ family, mechanism }) => family === "histogram" && mechanism === "discrete_laplace")

@@ -86,7 +86,10 @@ release_tree <- function(release, name, where = list(), population = "contaminat
 
 .check_counts <- function(entries, components) {
   for (entry in entries) {
-    is_count <- entry$family %in% c("bernoulli", "categorical") && is.null(entry$within_unit) && is.null(entry$count_clipped)
+    if (!entry$family %in% c("bernoulli", "categorical")) {
+      .usage(.shown(entry$name), " is ", .shown(entry$family), ": trees of totals are inferred in Python, and read level by level here")
+    }
+    is_count <- is.null(entry$within_unit) && is.null(entry$count_clipped)
     if (!is_count || .is_sampled(entry) || !identical(unlist(entry$components), components)) {
       .usage(.shown(entry$name), " does not count records as the other levels do: a tree is of counts alone")
     }

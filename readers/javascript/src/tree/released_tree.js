@@ -5,7 +5,8 @@ import { parseRational, toNumber } from "../exact.js";
 import { countTree } from "./count_tree.js";
 import { keyTree } from "./key_tree.js";
 
-const COUNTING = ["bernoulli", "categorical"];
+/** Families that count records; trees of totals, of other families, are read level by level. */
+export const COUNTING = ["bernoulli", "categorical"];
 
 /** The trees of a manifest: names, levels, and the groups beside the leaves', of which there is a tree for each. */
 export function treesOf(release) {
@@ -68,7 +69,10 @@ function groupOf(release, entry, beside) {
 
 /** Refuse what is no count of records with discrete Laplace noise of one scale. */
 function checkCounts({ name, family, components, design, within_unit: within, count_clipped: counted }, first) {
-  const isCount = COUNTING.includes(family) && within === undefined && counted === undefined;
+  if (!COUNTING.includes(family)) {
+    throw new ReleaseError("statistic", `${shown(name)} is ${shown(family)}: trees of totals are inferred in Python, and read level by level here`);
+  }
+  const isCount = within === undefined && counted === undefined;
   if (!isCount || components.join("\n") !== first.components.join("\n") || design !== first.design) {
     throw new ReleaseError("statistic", `${shown(name)} does not count records as the other levels do: a tree is of counts alone`);
   }

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js
-// sha256: 0ed2beb0858b35d469412d685d939fdcf61d47aabdf614c303435e2fc79cc778
+// sha256: ba18f22600d6787ddcc9fe0c7b2fcaeb91e750fac655ef4b41d4bab4e814e991
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -5600,7 +5600,10 @@
     return { ...own[0], keys };
   }
   function checkCounts({ name, family, components, design, within_unit: within2, count_clipped: counted }, first) {
-    const isCount2 = COUNTING.includes(family) && within2 === void 0 && counted === void 0;
+    if (!COUNTING.includes(family)) {
+      throw new ReleaseError("statistic", `${shown(name)} is ${shown(family)}: trees of totals are inferred in Python, and read level by level here`);
+    }
+    const isCount2 = within2 === void 0 && counted === void 0;
     if (!isCount2 || components.join("\n") !== first.components.join("\n") || design !== first.design) {
       throw new ReleaseError("statistic", `${shown(name)} does not count records as the other levels do: a tree is of counts alone`);
     }
@@ -7521,14 +7524,10 @@
       statistics: declared.statistics.filter(
         ({ mechanism, groups, family }) => mechanism === "discrete_laplace" && groups === void 0 && family !== "histogram"
       ),
-      trees: hierarchies.map(([name, levels]) => {
+      trees: hierarchies.flatMap(([name, levels]) => {
         const leaves = declared.statistics.find((one) => one.name === `${name}.${levels.at(-1)}`);
-        return {
-          name,
-          levels,
-          components: leaves.components,
-          groups: groupsOf2(leaves).filter(({ column }) => column !== levels.at(-1))
-        };
+        const groups = groupsOf2(leaves).filter(({ column }) => column !== levels.at(-1));
+        return COUNTING.includes(leaves.family) ? [{ name, levels, components: leaves.components, groups }] : [];
       }),
       columns: declared.statistics.filter(({ family, mechanism }) => family === "histogram" && mechanism === "discrete_laplace").map((one) => ({
         name: one.name,
