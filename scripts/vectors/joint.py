@@ -124,7 +124,7 @@ def enumerated(cases: dict[str, NoisyTree]) -> dict[str, Any]:
     total = weight.sum()
     return {
         "about": about,
-        "log_evidence": _rounded(np.log(total)),
+        "log_evidence": _rounded(float(np.log(total))),
         "means": [[_rounded(mean) for mean in weight @ level / total] for level in counts],
         "relative": 1e-8,
     }
@@ -192,7 +192,7 @@ def _column(posterior: HistogramPosterior, of: str) -> dict[str, Any]:
         "of": of,
         "levels": list(LEVELS),
         "frequencies": [each.tolist() for each in frequencies],
-        "mean_between": [{"mean": _rounded(np.mean(each)), "sd": _rounded(np.std(each))} for each in ends],
+        "mean_between": [{"mean": _rounded(float(np.mean(each))), "sd": _rounded(float(np.std(each)))} for each in ends],
     }
 
 
