@@ -192,7 +192,9 @@ def _column(posterior: HistogramPosterior, of: str) -> dict[str, Any]:
         "of": of,
         "levels": list(LEVELS),
         "frequencies": [each.tolist() for each in frequencies],
-        "mean_between": [{"mean": _rounded(float(np.mean(each))), "sd": _rounded(float(np.std(each)))} for each in ends],
+        "mean_between": [
+            {"mean": _rounded(float(np.mean(each))), "sd": _rounded(float(np.std(each)))} for each in ends
+        ],
     }
 
 
