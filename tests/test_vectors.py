@@ -11,6 +11,12 @@ import pytest
 
 from suffice import open_release
 from suffice.errors import ReleaseCorruptError, ReleaseMissingError, ReleaseWithdrawnError, SignatureError
+from suffice.pipeline.math.engines.histogram.histogram_posterior import histogram_posterior
+from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
+from suffice.pipeline.math.engines.tree.populations import named_population
+from suffice.pipeline.math.engines.tree.posterior import tree_posterior
+from suffice.pipeline.terms.released.noise_distribution import NoisyTotals
+from suffice.pipeline.terms.statistics.histogram_bins import HistogramBins
 
 VECTORS = Path(__file__).parent / "vectors"
 KEY = VECTORS / "test-key.pem.pub"
@@ -161,3 +167,42 @@ def test_conflicts_are_judged_as_the_vector_says(document: str) -> None:
                 assert tail >= 0.01
             else:
                 assert tail == pytest.approx(expected, rel=stated["relative_tolerance"])
+
+
+@pytest.mark.parametrize(
+    "about", [case["about"] for case in json.loads((VECTORS / "trees.json").read_text())["cases"]]
+)
+def test_trees_have_the_counts_that_the_vector_states(about: str) -> None:
+    stated = json.loads((VECTORS / "trees.json").read_text())
+    case = next(case for case in stated["cases"] if case["about"] == about)
+    tree = NoisyTree(
+        parents=tuple(np.array(each, dtype=np.int64) for each in case["parents"]),
+        values=tuple(None if each is None else np.array(each, dtype=np.int64) for each in case["values"]),
+        scales=tuple(case["scales"]),
+        sizes=None if case["sizes"] is None else np.array(case["sizes"], dtype=np.float64),
+    )
+    posterior = tree_posterior(tree, named_population(case["population"]))
+    assert posterior.log_evidence == pytest.approx(case["log_evidence"], rel=1e-10)
+    for level in range(tree.depth + 1):
+        nodes = [node for node in case["nodes"] if node["level"] == level]
+        places = [node["node"] for node in nodes]
+        lower, upper = posterior.interval(level, stated["mass"])
+        assert posterior.means(level)[places] == pytest.approx([node["mean"] for node in nodes], rel=1e-9)
+        assert posterior.sds(level)[places] == pytest.approx([node["sd"] for node in nodes], rel=1e-8)
+        assert [*zip(lower[places], upper[places], strict=True)] == [
+            (node["lower"], node["upper"]) for node in nodes
+        ]
+    if about == stated["enumerated"]["about"]:
+        assert posterior.log_evidence == pytest.approx(stated["enumerated"]["log_evidence"], rel=1e-9)
+        for level, means in enumerate(stated["enumerated"]["means"]):
+            assert posterior.means(level) == pytest.approx(means, rel=1e-8)
+
+
+def test_histograms_have_the_counts_that_the_vector_states() -> None:
+    for case in json.loads((VECTORS / "histograms.json").read_text())["cases"]:
+        totals = NoisyTotals.of_counts([np.array([case["values"]], dtype=np.float64)], [case["scale"]])
+        posterior = histogram_posterior(totals, HistogramBins.parse(case["bins"]))
+        mean, sd = posterior.expected_counts()
+        assert posterior.log_evidence()[0] == pytest.approx(case["log_evidence"], rel=1e-9)
+        assert mean[0] == pytest.approx(case["means"], rel=1e-9)
+        assert sd[0] == pytest.approx(case["sds"], rel=1e-8)

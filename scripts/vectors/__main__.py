@@ -14,6 +14,7 @@ from pathlib import Path
 from scripts.vectors.conflicts import FILES, conflicts_document
 from scripts.vectors.expected import expected_document
 from scripts.vectors.hostile import write_hostile
+from scripts.vectors.joint import histograms_document, trees_document
 from scripts.vectors.releases import known_document, make_all, vectors_signer, written
 from scripts.vectors.rows import write_rows
 from scripts.vectors.specs import VALID
@@ -47,6 +48,8 @@ def main() -> int:
             sys.stdout.write(f"{vector}\n")
         (VECTORS / "index.json").write_bytes(written({"valid": index}))
         write_hostile(VECTORS, made, vectors_signer(VECTORS, scratch))
+    (VECTORS / "trees.json").write_bytes(written(trees_document()))
+    (VECTORS / "histograms.json").write_bytes(written(histograms_document()))
     return 0
 
 

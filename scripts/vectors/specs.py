@@ -579,4 +579,30 @@ VALID: dict[str, VectorSpec] = {
             },
         },
     ),
+    "trees": VectorSpec(
+        about="trees: keys by a public map, days of months, a tree for each key of another group; signed",
+        spec={
+            "privacy": {**ROW, "epsilon": "4"},
+            "derived": {
+                "city": {"column": "origin", "map": {"EWR": "Newark", "JFK": "New York", "LGA": "New York"}}
+            },
+            "statistics": {
+                "flights": {
+                    **FIRST["cancelled"],
+                    "groups": {"origin": ORIGINS},
+                    "hierarchy": ["all", "city", "origin"],
+                },
+                "daily": {
+                    **FIRST["carrier"],
+                    "groups": {
+                        "state": ["a", "b"],
+                        "day": {"from": "2013-01-01", "to": "2013-03-31", "every": "day"},
+                    },
+                    "hierarchy": ["year_so_far", "month", "day"],
+                    "level_shares": ["1", "1", "2"],
+                },
+            },
+        },
+        signed=True,
+    ),
 }

@@ -15,6 +15,7 @@ import suffice
 from suffice.cataloguing.catalogue import catalogue
 from suffice.errors import SufficeWarning
 from suffice.pages.explored import READ
+from support.browser import running_browser
 
 pytestmark = pytest.mark.slow
 
@@ -71,13 +72,15 @@ def store(rows: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pages(store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def files(store: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     site = tmp_path_factory.mktemp("site") / "site"
     assert catalogue(store, site).problems == ()
-    return {
-        path.relative_to(site).parts[1]: path.read_text(encoding="utf-8")
-        for path in site.glob("releases/*/all/*/index.html")
-    }
+    return {path.relative_to(site).parts[1]: path for path in site.glob("releases/*/all/*/index.html")}
+
+
+@pytest.fixture(scope="module")
+def pages(files: dict[str, Path]) -> dict[str, str]:
+    return {name: path.read_text(encoding="utf-8") for name, path in files.items()}
 
 
 def intervals_of(page: str) -> list[tuple[float, float]]:
@@ -122,14 +125,52 @@ def test_of_many_cells_there_are_quantiles_alone(pages: dict[str, str]) -> None:
     assert "Numbers behind the picture (24 rows)" in pages["many"]
 
 
-def test_there_is_no_explorer_where_it_would_answer_nothing(pages: dict[str, str]) -> None:
-    for name in ("few", "many"):
-        assert 'id="explorer"' not in pages[name]
-        assert 'href="#explorer"' not in pages[name]
-        assert "in the explorer" not in pages[name]
-        assert 'id="suffice-release"' not in pages[name]
-    assert 'id="explorer"' in pages["both"]
-    assert 'id="suffice-release"' in pages["both"]
+def test_columns_and_trees_are_explored_whatever_their_groups(pages: dict[str, str]) -> None:
+    for page in pages.values():
+        assert 'id="explorer"' in page
+        assert 'id="suffice-release"' in page
+    # Of parameters alone a reader compares two cells, under a prior that he moves.
+    compares = {name: "the explorer for their difference" in page for name, page in pages.items()}
+    assert compares == {"few": False, "many": False, "both": True, "grown": False}
+
+
+def test_the_explorer_has_the_counts_and_the_quantiles_of_python(store: Path, files: dict[str, Path]) -> None:
+    table = suffice.open_release("grown", store=str(store)).tree("ill").table()
+    wanted = {
+        row["key"]: (row["lower"], row["upper"])
+        for row in table
+        if row["component"] == "true" and row["level"] != "county"
+    }
+    column = suffice.open_release("few", store=str(store)).posterior("delay").column(rng=1)
+    quantile = column.quantile(0.5)
+    with running_browser() as browser:
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        page.set_default_timeout(90_000)
+        said: list[str] = []
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(f"{files['grown'].as_uri()}#explorer")
+        page.locator(".explorer-tree .numbers strong").nth(3).wait_for()
+        shown = [numbers(text) for text in page.locator(".explorer-tree .numbers strong").all_text_contents()]
+        assert [(ends[0], ends[-1]) for ends in shown] == list(wanted.values())
+        page.locator(".explorer-tree .fold").nth(1).click()
+        assert page.locator(".explorer-tree .leaf").all_text_contents() == ["CA-0", "CA-1"]
+        page.goto(f"{files['few'].as_uri()}#explorer")
+        headline = page.locator(".explorer-answer strong")
+        headline.nth(1).wait_for()
+        low, high = (numbers(text)[0] for text in headline.all_text_contents())
+        # Bins are 5 wide, and an end of other draws may be the next.
+        assert abs(low - quantile.lower[0]) <= 5.0
+        assert abs(high - quantile.upper[0]) <= 5.0
+        page.get_by_label("Quantile", exact=True).fill("900")
+        further = [numbers(text)[0] for text in headline.all_text_contents()]
+        assert further > [low, high]
+        assert said == []
+        page.close()
+
+
+def numbers(text: str) -> list[float]:
+    """Return the numbers of a text, whose thousands are apart."""
+    return [float(number) for number in re.findall(r"-?[\d.]+", text.replace(",", ""))]
 
 
 def test_a_tree_has_its_root_and_second_level(store: Path, pages: dict[str, str], rows: pd.DataFrame) -> None:
@@ -139,8 +180,8 @@ def test_a_tree_has_its_root_and_second_level(store: Path, pages: dict[str, str]
     assert re.search(r"suffice tree \./releases/grown/all/[0-9a-f]+ ill</code>", section)
     texts = re.findall(r'<th scope="row">([^<]+)</th>.*?</tr>', section)
     assert texts == ["nation", "CA", "NY", "TX"] * 2
-    numbers = re.findall(r'<td class="number">([\d,.]+)</td><td class="number">([\d,.]+)</td>', section)
-    released = [int(text.replace(",", "")) for text, _ in numbers]
+    pairs = re.findall(r'<td class="number">([\d,.]+)</td><td class="number">([\d,.]+)</td>', section)
+    released = [int(text.replace(",", "")) for text, _ in pairs]
     ill = rows["ill"].groupby(rows["county"].map(STATES)).agg(["sum", "size"])
     for place, counts in ((0, ill["size"] - ill["sum"]), (4, ill["sum"])):
         assert released[place : place + 4] == [counts.sum(), *counts]

@@ -324,7 +324,8 @@ export function commandCode(page, question) {
   return element("code", {}, words.flat().slice(1));
 }
 
-function copied(title, text, code = element("code", {}, text)) {
+/** Lines of code with a button that copies them. */
+export function copied(title, text, code = element("code", {}, text)) {
   const button = element("button", { type: "button" }, "Copy");
   button.setAttribute("aria-label", `Copy: ${title.toLowerCase()}`);
   button.addEventListener("click", async () => {

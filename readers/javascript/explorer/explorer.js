@@ -2,6 +2,7 @@
 
 import { answer, nextTask, Overtaken } from "./answering.js";
 import { answers, commandCode } from "./answers.js";
+import { columnSection } from "./column-section.js";
 import { element, replace } from "./dom.js";
 import { form } from "./form.js";
 import { placeOf } from "./lines.js";
@@ -10,6 +11,7 @@ import { prepare } from "./preparing.js";
 import { reading } from "./reading.js";
 import { firstQuestion, fromHash, toHash } from "./state.js";
 import { releasedTable } from "./released.js";
+import { treeSection } from "./tree-section.js";
 
 const QUIET = 900;
 
@@ -23,6 +25,16 @@ export function start(section, text) {
   const written = readPage(text);
   const page = { ...written, uri: placeOf(written.uri, location.href) };
   const reader = reading(page);
+  const parts = [
+    page.statistics.length > 0 ? { title: "Explore", lead: LEAD, node: parameterSection(page, reader) } : null,
+    page.columns.length > 0 ? columnSection(page, reader) : null,
+    page.trees.length > 0 ? treeSection(page, reader) : null,
+  ];
+  replace(section, parts.filter((part) => part !== null).map(({ title, lead, node }) => [...heading(title, lead), node]));
+}
+
+/** The part for the parameters of statistics, whose prior a reader moves. */
+function parameterSection(page, reader) {
   const usual = new Map();
   const entries = new Map();
   let question = fromHash(location.hash, page, firstQuestion(page));
@@ -34,12 +46,12 @@ export function start(section, text) {
   const unanswered = element("div", { class: "explorer-unanswered", hidden: true });
   const voice = element("p", { class: "visually-hidden", role: "status" });
   const right = element("div", { class: "explorer-right" }, answered.node, unanswered, voice);
-  replace(section, heading(), element("div", { class: "explorer-body" }, controls.node, right));
   addEventListener("hashchange", () => {
     const asked = fromHash(location.hash, page, firstQuestion(page));
     if (toHash(asked) !== toHash(question)) ask(asked, false);
   });
   ask({}, false);
+  return element("div", { class: "explorer-body" }, controls.node, right);
 
   function ask(patch, isRemembered = true) {
     question = { ...question, ...patch };
@@ -148,16 +160,12 @@ export function start(section, text) {
   }
 }
 
-function heading() {
-  return [
-    element("h2", { id: "explorer-heading" }, "Explore"),
-    element(
-      "p",
-      { class: "lead" },
-      "Choose a cell, state what you believed before, and see what this release makes of it. Everything is worked " +
-        "out in your browser; nothing is sent anywhere, and it costs no privacy.",
-    ),
-  ];
+const LEAD =
+  "Choose a cell, state what you believed before, and see what this release makes of it. Everything is worked " +
+  "out in your browser; nothing is sent anywhere, and it costs no privacy.";
+
+function heading(title, lead) {
+  return [element("h2", {}, title), element("p", { class: "lead" }, lead)];
 }
 
 /** Keep the question in the address, where the browser allows it. */

@@ -18,6 +18,11 @@ export function written(value, digits = 4) {
   return decimals <= 0 ? value.toFixed(0) : rounded.toFixed(Math.min(decimals, 20));
 }
 
+/** Write a whole number, its thousands apart. */
+export function whole(value) {
+  return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
 /** Write a number to as many digits as show two of its standard deviation. */
 export function beside(value, sd) {
   const decimals = 1 - Math.floor(Math.log10(sd));

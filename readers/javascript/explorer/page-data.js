@@ -2,6 +2,7 @@
 // for: a page with many cells opens at once.
 
 import { poolsOf } from "./pool.js";
+import { COUNTING } from "../src/tree/released_tree.js";
 import { wordsOf } from "./words.js";
 
 /**
@@ -17,13 +18,22 @@ import { wordsOf } from "./words.js";
  *
  * @param {string} text - of the script element `suffice-release`
  * @returns {{label: string, uri: string, about: Object, words: Object, name: string, loss: {epsilon: string}|{rho: string}, releaseId: string, nIsPublic: boolean,
- *   mostRows: number, publicN: number|null, likelihoods: Object, pooled: function(string, string[], string): Object|null, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
+ *   mostRows: number, publicN: number|null, likelihoods: Object, pooled: function(string, string[], string): Object|null, groups: Group[], statistics: Statistic[],
+ *   trees: {name: string, levels: string[], components: string[], groups: Group[]}[],
+ *   columns: {name: string, unit: string, groups: Group[], bounds: number[]}[], manifestBytes: Uint8Array,
  *   pathOf: function(string): string, file: function(string): Uint8Array}}
  */
 export function readPage(text) {
   const { label, uri, manifest, about = {}, files, likelihoods = {}, pools = {} } = JSON.parse(text);
   const declared = JSON.parse(manifest);
   const words = wordsOf(about);
+  const hierarchies = Object.entries(declared.plan.hierarchies ?? {});
+  const groupsOf = (of) =>
+    (of.groups ?? declared.groups).map((one) => ({
+      ...group(one),
+      label: words.column(one.column),
+      called: (key) => words.key(one.column, key),
+    }));
   return {
     label,
     uri,
@@ -37,13 +47,24 @@ export function readPage(text) {
     publicN: declared.n,
     likelihoods,
     pooled: poolsOf(pools),
-    groups: declared.groups.map((one) => ({
-      ...group(one),
-      label: words.column(one.column),
-      called: (key) => words.key(one.column, key),
-    })),
-    // A posterior sample has no statistics to start from.
-    statistics: declared.statistics.filter(({ mechanism }) => mechanism === "discrete_laplace"),
+    groups: groupsOf(declared),
+    // A posterior sample has no statistics to start from; trees and columns are shown by themselves.
+    statistics: declared.statistics.filter(
+      ({ mechanism, groups, family }) => mechanism === "discrete_laplace" && groups === undefined && family !== "histogram",
+    ),
+    trees: hierarchies.flatMap(([name, levels]) => {
+      const leaves = declared.statistics.find((one) => one.name === `${name}.${levels.at(-1)}`);
+      const groups = groupsOf(leaves).filter(({ column }) => column !== levels.at(-1));
+      return COUNTING.includes(leaves.family) ? [{ name, levels, components: leaves.components, groups }] : [];
+    }),
+    columns: declared.statistics
+      .filter(({ family, mechanism }) => family === "histogram" && mechanism === "discrete_laplace")
+      .map((one) => ({
+        name: one.name,
+        groups: groupsOf(one),
+        unit: about.statistics?.[one.name]?.unit ?? "",
+        bounds: [Number(one.parameters.lower), Number(one.parameters.upper)],
+      })),
     manifestBytes: new TextEncoder().encode(manifest),
     pathOf: (statistic) => declared.files.find((file) => file.statistic === statistic).path,
     file: (name) => fromBase64(files[name]),

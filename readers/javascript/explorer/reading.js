@@ -28,35 +28,55 @@ export function reading(page) {
   const opened = new Map();
   const kept = new Map();
 
-  function release(statistic) {
-    if (!opened.has(statistic)) {
-      const path = page.pathOf(statistic);
-      const read = readRelease(page.manifestBytes, { [path]: page.file(path) }, { statistics: [statistic] });
+  function release(...statistics) {
+    const key = JSON.stringify(statistics);
+    if (!opened.has(key)) {
+      const files = Object.fromEntries(statistics.map((name) => [page.pathOf(name), page.file(page.pathOf(name))]));
+      const read = readRelease(page.manifestBytes, files, { statistics });
       // Whoever made the page checked its words.
-      opened.set(statistic, read.then((found) => Object.assign(found, { about: page.about })));
+      opened.set(key, read.then((found) => Object.assign(found, { about: page.about })));
     }
-    return opened.get(statistic);
+    return opened.get(key);
+  }
+
+  /** What was worked out under a key, or is now; the latest few are kept. */
+  async function remembered(key, make) {
+    if (!kept.has(key)) {
+      const found = await make();
+      if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
+      kept.set(key, found);
+    }
+    return kept.get(key);
   }
 
   return {
     /** The posterior of one cell, with the laws of some parameters worked out; throws what the reader throws. */
     async posterior(statistic, cell, { prior, nPrior, method, parameters }, pause) {
       const key = JSON.stringify([statistic, cell, prior, nPrior, method, parameters]);
-      if (!kept.has(key)) {
+      return remembered(key, async () => {
         const asked = { method, where: whereOf(page, cell) };
         if (prior) asked.prior = prior;
         if (parameters) asked.parameters = parameters;
         if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
         const opened = await release(statistic);
         const table = page.likelihoods[statistic];
-        const found =
-          table === undefined
-            ? await opened.posteriorInSlices(statistic, asked, pause)
-            : ofMoments(opened, statistic, table, asked);
-        if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
-        kept.set(key, found);
-      }
-      return kept.get(key);
+        return table === undefined
+          ? opened.posteriorInSlices(statistic, asked, pause)
+          : ofMoments(opened, statistic, table, asked);
+      });
+    },
+
+    /** The counts of a tree; throws what the reader throws. */
+    async tree(name, asked, pause) {
+      const { levels } = page.trees.find((one) => one.name === name);
+      const found = await release(...levels.map((level) => `${name}.${level}`));
+      return remembered(JSON.stringify(["tree", name, asked]), () => found.treeInSlices(name, asked, pause));
+    },
+
+    /** The column behind a histogram, in one cell; throws what the reader throws. */
+    async column(name, asked, pause) {
+      const found = await release(name);
+      return remembered(JSON.stringify(["column", name, asked]), () => found.columnInSlices(name, asked, pause));
     },
 
     entries: (posterior, statistic) => entriesOf(posterior, statistic, page.words),

@@ -3,6 +3,7 @@
 import { keysOf } from "./domains.js";
 import { add, compare, divide, format, multiply, rational, rootRoundedDown, subtract, toNumber } from "./exact.js";
 import { integer, isMapping, number, onlyKeys, refused } from "./plan_values.js";
+import { binLabels } from "./samples.js";
 
 const ONE = rational(1n);
 const ZERO = rational(0n);
@@ -11,6 +12,7 @@ const ZERO = rational(0n);
 const KEYS = {
   bernoulli: ["nulls"],
   categorical: ["categories", "other"],
+  histogram: ["nulls", "lower", "upper", "bins", "atoms"],
   normal: ["nulls", "lower", "upper", "lattice_bits"],
   lognormal: ["nulls", "lower", "upper", "lattice_bits"],
   binomial: ["nulls", "trials"],
@@ -25,7 +27,7 @@ const KEYS = {
   normal_known_mean: ["nulls", "mean", "half_range", "lattice_bits"],
   normal_known_variance: ["nulls", "variance", "lower", "upper", "lattice_bits"],
 };
-const OF_UNITS = ["bernoulli", "categorical", "poisson", "normal"];
+const OF_UNITS = ["bernoulli", "categorical", "histogram", "poisson", "normal"];
 /** What is a number in an entry, and nothing else follows from it. */
 const NUMBERS = ["location", "mean"];
 const WITHIN_UNIT = ["bernoulli", "normal", "lognormal"];
@@ -155,6 +157,21 @@ export const BLOCKS = {
       quantities: names.map((category, k) => ({
         name: "count", category, coefficients: names.map((_, i) => (i === k ? ONE : ZERO)),
       })),
+    };
+  },
+  histogram(entry) {
+    const names = binLabels(entry);
+    const one = (k) => names.map((_, i) => (i === k || k === null ? ONE : ZERO));
+    return {
+      components: names, largest: 1n, recordL1: 1n,
+      parameters: {
+        ...parametersOf({ categories: names, lower: number(entry.lower, "lower"), upper: number(entry.upper, "upper") }),
+        bins: { edges: entry.bins, atoms: entry.atoms },
+      },
+      quantities: [
+        { name: "n", coefficients: one(null) },
+        ...names.map((category, k) => ({ name: "count", category, coefficients: one(k) })),
+      ],
     };
   },
   normal: (entry, mayBeMinimal) =>

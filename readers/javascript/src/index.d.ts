@@ -113,6 +113,92 @@ export interface Posterior {
   priorDensity(parameter: string | undefined, xs: ArrayLike<number>): Float64Array;
 }
 
+/** Moments and the central interval of a count, or of a share of counts. */
+export interface NodeRow {
+  component: string;
+  level: string;
+  key: string;
+  mean: number;
+  sd: number;
+  lower: number;
+  upper: number;
+  /** What was released of the node, and what was released right below it, added up: of rows of `table` alone. */
+  released?: number;
+  below?: number | null;
+}
+
+/** Counts at all nodes of a tree, inferred together: whole numbers from 0 on that add up in every draw. */
+export interface CountTree {
+  readonly levels: string[];
+  readonly keys: string[][];
+  /** Of all levels but the first: where each node's parent stands in the level above. */
+  readonly parents: number[][];
+  /** What is counted: a tree of each, independent given what was released. */
+  readonly components: string[];
+  readonly population: string;
+  readonly logEvidence: number;
+  /** What a chance may be off by, about: rounding, cut tails, and the rule over hyperparameters. */
+  readonly error: number;
+  readonly notes: string[];
+  table(mass?: number, options?: { level?: string; component?: string }): NodeRow[];
+  counts(level: string, key: string, component?: string): { low: number; chances: Float64Array };
+  draws(number: number, options?: { component?: string; seed?: string | number }): Record<string, Float64Array>[];
+  share(level: string, options?: { above?: string; mass?: number; draws?: number; component?: string; seed?: string | number }): NodeRow[];
+  ratio(component: string, level: string, options?: { mass?: number; draws?: number; seed?: string | number }): NodeRow[];
+}
+
+export interface TreeOptions {
+  /** A key of every group beside the tree's. */
+  where?: Keys;
+  population?: "contaminated" | "negative-binomial" | "reciprocal";
+  /** Known sizes of the leaves. */
+  sizes?: number[];
+  /** Multiplications, above which a tree is refused with the code `resolution`; by default some seconds of them. */
+  most?: number;
+}
+
+/** The interval holds the number with the probability `mass` or more, wherever in their bins values are. */
+export interface Estimate {
+  /** Not a number where it is refused. */
+  mean: number;
+  median: number;
+  lower: number;
+  upper: number;
+  mass: number;
+  /** Whether the interval spans half of what the number can be. */
+  isRefused: boolean;
+}
+
+/** The column behind a histogram, in one cell. */
+export interface Column {
+  readonly of: "law" | "rows";
+  readonly bins: { lower: Float64Array; upper: Float64Array; isAtom: boolean[] };
+  readonly logEvidence: number;
+  quantile(q: number, mass?: number): Estimate;
+  median(mass?: number): Estimate;
+  interquantileRange(a?: number, b?: number, mass?: number): Estimate;
+  cdf(x: number, mass?: number): Estimate;
+  tailShare(x: number, mass?: number): Estimate;
+  mean(mass?: number, options?: { isEven?: boolean }): Estimate;
+  gini(mass?: number): Estimate;
+  n(mass?: number): Estimate;
+  /** Of every bin. */
+  density(mass?: number): Estimate[];
+  distributionFunction(mass?: number): Estimate[];
+  /** Of every bin, without draws. */
+  expectedCounts(): { mean: number; sd: number }[];
+}
+
+export interface ColumnOptions {
+  where?: Keys;
+  of?: "law" | "rows";
+  /** As `BinWalk(0.1, 0.4)`. */
+  prior?: string;
+  draws?: number;
+  seed?: string | number;
+  most?: number;
+}
+
 export interface Group {
   column: string;
   kind: string;
@@ -138,6 +224,12 @@ export interface Release {
   /** The draws of a posterior sample; `table` and `posterior` refuse one, as there are no statistics in it. */
   samples(statistic: string, where?: Keys): SampleRow[];
   posterior(statistic: string, options?: PosteriorOptions): Posterior;
+  /** Trees of counts: `beside` are groups of which there is a tree for each key. */
+  readonly trees: { name: string; levels: string[]; beside: string[] }[];
+  tree(name: string, options?: TreeOptions): CountTree;
+  treeInSlices(name: string, options?: TreeOptions, pause?: () => Promise<void>): Promise<CountTree>;
+  column(statistic: string, options?: ColumnOptions): Column;
+  columnInSlices(statistic: string, options?: ColumnOptions, pause?: () => Promise<void>): Promise<Column>;
   /** Whether all cells together contradict a prior that no cell alone may contradict; null where that is not judged. */
   conflict(statistic: string, options?: { prior?: string; nPrior?: string | number; most?: number }): {
     alternative: string; logBayesFactor: number; compared: number; isAgainst: boolean; lines: string[];

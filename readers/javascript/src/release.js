@@ -8,9 +8,14 @@ import { countsPosterior } from "./counts.js";
 import { readValues } from "./parquet.js";
 import { isComputedAgain } from "./plan.js";
 import { binEnds, gridPoint, isQuantile, isSampled, noStatistics } from "./samples.js";
-import { KeptWork, inSlices } from "./tabulated.js";
+import { KeptWork, Resumed, inSlices } from "./tabulated.js";
 import { MOST_MOVED } from "./conflict.js";
 import { NOISE_AWARE, PLUG_IN, oneSumPosterior, oneSumTogether } from "./posterior.js";
+import { binsOf } from "./histogram/bins.js";
+import { columnOf } from "./histogram/column.js";
+import { stepsOf } from "./histogram/prior.js";
+import { finished } from "./tree/posterior.js";
+import { releasedTree, treesOf } from "./tree/released_tree.js";
 
 /** A checked release; made by `readRelease`. */
 export class Release {
@@ -188,6 +193,56 @@ export class Release {
   /** The same in slices, as `posteriorInSlices`. */
   conflictInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
     return inSlices(() => this.conflict(statistic, options), pause);
+  }
+
+  /** Trees of counts: name, levels from the root on, and the groups beside them, of which `where` names a key. */
+  get trees() {
+    return treesOf(this);
+  }
+
+  /**
+   * The joint posterior of the counts at all nodes of a tree: whole numbers that add up.
+   *
+   * @param {string} name As the spec called the statistic that has a hierarchy.
+   * @param {{where?: Record<string, string | number>, population?: string, sizes?: number[], most?: number}} [options]
+   *   `sizes`: known sizes of the leaves; `most`: multiplications, above which a tree is refused, by default some
+   *   seconds of them.
+   */
+  tree(name, options = {}) {
+    return finished(releasedTree(this, name, options));
+  }
+
+  /** The same in slices, as `posteriorInSlices`. */
+  treeInSlices(name, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+    const resumed = new Resumed(releasedTree(this, name, options));
+    return inSlices(() => resumed.value, pause);
+  }
+
+  /**
+   * The column behind a histogram, in one cell: its quantiles, tail shares, mean and density.
+   *
+   * @param {string} statistic
+   * @param {{where?: Record<string, string | number>, of?: "law" | "rows", prior?: string, draws?: number,
+   *   seed?: string | number, most?: number}} [options]
+   */
+  column(statistic, options = {}) {
+    return finished(this.columnSteps(statistic, options));
+  }
+
+  /** The same in slices, as `posteriorInSlices`. */
+  columnInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+    const resumed = new Resumed(this.columnSteps(statistic, options));
+    return inSlices(() => resumed.value, pause);
+  }
+
+  columnSteps(statistic, { where = {}, prior, ...options }) {
+    const entry = this.noisy(statistic);
+    if (entry.family !== "histogram") throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}: a column's quantiles are of histograms`);
+    const selected = this.selected(where, statistic);
+    if (selected.length !== 1) throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
+    const width = entry.components.length;
+    const values = Array.from(this.values.get(statistic).slice(selected[0] * width, (selected[0] + 1) * width), Number);
+    return columnOf(values, toNumber(parseRational(entry.scale)), binsOf(entry.parameters), stepsOf(prior), options);
   }
 
   /**

@@ -68,6 +68,27 @@ export function binEnds({ edges, atoms }) {
   ]);
 }
 
+/** What the bins of an entry are called, in order; refuses what no histogram has. */
+export function binLabels({ bins, atoms, lower, upper }, place = "statistics") {
+  const isList = (texts) => Array.isArray(texts) && texts.every((text) => typeof text === "string");
+  const wrong = () => refused(`${place}.bins`, "they are no bins");
+  if (!isList(bins) || !isList(atoms) || bins.length < 2) throw wrong();
+  const [edges, alone] = [bins, atoms].map((texts) => texts.map((text) => number(text, `${place}.bins`)));
+  const rises = (numbers) => numbers.every((one, i) => i === 0 || compare(numbers[i - 1], one) < 0);
+  const isWithin = (one) => compare(edges[0], one) <= 0 && compare(one, edges.at(-1)) <= 0;
+  if (!rises(edges) || !rises(alone) || !alone.every(isWithin)) throw wrong();
+  const ends = [lower, upper].map((end) => number(end, `${place}.bounds`));
+  if (compare(ends[0], edges[0]) !== 0 || compare(ends[1], edges.at(-1)) !== 0) throw wrong();
+  const all = binEnds({ edges: bins, atoms });
+  if (all.length < FEWEST_BINS || all.length > MOST_BINS) throw wrong();
+  const isAtom = (point) => alone.some((atom) => compare(atom, point) === 0);
+  return all.map(([begins, stops], i) => {
+    if (compare(begins, stops) === 0) return `{${format(begins)}}`;
+    const holdsUpper = i === all.length - 1 && !isAtom(stops);
+    return `${isAtom(begins) ? "(" : "["}${format(begins)}, ${format(stops)}${holdsUpper ? "]" : ")"}`;
+  });
+}
+
 /** What follows of a drawn quantile from the plan: the rest of its entry, its range sensitivity too. */
 export function quantileFields(entry, { measure, amount }, terms, stated, place) {
   const { sample, bins, atoms } = entry;
@@ -77,12 +98,8 @@ export function quantileFields(entry, { measure, amount }, terms, stated, place)
   const quantile = number(sample.quantile, `${place}.sample.quantile`);
   const { n: part, d: whole } = quantile;
   if (part < 1n || part >= whole || QUANTILE_UNIT % whole !== 0n) throw refused(`${place}.sample.quantile`, "it is no quantile");
-  const isList = (texts) => Array.isArray(texts) && texts.every((text) => typeof text === "string");
-  if (!isList(bins) || !isList(atoms) || bins.length < 2) throw refused(`${place}.bins`, "they are no bins");
-  const nBins = binEnds({ edges: bins, atoms }).length;
-  if (nBins < FEWEST_BINS || nBins > MOST_BINS) throw refused(`${place}.bins`, "they are no bins");
-  const { categories } = stated.parameters ?? {};
-  if (!Array.isArray(categories) || categories.length !== nBins) throw refused(`${place}.parameters`, "its bins are others");
+  const categories = binLabels(entry, place);
+  const nBins = categories.length;
   const farther = part > whole - part ? part : whole - part;
   const moved = !terms.replaces ? farther : terms.cells === 1 ? whole : 2n * farther;
   const rows = entry.rows_of === "units" ? 1 : terms.rows;

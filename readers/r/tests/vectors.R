@@ -133,6 +133,69 @@ for (case in conflicts$cases) {
   }
 }
 
+# Joint posteriors of trees and histograms, beside the package's.
+n_joint <- 0
+joint <- read_json(file.path(vectors, "trees.json"))
+numbers_of <- function(list) if (is.null(list)) NULL else vapply(list, as.numeric, 0)
+tree_of <- function(case) {
+  list(
+    parents = lapply(case$parents, function(each) numbers_of(each) + 1), values = lapply(case$values, numbers_of),
+    scales = case$scales, sizes = numbers_of(case$sizes)
+  )
+}
+off_of <- function(case, posterior) {
+  largest <- abs(posterior$log_evidence - case$log_evidence) / joint$tolerance$log_evidence
+  for (node in case$nodes) {
+    found <- .law_summary(posterior$marginals[[node$level + 1]][[node$node + 1]], joint$mass)
+    same_ends <- found[["lower"]] == node$lower && found[["upper"]] == node$upper
+    off <- c(abs(found[["mean"]] - node$mean) / node$sd / joint$tolerance$mean_in_sds, abs(found[["sd"]] / node$sd - 1) / joint$tolerance$sd)
+    largest <- max(largest, off, if (same_ends) 0 else Inf)
+  }
+  largest
+}
+for (case in joint$cases) {
+  tree <- tree_of(case)
+  off <- off_of(case, .tree_posterior(tree, case$population))
+  if (!(off <= 1)) complain("a tree, ", case$about, ": ", off, " times the tolerance")
+  n_joint <- n_joint + 1
+}
+# What must be told: noise of another scale.
+other <- tree_of(joint$cases[[1]])
+other$scales[[2]] <- 1.2 * other$scales[[2]]
+if (off_of(joint$cases[[1]], .tree_posterior(other, "contaminated")) < 1000) complain("a tree with other noise is not told")
+
+stated <- read_json(file.path(vectors, "histograms.json"))
+set.seed(1)
+for (case in stated$cases) {
+  posterior <- .histogram_posterior(numbers_of(case$values), case$scale, .bin_ends(case$bins))
+  if (!(abs(posterior$log_evidence - case$log_evidence) <= stated$tolerance$log_evidence)) complain("a histogram, ", case$about, ": evidence ", posterior$log_evidence)
+  for (of in case$columns) {
+    column <- .column(posterior, 1500, of$of)
+    for (at in seq_along(of$levels)) {
+      low <- .column_quantiles(column, of$levels[[at]])$low
+      wanted <- cumsum(numbers_of(of$frequencies[[at]]))
+      bins <- which(diff(column$bins$lower) > 0)
+      found <- vapply(bins, function(bin) mean(low <= column$bins$lower[bin]), 0)
+      # A false alarm of 1e-9 a comparison, of some thousand.
+      room <- 6.2 * sqrt(pmax(wanted[bins] * (1 - wanted[bins]), 1e-4) * (1 / stated$draws + 1 / 1500))
+      if (any(abs(found - wanted[bins]) > room)) complain("a histogram, ", case$about, " of the ", of$of, ": quantile ", of$levels[[at]])
+    }
+  }
+  n_joint <- n_joint + 1
+}
+trees <- releases[["trees"]]
+small <- as.data.frame(release_tree(trees, "flights"))
+inside <- tapply(small$mean[small$level == "origin"], small$component[small$level == "origin"], sum)
+if (any(abs(inside - small$mean[small$level == "all"]) > 1e-8)) complain("counts of a tree do not add up")
+daily <- release_tree(trees, "daily", list(state = "a"))
+if (!identical(tabulate(daily$parents[[2]]), c(31L, 28L, 31L))) complain("days are in other months")
+drawn <- tree_draws(daily, 3, "UA")
+if (any(rowSums(drawn$day) != drawn$year_so_far)) complain("draws of a tree do not add up")
+if (!grepl("a tree for each key", refusal_of(release_tree(trees, "daily")))) complain("a tree of no key is not refused")
+column <- release_column(releases[["bins"]], "delay", list(origin = "EWR"))
+if (abs(column_cdf(column, 10)$mean + column_tail_share(column, 10)$mean - 1) > 1e-9) complain("shares of a column")
+if (column_mean(column)$lower > column_mean(column)$upper) complain("the mean of a column")
+
 hostile <- read_json(file.path(vectors, "hostile.json"))$hostile
 refused <- 0
 for (vector in hostile) {
@@ -156,6 +219,7 @@ if (length(arguments) > 2) {
   cat(sprintf("%d draws of %s\n", nrow(draws), paste(unique(draws$parameter), collapse = ", ")))
 }
 cat(sprintf("%d valid vectors, %d rows of tables; %d hostile ones refused\n", length(index), n_rows, refused))
+cat(sprintf("%d joint posteriors\n", n_joint))
 cat(sprintf("%d posteriors, %d conflicts; the slowest parameter took %.2f s\n", n_posteriors, n_conflicts, slowest))
 if (length(wrong)) {
   cat(unique(wrong), sep = "\n")

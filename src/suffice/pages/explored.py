@@ -6,6 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.likelihood_tables import likelihood_tables
+from suffice.pipeline.terms.declaration.hierarchy import COUNTED, level_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 READ = frozenset({"bernoulli", "binomial", "poisson", "normal_known_variance", "categorical"})
-"""Families whose posteriors the reader in JavaScript works out by itself."""
+"""Families whose posteriors the reader in JavaScript works out by itself, under a prior that readers move."""
 
 
 def explored(
@@ -23,7 +24,10 @@ def explored(
     uri: str,
     pools: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any] | None:
-    """Return the explorer's data; None where it has a posterior of no statistic.
+    """Return the explorer's data; None where it has a posterior of nothing.
+
+    Trees, and columns behind histograms, are explored whatever groups they have; parameters of other
+    statistics where these have the groups of the release.
 
     Parameters
     ----------
@@ -35,13 +39,21 @@ def explored(
     pools : mapping of str to mapping, optional
         By statistic, cells that were published together, as ``PoolBeside.explored`` returns them.
     """
+    plans = {name: release.plan_of(name) for name in release.statistics}
     likelihoods = {
         name: table
-        for name in release.statistics
-        if (table := likelihood_tables(release.statistic(name))) is not None
+        for name, plan in plans.items()
+        if not plan.states_groups and (table := likelihood_tables(release.statistic(name))) is not None
     }
     tabled = {name for name, table in likelihoods.items() if "reason" not in table}
-    if not any(name in tabled or _is_read(release.plan_of(name)) for name in release.statistics):
+    has_parameters = bool(tabled) or asks_parameters(release)
+    has_columns = any(plan.family == "histogram" for plan in plans.values())
+    # Trees of totals are inferred in Python alone.
+    has_trees = any(
+        release.plan_of(level_name(name, levels[-1])).family in COUNTED
+        for name, levels in release.trees.items()
+    )
+    if not (has_parameters or has_columns or has_trees):
         return None
     return {
         "label": release.label,
@@ -58,5 +70,11 @@ def explored(
     }
 
 
+def asks_parameters(release: Release) -> bool:
+    """Tell whether the reader in JavaScript works out a parameter, under a prior that readers move."""
+    return any(_is_read(release.plan_of(name)) for name in release.statistics)
+
+
 def _is_read(plan: StatisticPlan) -> bool:
-    return plan.family in READ and plan.within_unit is None and plan.counted is None
+    is_alone = plan.within_unit is None and plan.counted is None
+    return plan.family in READ and is_alone and not plan.states_groups

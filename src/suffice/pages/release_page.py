@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.pages.bibliography import bibtex
 from suffice.pages.card import noise_of
 from suffice.pages.drawing import number
-from suffice.pages.explored import explored
+from suffice.pages.explored import asks_parameters, explored
 from suffice.pages.price import guarantee_of, kept_together, price
 from suffice.pages.rendering import render
 from suffice.pages.statistic_picture import picture
@@ -356,7 +356,8 @@ def release_page(
     about, data_size = release.about, sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED
     alike = not any(release.plan_of(view.name).states_groups for view in views)
-    explorer = explored(release, files, uri, pools) if embedded and alike and release.statistics else None
+    explorer = explored(release, files, uri, pools) if embedded and release.statistics else None
+    compares = explorer is not None and (bool(explorer["likelihoods"]) or asks_parameters(release))
     url = f"{site.base_url}/{path}" if site.base_url else None
     return render(
         "release.html",
@@ -406,7 +407,7 @@ def release_page(
         lines=lines(views, uri),
         uri=uri,
         publications=publications,
-        limits=list(map(kept_together, limits(facts, views, is_explored=explorer is not None))),
+        limits=list(map(kept_together, limits(facts, views, is_explored=compares))),
         citation=citation(facts, url),
         bibtex=bibtex(facts, url),
     )

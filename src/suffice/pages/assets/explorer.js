@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 9c09afcd7a6c1a504d22e354fe476bd2acf2bfe426c15c8c4538d2eda866d091
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js
+// sha256: d18c1e946bab300a1dd2c8effd38a6281683e5eec2507d53b63a199220211ac0
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -54,14 +54,14 @@
     const slopes = nodes.map((_, index) => densities[index] * width2 * (Math.PI / 2) * Math.sin(Math.PI * index / size));
     slopes[0] = Math.max(0, 3 * slopes[1] - 3 * slopes[2] + slopes[3]);
     slopes[size] = Math.max(0, 3 * slopes[size - 1] - 3 * slopes[size - 2] + slopes[size - 3]);
-    const cumulated = [0];
+    const cumulated2 = [0];
     for (let index = 0; index < size; index += 1) {
-      const [before, from, to, after] = [-1, 0, 1, 2].map(
+      const [before2, from, to, after] = [-1, 0, 1, 2].map(
         (offset) => slopes[index + offset] ?? slopes[index + (offset < 0 ? 0 : 1)]
       );
-      cumulated.push(cumulated[index] + step / 24 * (13 * (from + to) - before - after));
+      cumulated2.push(cumulated2[index] + step / 24 * (13 * (from + to) - before2 - after));
     }
-    const mass = cumulated[size];
+    const mass = cumulated2[size];
     return {
       low,
       high,
@@ -71,7 +71,7 @@
         if (value >= high) return 1;
         const at = 2 / Math.PI * Math.asin(Math.sqrt((value - low) / width2)) * size;
         const index = Math.min(Math.floor(at), size - 1);
-        return hermite(cumulated, slopes, index, at - index, step) / mass;
+        return hermite(cumulated2, slopes, index, at - index, step) / mass;
       },
       average(of2) {
         let sum = (slopes[0] * of2(nodes[0]) + slopes[size] * of2(nodes[size])) / 2;
@@ -191,11 +191,11 @@
       1541459225
     ]);
     const words = new Uint32Array(64);
-    const whole = data.length - data.length % 64;
-    for (let at = 0; at < whole; at += 64) compress(state, words, data, at);
-    const rest = data.length - whole;
+    const whole2 = data.length - data.length % 64;
+    for (let at = 0; at < whole2; at += 64) compress(state, words, data, at);
+    const rest = data.length - whole2;
     const tail = new Uint8Array(rest < 56 ? 64 : 128);
-    tail.set(data.subarray(whole));
+    tail.set(data.subarray(whole2));
     tail[rest] = 128;
     const view = new DataView(tail.buffer);
     view.setUint32(tail.length - 8, Math.floor(data.length / 536870912));
@@ -350,9 +350,9 @@
     while (number2 < MOST && given.has(`about-${number2 + 1}.json`)) number2 += 1;
     if (number2 === 0) return {};
     const bytes = given.get(`about-${number2}.json`);
-    const before = given.get(`about-${number2 - 1}.json`);
+    const before2 = given.get(`about-${number2 - 1}.json`);
     const stated = bytes instanceof Uint8Array && bytes.length <= LARGEST ? decode(bytes) : null;
-    const fits2 = isMapping(stated) && Object.keys(stated).sort().join(" ") === FIELDS && stated.format_version === 1 && stated.release_id === manifest.release_id && stated.manifest_sha256 === sha256(manifestBytes) && stated.number === number2 && stated.replaces === (number2 === 1 ? null : sha256(before)) && stated.checksum === sha256(encodeText(encode({ ...stated, checksum: null, signature: null }))) && (stated.signature !== null || manifest.signature === null) && areWords(stated.about, manifest);
+    const fits2 = isMapping(stated) && Object.keys(stated).sort().join(" ") === FIELDS && stated.format_version === 1 && stated.release_id === manifest.release_id && stated.manifest_sha256 === sha256(manifestBytes) && stated.number === number2 && stated.replaces === (number2 === 1 ? null : sha256(before2)) && stated.checksum === sha256(encodeText(encode({ ...stated, checksum: null, signature: null }))) && (stated.signature !== null || manifest.signature === null) && areWords(stated.about, manifest);
     if (!fits2) throw new ReleaseError("about", `about-${number2}.json stands beside the manifest, and holds no words of this release`);
     await checkSignature(stated, publicKeys, ABOUT);
     return stated.about;
@@ -427,20 +427,20 @@
     if (left) quotient |= 1n;
     const value = Number(quotient);
     const half = Math.trunc(-shift / 2);
-    const scaled2 = value * 2 ** half * 2 ** (-shift - half);
-    return n < 0n ? -scaled2 : scaled2;
+    const scaled3 = value * 2 ** half * 2 ** (-shift - half);
+    return n < 0n ? -scaled3 : scaled3;
   }
   function bits(size) {
     return size.toString(16).length * 4;
   }
   function ofNumber(value) {
     let exponent = 0;
-    let scaled2 = value;
-    while (!Number.isInteger(scaled2)) {
-      scaled2 *= 2;
+    let scaled3 = value;
+    while (!Number.isInteger(scaled3)) {
+      scaled3 *= 2;
       exponent += 1;
     }
-    return rational(BigInt(scaled2), 1n << BigInt(exponent));
+    return rational(BigInt(scaled3), 1n << BigInt(exponent));
   }
   function format({ n, d }) {
     if (d === 1n) return String(n);
@@ -512,9 +512,9 @@
     const columns = entry.family === "linear_regression" ? { ...entry.predictors, ...entry.outcome } : entry.columns;
     if (!isMapping2(columns)) throw refused2(place, "it has no columns");
     const rate2 = divide(amount, rational(BigInt(rows) * (replaces ? 2n : 1n)));
-    const steps = 2n ** integer(entry.lattice_bits, `${place}.lattice_bits`);
+    const steps2 = 2n ** integer(entry.lattice_bits, `${place}.lattice_bits`);
     return {
-      cone_noise: { rate: format(rate2), columns: Object.keys(columns).length, linear: entry.intercept !== false, steps: String(steps) }
+      cone_noise: { rate: format(rate2), columns: Object.keys(columns).length, linear: entry.intercept !== false, steps: String(steps2) }
     };
   }
   function pairsOf({ columns, linear: linear2 }) {
@@ -579,13 +579,13 @@
     }
     if (typeof domain?.from !== "string" || typeof domain?.to !== "string") throw wrong();
     const keys = [];
-    let start2 = periodStart(domain.from, domain.every);
-    for (let key = domain.from; keys.length < MOST_LISTED; key = label(start2, domain.every)) {
-      if (start2 === null || label(start2, domain.every) !== key) throw wrong();
+    let start3 = periodStart(domain.from, domain.every);
+    for (let key = domain.from; keys.length < MOST_LISTED; key = label(start3, domain.every)) {
+      if (start3 === null || label(start3, domain.every) !== key) throw wrong();
       keys.push(key);
       if (key === domain.to) return keys;
-      if (start2 > periodStart(domain.to, domain.every)) throw wrong();
-      start2 = following(start2, domain.every);
+      if (start3 > periodStart(domain.to, domain.every)) throw wrong();
+      start3 = following(start3, domain.every);
     }
     throw wrong();
   }
@@ -600,18 +600,18 @@
     }
     return utc(year, second - 1, third);
   }
-  function label(start2, every2) {
+  function label(start3, every2) {
     if (every2 === "week") {
-      const thursday = new Date(start2 + 3 * DAY);
+      const thursday = new Date(start3 + 3 * DAY);
       const year = thursday.getUTCFullYear();
       const week = Math.floor((thursday.getTime() - utc(year, 0, 1)) / DAY / 7) + 1;
       return `${String(year).padStart(4, "0")}-W${String(week).padStart(2, "0")}`;
     }
-    return new Date(start2).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every2]);
+    return new Date(start3).toISOString().slice(0, { year: 4, month: 7, day: 10 }[every2]);
   }
-  function following(start2, every2) {
-    if (every2 === "day" || every2 === "week") return start2 + (every2 === "day" ? 1 : 7) * DAY;
-    const date = new Date(start2);
+  function following(start3, every2) {
+    if (every2 === "day" || every2 === "week") return start3 + (every2 === "day" ? 1 : 7) * DAY;
+    const date = new Date(start3);
     return every2 === "month" ? utc(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) : utc(date.getUTCFullYear() + 1, 0, 1);
   }
   function utc(year, month, day) {
@@ -672,24 +672,39 @@
       ...at + 1 < points.length ? [[point, points[at + 1]]] : []
     ]);
   }
+  function binLabels({ bins, atoms, lower, upper }, place = "statistics") {
+    const isList = (texts) => Array.isArray(texts) && texts.every((text) => typeof text === "string");
+    const wrong = () => refused2(`${place}.bins`, "they are no bins");
+    if (!isList(bins) || !isList(atoms) || bins.length < 2) throw wrong();
+    const [edges, alone] = [bins, atoms].map((texts) => texts.map((text) => number(text, `${place}.bins`)));
+    const rises = (numbers) => numbers.every((one, i) => i === 0 || compare(numbers[i - 1], one) < 0);
+    const isWithin = (one) => compare(edges[0], one) <= 0 && compare(one, edges.at(-1)) <= 0;
+    if (!rises(edges) || !rises(alone) || !alone.every(isWithin)) throw wrong();
+    const ends2 = [lower, upper].map((end) => number(end, `${place}.bounds`));
+    if (compare(ends2[0], edges[0]) !== 0 || compare(ends2[1], edges.at(-1)) !== 0) throw wrong();
+    const all = binEnds({ edges: bins, atoms });
+    if (all.length < FEWEST_BINS || all.length > MOST_BINS) throw wrong();
+    const isAtom = (point) => alone.some((atom) => compare(atom, point) === 0);
+    return all.map(([begins, stops], i) => {
+      if (compare(begins, stops) === 0) return `{${format(begins)}}`;
+      const holdsUpper = i === all.length - 1 && !isAtom(stops);
+      return `${isAtom(begins) ? "(" : "["}${format(begins)}, ${format(stops)}${holdsUpper ? "]" : ")"}`;
+    });
+  }
   function quantileFields(entry, { measure, amount }, terms, stated, place) {
     const { sample: sample2, bins, atoms } = entry;
     onlyKeys(sample2, ["draws", "quantile"], [], `${place}.sample`);
     const draws = integer(sample2.draws, `${place}.sample.draws`);
     if (draws < 1n || draws > MOST_DRAWS) throw refused2(`${place}.sample.draws`, "it is no number of draws");
     const quantile = number(sample2.quantile, `${place}.sample.quantile`);
-    const { n: part, d: whole } = quantile;
-    if (part < 1n || part >= whole || QUANTILE_UNIT % whole !== 0n) throw refused2(`${place}.sample.quantile`, "it is no quantile");
-    const isList = (texts) => Array.isArray(texts) && texts.every((text) => typeof text === "string");
-    if (!isList(bins) || !isList(atoms) || bins.length < 2) throw refused2(`${place}.bins`, "they are no bins");
-    const nBins = binEnds({ edges: bins, atoms }).length;
-    if (nBins < FEWEST_BINS || nBins > MOST_BINS) throw refused2(`${place}.bins`, "they are no bins");
-    const { categories } = stated.parameters ?? {};
-    if (!Array.isArray(categories) || categories.length !== nBins) throw refused2(`${place}.parameters`, "its bins are others");
-    const farther = part > whole - part ? part : whole - part;
-    const moved = !terms.replaces ? farther : terms.cells === 1 ? whole : 2n * farther;
+    const { n: part, d: whole2 } = quantile;
+    if (part < 1n || part >= whole2 || QUANTILE_UNIT % whole2 !== 0n) throw refused2(`${place}.sample.quantile`, "it is no quantile");
+    const categories = binLabels(entry, place);
+    const nBins = categories.length;
+    const farther = part > whole2 - part ? part : whole2 - part;
+    const moved2 = !terms.replaces ? farther : terms.cells === 1 ? whole2 : 2n * farther;
     const rows = entry.rows_of === "units" ? 1 : terms.rows;
-    const range = moved * BigInt(rows) * BigInt(Math.min(2, nBins - 1)) * LEAST_SCALE;
+    const range = moved2 * BigInt(rows) * BigInt(Math.min(2, nBins - 1)) * LEAST_SCALE;
     if (range > LARGEST_RANGE) throw refused2(`${place}.range_sensitivity`, "it is above 2^62");
     const scale2 = scaleOf(range, draws, { measure, amount }, 1n);
     if (scale2 > LARGEST_SCALE) throw refused2(`${place}.scale`, "it is above 2^46");
@@ -699,7 +714,7 @@
       draws: Number(draws),
       range_sensitivity: String(range),
       scale: String(scale2),
-      rank_scale: format(rational(scale2, LEAST_SCALE * whole)),
+      rank_scale: format(rational(scale2, LEAST_SCALE * whole2)),
       parameters: { categories, lower, upper, lattice_bits: null, bins: { edges: bins, atoms } }
     };
   }
@@ -834,11 +849,11 @@
       const estimates = joined(data, spans.get("estimate"));
       const doubles = new DataView(estimates.buffer, estimates.byteOffset, estimates.length);
       if (own.length !== size * rows || estimates.length !== 8 * rows) refuse("it does not hold each value once");
-      for (let row3 = 0; row3 < rows; row3 += 1) {
-        const value = size === 8 ? view.getBigInt64(8 * row3, true) : decimal(view, 16 * row3);
+      for (let row4 = 0; row4 < rows; row4 += 1) {
+        const value = size === 8 ? view.getBigInt64(8 * row4, true) : decimal(view, 16 * row4);
         if (value < lowest || value > highest3) refuse("a value lies beyond the ends of its type");
-        values[done + row3] = value;
-        if (!Object.is(doubles.getFloat64(8 * row3, true), estimate(value, total))) {
+        values[done + row4] = value;
+        if (!Object.is(doubles.getFloat64(8 * row4, true), estimate(value, total))) {
           refuse("its estimates do not follow from its values");
         }
       }
@@ -855,10 +870,10 @@
       const own = joined(data, spans.get("value"));
       if (own.length !== 8 * rows) refuse("it does not hold each value once");
       const view = new DataView(own.buffer, own.byteOffset, own.length);
-      for (let row3 = 0; row3 < rows; row3 += 1) {
-        const point = view.getBigInt64(8 * row3, true);
+      for (let row4 = 0; row4 < rows; row4 += 1) {
+        const point = view.getBigInt64(8 * row4, true);
         if (point < 0n || point >= most) refuse("a value is no point of its grid");
-        values[done + row3] = point;
+        values[done + row4] = point;
       }
       checkLabels(data, statistic, groups, spans, done, rows, refuse);
       done += rows;
@@ -891,13 +906,13 @@
       inner /= group3.keys.length;
       const step = inner * width2;
       const keys = group3.kind === "range" ? group3.keys.map(int64) : group3.keys.map((key) => lengthAnd(String(key)));
-      yield [group3.column, keys, (row3) => Math.floor(row3 / step) % group3.keys.length];
+      yield [group3.column, keys, (row4) => Math.floor(row4 / step) % group3.keys.length];
     }
     if (isSampled(statistic)) {
-      yield ["draw", Array.from({ length: width2 }, (_, draw2) => int64(draw2)), (row3) => row3 % width2];
+      yield ["draw", Array.from({ length: width2 }, (_, draw2) => int64(draw2)), (row4) => row4 % width2];
       return;
     }
-    yield ["component", statistic.components.map(lengthAnd), (row3) => row3 % width2];
+    yield ["component", statistic.components.map(lengthAnd), (row4) => row4 % width2];
   }
   function int64(number2) {
     const bytes = new Uint8Array(8);
@@ -911,10 +926,10 @@
     bytes.set(written3, 4);
     return bytes;
   }
-  function hasLabels(bytes, keys, position, start2, rows) {
+  function hasLabels(bytes, keys, position, start3, rows) {
     let at = 0;
-    for (let row3 = start2; row3 < start2 + rows; row3 += 1) {
-      const key = keys[position(row3)];
+    for (let row4 = start3; row4 < start3 + rows; row4 += 1) {
+      const key = keys[position(row4)];
       if (at + key.length > bytes.length) return false;
       for (let i = 0; i < key.length; i += 1) if (bytes[at + i] !== key[i]) return false;
       at += key.length;
@@ -923,11 +938,11 @@
   }
   function joined(data, spans) {
     if (spans.length === 1) return data.subarray(...spans[0]);
-    const bytes = new Uint8Array(spans.reduce((sum, [start2, end]) => sum + end - start2, 0));
+    const bytes = new Uint8Array(spans.reduce((sum, [start3, end]) => sum + end - start3, 0));
     let at = 0;
-    for (const [start2, end] of spans) {
-      bytes.set(data.subarray(start2, end), at);
-      at += end - start2;
+    for (const [start3, end] of spans) {
+      bytes.set(data.subarray(start3, end), at);
+      at += end - start3;
     }
     return bytes;
   }
@@ -1033,9 +1048,9 @@
     const asExpected = column.get(1) === kind && path.length === 1 && decodeText(path[0]) === name && column.get(4) === 0 && column.get(5) === rows && column.get(9) === position && column.get(6) === column.get(7) && column.get(2).every((encoding) => encoding === PLAIN || encoding === LEVELS);
     return asExpected && Number.isInteger(column.get(7)) ? column.get(7) : null;
   }
-  function pages(data, start2, end, rows, refuse) {
+  function pages(data, start3, end, rows, refuse) {
     const spans = [];
-    let [position, left] = [start2, rows];
+    let [position, left] = [start3, rows];
     while (position < end && left > 0) {
       const reader = new ThriftReader(data, position, Math.min(end, position + PAGE_HEADER));
       const page = reader.struct();
@@ -1066,6 +1081,7 @@
   var KEYS = {
     bernoulli: ["nulls"],
     categorical: ["categories", "other"],
+    histogram: ["nulls", "lower", "upper", "bins", "atoms"],
     normal: ["nulls", "lower", "upper", "lattice_bits"],
     lognormal: ["nulls", "lower", "upper", "lattice_bits"],
     binomial: ["nulls", "trials"],
@@ -1080,7 +1096,7 @@
     normal_known_mean: ["nulls", "mean", "half_range", "lattice_bits"],
     normal_known_variance: ["nulls", "variance", "lower", "upper", "lattice_bits"]
   };
-  var OF_UNITS = ["bernoulli", "categorical", "poisson", "normal"];
+  var OF_UNITS = ["bernoulli", "categorical", "histogram", "poisson", "normal"];
   var NUMBERS = ["location", "mean"];
   var WITHIN_UNIT = ["bernoulli", "normal", "lognormal"];
   var OF_MOMENTS = ["normal", "lognormal"];
@@ -1163,14 +1179,14 @@
   function squaredSensitivity(block2, { replaces, rows, maxInCell }) {
     if (block2.minimalL1 !== void 0) return block2.minimalL2 ?? block2.minimalL1 ** 2n;
     const [kept2, inCell] = [BigInt(rows), BigInt(Math.min(maxInCell, rows))];
-    const squares = kept2 / inCell * inCell ** 2n + (kept2 % inCell) ** 2n;
-    return squares * (block2.recordL2 ?? block2.recordL1 ** 2n) * (replaces ? 2n : 1n);
+    const squares2 = kept2 / inCell * inCell ** 2n + (kept2 % inCell) ** 2n;
+    return squares2 * (block2.recordL2 ?? block2.recordL1 ** 2n) * (replaces ? 2n : 1n);
   }
-  function minimalMoments(steps, first) {
-    const inner = steps ** 2n - 2n * first ** 2n;
+  function minimalMoments(steps2, first) {
+    const inner = steps2 ** 2n - 2n * first ** 2n;
     const root2 = inner > 0n ? rootRoundedDown(inner) : 0n;
-    const near = (3n * steps - root2) / 2n;
-    return [near - 1n, near, near + 1n, 2n * steps].map((change) => change ** 2n * (first ** 2n + (2n * steps - change) ** 2n)).reduce(largest);
+    const near = (3n * steps2 - root2) / 2n;
+    return [near - 1n, near, near + 1n, 2n * steps2].map((change) => change ** 2n * (first ** 2n + (2n * steps2 - change) ** 2n)).reduce(largest);
   }
   var BLOCKS = {
     bernoulli(entry, mayBeMinimal) {
@@ -1214,6 +1230,23 @@
         }))
       };
     },
+    histogram(entry) {
+      const names = binLabels(entry);
+      const one = (k) => names.map((_, i) => i === k || k === null ? ONE : ZERO);
+      return {
+        components: names,
+        largest: 1n,
+        recordL1: 1n,
+        parameters: {
+          ...parametersOf({ categories: names, lower: number(entry.lower, "lower"), upper: number(entry.upper, "upper") }),
+          bins: { edges: entry.bins, atoms: entry.atoms }
+        },
+        quantities: [
+          { name: "n", coefficients: one(null) },
+          ...names.map((category, k) => ({ name: "count", category, coefficients: one(k) }))
+        ]
+      };
+    },
     normal: (entry, mayBeMinimal) => moments(entry, mayBeMinimal, number(entry.lower, "lower"), number(entry.upper, "upper")),
     lognormal(entry, mayBeMinimal, stated, place) {
       const [lower, upper] = ["lower", "upper"].map((end) => nearly(stated, end, Math.log(toNumber(number(entry[end], end))), 2 ** -32, place));
@@ -1246,13 +1279,13 @@
   };
   function moments(entry, mayBeMinimal, lower, upper) {
     const bits2 = bitsOf(entry);
-    const steps = 1n << BigInt(bits2);
+    const steps2 = 1n << BigInt(bits2);
     const half = rational(1n, 2n);
     const centre = multiply(add(lower, upper), half);
-    const step = divide(multiply(subtract(upper, lower), half), rational(steps));
+    const step = divide(multiply(subtract(upper, lower), half), rational(steps2));
     const parameters = parametersOf({ lower, upper, bits: bits2 });
-    const inUnits = (n, total, squares, ofN) => {
-      const map = (a, b, c) => n.map((_, i) => add(add(multiply(a, n[i]), multiply(b, total[i])), multiply(c, squares[i])));
+    const inUnits = (n, total, squares2, ofN) => {
+      const map = (a, b, c) => n.map((_, i) => add(add(multiply(a, n[i]), multiply(b, total[i])), multiply(c, squares2[i])));
       return [
         { name: "n", coefficients: n, ofPublicN: ofN },
         { name: "total", coefficients: map(centre, step, ZERO), ofPublicN: multiply(centre, ofN) },
@@ -1265,31 +1298,31 @@
     };
     if (mayBeMinimal && entry.nulls !== "drop") {
       const weight = entry.moment_weight === void 0 ? rational(2n) : number(entry.moment_weight, "moment_weight");
-      const factor = divide(rational(steps), weight);
+      const factor = divide(rational(steps2), weight);
       if (weight.n <= 0n || factor.d !== 1n) throw refused2("moment_weight", "it does not fit the lattice");
       const inner = add(divide(ONE, weight), rational(2n));
-      const bound2 = multiply(rational(steps * steps, 4n), multiply(inner, inner));
-      const shift = bitLength(factor.n) - bitLength(steps);
+      const bound2 = multiply(rational(steps2 * steps2, 4n), multiply(inner, inner));
+      const shift = bitLength(factor.n) - bitLength(steps2);
       const exponent = shift ? `(m${shift > 0 ? "+" : ""}${shift})` : "m";
       return {
         components: [`2^${exponent} sum(X)`, "sum(X^2)"],
-        largest: steps * steps > steps * factor.n ? steps * steps : steps * factor.n,
+        largest: steps2 * steps2 > steps2 * factor.n ? steps2 * steps2 : steps2 * factor.n,
         minimalL1: bound2.n / bound2.d,
-        minimalL2: minimalMoments(steps, factor.n),
-        betweenEnds: 2n * steps * factor.n,
+        minimalL2: minimalMoments(steps2, factor.n),
+        betweenEnds: 2n * steps2 * factor.n,
         weight,
         parameters,
-        quantities: inUnits([ZERO, ZERO], [divide(weight, rational(steps)), ZERO], [ZERO, ONE], ONE)
+        quantities: inUnits([ZERO, ZERO], [divide(weight, rational(steps2)), ZERO], [ZERO, ONE], ONE)
       };
     }
-    const record = rational(1n, 4n * steps * steps);
-    const unit = rational(1n, 4n * steps);
+    const record = rational(1n, 4n * steps2 * steps2);
+    const unit = rational(1n, 4n * steps2);
     const quarter = rational(1n, 4n);
     const minus2 = (one) => subtract(ZERO, one);
     return {
       components: ["sum((M-X)^2)", "sum(2(M-X)(M+X))", "sum((M+X)^2)"],
-      largest: 4n * steps * steps,
-      recordL1: 4n * steps * steps,
+      largest: 4n * steps2 * steps2,
+      recordL1: 4n * steps2 * steps2,
       parameters,
       quantities: inUnits(
         [record, record, record],
@@ -1302,11 +1335,11 @@
   function oneSum(entry, mayBeMinimal, { counts, lower, upper, constants }) {
     const isCount2 = counts !== void 0;
     const bits2 = isCount2 ? null : bitsOf(entry);
-    const steps = isCount2 ? integer(counts, "upper") : 1n << BigInt(bits2);
-    if (steps < 1n) throw refused2("upper", "it is no count");
-    const [low, high] = [lower ?? ZERO, upper ?? rational(steps)];
-    const lowest = lower === void 0 ? 0n : -steps;
-    const width2 = steps - lowest;
+    const steps2 = isCount2 ? integer(counts, "upper") : 1n << BigInt(bits2);
+    if (steps2 < 1n) throw refused2("upper", "it is no count");
+    const [low, high] = [lower ?? ZERO, upper ?? rational(steps2)];
+    const lowest = lower === void 0 ? 0n : -steps2;
+    const width2 = steps2 - lowest;
     const [value, bound2] = isCount2 ? ["x", "C"] : ["X", "M"];
     const known = constants && Object.fromEntries(Object.entries(constants).map(([name, text]) => [name, format(number(text, name))]));
     const parameters = parametersOf({ lower: low, upper: high, bits: bits2, constants: known });
@@ -1314,7 +1347,7 @@
       const step = divide(subtract(high, low), rational(width2));
       return {
         components: [`sum(${value})`],
-        largest: steps,
+        largest: steps2,
         minimalL1: width2,
         betweenEnds: width2,
         parameters,
@@ -1596,11 +1629,11 @@
   function polynomials(m, n, y) {
     const values = new Float64Array(m + 1);
     values[0] = 1;
-    let before = 0;
+    let before2 = 0;
     for (let k = 0; k < m; k += 1) {
       const next = root(k + 1, n);
-      values[k + 1] = (y * values[k] - before * (k ? values[k - 1] : 0)) / next;
-      before = next;
+      values[k + 1] = (y * values[k] - before2 * (k ? values[k - 1] : 0)) / next;
+      before2 = next;
     }
     return values;
   }
@@ -1624,7 +1657,7 @@
         nodes[i] = y;
       }
       const table2 = Array.from(nodes, (y) => polynomials(m, Infinity, y).subarray(0, m));
-      const weights = Float64Array.from(table2, (row3) => 1 / row3.reduce((sum, value) => sum + value * value, 0));
+      const weights = Float64Array.from(table2, (row4) => 1 / row4.reduce((sum, value) => sum + value * value, 0));
       gaussRules.set(m, { nodes, weights, table: table2 });
     }
     return gaussRules.get(m);
@@ -1650,22 +1683,22 @@
     }
     nodes.sort();
     for (let i = 0; i < m; i += 1) {
-      const row3 = polynomials(m, n, nodes[i]);
-      let squares = 0;
-      for (let k = 0; k < m; k += 1) squares += row3[k] * row3[k];
-      weights[i] = 1 / squares;
+      const row4 = polynomials(m, n, nodes[i]);
+      let squares2 = 0;
+      for (let k = 0; k < m; k += 1) squares2 += row4[k] * row4[k];
+      weights[i] = 1 / squares2;
     }
     if (gramRules.size > 2e4) gramRules.clear();
     gramRules.set(key, { nodes, weights });
     return gramRules.get(key);
   }
   function lastPolynomial(m, n, y) {
-    let [before, value, beforeSlope, slope2, last] = [0, 1, 0, 0, 0];
+    let [before2, value, beforeSlope, slope2, last] = [0, 1, 0, 0, 0];
     for (let k = 0; k < m; k += 1) {
       const next = root(k + 1, n);
-      const following2 = (y * value - last * before) / next;
+      const following2 = (y * value - last * before2) / next;
       const followingSlope = (value + y * slope2 - last * beforeSlope) / next;
-      [before, value, beforeSlope, slope2, last] = [value, following2, slope2, followingSlope, next];
+      [before2, value, beforeSlope, slope2, last] = [value, following2, slope2, followingSlope, next];
     }
     return { value, slope: slope2 };
   }
@@ -1691,20 +1724,20 @@
     const a = Array.from({ length: m }, (_, i) => Float64Array.from({ length: m + 1 }, (__, j) => j < m ? matrix[j][i] : Number(i === unit)));
     for (let column = 0; column < m; column += 1) {
       let pivot = column;
-      for (let row3 = column + 1; row3 < m; row3 += 1) {
-        if (Math.abs(a[row3][column]) > Math.abs(a[pivot][column])) pivot = row3;
+      for (let row4 = column + 1; row4 < m; row4 += 1) {
+        if (Math.abs(a[row4][column]) > Math.abs(a[pivot][column])) pivot = row4;
       }
       [a[column], a[pivot]] = [a[pivot], a[column]];
-      for (let row3 = column + 1; row3 < m; row3 += 1) {
-        const factor = a[row3][column] / a[column][column];
-        for (let j = column; j <= m; j += 1) a[row3][j] -= factor * a[column][j];
+      for (let row4 = column + 1; row4 < m; row4 += 1) {
+        const factor = a[row4][column] / a[column][column];
+        for (let j = column; j <= m; j += 1) a[row4][j] -= factor * a[column][j];
       }
     }
     const x = new Float64Array(m);
-    for (let row3 = m - 1; row3 >= 0; row3 -= 1) {
-      let sum = a[row3][m];
-      for (let j = row3 + 1; j < m; j += 1) sum -= a[row3][j] * x[j];
-      x[row3] = sum / a[row3][row3];
+    for (let row4 = m - 1; row4 >= 0; row4 -= 1) {
+      let sum = a[row4][m];
+      for (let j = row4 + 1; j < m; j += 1) sum -= a[row4][j] * x[j];
+      x[row4] = sum / a[row4][row4];
     }
     return x;
   }
@@ -1770,8 +1803,8 @@
   }
   var Resumed = class {
     /** @param {Generator<void, *>} steps Yields after every few milliseconds of work, and returns what it found. */
-    constructor(steps) {
-      this.steps = steps;
+    constructor(steps2) {
+      this.steps = steps2;
     }
     get value() {
       while (this.steps !== null) {
@@ -1837,8 +1870,8 @@
       return this.at(position);
     }
     fill(panel) {
-      const { start: start2, length, depth } = panel;
-      const values = POINTS2.map((point) => this.direct(start2 + length * (point + 1) / 2));
+      const { start: start3, length, depth } = panel;
+      const values = POINTS2.map((point) => this.direct(start3 + length * (point + 1) / 2));
       if (values.every(Number.isFinite) && lastCoefficients(values) <= TOLERANCE) {
         panel.values = values;
         return;
@@ -1851,7 +1884,7 @@
         values: null,
         halves: null
       });
-      panel.halves = [half(start2), half(start2 + length / 2)];
+      panel.halves = [half(start3), half(start3 + length / 2)];
     }
     direct(position) {
       const known = this.known.get(position);
@@ -1865,8 +1898,8 @@
       return value;
     }
   };
-  function interpolated({ start: start2, length, values }, position) {
-    const at = 2 * (position - start2) / length - 1;
+  function interpolated({ start: start3, length, values }, position) {
+    const at = 2 * (position - start3) / length - 1;
     let [above, below] = [0, 0];
     for (let i = 0; i < NODES; i += 1) {
       const away = at - POINTS2[i];
@@ -2008,12 +2041,12 @@
       const kinks = this.second === void 0 ? [this.first] : [this.first, this.reach * n - this.second];
       kinks.sort((a, b) => a - b);
       const pieces = [];
-      let start2 = least;
+      let start3 = least;
       for (let i = 0; i <= kinks.length; i += 1) {
         const end = i < kinks.length ? Math.min(isSum ? Math.floor(kinks[i]) : kinks[i], most) : most;
-        if (isSum ? end >= start2 : end > start2) {
-          pieces.push(this.piece(start2, end, rate2 * (kinks.length - 2 * i)));
-          start2 = isSum ? end + 1 : end;
+        if (isSum ? end >= start3 : end > start3) {
+          pieces.push(this.piece(start3, end, rate2 * (kinks.length - 2 * i)));
+          start3 = isSum ? end + 1 : end;
         }
       }
       let top = -Infinity;
@@ -2024,10 +2057,10 @@
       return top + Math.log(sum);
     }
     /** A range of totals between kinks: in positions, and where in it the weight is highest. */
-    piece(start2, end, slope2) {
+    piece(start3, end, slope2) {
       const { total } = this;
       const positive = total.support === "positive";
-      const [from, to] = positive ? [Math.log(start2), Math.log(end)] : [start2, end];
+      const [from, to] = positive ? [Math.log(start3), Math.log(end)] : [start3, end];
       let mode2 = Math.min(Math.max(total.mode(slope2), from), to);
       if (total.support === "integers") mode2 = Math.round(mode2);
       const piece = { from, to, slope: slope2, mode: mode2, top: 0 };
@@ -2049,8 +2082,8 @@
       if (isSum) {
         const steep = Math.abs(this.total.slope(mode2, slope2));
         const bend = this.total.curvature(mode2, slope2);
-        const steps = 2 * LEFT_OUT / (steep + Math.sqrt(steep * steep + 2 * bend * LEFT_OUT) || Number.MIN_VALUE);
-        if (Math.min(2 * steps, to - from) < MOST_STEPS) return this.walk(mode2, from, to, slope2, Math.exp(own - top));
+        const steps2 = 2 * LEFT_OUT / (steep + Math.sqrt(steep * steep + 2 * bend * LEFT_OUT) || Number.MIN_VALUE);
+        if (Math.min(2 * steps2, to - from) < MOST_STEPS) return this.walk(mode2, from, to, slope2, Math.exp(own - top));
       }
       return this.march(mode2, to, 1, slope2, own, top) + (mode2 > from ? this.march(isSum ? mode2 - 1 : mode2, from, -1, slope2, own, top) : 0);
     }
@@ -2073,11 +2106,11 @@
       return sum;
     }
     /** Sum from a position towards an end, panel by panel, until little is left. */
-    march(start2, end, direction, slope2, own, top) {
+    march(start3, end, direction, slope2, own, top) {
       const { total } = this;
       const isSum = total.support === "integers";
       const floor = own - LEFT_OUT;
-      let [sum, position, here] = [0, start2, this.weight(start2)];
+      let [sum, position, here] = [0, start3, this.weight(start3)];
       for (let panel = 0; panel < 400; panel += 1) {
         const left = direction * (end - position) + Number(isSum);
         if (!(left > 0) || here < floor) break;
@@ -2117,8 +2150,8 @@
     const top = Math.max(a, b);
     return top === -Infinity ? top : top + Math.log1p(Math.exp(Math.min(a, b) - top));
   }
-  function mode(term, start2, low, high, step) {
-    let [a, centre, b] = [start2, start2, start2];
+  function mode(term, start3, low, high, step) {
+    let [a, centre, b] = [start3, start3, start3];
     for (let stride = Math.max(step, 1); b < high; stride *= 2) {
       const next = Math.min(b + stride, high);
       if (term(next) <= term(centre)) {
@@ -2170,21 +2203,21 @@
     }
     return outer;
   }
-  function block(term, start2, n, top) {
+  function block(term, start3, n, top) {
     let sum = 0;
     if (n <= NODES2 + 4) {
-      for (let i = 0; i < n; i += 1) sum += Math.exp(term(start2 + i) - top);
-      return { start: start2, n, sum, error: 0 };
+      for (let i = 0; i < n; i += 1) sum += Math.exp(term(start3 + i) - top);
+      return { start: start3, n, sum, error: 0 };
     }
     const { nodes, weights, tails } = sumRule(NODES2, n);
-    let [last, before] = [0, 0];
+    let [last, before2] = [0, 0];
     for (let i = 0; i < NODES2; i += 1) {
-      const value = Math.exp(term(start2 + nodes[i]) - top);
+      const value = Math.exp(term(start3 + nodes[i]) - top);
       sum += weights[i] * value;
       last += tails[0][i] * value;
-      before += tails[1][i] * value;
+      before2 += tails[1][i] * value;
     }
-    return { start: start2, n, sum: n * sum, error: n * (Math.abs(last) + Math.abs(before)) };
+    return { start: start3, n, sum: n * sum, error: n * (Math.abs(last) + Math.abs(before2)) };
   }
 
   // src/clipped.js
@@ -2281,23 +2314,23 @@
     sumOverTotals(n) {
       const { first, second, reach: reach2, steep } = this;
       const mean = n * this.total.perRow;
-      const start2 = Math.floor(mean - Math.min(margin(this.below, n), mean));
+      const start3 = Math.floor(mean - Math.min(margin(this.below, n), mean));
       const last = Math.ceil(mean + Math.min(margin(this.above, n), reach2 * n - mean));
-      const period = 2 ** Math.ceil(Math.log2(last - start2 + 1));
-      const end = start2 + period;
+      const period = 2 ** Math.ceil(Math.log2(last - start3 + 1));
+      const end = start3 + period;
       const other = second === void 0 ? first : reach2 * n - second;
       const [low, high] = [Math.min(first, other), Math.max(first, other)];
-      const inside2 = (x) => Math.min(Math.max(x, start2), end);
+      const inside2 = (x) => Math.min(Math.max(x, start3), end);
       const [left, right] = [inside2(low), inside2(high)];
-      const [atStart, atLeft] = [Math.exp(Math.min(steep * (start2 - low), 0)), Math.exp(Math.min(steep * (left - low), 0))];
+      const [atStart, atLeft] = [Math.exp(Math.min(steep * (start3 - low), 0)), Math.exp(Math.min(steep * (left - low), 0))];
       const [atRight, atEnd] = [Math.exp(Math.min(steep * (high - right), 0)), Math.exp(Math.min(steep * (high - end), 0))];
       let sum = 0;
       for (const { j, logSize, angle, twice, rising, level, falling } of this.wavesOf(period, n)) {
         if (n * logSize < -LEFT_OUT2) break;
         const size = twice * Math.exp(n * logSize);
         const turn = (x) => n * angle - 2 * Math.PI * modulo(j * x, period) / period;
-        const [s, l, r] = [turn(start2), turn(left), turn(right)];
-        sum += size * (real(rising, l, left > start2 ? atLeft : 0) - real(rising, s, left > start2 ? atStart : 0) + (j === 0 ? right - left : real(level, r, 1) - real(level, l, 1)) + real(falling, s, right < end ? atEnd : 0) - real(falling, r, right < end ? atRight : 0));
+        const [s, l, r] = [turn(start3), turn(left), turn(right)];
+        sum += size * (real(rising, l, left > start3 ? atLeft : 0) - real(rising, s, left > start3 ? atStart : 0) + (j === 0 ? right - left : real(level, r, 1) - real(level, l, 1)) + real(falling, s, right < end ? atEnd : 0) - real(falling, r, right < end ? atRight : 0));
       }
       return this.highest(n) + Math.log(Math.max(sum / period, LEAST));
     }
@@ -2329,13 +2362,13 @@
     }
     /** The frequency beyond which no n-th power of phi matters, told from a scan: phi is a polynomial of degree C. */
     endOfWaves(n) {
-      const steps = 4 * this.reach + 4;
+      const steps2 = 4 * this.reach + 4;
       if (!this.sizes) {
-        this.sizes = Array.from({ length: steps + 1 }, (_, i) => characteristic(this.chances, Math.PI * i / steps).logSize);
+        this.sizes = Array.from({ length: steps2 + 1 }, (_, i) => characteristic(this.chances, Math.PI * i / steps2).logSize);
       }
       const last = this.sizes.findLastIndex((logSize) => n * logSize > -LEFT_OUT2);
       const normal = last > 0 ? Infinity : Math.sqrt(2.1 * LEFT_OUT2 / (n * this.total.variancePerRow + 1e-300));
-      return Math.min(Math.PI * (last + 1) / steps, normal);
+      return Math.min(Math.PI * (last + 1) / steps2, normal);
     }
   };
   function characteristic(chances, w) {
@@ -2386,10 +2419,10 @@
     let x = isLow ? upper + 1 : upper - 1;
     let probability = Math.exp(log(x));
     let sum = 0;
-    for (let steps = 0; steps < LONGEST2 && x >= 0; steps += 1) {
+    for (let steps2 = 0; steps2 < LONGEST2 && x >= 0; steps2 += 1) {
       const term = Math.abs(x - upper) * probability;
       sum += term;
-      if (term < 1e-14 * sum || term === 0 && steps > 100) break;
+      if (term < 1e-14 * sum || term === 0 && steps2 > 100) break;
       if (isLow) probability *= ratio2(x);
       else if (x > 0) probability /= ratio2(x - 1);
       x += isLow ? 1 : -1;
@@ -2971,7 +3004,7 @@
      * @param {number} farthest Up to where an upper tail that has fallen may rise again.
      */
     static of(line2, log, starts, farthest = -Infinity) {
-      const peaks = apart(starts.map((start2) => peak(log, start2)));
+      const peaks = apart(starts.map((start3) => peak(log, start3)));
       const top = Math.max(...peaks.map((one) => one.top));
       if (!Number.isFinite(top)) {
         throw new ReleaseError("resolution", "prior and released values are too far apart to be resolved");
@@ -3005,7 +3038,7 @@
         throw new ReleaseError("resolution", "prior and released values contradict what records within the bounds can have");
       }
       const last = panels[panels.length - 1];
-      const start2 = line2.contains(low) ? Math.max(line2.position(low), panels[0].start) : panels[0].start;
+      const start3 = line2.contains(low) ? Math.max(line2.position(low), panels[0].start) : panels[0].start;
       let end = last.start + last.length;
       const breaks = [...panels.map((one) => one.start), end];
       if (line2.contains(high)) {
@@ -3013,7 +3046,7 @@
         if (this.sd === Infinity) for (; end < limit; end += LONGEST_OF_TAIL) breaks.push(end);
         end = this.sd === Infinity ? limit : Math.min(limit, end);
       }
-      const kept2 = [start2, ...breaks.filter((t) => t > start2 && t < end), end].sort((a, b) => a - b);
+      const kept2 = [start3, ...breaks.filter((t) => t > start3 && t < end), end].sort((a, b) => a - b);
       const top = Math.max(...kept2.map(log), this.top + Math.log(LEAST_WITHIN));
       const found = new _LineDistribution({
         line: line2,
@@ -3030,10 +3063,10 @@
     average(of2) {
       let sum = 0;
       const { nodes, weights } = gauss(NODES3);
-      for (const { start: start2, length, values } of this.panels) {
+      for (const { start: start3, length, values } of this.panels) {
         for (let i = 0; i < NODES3; i += 1) {
           if (values[i] > 0) {
-            const value = this.line.value(start2 + length * (nodes[i] + 1) / 2);
+            const value = this.line.value(start3 + length * (nodes[i] + 1) / 2);
             sum += length * weights[i] * values[i] / this.total * of2(value);
           }
         }
@@ -3084,8 +3117,8 @@
   function relative(panel, t) {
     return 2 * (t - panel.start) / panel.length - 1;
   }
-  function peak(log, { at: start2, width: width2 }) {
-    let [a, centre, b] = [start2, start2, start2];
+  function peak(log, { at: start3, width: width2 }) {
+    let [a, centre, b] = [start3, start3, start3];
     let top = log(centre);
     if (top === -Infinity) return { at: centre, top, left: width2, right: width2 };
     const better = (t) => {
@@ -3096,16 +3129,16 @@
     };
     for (let stride = width2, n = 0; n < 200; n += 1, stride *= 2) {
       b = centre + stride;
-      const before = centre;
+      const before2 = centre;
       if (!better(b)) break;
-      a = before;
+      a = before2;
     }
     if (a === centre) {
       for (let stride = width2, n = 0; n < 200; n += 1, stride *= 2) {
         a = centre - stride;
-        const before = centre;
+        const before2 = centre;
         if (!better(a)) break;
-        b = before;
+        b = before2;
       }
     }
     for (let n = 0; n < 100; n += 1) {
@@ -3113,10 +3146,10 @@
       if (b - a < 1e-13 * (1 + Math.abs(centre))) break;
       const right = b - centre > centre - a;
       const inner = right ? centre + 0.382 * (b - centre) : centre - 0.382 * (centre - a);
-      const before = centre;
+      const before2 = centre;
       if (better(inner)) {
-        if (right) a = before;
-        else b = before;
+        if (right) a = before2;
+        else b = before2;
       } else if (right) b = inner;
       else a = inner;
     }
@@ -3134,14 +3167,14 @@
   }
   function reach(log, { at, left, right }, direction, top, power) {
     let distance = 3 * (direction > 0 ? right : left);
-    let before = log(at + direction * distance);
+    let before2 = log(at + direction * distance);
     for (let n = 0; n < 400; n += 1) {
       const here = log(at + direction * distance);
       if (here + power * distance < top - LEFT_OUT3 || here === -Infinity) return at + direction * distance;
       const step = distance * 0.4;
-      const slope2 = n ? (here - before) / (distance - distance / 1.4) : -Infinity;
+      const slope2 = n ? (here - before2) / (distance - distance / 1.4) : -Infinity;
       if (power && here < top - LEFT_OUT3 && slope2 + power > -1e-6) return Infinity;
-      before = here;
+      before2 = here;
       distance += step;
     }
     return power ? Infinity : at + direction * distance;
@@ -3161,14 +3194,14 @@
     }
     throw new ReleaseError("resolution", "the posterior could not be resolved to eight digits");
   }
-  function panelOf(log, start2, length, top) {
+  function panelOf(log, start3, length, top) {
     const { nodes, weights } = gauss(NODES3);
-    const values = Float64Array.from(nodes, (y) => Math.exp(log(start2 + length * (y + 1) / 2) - top));
+    const values = Float64Array.from(nodes, (y) => Math.exp(log(start3 + length * (y + 1) / 2) - top));
     const expansion = legendre(values);
     let mass = 0;
     for (let i = 0; i < NODES3; i += 1) mass += weights[i] * values[i];
     const error = length * (Math.abs(expansion[NODES3 - 1]) + Math.abs(expansion[NODES3 - 2]));
-    return { start: start2, length, values, expansion, mass: length * mass, error };
+    return { start: start3, length, values, expansion, mass: length * mass, error };
   }
 
   // src/priors.js
@@ -3361,15 +3394,15 @@
   }
   function parseNPrior(given) {
     const text = String(given).trim();
-    const whole = (value) => Number.isSafeInteger(value) && value >= 0 && value <= 1e15;
-    if (/^\d{1,16}$/.test(text) && whole(Number(text))) return fixed(Number(text));
+    const whole2 = (value) => Number.isSafeInteger(value) && value >= 0 && value <= 1e15;
+    if (/^\d{1,16}$/.test(text) && whole2(Number(text))) return fixed(Number(text));
     const rule = "a prior of N is a whole number, Uniform(lower, upper) or Reciprocal(max)";
     const { name, args, keywords } = parseCall(text);
     const names = { Reciprocal: ["max"], Uniform: ["lower", "upper"] }[name];
     if (!names) throw refused3(text, rule);
     const byName = new Map([...args.map((value, i) => [names[i], value]), ...keywords]);
     const values = names.map((key) => byName.get(key));
-    if (byName.size !== names.length || args.length + keywords.length !== names.length || !values.every(whole)) {
+    if (byName.size !== names.length || args.length + keywords.length !== names.length || !values.every(whole2)) {
       throw refused3(text, `${rule}, of whole numbers up to 10^15`);
     }
     if (name === "Reciprocal") return reciprocal(values[0]);
@@ -3482,10 +3515,10 @@
     const usual = parsePrior(family.defaultPrior(known), family.prior);
     const stated = options.prior === void 0 ? usual : parsePrior(options.prior, family.prior);
     if (stated.text === usual.text) return together([], stated.text, 0, nCells);
-    const moved = movedPriors(stated, family.prior);
-    const others2 = [usual, ...moved];
+    const moved2 = movedPriors(stated, family.prior);
+    const others2 = [usual, ...moved2];
     const nPrior = nPriorOf(statistic, release, { ...options, method: NOISE_AWARE });
-    const cells = evenly(nCells, options.most ?? (moved.length === 0 ? MOST2 : MOST_MOVED));
+    const cells = evenly(nCells, options.most ?? (moved2.length === 0 ? MOST2 : MOST_MOVED));
     const sums = others2.map(() => 0);
     for (const cell of cells) {
       const [first, ...further] = evidenceOf(statistic, valuesOf(cell), release, [stated, ...others2], nPrior, keptOf(cell));
@@ -3493,7 +3526,7 @@
     }
     let within2 = 0;
     if (family.limits) {
-      const starts = stated.components.map(({ start: start2 }) => start2);
+      const starts = stated.components.map(({ start: start3 }) => start3);
       const prior = LineDistribution.of(LINES2[stated.line], stated.log, starts, stated.farthest);
       const [low, high] = family.limits(known);
       within2 = Math.log(Math.max(prior.below(high) - prior.below(low), Number.MIN_VALUE));
@@ -3529,7 +3562,7 @@
   function conflictOf(statistic, values, release, { line: line2, prior, clipping }) {
     if (clipping === "modelled") return null;
     const record = RECORDS[statistic.family](knownOf(statistic));
-    const starts = prior.components.map(({ start: start2 }) => start2);
+    const starts = prior.components.map(({ start: start3 }) => start3);
     const worlds = worldsOf(LineDistribution.of(line2, prior.log, starts));
     const parts = worlds.map(({ value, weight }) => ({ ...record(value), weight }));
     const publicN = statistic.design === "minimal" ? release.n : null;
@@ -3690,8 +3723,8 @@
       const exact = statistic.design === "minimal" ? onSimplex(counts, release.n) : counts.map((one) => Math.max(one, 0));
       const total = exact.reduce((all, one) => all + one, 0);
       makes = alpha.map((own, k) => () => {
-        const { log, start: start2 } = conjugate("Beta", [own + exact[k], sum - own + total - exact[k]]);
-        return LineDistribution.of(line2, log, [start2]);
+        const { log, start: start3 } = conjugate("Beta", [own + exact[k], sum - own + total - exact[k]]);
+        return LineDistribution.of(line2, log, [start3]);
       });
     } else {
       const scale2 = toNumber(parseRational(statistic.scale));
@@ -3705,8 +3738,8 @@
         const likelihood = likelihoodOf(kept2.likelihoods, rows, k);
         const exact = Math.max(counts[k], 0);
         const rest = counts.reduce((all, one) => all + Math.max(one, 0), 0) - exact;
-        const { start: start2 } = conjugate("Beta", [own + exact, sum - own + rest]);
-        return LineDistribution.of(line2, (t) => marginalPrior[k].log(t) + likelihood.at(t), [start2]);
+        const { start: start3 } = conjugate("Beta", [own + exact, sum - own + rest]);
+        return LineDistribution.of(line2, (t) => marginalPrior[k].log(t) + likelihood.at(t), [start3]);
       });
     }
     return new Posterior({
@@ -3735,13 +3768,13 @@
     }
   }
   function rowOf(count2, alpha, scale2, reach2) {
-    const start2 = Math.max(0, Math.floor(count2 - reach2));
+    const start3 = Math.max(0, Math.floor(count2 - reach2));
     const end = Math.max(Math.ceil(count2 + reach2), Math.ceil(reach2));
-    const logs = new Float64Array(end - start2 + 1);
+    const logs = new Float64Array(end - start3 + 1);
     for (let i = 0; i < logs.length; i += 1) {
-      logs[i] = logRising(alpha, start2 + i) - Math.abs(count2 - start2 - i) / scale2;
+      logs[i] = logRising(alpha, start3 + i) - Math.abs(count2 - start3 - i) / scale2;
     }
-    return { start: start2, ...scaled(logs) };
+    return { start: start3, ...scaled(logs) };
   }
   var LatentCounts = class {
     constructor(given) {
@@ -3749,23 +3782,23 @@
     }
     /** Whether hardly any of the posterior lies at the ends of a window. */
     *holdAll() {
-      for (const [k, row3] of this.rows.entries()) {
+      for (const [k, row4] of this.rows.entries()) {
         const rest = this.rest[k];
-        const last = row3.values.length - 1;
-        const kink = Math.min(Math.max(Math.round(this.counts[k]) - row3.start, 0), last);
+        const last = row4.values.length - 1;
+        const kink = Math.min(Math.max(Math.round(this.counts[k]) - row4.start, 0), last);
         const some = [0, kink, ...Array.from({ length: 16 }, (_, i) => Math.round((i + 1) * last / 16))];
         const weights = [];
         for (const i of some) {
           let all = 0;
           for (let m = 0; m < rest.values.length; m += 1) {
-            all += rest.values[m] * Math.exp(this.logOfN(row3.start + i + rest.start + m));
+            all += rest.values[m] * Math.exp(this.logOfN(row4.start + i + rest.start + m));
             if (m % STEPS_TOGETHER === STEPS_TOGETHER - 1) yield;
           }
-          weights.push(row3.values[i] * all);
+          weights.push(row4.values[i] * all);
           yield;
         }
         const most = Math.max(...weights);
-        const first = row3.start === 0 ? 0 : weights[0];
+        const first = row4.start === 0 ? 0 : weights[0];
         if (!(first <= LEAST_EDGE * most && weights[weights.length - 1] <= LEAST_EDGE * most)) return false;
       }
       return true;
@@ -3791,18 +3824,18 @@
   }
   function* others(rows, name) {
     const one = { start: 0, values: Float64Array.of(1) };
-    let steps = 0;
+    let steps2 = 0;
     function* joined2(a, b) {
-      steps += a.values.length * b.values.length;
-      if (steps > MOST_STEPS2) throw unresolved(name);
+      steps2 += a.values.length * b.values.length;
+      if (steps2 > MOST_STEPS2) throw unresolved(name);
       return yield* convolved(a, b);
     }
-    const before = [one];
-    for (const row3 of rows.slice(0, -1)) before.push(yield* joined2(before[before.length - 1], row3));
+    const before2 = [one];
+    for (const row4 of rows.slice(0, -1)) before2.push(yield* joined2(before2[before2.length - 1], row4));
     const rest = new Array(rows.length);
     let after = one;
     for (let k = rows.length - 1; k >= 0; k -= 1) {
-      rest[k] = yield* joined2(before[k], after);
+      rest[k] = yield* joined2(before2[k], after);
       if (k) after = yield* joined2(after, rows[k]);
     }
     return rest;
@@ -3824,15 +3857,15 @@
   var CountLikelihood = class extends Likelihood {
     constructor(rows, k) {
       const { nPrior } = rows;
-      const { start: start2, values } = rows.rest[k];
-      const noise = { values: [rows.counts[k], start2 + highest(values)], scale: rows.scale, reach: 1 };
+      const { start: start3, values } = rows.rest[k];
+      const noise = { values: [rows.counts[k], start3 + highest(values)], scale: rows.scale, reach: 1 };
       super(new BinomialTotal(1), noise, nPrior);
       this.start = Math.max(0, rows.rows[k].start);
       this.end = this.start + rows.rows[k].values.length - 1;
-      this.restStart = start2;
-      this.restEnd = start2 + values.length - 1;
+      this.restStart = start3;
+      this.restEnd = start3 + values.length - 1;
       const rest = rows.sum - rows.alpha[k];
-      this.logs = Float64Array.from(values, (value, i) => Math.log(value) - logRising(rest, start2 + i));
+      this.logs = Float64Array.from(values, (value, i) => Math.log(value) - logRising(rest, start3 + i));
       this.ratios = Float64Array.from({ length: values.length - 1 }, (_, i) => Math.exp(this.logs[i + 1] - this.logs[i]));
     }
     get ofNone() {
@@ -3884,6 +3917,1696 @@
   }
   function unresolved(name) {
     return new ReleaseError("resolution", `${name}: noise hides too many counts for this reader; a published posterior can be read`);
+  }
+
+  // src/histogram/bins.js
+  function binsOf({ bins }) {
+    const ends2 = binEnds(bins);
+    const lower = Float64Array.from(ends2, ([low]) => toNumber(low));
+    const upper = Float64Array.from(ends2, ([, high]) => toNumber(high));
+    return { lower, upper, isAtom: Array.from(lower, (low, bin) => low === upper[bin]) };
+  }
+
+  // src/random.js
+  function generator(seed) {
+    let mixed = hashOf(String(seed));
+    const next = () => {
+      mixed = mixed + 2654435769 | 0;
+      let z = Math.imul(mixed ^ mixed >>> 16, 2246822507);
+      z = Math.imul(z ^ z >>> 13, 3266489909);
+      return z ^ z >>> 16 | 0;
+    };
+    let [a, b, c, d] = [next(), next(), next(), next()];
+    const rotated = (x, by) => x << by | x >>> 32 - by;
+    const bits2 = () => {
+      const found = Math.imul(rotated(Math.imul(b, 5), 7), 9) >>> 0;
+      const shifted = b << 9;
+      c ^= a;
+      d ^= b;
+      b ^= c;
+      a ^= d;
+      c ^= shifted;
+      d = rotated(d, 11);
+      return found;
+    };
+    return () => ((bits2() >>> 5) * 67108864 + (bits2() >>> 6)) / 9007199254740992;
+  }
+  function hashOf(text) {
+    let hash = 2166136261;
+    for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
+    return hash;
+  }
+  function normals(random) {
+    let kept2 = null;
+    return () => {
+      if (kept2 !== null) {
+        const found = kept2;
+        kept2 = null;
+        return found;
+      }
+      const radius = Math.sqrt(-2 * Math.log(1 - random()));
+      const angle = 2 * Math.PI * random();
+      kept2 = radius * Math.sin(angle);
+      return radius * Math.cos(angle);
+    };
+  }
+
+  // src/tree/hyperparameters.js
+  var [STEP2, FINE_STEP, FEW_LEAVES] = [1.5, 1, 50];
+  var MANY_LEAVES = 2e3;
+  var LEAST2 = 3e-3;
+  var ROUNDS = 4;
+  var MOST3 = 400;
+  var CURVED = 0.3;
+  function* weighedPoints(passer) {
+    if (!passer.population.hasHyperparameters) {
+      const { logEvidence } = yield* passer.up([0, 0], false);
+      return { points: [[0, 0]], weights: [1], logEvidence, error: 0 };
+    }
+    const ofTree = (point) => passer.ofTree(point);
+    const ofLeaves = function* ofLeaves2(point) {
+      yield;
+      return passer.ofLeaves(point);
+    };
+    const { leavesAreReleased } = passer;
+    const { middle, factor } = yield* newton(leavesAreReleased ? ofLeaves : ofTree, start(passer));
+    const isLarge = leavesAreReleased && passer.nLeaves > MANY_LEAVES;
+    return isLarge ? yield* fourPoints(passer, middle, factor) : yield* lattice(passer, ofTree, middle, factor);
+  }
+  function* fourPoints(passer, middle, factor) {
+    const root2 = Math.SQRT2;
+    const points = [[root2, 0], [-root2, 0], [0, root2], [0, -root2]].map((away) => moved(middle, factor, away));
+    const above = [];
+    for (const point of points) above.push((yield* passer.up(point, false)).logEvidence - passer.logEvidenceOfLeaves(point));
+    const logs = points.map((point) => passer.ofLeaves(point) + 1);
+    const highest3 = Math.max(...logs);
+    const raw = logs.map((log) => Math.exp(log - highest3));
+    const total = raw.reduce((sum, one) => sum + one);
+    const volume = highest3 + Math.log(total / 4 * 2 * Math.PI * Math.abs(determinant(factor)));
+    const weights = raw.map((one) => one / total);
+    const most = Math.max(...above);
+    const logEvidence = volume + most + Math.log(weights.reduce((sum, weight, i) => sum + weight * Math.exp(above[i] - most), 0));
+    const uneven = 4 * weights.reduce((sum, weight) => sum + weight * weight, 0) - 1;
+    const widest = Math.sqrt(Math.max(...factor.map(([a, b]) => a * a + b * b)));
+    return { ...byWeight(points, weights), logEvidence, error: uneven * widest };
+  }
+  function* lattice(passer, ofTree, mode2, guess) {
+    const step = passer.nLeaves <= FEW_LEAVES ? FINE_STEP : STEP2;
+    let [middle, factor] = [mode2, guess];
+    let [points, weights, places, logs, spacing] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      spacing = factor.map((row4) => row4.map((entry) => entry * step));
+      const [from, by] = [middle, spacing];
+      ({ places, logs } = yield* flooded((place) => ofTree(moved(from, by, place))));
+      const highest4 = Math.max(...logs);
+      const raw = logs.map((log) => Math.exp(log - highest4));
+      const total = raw.reduce((sum2, one) => sum2 + one);
+      weights = raw.map((one) => one / total);
+      points = places.map((place) => moved(middle, spacing, place));
+      const effective = 1 / weights.reduce((sum2, weight) => sum2 + weight * weight, 0);
+      const ideal = 4 * Math.PI / step ** 2;
+      if (0.5 * ideal < effective && effective < 2.5 * ideal) break;
+      [middle, factor] = laidOutAgain(points, weights, spacing);
+    }
+    const heaviest = Math.max(...weights);
+    const isKept = weights.map((weight) => weight >= LEAST2 * heaviest);
+    const colours = places.map(([i, j]) => (i + j) % 2 === 0 ? 1 : -1);
+    const uneven = weights.reduce((sum2, weight, i) => sum2 + weight * colours[i], 0);
+    const leftOut = weights.reduce((sum2, weight, i) => sum2 + (isKept[i] ? 0 : weight), 0);
+    const highest3 = Math.max(...logs);
+    const sum = logs.reduce((all, log) => all + Math.exp(log - highest3), 0);
+    const kept2 = byWeight(points.filter((_, i) => isKept[i]), weights.filter((_, i) => isKept[i]));
+    return {
+      points: kept2.points,
+      weights: kept2.weights.map((weight) => weight / (1 - leftOut)),
+      logEvidence: highest3 + Math.log(sum * Math.abs(determinant(spacing))),
+      error: uneven ** 2 + leftOut
+    };
+  }
+  function laidOutAgain(points, weights, spacing) {
+    const mean = [0, 1].map((k) => points.reduce((sum, point, i) => sum + weights[i] * point[k], 0));
+    const entry = (k, l) => points.reduce((sum, point, i) => sum + weights[i] * (point[k] - mean[k]) * (point[l] - mean[l]), 0) + 0.09 * (spacing[k][0] * spacing[l][0] + spacing[k][1] * spacing[l][1]);
+    return [mean, cholesky(entry(0, 0), entry(1, 0), entry(1, 1))];
+  }
+  function byWeight(points, weights) {
+    const order = weights.map((_, i) => i).sort((i, j) => weights[j] - weights[i]);
+    return { points: order.map((i) => points[i]), weights: order.map((i) => weights[i]) };
+  }
+  function start({ tree, nLeaves }) {
+    const values = tree.values.filter((released) => released !== null).at(-1);
+    const size = tree.sizes === null ? nLeaves : sumOf(tree.sizes);
+    return [Math.log(Math.max(sumOf(values), 1) / size), 0];
+  }
+  function sumOf(numbers) {
+    let sum = 0;
+    for (let i = 0; i < numbers.length; i += 1) sum += numbers[i];
+    return sum;
+  }
+  function* newton(logDensity, from) {
+    let [middle, factor] = [from, [[0.3, 0], [0, 0.3]]];
+    let height = yield* logDensity(middle);
+    for (let round = 0; round < 25; round += 1) {
+      const { gradient, curvature: curvature2 } = yield* differences(logDensity, middle, height, factor);
+      const { values, vectors } = eigen(curvature2);
+      const bent = values.map((value) => Math.max(value, 0.05));
+      const along = [0, 1].map((k) => (vectors[0][k] * gradient[0] + vectors[1][k] * gradient[1]) / bent[k]);
+      let move = [0, 1].map((i) => vectors[i][0] * along[0] + vectors[i][1] * along[1]);
+      const length = Math.hypot(...move);
+      move = move.map((part) => part * Math.min(1, 4 / Math.max(length, 1e-300)));
+      let [proposed, higher] = [];
+      for (; ; ) {
+        proposed = moved(middle, factor, move);
+        higher = yield* logDensity(proposed);
+        if (higher >= height || Math.hypot(...move) < 1e-3) break;
+        move = move.map((part) => part / 2);
+      }
+      if (higher >= height) [middle, height] = [proposed, higher];
+      const wide = [0, 1].map((i) => [0, 1].map((k) => (factor[i][0] * vectors[0][k] + factor[i][1] * vectors[1][k]) / Math.sqrt(bent[k])));
+      const entry = (i, j) => wide[i][0] * wide[j][0] + wide[i][1] * wide[j][1];
+      factor = cholesky(entry(0, 0), entry(1, 0), entry(1, 1));
+      if (length < 0.3 && Math.max(...bent) < 4 && Math.min(...bent) > 0.25) break;
+    }
+    return { middle, factor };
+  }
+  function* differences(logDensity, middle, height, factor) {
+    const h = CURVED;
+    const at = (i, j) => logDensity(moved(middle, factor, [i * h, j * h]));
+    const [up, down, right, left] = [yield* at(1, 0), yield* at(-1, 0), yield* at(0, 1), yield* at(0, -1)];
+    const [both, neither] = [yield* at(1, 1), yield* at(-1, -1)];
+    const mixed = (both + neither - up - down - right - left + 2 * height) / (2 * h * h);
+    return {
+      gradient: [(up - down) / (2 * h), (right - left) / (2 * h)],
+      curvature: [-(up + down - 2 * height) / h ** 2, -mixed, -(right + left - 2 * height) / h ** 2]
+    };
+  }
+  function* flooded(logDensity) {
+    const name = ([i, j]) => `${i} ${j}`;
+    const known = /* @__PURE__ */ new Map([[name([0, 0]), { place: [0, 0], log: yield* logDensity([0, 0]) }]]);
+    const fresh = [[0, 0]];
+    const logOf = (place) => known.get(name(place)).log;
+    while (fresh.length > 0 && known.size < MOST3) {
+      fresh.sort((one, other) => logOf(one) - logOf(other));
+      const [i, j] = fresh.pop();
+      const highest3 = Math.max(...[...known.values()].map(({ log }) => log));
+      if (logOf([i, j]) < highest3 + Math.log(LEAST2)) continue;
+      for (const place of [[i + 1, j], [i - 1, j], [i, j + 1], [i, j - 1]]) {
+        if (known.has(name(place))) continue;
+        known.set(name(place), { place, log: yield* logDensity(place) });
+        fresh.push(place);
+      }
+    }
+    const found = [...known.values()];
+    return { places: found.map(({ place }) => place), logs: found.map(({ log }) => log) };
+  }
+  function moved(from, [first, second], [i, j]) {
+    return [from[0] + first[0] * i + first[1] * j, from[1] + second[0] * i + second[1] * j];
+  }
+  function determinant([[a, b], [c, d]]) {
+    return a * d - b * c;
+  }
+  function cholesky(a, b, d) {
+    const first = Math.sqrt(a);
+    return [[first, 0], [b / first, Math.sqrt(d - (b / first) ** 2)]];
+  }
+  function eigen([a, b, d]) {
+    const angle = 0.5 * Math.atan2(2 * b, a - d);
+    const [c, s] = [Math.cos(angle), Math.sin(angle)];
+    return {
+      values: [a * c * c + 2 * b * c * s + d * s * s, a * s * s - 2 * b * c * s + d * c * c],
+      vectors: [[c, -s], [s, c]]
+    };
+  }
+
+  // src/tree/populations.js
+  var DEFAULT_POPULATION = "contaminated";
+  var OUTLIERS = 0.05;
+  var [MIDDLE, SCALE, SPREAD2] = [Math.log(30), 3, 2];
+  var LEAST_SPREAD = 1e-3;
+  var POPULATIONS = {
+    contaminated: { hasHyperparameters: true, logWeights: (low, width2, point, size) => contaminated(low, width2, point, size) },
+    "negative-binomial": { hasHyperparameters: true, logWeights: (low, width2, point, size) => negativeBinomial(low, width2, point, size) },
+    reciprocal: { hasHyperparameters: false, logWeights: (low, width2) => Float64Array.from({ length: width2 }, (_, i) => -Math.log1p(low + i)) }
+  };
+  function namedPopulation(name) {
+    const names = Object.keys(POPULATIONS).join(", ");
+    if (name === "flat") {
+      throw new ReleaseError("prior", `a flat prior on leaves puts nearly all weight on large sums, and is not offered: take one of ${names}`);
+    }
+    if (!Object.hasOwn(POPULATIONS, name)) throw new ReleaseError("prior", `there is no population of leaves ${shown(name)}: take one of ${names}`);
+    return { name, ...POPULATIONS[name] };
+  }
+  function logHyperprior([logMean, logSpread]) {
+    if (logSpread > 100) return -Infinity;
+    const z = Math.abs(logMean - MIDDLE) / SCALE;
+    const logistic = -z - 2 * Math.log1p(Math.exp(-z)) - Math.log(SCALE);
+    const halfNormal = 0.5 * Math.log(2 / Math.PI) - Math.log(SPREAD2) - 0.5 * (Math.exp(logSpread) / SPREAD2) ** 2;
+    return logistic + halfNormal + logSpread;
+  }
+  function negativeBinomial(low, width2, [logMean, logSpread], size) {
+    const mean = Math.exp(logMean) * size;
+    const a = Math.max(Math.exp(logSpread), LEAST_SPREAD) ** -2;
+    const found = new Float64Array(width2);
+    const fall = Math.log1p(a / mean);
+    let log = -a * Math.log1p(mean / a);
+    if (low > 0) log += logGamma(low + a) - logGamma(a) - logGamma(low + 1) - low * fall;
+    for (let i = 0; i < width2; i += 1) {
+      found[i] = log;
+      log += Math.log((low + i + a) / (low + i + 1)) - fall;
+    }
+    return found;
+  }
+  function contaminated(low, width2, point, size) {
+    const found = negativeBinomial(low, width2, point, size);
+    const mean = Math.exp(point[0]) * size;
+    const [ofUsual, ofOutliers] = [Math.log1p(-OUTLIERS), Math.log(OUTLIERS * mean)];
+    for (let i = 0; i < width2; i += 1) {
+      const outlying = ofOutliers - Math.log((low + i + mean) * (low + i + mean + 1));
+      const usual = ofUsual + found[i];
+      found[i] = Math.max(usual, outlying) + Math.log1p(Math.exp(-Math.abs(usual - outlying)));
+    }
+    return found;
+  }
+
+  // src/tree/fft.js
+  var PLANS = /* @__PURE__ */ new Map();
+  function transformLength(least) {
+    let length = 1;
+    while (length < least) length *= 2;
+    return length;
+  }
+  function transform(re, im) {
+    const { swaps, cos, sin } = planOf(re.length);
+    const n = re.length;
+    for (let at = 0; at < swaps.length; at += 2) {
+      const [i, j] = [swaps[at], swaps[at + 1]];
+      let kept2 = re[i];
+      re[i] = re[j];
+      re[j] = kept2;
+      kept2 = im[i];
+      im[i] = im[j];
+      im[j] = kept2;
+    }
+    let half = 1;
+    if (Math.log2(n) % 2 === 1) {
+      for (let i = 0; i < n; i += 2) {
+        const [a, b] = [re[i], im[i]];
+        const [c, d] = [re[i + 1], im[i + 1]];
+        re[i] = a + c;
+        im[i] = b + d;
+        re[i + 1] = a - c;
+        im[i + 1] = b - d;
+      }
+      half = 2;
+    }
+    for (; half < n; half *= 4) fourfold(re, im, half, cos, sin);
+  }
+  function fourfold(re, im, half, cos, sin) {
+    const n = re.length;
+    const step = n / (4 * half);
+    for (let begin2 = 0; begin2 < n; begin2 += 4 * half) {
+      for (let k = 0, at = 0; k < half; k += 1, at += step) {
+        const p = begin2 + k;
+        const q = p + half;
+        const r = q + half;
+        const s = r + half;
+        const w1r = cos[2 * at], w1i = -sin[2 * at];
+        const w2r = cos[at], w2i = -sin[at];
+        const w3r = cos[3 * at], w3i = -sin[3 * at];
+        const br = re[q] * w1r - im[q] * w1i, bi = re[q] * w1i + im[q] * w1r;
+        const cr = re[r] * w2r - im[r] * w2i, ci = re[r] * w2i + im[r] * w2r;
+        const dr = re[s] * w3r - im[s] * w3i, di = re[s] * w3i + im[s] * w3r;
+        const ar = re[p], ai = im[p];
+        const er = ar + br, ei = ai + bi, fr = ar - br, fi = ai - bi;
+        const gr = cr + dr, gi = ci + di, hr = ci - di, hi = dr - cr;
+        re[p] = er + gr;
+        im[p] = ei + gi;
+        re[q] = fr + hr;
+        im[q] = fi + hi;
+        re[r] = er - gr;
+        im[r] = ei - gi;
+        re[s] = fr - hr;
+        im[s] = fi - hi;
+      }
+    }
+  }
+  function planOf(n) {
+    let plan = PLANS.get(n);
+    if (plan === void 0) {
+      const swaps = [];
+      const bits2 = Math.log2(n);
+      for (let i = 0; i < n; i += 1) {
+        let j = 0;
+        for (let bit = 0; bit < bits2; bit += 1) if (i & 1 << bit) j |= 1 << bits2 - 1 - bit;
+        if (j > i) swaps.push(i, j);
+      }
+      const angle = (k) => 2 * Math.PI * k / n;
+      plan = {
+        swaps: Int32Array.from(swaps),
+        cos: Float64Array.from({ length: n }, (_, k) => Math.cos(angle(k))),
+        sin: Float64Array.from({ length: n }, (_, k) => Math.sin(angle(k)))
+      };
+      PLANS.set(n, plan);
+    }
+    return plan;
+  }
+
+  // src/tree/messages.js
+  var TAIL2 = 1e-12;
+  var DIRECT = 1500;
+  function normalised(low, weights) {
+    let total = 0;
+    for (let i = 0; i < weights.length; i += 1) total += weights[i];
+    const least = TAIL2 / weights.length * total;
+    let [start3, stop] = [0, weights.length];
+    while (start3 < stop && !(weights[start3] > least)) start3 += 1;
+    while (stop > start3 && !(weights[stop - 1] > least)) stop -= 1;
+    const kept2 = weights.slice(start3, stop);
+    for (let i = 0; i < kept2.length; i += 1) kept2[i] /= total;
+    return { message: { low: low + start3, weights: kept2 }, logSum: Math.log(total) };
+  }
+  function placed({ low, weights }, on, width2) {
+    const found = new Float64Array(width2);
+    const first = Math.max(0, low - on);
+    const last = Math.min(width2, low + weights.length - on);
+    for (let i = first; i < last; i += 1) found[i] = weights[i + on - low];
+    return found;
+  }
+  function scaled2(weights) {
+    let largest3 = 0;
+    for (let i = 0; i < weights.length; i += 1) if (weights[i] > largest3) largest3 = weights[i];
+    if (largest3 > 0) for (let i = 0; i < weights.length; i += 1) weights[i] /= largest3;
+    return weights;
+  }
+  function summed(left, right, isKept) {
+    const [l, r] = [left.message.weights, right.message.weights];
+    const width2 = l.length + r.length - 1;
+    const isDirect = l.length * r.length <= DIRECT;
+    const spectrum = isDirect ? null : spectrumOf(l, r, width2, isKept);
+    const weights = isDirect ? convolved2(l, r) : convolvedBy(spectrum, width2);
+    const work = isDirect ? l.length * r.length : 10 * spectrum.re.length * Math.log2(spectrum.re.length);
+    return { left, right, spectrum: isKept ? spectrum : null, work, ...normalised(left.message.low + right.message.low, weights) };
+  }
+  function divided({ left, right, spectrum, message }, outside) {
+    const [l, r] = [left.message.weights, right.message.weights];
+    const width2 = l.length + r.length - 1;
+    const padded = placed({ low: message.low, weights: outside }, left.message.low + right.message.low, width2);
+    const parts = spectrum === null ? [correlated(r, padded, l.length), correlated(l, padded, r.length)] : correlatedBy(spectrum, padded, l.length, r.length);
+    return parts.map(scaled2);
+  }
+  function convolved2(l, r) {
+    const sums = new Float64Array(l.length + r.length - 1);
+    for (let i = 0; i < l.length; i += 1) {
+      const weight = l[i];
+      for (let j = 0; j < r.length; j += 1) sums[i + j] += weight * r[j];
+    }
+    return sums;
+  }
+  function correlated(other, outside, width2) {
+    const sums = new Float64Array(width2);
+    for (let i = 0; i < width2; i += 1) {
+      let sum = 0;
+      for (let j = 0; j < other.length; j += 1) sum += other[j] * outside[i + j];
+      sums[i] = sum;
+    }
+    return sums;
+  }
+  function spectrumOf(l, r, width2, isKept) {
+    const length = transformLength(width2);
+    const { re, im } = isKept ? { re: new Float64Array(length), im: new Float64Array(length) } : workspace(length, "spectrum");
+    const balance = Math.sqrt(squares(l) / squares(r));
+    re.set(l);
+    for (let j = 0; j < r.length; j += 1) im[j] = balance * r[j];
+    transform(re, im);
+    return { re, im, balance };
+  }
+  var WORKSPACES = /* @__PURE__ */ new Map();
+  function workspace(length, name) {
+    const key = `${name} ${length}`;
+    if (!WORKSPACES.has(key)) WORKSPACES.set(key, { re: new Float64Array(length), im: new Float64Array(length) });
+    const found = WORKSPACES.get(key);
+    found.re.fill(0);
+    found.im.fill(0);
+    return found;
+  }
+  function squares(weights) {
+    let sum = 0;
+    for (let i = 0; i < weights.length; i += 1) sum += weights[i] * weights[i];
+    return sum;
+  }
+  function convolvedBy({ re, im, balance }, width2) {
+    const length = re.length;
+    const { re: a, im: b } = workspace(length, "product");
+    for (let k = 0; k < length; k += 1) {
+      a[k] = re[k] * re[k] - im[k] * im[k];
+      b[k] = 2 * re[k] * im[k];
+    }
+    transform(b, a);
+    const sums = new Float64Array(width2);
+    const factor = 0.5 / (balance * length);
+    for (let k = 0; k < width2; k += 1) sums[k] = Math.max(b[k] * factor, 0);
+    return sums;
+  }
+  function correlatedBy({ re, im }, padded, ofLeft, ofRight) {
+    const length = re.length;
+    const { re: dr, im: di } = workspace(length, "spectrum");
+    dr.set(padded);
+    transform(dr, di);
+    const { re: a, im: b } = workspace(length, "product");
+    for (let k = 0; k < length; k += 1) {
+      const other = k === 0 ? 0 : length - k;
+      const lr = 0.5 * (re[k] + re[other]);
+      const li = -0.5 * (im[k] - im[other]);
+      const rr = 0.5 * (im[k] + im[other]);
+      const ri = 0.5 * (re[k] - re[other]);
+      const [pr, pi] = [dr[k] * rr - di[k] * ri, dr[k] * ri + di[k] * rr];
+      const [qr, qi] = [dr[k] * lr - di[k] * li, dr[k] * li + di[k] * lr];
+      a[k] = pr - qi;
+      b[k] = pi + qr;
+    }
+    transform(b, a);
+    const [first, second] = [new Float64Array(ofLeft), new Float64Array(ofRight)];
+    for (let i = 0; i < ofLeft; i += 1) first[i] = Math.max(a[i], 0);
+    for (let i = 0; i < ofRight; i += 1) second[i] = Math.max(b[i], 0);
+    return [first, second];
+  }
+
+  // src/tree/passes.js
+  var REACH = 12 - Math.log(TAIL2);
+  var TABLE = 2 ** 22;
+  var Passer = class {
+    /** @param {NoisyTree} tree */
+    constructor(tree, population) {
+      this.tree = tree;
+      this.population = population;
+      this.depth = tree.parents.length;
+      this.nodes = [1, ...tree.parents.map(({ length }) => length)];
+      this.families = tree.parents.map((parents, level) => {
+        const families = Array.from({ length: this.nodes[level] }, () => []);
+        for (let node = 0; node < parents.length; node += 1) families[parents[node]].push(node);
+        return families;
+      });
+      this.findKeys();
+    }
+    get nLeaves() {
+      return this.nodes[this.depth];
+    }
+    get leavesAreReleased() {
+      return this.tree.scales[this.depth] !== null;
+    }
+    /** Leaves that differ in what their messages depend on: each once, and which of them every leaf is. */
+    findKeys() {
+      const { values, scales: scales2, sizes } = this.tree;
+      const [released, scale2] = [values[this.depth], scales2[this.depth]];
+      const above = scale2 === null ? this.boundsFromAbove() : null;
+      const reach2 = scale2 === null ? 0 : Math.ceil(REACH * scale2);
+      const numbers = /* @__PURE__ */ new Map();
+      this.keys = [];
+      this.keyOf = new Int32Array(this.nLeaves);
+      for (let leaf = 0; leaf < this.nLeaves; leaf += 1) {
+        const value = released === null ? 0 : released[leaf];
+        const bound2 = above === null ? Math.max(value, 0) + reach2 : above[leaf];
+        const size = sizes === null ? 1 : sizes[leaf];
+        const name = `${value} ${bound2} ${size}`;
+        if (!numbers.has(name)) {
+          numbers.set(name, this.keys.length);
+          this.keys.push({ value, bound: bound2, size, low: scale2 === null ? 0 : Math.max(Math.min(value, bound2) - reach2, 0), number: 0 });
+        }
+        const key = numbers.get(name);
+        this.keys[key].number += 1;
+        this.keyOf[leaf] = key;
+      }
+      this.largest = this.keys.reduce((most, { bound: bound2 }) => Math.max(most, bound2), 0);
+      this.cells = this.keys.reduce((sum, { low, bound: bound2 }) => sum + bound2 - low + 1, 0);
+      this.isTabled = this.keys.every(({ size }) => size === this.keys[0].size) && this.largest < Math.min(TABLE, 4 * this.cells);
+    }
+    /** A count that each leaf exceeds only if a noise above it exceeds its reach. */
+    boundsFromAbove() {
+      const { parents, values, scales: scales2 } = this.tree;
+      let bounds3 = [Infinity];
+      for (let level = 0; level <= this.depth; level += 1) {
+        if (level > 0) bounds3 = Array.from(parents[level - 1], (parent) => bounds3[parent]);
+        const [released, scale2] = [values[level], scales2[level]];
+        if (released !== null) bounds3 = bounds3.map((bound2, node) => Math.min(bound2, Math.max(released[node], 0) + Math.ceil(REACH * scale2)));
+      }
+      return bounds3;
+    }
+    /** The message of every key, and the logarithm of its sum. */
+    leaves(point) {
+      const scale2 = this.tree.scales[this.depth];
+      const table2 = this.isTabled ? this.population.logWeights(0, this.largest + 1, point, this.keys[0].size) : null;
+      const constant = scale2 === null ? 0 : Math.log(Math.tanh(0.5 / scale2));
+      return this.keys.map(({ value, bound: bound2, size, low }) => {
+        const width2 = bound2 - low + 1;
+        const logs = table2 === null ? this.population.logWeights(low, width2, point, size) : table2.slice(low, bound2 + 1);
+        if (scale2 !== null) for (let i = 0; i < width2; i += 1) logs[i] -= Math.abs(low + i - value) / scale2;
+        const highest3 = largestOf(logs);
+        for (let i = 0; i < width2; i += 1) logs[i] = Math.exp(logs[i] - highest3);
+        const { message, logSum: logSum2 } = normalised(low, logs);
+        return { message, logSum: logSum2 + highest3 + constant };
+      });
+    }
+    /** The log density of a point and of the leaves' values alone. */
+    ofLeaves(point) {
+      const prior = logHyperprior(point);
+      if (prior === -Infinity) return prior;
+      return prior + this.logEvidenceOfLeaves(point);
+    }
+    logEvidenceOfLeaves(point) {
+      if (!this.isTabled || 8 * this.largest > this.cells) {
+        return this.leaves(point).reduce((sum, { logSum: logSum2 }, key) => sum + logSum2 * this.keys[key].number, 0);
+      }
+      const rate2 = 1 / this.tree.scales[this.depth];
+      const table2 = this.population.logWeights(0, this.largest + 1, point, this.keys[0].size);
+      const below = new Float64Array(table2.length);
+      const above = new Float64Array(table2.length);
+      for (let n = 0, log = -Infinity; n < table2.length; n += 1) below[n] = log = logSum(table2[n], log - rate2);
+      for (let n = table2.length - 1, log = -Infinity; n >= 0; n -= 1) {
+        above[n] = log - rate2;
+        log = logSum(table2[n], above[n]);
+      }
+      const constant = Math.log(Math.tanh(0.5 * rate2));
+      return this.keys.reduce((sum, { value, number: number2 }) => {
+        const at = Math.max(value, 0);
+        return sum + number2 * (constant + logSum(below[at], above[at]) - (at - value) * rate2);
+      }, 0);
+    }
+    /** The log density of a point and of all that was released. */
+    *ofTree(point) {
+      const prior = logHyperprior(point);
+      return prior === -Infinity ? prior : prior + (yield* this.up(point, false)).logEvidence;
+    }
+    /**
+     * Pass messages up to the root.
+     *
+     * @param {number[]} point
+     * @param {boolean} isKept Whether the way back is kept.
+     * @param {number} most Multiplications, above which null comes back.
+     */
+    *up(point, isKept, most = Infinity) {
+      const { values, scales: scales2 } = this.tree;
+      const leaves = this.leaves(point);
+      let logEvidence = leaves.reduce((sum, one, key) => sum + one.logSum * this.keys[key].number, 0);
+      let work = 4 * this.cells;
+      let parts = Array.from(this.keyOf, (key, node) => ({ message: leaves[key].message, node }));
+      const levels = [];
+      for (let level = this.depth - 1; level >= 0; level -= 1) {
+        const below = parts;
+        const sums = [];
+        parts = [];
+        for (let node = 0; node < this.nodes[level]; node += 1) {
+          const family = this.families[level][node].map((child) => below[child]);
+          const sum = added(family, isKept, (pair) => {
+            logEvidence += pair.logSum;
+            work += pair.work;
+          });
+          let { message } = sum;
+          if (values[level] !== null) {
+            const { weights, highest: highest3 } = withNoise(message, values[level][node], scales2[level]);
+            const cut = normalised(message.low, weights);
+            logEvidence += cut.logSum + highest3;
+            message = cut.message;
+          }
+          parts.push({ message, node });
+          if (isKept) sums.push(sum);
+          if (work > most) return null;
+          yield;
+        }
+        if (isKept) levels.unshift({ nodes: below, sums });
+      }
+      return { logEvidence, work, root: parts[0].message, levels };
+    }
+    /**
+     * Pass down what the rest says, and give the marginals of every level.
+     *
+     * @param {object} upward From `up`, with its way back.
+     * @param {function(number, number, {low: number, weights: Float64Array})} found Is given level, node, chances.
+     * @returns {{rounding: number, cut: number}} What rounding and the cut of tails may change a chance by, about.
+     */
+    *down({ root: root2, levels }, found) {
+      const errors = { rounding: 0, cut: 0 };
+      let outside = [new Float64Array(root2.weights.length).fill(1)];
+      let messages = [root2];
+      found(0, 0, marginal(root2, outside[0], errors));
+      for (let level = 0; level < this.depth; level += 1) {
+        const { nodes, sums } = levels[level];
+        const below = new Array(nodes.length);
+        for (let node = 0; node < sums.length; node += 1) {
+          const { message } = sums[node];
+          const said = this.saidOfSum(level, node, message, { low: messages[node].low, weights: outside[node] });
+          const waiting2 = [[sums[node], said]];
+          while (waiting2.length > 0) {
+            const [part, weights] = waiting2.pop();
+            if (part.left === void 0) {
+              below[part.node] = weights;
+              found(level + 1, part.node, marginal(part.message, weights, errors));
+            } else {
+              const [first, second] = divided(part, weights);
+              waiting2.push([part.left, first], [part.right, second]);
+            }
+          }
+          yield;
+        }
+        outside = below;
+        messages = nodes.map(({ message }) => message);
+      }
+      return errors;
+    }
+    /** What the rest and a node's released value say of the sum below it, on its window. */
+    saidOfSum(level, node, { low, weights: { length } }, outside) {
+      const weights = placed(outside, low, length);
+      const released = this.tree.values[level];
+      return scaled2(released === null ? weights : withNoise({ low, weights }, released[node], this.tree.scales[level]).weights);
+    }
+  };
+  function added(parts, isKept, tell) {
+    let left = parts;
+    while (left.length > 1) {
+      const sums = [];
+      for (let i = 0; i < left.length; i += 2) {
+        const sum = i + 1 < left.length ? summed(left[i], left[i + 1], isKept) : left[i];
+        if (sum !== left[i]) tell(sum);
+        sums.push(sum);
+      }
+      left = sums;
+    }
+    return left[0];
+  }
+  function withNoise({ low, weights }, value, scale2) {
+    const constant = Math.log(Math.tanh(0.5 / scale2));
+    let nearest2 = Infinity;
+    for (let i = 0; i < weights.length; i += 1) if (weights[i] > 0) nearest2 = Math.min(nearest2, Math.abs(low + i - value));
+    const found = new Float64Array(weights.length);
+    for (let i = 0; i < weights.length; i += 1) {
+      if (weights[i] > 0) found[i] = weights[i] * Math.exp((nearest2 - Math.abs(low + i - value)) / scale2);
+    }
+    return { weights: found, highest: constant - nearest2 / scale2 };
+  }
+  function marginal({ low, weights }, outside, errors) {
+    const joint = new Float64Array(weights.length);
+    let [total, ofMessage, ofOutside] = [0, 0, 0];
+    for (let i = 0; i < weights.length; i += 1) {
+      joint[i] = weights[i] * outside[i];
+      total += joint[i];
+      ofMessage += weights[i] * weights[i];
+      ofOutside += outside[i] * outside[i];
+    }
+    const rounding = Number.EPSILON * Math.sqrt(ofMessage * ofOutside) / total;
+    errors.rounding = Math.max(errors.rounding, Number.isNaN(rounding) ? Infinity : rounding);
+    if (total > 0) for (let i = 0; i < joint.length; i += 1) joint[i] /= total;
+    const ends2 = (low > 0 ? joint[0] : 0) + joint[joint.length - 1];
+    errors.cut = Math.max(errors.cut, ends2 * joint.length);
+    return { low, weights: joint };
+  }
+  function largestOf(logs) {
+    let highest3 = -Infinity;
+    for (let i = 0; i < logs.length; i += 1) if (logs[i] > highest3) highest3 = logs[i];
+    return highest3;
+  }
+  function logSum(a, b) {
+    const high = Math.max(a, b);
+    return high === -Infinity ? high : high + Math.log1p(Math.exp(-Math.abs(a - b)));
+  }
+
+  // src/tree/posterior.js
+  var ROUNDED = 1e-11;
+  var MOST_WORK = 4e9;
+  var [PASSES, PASSES_OF_MANY] = [90, 16];
+  function* treePosterior(tree, population, most = MOST_WORK) {
+    const passer = new Passer(tree, population);
+    yield* refuseLong(passer, most);
+    const hyperparameters = yield* weighedPoints(passer);
+    const marginals = passer.nodes.map((number2) => Array.from({ length: number2 }, () => ({ low: 0, weights: new Float64Array(0) })));
+    const errors = { rounding: 0, cut: 0 };
+    for (const [i, point] of hyperparameters.points.entries()) {
+      const upward = yield* passer.up(point, true);
+      const off = yield* passer.down(upward, (level, node, law) => mixIn(marginals[level][node], law, hyperparameters.weights[i]));
+      errors.rounding = Math.max(errors.rounding, off.rounding);
+      errors.cut = Math.max(errors.cut, off.cut);
+    }
+    return new TreePosterior(passer, hyperparameters, marginals, errors);
+  }
+  function* refuseLong(passer, most) {
+    const passes = passer.population.hasHyperparameters ? passer.nLeaves > MANY_LEAVES ? PASSES_OF_MANY : PASSES : 4;
+    const refuse = () => {
+      throw new ReleaseError(
+        "resolution",
+        `the tree has ${passer.nLeaves} leaves under wide noise: this reader would need more than some seconds, and Python works it out`
+      );
+    };
+    if (4 * passer.cells * passes > most) refuse();
+    if ((yield* passer.up(startOf(passer), false, most / passes)) === null) refuse();
+  }
+  function startOf({ tree, nLeaves }) {
+    const values = tree.values.filter((released) => released !== null).at(-1);
+    return [Math.log(Math.max(Array.from(values).reduce((sum, one) => sum + one, 0), 1) / nLeaves), 0];
+  }
+  function mixIn(mixture2, { low, weights }, factor) {
+    const isFirst = mixture2.weights.length === 0;
+    const begin2 = isFirst ? low : Math.min(low, mixture2.low);
+    const end = Math.max(low + weights.length, isFirst ? 0 : mixture2.low + mixture2.weights.length);
+    if (isFirst || begin2 < mixture2.low || end > mixture2.low + mixture2.weights.length) {
+      const wider = new Float64Array(end - begin2);
+      wider.set(mixture2.weights, isFirst ? 0 : mixture2.low - begin2);
+      [mixture2.low, mixture2.weights] = [begin2, wider];
+    }
+    for (let i = 0; i < weights.length; i += 1) mixture2.weights[low - mixture2.low + i] += factor * weights[i];
+  }
+  var TreePosterior = class {
+    constructor(passer, hyperparameters, marginals, { rounding, cut }) {
+      Object.assign(this, { passer, hyperparameters, marginals, rounding, cut });
+    }
+    get logEvidence() {
+      return this.hyperparameters.logEvidence;
+    }
+    /** What a chance may be off by, about: rounding, cut tails, and the rule over hyperparameters. */
+    get error() {
+      return this.rounding + this.cut + this.hyperparameters.error;
+    }
+    /** Mean, standard deviation, and ends with at most half of the rest beyond each. */
+    summary(level, node, mass) {
+      return summaryOf(this.marginals[level][node], mass);
+    }
+    /** Draw all counts jointly: by level, an array of whole numbers. `random` gives numbers from 0 to 1. */
+    *draws(number2, random) {
+      const { points, weights } = this.hyperparameters;
+      const which = Array.from({ length: number2 }, () => chosen(weights, random()));
+      const drawn = new Array(number2);
+      for (const [i, point] of points.entries()) {
+        if (!which.includes(i)) continue;
+        const upward = yield* this.passer.up(point, true);
+        for (let draw2 = 0; draw2 < number2; draw2 += 1) {
+          if (which[draw2] !== i) continue;
+          drawn[draw2] = drawOf(this.passer, upward, random);
+          yield;
+        }
+      }
+      return drawn;
+    }
+  };
+  function summaryOf({ low, weights }, mass) {
+    let [mean, variance] = [0, 0];
+    for (let i = 0; i < weights.length; i += 1) mean += i * weights[i];
+    for (let i = 0; i < weights.length; i += 1) variance += (i - mean) ** 2 * weights[i];
+    const outside = 0.5 * (1 - mass) + ROUNDED;
+    let [lower, upper] = [0, weights.length - 1];
+    for (let below = weights[0]; below <= outside && lower < weights.length - 1; below += weights[lower]) lower += 1;
+    for (let above = weights[upper]; above <= outside && upper > 0; above += weights[upper]) upper -= 1;
+    return { mean: low + mean, sd: Math.sqrt(variance), lower: low + lower, upper: low + upper };
+  }
+  function drawOf(passer, { root: root2, levels }, random) {
+    const counts = passer.nodes.map((number2) => new Float64Array(number2));
+    counts[0][0] = root2.low + chosen(root2.weights, random());
+    levels.forEach(({ sums }, level) => {
+      sums.forEach((sum, node) => {
+        const waiting2 = [[sum, counts[level][node]]];
+        while (waiting2.length > 0) {
+          const [part, total] = waiting2.pop();
+          if (part.left === void 0) counts[level + 1][part.node] = total;
+          else {
+            const first = firstPart(part.left.message, part.right.message, total, random());
+            waiting2.push([part.left, first], [part.right, total - first]);
+          }
+        }
+      });
+    });
+    return counts;
+  }
+  function firstPart(left, right, total, uniform) {
+    const first = Math.max(left.low, total - right.low - right.weights.length + 1);
+    const last = Math.min(left.low + left.weights.length - 1, total - right.low);
+    const weights = new Float64Array(last - first + 1);
+    for (let l = first; l <= last; l += 1) weights[l - first] = left.weights[l - left.low] * right.weights[total - l - right.low];
+    return first + chosen(weights, uniform);
+  }
+  function chosen(weights, uniform) {
+    let total = 0;
+    for (let i = 0; i < weights.length; i += 1) total += weights[i];
+    let left = uniform * total;
+    for (let i = 0; i < weights.length; i += 1) {
+      left -= weights[i];
+      if (left < 0) return i;
+    }
+    let last = weights.length - 1;
+    while (last > 0 && !(weights[last] > 0)) last -= 1;
+    return last;
+  }
+  function finished(steps2) {
+    for (; ; ) {
+      const { done, value } = steps2.next();
+      if (done) return value;
+    }
+  }
+
+  // src/histogram/emission.js
+  var LAST = 1e-17;
+  function logEmission(mean, y, rate2) {
+    const constant = Math.log(Math.tanh(rate2 / 2));
+    const above = constant + rate2 * y + logAbove(mean, -rate2, y);
+    if (y < 0) return above;
+    const below = constant - rate2 * y + logBelow(mean, rate2, y);
+    const high = Math.max(above, below);
+    return high + Math.log1p(Math.exp(-Math.abs(above - below)));
+  }
+  function logEmissionOfNone(y, rate2) {
+    return Math.log(Math.tanh(rate2 / 2)) - rate2 * Math.abs(y);
+  }
+  function logBelow(mean, slope2, n) {
+    const rate2 = mean * Math.exp(slope2);
+    if (n < rate2) return logPoisson(n, mean) + slope2 * n + Math.log(sumDown(n, rate2));
+    return mean * Math.expm1(slope2) + Math.log1p(-Math.exp(logPoisson(n + 1, rate2)) * sumUp(n + 1, rate2));
+  }
+  function logAbove(mean, slope2, y) {
+    const n = Math.max(y, -1);
+    const rate2 = mean * Math.exp(slope2);
+    if (n + 1 > rate2) return logPoisson(n + 1, mean) + slope2 * (n + 1) + Math.log(sumUp(n + 1, rate2));
+    const rest = n < 0 ? 0 : Math.exp(logPoisson(n, rate2)) * sumDown(n, rate2);
+    return mean * Math.expm1(slope2) + Math.log1p(-rest);
+  }
+  function sumDown(n, rate2) {
+    let [term, total] = [1, 1];
+    for (let i = n; i > 0 && term > LAST * total; i -= 1) {
+      term *= i / rate2;
+      total += term;
+    }
+    return total;
+  }
+  function sumUp(n, rate2) {
+    let [term, total] = [1, 1];
+    for (let i = n + 1; term > LAST * total; i += 1) {
+      term *= rate2 / i;
+      total += term;
+    }
+    return total;
+  }
+  function countGiven(mean, y, rate2, uniform) {
+    if (!(mean > 0)) return 0;
+    const [up, down] = [mean * Math.exp(rate2), mean * Math.exp(-rate2)];
+    const ratio2 = (k) => (k <= y ? up : down) / k;
+    let mode2 = Math.floor(down);
+    if (mode2 < y) mode2 = Math.min(Math.floor(up), Math.max(Math.floor(y), 0));
+    const above = [];
+    const below = [];
+    let total = 1;
+    for (let k = mode2 + 1, term = 1; ; k += 1) {
+      term *= ratio2(k);
+      if (!(term > LAST * total)) break;
+      above.push(term);
+      total += term;
+    }
+    for (let k = mode2, term = 1; k > 0; k -= 1) {
+      term /= ratio2(k);
+      if (!(term > LAST * total)) break;
+      below.push(term);
+      total += term;
+    }
+    let left = uniform * total - 1;
+    if (left < 0) return mode2;
+    for (let i = 0; i < above.length; i += 1) {
+      left -= above[i];
+      if (left < 0) return mode2 + 1 + i;
+    }
+    for (let i = 0; i < below.length; i += 1) {
+      left -= below[i];
+      if (left < 0) return mode2 - 1 - i;
+    }
+    return mode2;
+  }
+
+  // src/histogram/grid.js
+  var SPACING = 0.1;
+  var LEAST3 = 0.05;
+  var [BLOCK, MOST4] = [16, 320];
+  var PLACES = [4, 16, 64, 256, 1024];
+  var SEEN = 0.4;
+  function* binGrid(values, scale2, widths) {
+    const widest = Math.max(...widths);
+    const highest3 = Math.max(1 / widest, ...values.map((value, bin) => {
+      const most = 8 * scale2 + Math.max(value, 0);
+      return (most + 8 * Math.sqrt(most) + 8) / widths[bin];
+    }));
+    let nPoints = Math.ceil(Math.log(highest3 * widest / LEAST3) / SPACING / BLOCK) * BLOCK;
+    let spacing = SPACING;
+    if (nPoints > MOST4) [nPoints, spacing] = [MOST4, SPACING * nPoints / MOST4];
+    const positions = Float64Array.from({ length: nPoints }, (_, i) => Math.log(LEAST3 / widest) + spacing * i);
+    const rows = /* @__PURE__ */ new Map();
+    const ofBins = [];
+    for (let bin = 0; bin < values.length; bin += 1) {
+      const name = `${widths[bin]} ${values[bin]}`;
+      if (!rows.has(name)) {
+        rows.set(name, emissionsOf(positions, spacing, widths[bin], values[bin], 1 / scale2));
+        yield;
+      }
+      ofBins.push(rows.get(name));
+    }
+    return new BinGrid(positions, spacing, widths, ofBins);
+  }
+  function emissionsOf(positions, spacing, width2, y, rate2) {
+    const nPoints = positions.length;
+    const logs = new Float64Array(nPoints + 1);
+    const places = new Array(nPoints).fill(null);
+    const b = 1 / rate2;
+    const half = Math.exp(spacing / 2);
+    for (let i = 0; i < nPoints; i += 1) {
+      const mean = width2 * Math.exp(positions[i]);
+      const wide = Math.sqrt(mean + 2 * b * b) / mean;
+      const reach2 = 9 * Math.sqrt(mean + Math.max(y, 0)) + 40 * b + 1;
+      const isNear = mean * half > y - reach2 && mean / half < y + reach2;
+      const wanted = spacing / (SEEN * wide);
+      if (!isNear || wanted <= 1) {
+        logs[i] = logEmission(mean, y, rate2);
+        continue;
+      }
+      const number2 = PLACES.find((few) => wanted <= few) ?? PLACES.at(-1);
+      const inner = Float64Array.from({ length: number2 }, (_, k) => logEmission(mean * Math.exp(((k + 0.5) / number2 - 0.5) * spacing), y, rate2));
+      const peak2 = inner.reduce((most, log) => Math.max(most, log), -Infinity);
+      let sum = 0;
+      const ends2 = inner.map((log) => sum += Math.exp(log - peak2));
+      logs[i] = peak2 + Math.log(sum / number2);
+      places[i] = ends2.map((end) => end / sum);
+    }
+    logs[nPoints] = logEmissionOfNone(y, rate2);
+    const largest3 = logs.reduce((most, log) => Math.max(most, log), -Infinity);
+    return { emission: logs.map((log) => Math.exp(log - largest3)), largest: largest3, places };
+  }
+  var BinGrid = class {
+    constructor(positions, spacing, widths, bins) {
+      Object.assign(this, { positions, spacing, widths, bins });
+    }
+    get nStates() {
+      return this.positions.length + 1;
+    }
+    /** Draw the expected count of a bin in the interval of its state. */
+    mean(bin, state, random) {
+      if (state === this.positions.length) return 0;
+      let share3 = random();
+      const ends2 = this.bins[bin].places[state];
+      if (ends2 !== null) share3 = (searched(ends2, random(), 0, ends2.length - 1) + share3) / ends2.length;
+      return this.widths[bin] * Math.exp(this.positions[state] + (share3 - 0.5) * this.spacing);
+    }
+    /** The mean and the mean square of the expected count of a bin about a point. */
+    moments(bin, point) {
+      const mean = this.widths[bin] * Math.exp(this.positions[point]);
+      const ends2 = this.bins[bin].places[point];
+      if (ends2 === null) return [mean, mean * mean];
+      let [first, second, before2] = [0, 0, 0];
+      ends2.forEach((end, k) => {
+        const factor = Math.exp(((k + 0.5) / ends2.length - 0.5) * this.spacing);
+        first += (end - before2) * factor;
+        second += (end - before2) * factor * factor;
+        before2 = end;
+      });
+      return [mean * first, mean * mean * second];
+    }
+  };
+  function searched(ends2, wanted, low, high) {
+    let [first, last] = [low, high];
+    while (first < last) {
+      const middle = first + last >> 1;
+      if (ends2[middle] < wanted) first = middle + 1;
+      else last = middle;
+    }
+    return first;
+  }
+
+  // src/histogram/walk.js
+  var STEPS2 = [0.05, 0.1, 0.2, 0.4, 0.8];
+  var [JUMPS, JUMP_SCALE] = [[0.05, 0.2], 1.5];
+  var STAYS = [0.98, 0.998];
+  var NARROW = 0.75;
+  var FLOOR = 1e-300;
+  var NONE = 1e-22;
+  function firstState(nStates) {
+    const found = new Float64Array(nStates).fill(0.5 / (nStates - 1));
+    found[nStates - 1] = 0.5;
+    return found;
+  }
+  function transition(step, spacing, nStates, stay, jumps) {
+    const nPoints = nStates - 1;
+    const matrix = new Float64Array(nStates * nStates);
+    const ratio2 = step / spacing;
+    const normal = new Float64Array(nPoints);
+    const jump = new Float64Array(nPoints);
+    for (let gap = 0; gap < nPoints; gap += 1) {
+      if (ratio2 < NARROW) normal[gap] = gap === 0 ? 1 - ratio2 ** 2 : gap === 1 ? 0.5 * ratio2 ** 2 : 0;
+      else normal[gap] = Math.exp(-0.5 * (gap / ratio2) ** 2);
+      jump[gap] = Math.exp(-gap * spacing / JUMP_SCALE);
+    }
+    for (let from = 0; from < nPoints; from += 1) {
+      let [ofNormal, ofJump] = [0, 0];
+      for (let to = 0; to < nPoints; to += 1) {
+        ofNormal += normal[Math.abs(from - to)];
+        ofJump += jump[Math.abs(from - to)];
+      }
+      for (let to = 0; to < nPoints; to += 1) {
+        const gap = Math.abs(from - to);
+        matrix[from * nStates + to] = stay * ((1 - jumps) * normal[gap] / ofNormal + jumps * jump[gap] / ofJump);
+      }
+      matrix[from * nStates + nPoints] = 1 - stay;
+      matrix[nPoints * nStates + from] = (1 - stay) / nPoints;
+    }
+    matrix[nPoints * nStates + nPoints] = stay;
+    return matrix;
+  }
+  var Walk = class {
+    /**
+     * @param {Float64Array[]} emissions Of every bin that is no atom.
+     * @param {number} spacing Between the grid's points.
+     * @param {number[]} steps
+     */
+    constructor(emissions, spacing, steps2) {
+      this.emissions = emissions;
+      this.nStates = emissions[0]?.length ?? 2;
+      this.kernels = JUMPS.flatMap((jumps) => STAYS.flatMap((stay) => steps2.map((step) => ({ step, stay, jumps }))));
+      this.matrix = ({ step, stay, jumps }) => transition(step, spacing, this.nStates, stay, jumps);
+      this.logEvidence = null;
+    }
+    /** Weigh all kernels; yields after each. */
+    *weigh() {
+      this.logEvidence = [];
+      for (const kernel of this.kernels) {
+        this.logEvidence.push(this.forward(this.matrix(kernel), null));
+        yield;
+      }
+    }
+    /** The posterior probability of every kernel. */
+    get weights() {
+      const highest3 = Math.max(...this.logEvidence);
+      const raw = this.logEvidence.map((log) => Math.exp(log - highest3));
+      const total = raw.reduce((sum, one) => sum + one);
+      return raw.map((one) => one / total);
+    }
+    /** Run forward with one kernel: the log evidence; laws of states go where they are kept. */
+    forward(matrix, kept2) {
+      const { nStates } = this;
+      let expected = firstState(nStates);
+      let log = 0;
+      for (const emission of this.emissions) {
+        const alpha = new Float64Array(nStates);
+        let mass = 0;
+        for (let i = 0; i < nStates; i += 1) mass += alpha[i] = expected[i] * emission[i];
+        mass = Math.max(mass, FLOOR);
+        for (let i = 0; i < nStates; i += 1) alpha[i] /= mass;
+        log += Math.log(mass);
+        kept2?.push(alpha);
+        expected = multiplied(alpha, matrix, nStates);
+      }
+      return log;
+    }
+    /** The posterior of every bin's state over all kernels; yields after each. */
+    *marginals() {
+      const { nStates, emissions } = this;
+      const found = emissions.map(() => new Float64Array(nStates));
+      const { weights } = this;
+      for (const [number2, kernel] of this.kernels.entries()) {
+        if (weights[number2] < NONE) continue;
+        const matrix = this.matrix(kernel);
+        const alphas = [];
+        this.forward(matrix, alphas);
+        let backward = new Float64Array(nStates).fill(1);
+        for (let bin = emissions.length - 1; bin >= 0; bin -= 1) {
+          let total = 0;
+          for (let i = 0; i < nStates; i += 1) total += alphas[bin][i] * backward[i];
+          for (let i = 0; i < nStates; i += 1) found[bin][i] += weights[number2] * alphas[bin][i] * backward[i] / Math.max(total, FLOOR);
+          backward = before(emissions[bin], backward, matrix, nStates);
+        }
+        yield;
+      }
+      return found;
+    }
+    /** Draw states of all bins jointly: a list of paths; yields after each kernel. */
+    *drawn(number2, random) {
+      const { weights } = this;
+      const times2 = weights.map(() => 0);
+      for (let draw2 = 0; draw2 < number2; draw2 += 1) times2[picked(weights, random())] += 1;
+      const paths = [];
+      for (const [at, kernel] of this.kernels.entries()) {
+        if (times2[at] === 0) continue;
+        const matrix = this.matrix(kernel);
+        const alphas = [];
+        this.forward(matrix, alphas);
+        paths.push(...this.backward(alphas, matrix, times2[at], random));
+        yield;
+      }
+      return paths;
+    }
+    backward(alphas, matrix, count2, random) {
+      const { nStates } = this;
+      const last = alphas.length - 1;
+      const paths = Array.from({ length: count2 }, () => new Int16Array(alphas.length));
+      if (last < 0) return paths;
+      const ends2 = cumulated(alphas[last]);
+      for (const path of paths) path[last] = searched(ends2, random() * ends2[nStates - 1], 0, nStates - 1);
+      for (let bin = last - 1; bin >= 0; bin -= 1) {
+        const known = /* @__PURE__ */ new Map();
+        for (const path of paths) {
+          const after = path[bin + 1];
+          if (!known.has(after)) known.set(after, cumulated(alphas[bin].map((weight, from) => weight * matrix[from * nStates + after])));
+          const of2 = known.get(after);
+          path[bin] = searched(of2, random() * of2[nStates - 1], 0, nStates - 1);
+        }
+      }
+      return paths;
+    }
+  };
+  function multiplied(row4, matrix, n) {
+    const found = new Float64Array(n);
+    for (let i = 0; i < n; i += 1) {
+      const weight = row4[i];
+      if (weight < NONE) continue;
+      const begin2 = i * n;
+      for (let j = 0; j < n; j += 1) found[j] += weight * matrix[begin2 + j];
+    }
+    return found;
+  }
+  function before(emission, backward, matrix, n) {
+    const both = emission.map((chance2, i) => chance2 * backward[i]);
+    const found = new Float64Array(n);
+    let largest3 = FLOOR;
+    for (let i = 0; i < n; i += 1) {
+      let sum = 0;
+      for (let j = 0; j < n; j += 1) sum += matrix[i * n + j] * both[j];
+      found[i] = sum;
+      largest3 = Math.max(largest3, sum);
+    }
+    return found.map((one) => one / largest3);
+  }
+  function cumulated(weights) {
+    let sum = 0;
+    return Float64Array.from(weights, (weight) => sum += weight);
+  }
+  function picked(weights, uniform) {
+    const ends2 = cumulated(weights);
+    return searched(ends2, uniform * ends2.at(-1), 0, ends2.length - 1);
+  }
+
+  // src/histogram/posterior.js
+  var [MOST_WORK2, OF_DRAW] = [15e8, 150];
+  function* histogramPosterior(values, scale2, bins, steps2, { draws, most = MOST_WORK2 }) {
+    const inner = bins.isAtom.map((isAtom, bin) => isAtom ? 0 : bins.upper[bin] - bins.lower[bin]);
+    const widest = Math.max(...inner) || 1;
+    const widths = inner.map((width2) => width2 || widest);
+    const grid = yield* binGrid(values, scale2, widths);
+    const places = values.map((_, bin) => bin);
+    const walking = places.filter((bin) => !bins.isAtom[bin]);
+    const walk = new Walk(walking.map((bin) => grid.bins[bin].emission), grid.spacing, steps2);
+    const ofKernels = 2 * walk.kernels.length * walking.length * grid.nStates ** 2;
+    if (ofKernels + OF_DRAW * draws * values.length > most) {
+      throw new ReleaseError("resolution", `a histogram of ${values.length} bins would take this reader more than some seconds: Python works it out`);
+    }
+    yield* walk.weigh();
+    const start3 = firstState(grid.nStates);
+    const atoms = places.filter((bin) => bins.isAtom[bin]).map((bin) => {
+      const weights = grid.bins[bin].emission.map((chance2, state) => chance2 * start3[state]);
+      return { bin, weights, total: weights.reduce((sum, one) => sum + one, 0) };
+    });
+    return new HistogramPosterior({ values, scale: scale2, bins, grid, walk, walking, atoms });
+  }
+  var HistogramPosterior = class {
+    constructor(parts) {
+      Object.assign(this, parts);
+    }
+    /** The log probability of the released counts. */
+    get logEvidence() {
+      const { logEvidence } = this.walk;
+      const highest3 = Math.max(...logEvidence);
+      const mean = logEvidence.reduce((sum, log) => sum + Math.exp(log - highest3), 0) / logEvidence.length;
+      const divided2 = this.grid.bins.reduce((sum, { largest: largest3 }) => sum + largest3, 0);
+      return highest3 + Math.log(mean) + divided2 + this.atoms.reduce((sum, { total }) => sum + Math.log(total), 0);
+    }
+    /** Means and standard deviations of expected counts, without draws; yields often. */
+    *expectedCounts() {
+      const { grid } = this;
+      const states = new Array(this.values.length);
+      const ofWalk = yield* this.walk.marginals();
+      this.walking.forEach((bin, at) => states[bin] = ofWalk[at]);
+      for (const { bin, weights, total } of this.atoms) states[bin] = weights.map((weight) => weight / total);
+      return states.map((law, bin) => {
+        let [mean, square] = [0, 0];
+        for (let point = 0; point < grid.positions.length; point += 1) {
+          const [first, second] = grid.moments(bin, point);
+          mean += law[point] * first;
+          square += law[point] * second;
+        }
+        return { mean, sd: Math.sqrt(Math.max(square - mean ** 2, 0)) };
+      });
+    }
+    /** Draw expected counts of all bins jointly, or counts of the rows: a list of draws; yields often. */
+    *drawn(number2, { ofRows, seed }) {
+      const random = generator(seed);
+      const paths = yield* this.walk.drawn(number2, random);
+      const ends2 = this.atoms.map(({ weights }) => cumulated(weights));
+      const rate2 = 1 / this.scale;
+      const drawn = [];
+      for (const path of paths) {
+        const means = new Float64Array(this.values.length);
+        this.walking.forEach((bin, at) => means[bin] = this.grid.mean(bin, path[at], random));
+        this.atoms.forEach(({ bin }, at) => {
+          const state = searched(ends2[at], random() * ends2[at].at(-1), 0, ends2[at].length - 1);
+          means[bin] = this.grid.mean(bin, state, random);
+        });
+        drawn.push(ofRows ? means.map((mean, bin) => countGiven(mean, this.values[bin], rate2, random())) : means);
+        if (drawn.length % 50 === 0) yield;
+      }
+      return drawn;
+    }
+  };
+
+  // src/histogram/column.js
+  var [LAW, ROWS] = ["law", "rows"];
+  var DRAWS = 4e3;
+  var PLACE_SD = 0.1;
+  var MOST_SHARE = 0.5;
+  var STEEPEST = 6;
+  var MASS = 0.95;
+  function* columnOf(values, scale2, bins, steps2, { of: of2 = LAW, draws = DRAWS, seed = 1, most } = {}) {
+    if (of2 !== LAW && of2 !== ROWS) throw new ReleaseError("usage", `of is ${LAW}, what records come from, or ${ROWS}, those counted`);
+    if (!(Number.isInteger(draws) && draws >= 2)) throw new ReleaseError("usage", "draws: a whole number from 2 on");
+    const posterior = yield* histogramPosterior(values, scale2, bins, steps2, { draws, most });
+    const weights = yield* posterior.drawn(draws, { ofRows: of2 === ROWS, seed });
+    return new Column({ posterior, weights, bins, of: of2 });
+  }
+  var Column = class {
+    constructor({ posterior, weights, bins, of: of2 }) {
+      Object.assign(this, { posterior, bins, of: of2 });
+      const widths = bins.lower.map((low, bin) => Math.max(bins.upper[bin] - low, 1e-300));
+      const whole2 = widths.reduce((sum, width2) => sum + width2, 0);
+      this.totals = Float64Array.from(weights, (draw2) => draw2.reduce((sum, one) => sum + one, 0));
+      this.shares = weights.map((draw2, i) => this.totals[i] > 0 ? draw2.map((one) => one / this.totals[i]) : widths.map((width2) => width2 / whole2));
+      this.upTo = this.shares.map((draw2) => {
+        let sum = 0;
+        return draw2.map((share3) => sum += share3);
+      });
+    }
+    /** How wide the public bounds are. */
+    get span() {
+      return this.bins.upper.at(-1) - this.bins.lower[0];
+    }
+    get logEvidence() {
+      return this.posterior.logEvidence;
+    }
+    /** Means and standard deviations of the expected counts of bins, without draws. */
+    expectedCounts() {
+      return finished(this.posterior.expectedCounts());
+    }
+    /** How many records there are; of the law how many are expected. */
+    n(mass = MASS) {
+      return estimated(this.totals, this.totals, this.totals, mass, Infinity);
+    }
+    /** The value below which, or at which, a share q lies. */
+    quantile(q, mass = MASS) {
+      return estimated(...this.quantiles(q), mass, this.span);
+    }
+    median(mass = MASS) {
+      return this.quantile(0.5, mass);
+    }
+    /** How far the quantile b is above the quantile a. */
+    interquantileRange(a = 0.25, b = 0.75, mass = MASS) {
+      if (!(a < b)) throw new ReleaseError("usage", "the first level is below the second");
+      const [first, firstLow, firstHigh] = this.quantiles(a);
+      const [second, secondLow, secondHigh] = this.quantiles(b);
+      const less = (one, other) => one.map((number2, i) => number2 - other[i]);
+      return estimated(less(second, first), less(secondLow, firstHigh).map((gap) => Math.max(gap, 0)), less(secondHigh, firstLow), mass, this.span);
+    }
+    /** The share of values up to x; an edge that is no atom counts with the bin above it. */
+    cdf(x, mass = MASS) {
+      const { isBelow, isAbout, part } = this.divided(x, true);
+      return estimated(...this.sharesOf(isBelow, isAbout, part), mass, 1);
+    }
+    /** The share of values of x or more, as the bounds leave them. */
+    tailShare(x, mass = MASS) {
+      const { isBelow, isAbout, part } = this.divided(x, false);
+      const isAbove = isBelow.map((below, bin) => !below && !isAbout[bin]);
+      return estimated(...this.sharesOf(isAbove, isAbout, part.map((one, bin) => isAbout[bin] ? 1 - one : 0)), mass, 1);
+    }
+    /**
+     * The mean of the column as the bounds leave it. With `isEven` it rests on a model of where in bins values are:
+     * narrower, and approximate.
+     */
+    mean(mass = MASS, { isEven = false } = {}) {
+      const { lower, upper } = this.bins;
+      const places = this.places();
+      const weighed2 = (ends2) => Float64Array.from(this.shares, (draw2, i) => dot(draw2, ends2(i)));
+      const drawn = weighed2((i) => places[i]);
+      const end = (ends2, ofNone) => weighed2(() => ends2).map((mean, i) => this.totals[i] === 0 ? ofNone : mean);
+      return isEven ? estimated(drawn, drawn, drawn, mass, this.span) : estimated(drawn, end(lower, lower[0]), end(upper, upper.at(-1)), mass, this.span);
+    }
+    /** Gini's index of the column as the bounds leave it; where in bins values are is modelled. */
+    gini(mass = MASS) {
+      const { lower, upper } = this.bins;
+      if (lower[0] < 0) throw new ReleaseError("usage", "Gini's index is of values of 0 or more");
+      const places = this.places();
+      const drawn = Float64Array.from(this.shares, (draw2, i) => {
+        let [upTo, between, within2] = [0, 0, 0];
+        const part = draw2.map((share3, bin) => share3 * places[i][bin]);
+        draw2.forEach((share3, bin) => {
+          upTo += part[bin];
+          between += share3 * (2 * upTo - part[bin]);
+          within2 += share3 * share3 * (upper[bin] - lower[bin]);
+        });
+        const total = Math.max(upTo, 1e-300);
+        return 1 - between / total + within2 / (6 * total);
+      });
+      return estimated(drawn, drawn, drawn, mass, 1);
+    }
+    /** The density of every bin, per unit of the column; of atoms the share. */
+    density(mass = MASS) {
+      const widths = this.bins.lower.map((low, bin) => this.bins.upper[bin] - low || 1);
+      return this.ofBins(this.shares, mass).map((one, bin) => mapped(one, (number2) => number2 / widths[bin]));
+    }
+    /** The share up to the upper end of every bin. */
+    distributionFunction(mass = MASS) {
+      return this.ofBins(this.upTo, mass);
+    }
+    ofBins(drawn, mass) {
+      return Array.from(this.bins.lower, (_, bin) => {
+        const of2 = Float64Array.from(drawn, (draw2) => draw2[bin]);
+        return estimated(of2, of2, of2, mass, Infinity);
+      });
+    }
+    /** Draws of a quantile, evenly in its bin, and what they lie between. */
+    quantiles(q) {
+      if (!(q > 0 && q < 1)) throw new ReleaseError("usage", "the level of a quantile lies between 0 and 1");
+      const { lower, upper } = this.bins;
+      const found = [0, 1, 2].map(() => new Float64Array(this.shares.length));
+      this.upTo.forEach((upTo, draw2) => {
+        let bin = 0;
+        while (bin < upTo.length - 1 && upTo[bin] < q) bin += 1;
+        const inside2 = Math.min(Math.max(1 - (upTo[bin] - q) / Math.max(this.shares[draw2][bin], 1e-300), 0), 1);
+        const isEmpty = this.totals[draw2] === 0;
+        found[0][draw2] = lower[bin] + inside2 * (upper[bin] - lower[bin]);
+        found[1][draw2] = isEmpty ? lower[0] : lower[bin];
+        found[2][draw2] = isEmpty ? upper.at(-1) : upper[bin];
+      });
+      return found;
+    }
+    /** Which bins are below x, or up to it where atoms count; which hold it; what part of these is below. */
+    divided(x, withAtom) {
+      if (typeof x !== "number" || !Number.isFinite(x)) throw new ReleaseError("usage", "x is a finite number");
+      const { lower, upper } = this.bins;
+      const last = lower.length - 1;
+      const isBelow = Array.from(upper, (high, bin) => high < x || high === x && (withAtom || !(lower[bin] === high || bin === last)));
+      const isAbout = Array.from(lower, (low, bin) => low < x && x <= upper[bin] && !isBelow[bin]);
+      const part = isAbout.map((about, bin) => about ? (x - lower[bin]) / (upper[bin] - lower[bin] || 1) : 0);
+      return { isBelow, isAbout, part };
+    }
+    /** Draws of the share of bins with a part of others, and what it lies between. */
+    sharesOf(bins, about, part) {
+      const found = [0, 1, 2].map(() => new Float64Array(this.shares.length));
+      this.shares.forEach((draw2, i) => {
+        let [low, inside2, others2] = [0, 0, 0];
+        draw2.forEach((share3, bin) => {
+          if (bins[bin]) low += share3;
+          if (about[bin]) others2 += share3;
+          inside2 += share3 * part[bin];
+        });
+        [low + inside2, low, low + others2].forEach((share3, which) => found[which][i] = Math.min(share3, 1));
+      });
+      return found;
+    }
+    /** Draws of the mean of every bin's values: where a density that rises or falls evenly between bins has it. */
+    places() {
+      const { lower, upper } = this.bins;
+      const inner = Array.from(lower, (_, bin) => bin).filter((bin) => upper[bin] > lower[bin]);
+      const middles = inner.map((bin) => (lower[bin] + upper[bin]) / 2);
+      const normal = normals(generator("places"));
+      return this.shares.map((draw2) => {
+        const found = Float64Array.from(lower);
+        const logs = inner.map((bin) => Math.log(draw2[bin] / (upper[bin] - lower[bin])));
+        const rises = inner.slice(1).map((_, at) => {
+          const rise = (logs[at + 1] - logs[at]) / (middles[at + 1] - middles[at]);
+          return Number.isFinite(rise) ? rise : 0;
+        });
+        inner.forEach((bin, at) => {
+          const width2 = upper[bin] - lower[bin];
+          const known = [rises[at - 1], rises[at]].filter((rise) => rise !== void 0 && rise !== 0);
+          const slope2 = known.reduce((sum, rise) => sum + rise, 0) / Math.max(known.length, 1);
+          const t = Math.min(Math.max(slope2 * width2, -STEEPEST), STEEPEST);
+          const place = Math.abs(t) < 1e-3 ? 0.5 : 1 / -Math.expm1(-t) - 1 / t;
+          found[bin] = lower[bin] + width2 * Math.min(Math.max(place + PLACE_SD * normal(), 0), 1);
+        });
+        return found;
+      });
+    }
+  };
+  function dot(one, other) {
+    let sum = 0;
+    for (let i = 0; i < one.length; i += 1) sum += one[i] * other[i];
+    return sum;
+  }
+  function mapped(estimate2, of2) {
+    return { ...estimate2, mean: of2(estimate2.mean), median: of2(estimate2.median), lower: of2(estimate2.lower), upper: of2(estimate2.upper) };
+  }
+  function estimated(drawn, low, high, mass, span) {
+    if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
+    const last = drawn.length - 1;
+    const sorted = Float64Array.from(drawn).sort();
+    const inOrder = (ends2) => ends2 === drawn ? sorted : Float64Array.from(ends2).sort();
+    const lower = inOrder(low)[Math.floor(last * (1 - mass) / 2)];
+    const upper = inOrder(high)[Math.ceil(last * (1 + mass) / 2)];
+    const isRefused = upper - lower > MOST_SHARE * span;
+    const median = 0.5 * (sorted[last >> 1] + sorted[last + 1 >> 1]);
+    const mean = drawn.reduce((sum, one) => sum + one, 0) / drawn.length;
+    return { mean: isRefused ? NaN : mean, median: isRefused ? NaN : median, lower, upper, mass, isRefused };
+  }
+
+  // src/histogram/prior.js
+  var MOST_STEPS3 = 12;
+  var DEFAULT_WALK = `BinWalk(${STEPS2.join(", ")})`;
+  function stepsOf(text) {
+    if (text === void 0 || text === "") return STEPS2;
+    const inner = /^\s*BinWalk\(([^()]*)\)\s*$/.exec(text)?.[1];
+    const steps2 = inner?.split(",").map((part) => part.trim() === "" ? NaN : Number(part)) ?? [];
+    const isWalk = steps2.length > 0 && steps2.length <= MOST_STEPS3 && steps2.every((step) => step > 0 && step < Infinity);
+    if (!isWalk) throw new ReleaseError("prior", "the prior of a histogram is a walk with steps above 0, as BinWalk(0.1, 0.4)");
+    return steps2;
+  }
+
+  // src/tree/count_tree.js
+  var MOST5 = 2 ** 52;
+  var DRAWS2 = 2e3;
+  var WORTH_SAYING = 1e-3;
+  function* countTree(tree, released, components, { population = DEFAULT_POPULATION, sizes, most }) {
+    const law = namedPopulation(population);
+    checkSizes(sizes, tree);
+    const posteriors = {};
+    for (const [at, component2] of components.entries()) {
+      const values = released.map((level) => level.values[at]);
+      if (values.some((some) => some.some((value) => Math.abs(value) > MOST5))) {
+        throw new ReleaseError("statistic", "the tree has a value beyond 2^52, where floats are not whole");
+      }
+      const noisy = { parents: tree.parents, values, scales: released.map(({ scale: scale2 }) => scale2), sizes: sizes ?? null };
+      posteriors[component2] = yield* treePosterior(noisy, law, most);
+    }
+    return new CountTree(tree, components, posteriors, law.name);
+  }
+  function checkSizes(sizes, { keys }) {
+    if (sizes === void 0) return;
+    const isFit = Array.isArray(sizes) && sizes.length === keys.at(-1).length && sizes.every((size) => size > 0 && size < Infinity);
+    if (!isFit) throw new ReleaseError("usage", `sizes are of all ${keys.at(-1).length} leaves, and above 0`);
+  }
+  var CountTree = class {
+    constructor({ levels, keys, parents }, components, posteriors, population) {
+      Object.assign(this, { levels, keys, parents, components, posteriors, population });
+    }
+    get logEvidence() {
+      return this.components.reduce((sum, component2) => sum + this.posteriors[component2].logEvidence, 0);
+    }
+    /** What a chance may be off by, about. */
+    get error() {
+      return Math.max(...this.components.map((component2) => this.posteriors[component2].error));
+    }
+    /** What has to be said beside the numbers. */
+    get notes() {
+      if (this.population === "reciprocal") return ["Leaves: weights 1 / (n + 1)."];
+      const said = [`Leaves: ${this.population}, its mean and spread integrated over.`];
+      if (this.error > WORTH_SAYING) {
+        said.push(`Weights of the population's mean and spread may be off by ${this.error.toPrecision(1)} in all, by the rule that integrates over them: chances of counts by no more.`);
+      }
+      return said;
+    }
+    /**
+     * A row for each node: component, level, key, mean, sd, and ends of the central interval of a mass; `released`, and
+     * `below`, what was released right below it added up; null of leaves.
+     */
+    table(mass = 0.95, { level, component: component2 } = {}) {
+      checkShare(mass);
+      const levels = level === void 0 ? this.levels.map((_, place) => place) : [this.place(level)];
+      const wanted = component2 === void 0 ? this.components : [this.component(component2)];
+      return wanted.flatMap((name) => levels.flatMap((place) => this.keys[place].map((key, node) => ({
+        component: name,
+        level: this.levels[place],
+        key,
+        ...this.posteriors[name].summary(place, node, mass),
+        ...this.released(name, place, node)
+      }))));
+    }
+    /** What was released of a node, and what was released right below it, added up. */
+    released(component2, place, node) {
+      const { tree, families } = this.posteriors[component2].passer;
+      const below = place + 1 < this.levels.length ? tree.values[place + 1] : null;
+      return {
+        released: tree.values[place][node],
+        below: below === null ? null : families[place][node].reduce((sum, child) => sum + below[child], 0)
+      };
+    }
+    /** The law of one count: chances of `low`, `low + 1` and on. */
+    counts(level, key, component2) {
+      const place = this.place(level);
+      const node = this.keys[place].indexOf(String(key));
+      if (node < 0) throw new ReleaseError("cell", `the level ${shown(level)} has no key ${shown(key)}`);
+      const { low, weights } = this.posteriors[this.component(component2)].marginals[place][node];
+      return { low, chances: Float64Array.from(weights) };
+    }
+    /** Joint draws: a list of draws, each by level an array in the order of its keys. They add up in every draw. */
+    draws(number2, { component: component2, seed = 1 } = {}) {
+      if (!(Number.isInteger(number2) && number2 > 0)) throw new ReleaseError("usage", "draws: a whole number above 0");
+      const drawn = finished(this.posteriors[this.component(component2)].draws(number2, generator(seed)));
+      return drawn.map((levels) => Object.fromEntries(this.levels.map((level, place) => [level, levels[place]])));
+    }
+    /** Each node's share of the node that it is below, from joint draws: rows as of `table`. */
+    share(level, { above, mass = 0.95, draws = DRAWS2, component: component2, seed = 1 } = {}) {
+      const place = this.place(level);
+      const of2 = above === void 0 ? place - 1 : this.place(above);
+      if (of2 < 0 || of2 >= place) throw new ReleaseError("usage", `a share is of a level above ${shown(level)}`);
+      const wanted = component2 === void 0 ? this.components : [this.component(component2)];
+      return wanted.flatMap((name) => {
+        const drawn = this.draws(draws, { component: name, seed });
+        return this.keys[place].map((key, node) => {
+          let ancestor = node;
+          for (let at = place; at > of2; at -= 1) ancestor = this.parents[at - 1][ancestor];
+          const shares2 = drawn.map((one) => one[level][node] / one[this.levels[of2]][ancestor]);
+          return { component: name, level, key, ...summaryOfDraws(shares2, mass) };
+        });
+      });
+    }
+    /** The part that a component has in all of a node's records, from joint draws: rows as of `table`. */
+    ratio(component2, level, { mass = 0.95, draws = DRAWS2, seed = 1 } = {}) {
+      const place = this.place(level);
+      const at = this.components.indexOf(this.component(component2));
+      const drawn = this.components.map((name, i) => this.draws(draws, { component: name, seed: `${seed} ${i}` }));
+      return this.keys[place].map((key, node) => {
+        const parts = drawn[at].map((one, draw2) => one[level][node] / drawn.reduce((sum, of2) => sum + of2[draw2][level][node], 0));
+        return { component: component2, level, key, ...summaryOfDraws(parts, mass) };
+      });
+    }
+    place(level) {
+      const place = this.levels.indexOf(level);
+      if (place < 0) throw new ReleaseError("usage", `the tree has no level ${shown(level)}: it has ${this.levels.map(shown).join(", ")}`);
+      return place;
+    }
+    component(name) {
+      if (name === void 0 && this.components.length === 1) return this.components[0];
+      if (!this.components.includes(name)) {
+        throw new ReleaseError("usage", `name one of the tree's components: ${this.components.slice(0, 8).map(shown).join(", ")}`);
+      }
+      return name;
+    }
+  };
+  function checkShare(mass) {
+    if (!(mass > 0 && mass < 1)) throw new ReleaseError("usage", "a mass lies between 0 and 1");
+  }
+  function summaryOfDraws(draws, mass) {
+    checkShare(mass);
+    const known = Float64Array.from(draws.filter((draw2) => !Number.isNaN(draw2))).sort();
+    if (known.length === 0) return { mean: NaN, sd: NaN, lower: NaN, upper: NaN };
+    const mean = known.reduce((sum, one) => sum + one, 0) / known.length;
+    const sd = Math.sqrt(known.reduce((sum, one) => sum + (one - mean) ** 2, 0) / known.length);
+    const at = (share3) => known[Math.max(Math.ceil(share3 * known.length - 1e-9) - 1, 0)];
+    return { mean, sd, lower: at(0.5 * (1 - mass)), upper: at(0.5 * (1 + mass)) };
+  }
+
+  // src/tree/key_tree.js
+  function keyTree(plan, name, groups) {
+    const levels = plan.hierarchies[name];
+    const keys = groups.map((group3) => group3.keys.map(String));
+    const parents = [];
+    const refuse = (level) => {
+      throw new ReleaseError("manifest", `the manifest is corrupt: hierarchies.${shown(name)}: keys of ${shown(level)} do not nest`);
+    };
+    for (let level = levels.length - 1; level > 0; level -= 1) {
+      const above = levels[level - 1];
+      const of2 = Object.hasOwn(plan.derived, above) ? plan.derived[above] : null;
+      const targets = groups[level - 1].kind === "period" ? keys[level].map((key) => label(periodStart(key, groups[level].every), groups[level - 1].every)) : of2 !== null && of2.map !== void 0 ? mapped2(of2, levels, keys, parents, level) : keys[level].map(() => keys[0][0]);
+      if (targets === null) refuse(above);
+      const place = new Map(keys[level - 1].map((key, node) => [key, node]));
+      const found = targets.map((key) => place.get(String(key)));
+      const isTree = found.every((node) => node !== void 0) && new Set(found).size === keys[level - 1].length;
+      if (!isTree) refuse(above);
+      parents.unshift(found);
+    }
+    if (keys[0].length !== 1) refuse(levels[0]);
+    return { levels, keys, parents };
+  }
+  function mapped2(of2, levels, keys, parents, level) {
+    const source = levels.indexOf(of2.column);
+    if (source < level) return null;
+    const targets = new Array(keys[level].length).fill(null);
+    for (let key = 0; key < keys[source].length; key += 1) {
+      let node = key;
+      for (let at = source; at > level; at -= 1) node = parents[at - level - 1][node];
+      const target = Object.hasOwn(of2.map, keys[source][key]) ? of2.map[keys[source][key]] : null;
+      if (target === null || targets[node] !== null && targets[node] !== target) return null;
+      targets[node] = target;
+    }
+    return targets.includes(null) ? null : targets;
+  }
+
+  // src/tree/released_tree.js
+  var COUNTING = ["bernoulli", "categorical"];
+  function treesOf(release) {
+    const { hierarchies = {} } = release.manifest.plan;
+    return Object.entries(hierarchies).map(([name, levels]) => {
+      const { groups } = leavesOf(release, name, levels);
+      return { name, levels: [...levels], beside: groups.filter(({ column }) => column !== levels.at(-1)).map(({ column }) => column) };
+    });
+  }
+  function leavesOf(release, name, levels) {
+    const entry = release.manifest.statistics.find((one) => one.name === `${name}.${levels.at(-1)}`);
+    return { entry, groups: entry.groups ?? release.manifest.groups };
+  }
+  function* releasedTree(release, name, { where = {}, ...options } = {}) {
+    const trees = treesOf(release);
+    const tree = trees.find((one) => one.name === name);
+    if (tree === void 0) {
+      const known = trees.length === 0 ? "it has none" : `its trees are ${trees.map((one) => shown(one.name)).join(", ")}`;
+      throw new ReleaseError("statistic", `the release has no tree ${shown(name)}: ${known}`);
+    }
+    const { levels, beside: beside2 } = tree;
+    const stray = Object.keys(where).find((column) => !beside2.includes(column));
+    if (stray !== void 0) throw new ReleaseError("cell", `${shown(stray)} is no group beside the tree's: a tree has all of its nodes`);
+    const open = beside2.find((column) => !Object.hasOwn(where, column));
+    if (open !== void 0) throw new ReleaseError("cell", `there is a tree for each key of ${shown(open)}: name one in where`);
+    const entries = levels.map((level) => release.noisy(`${name}.${level}`));
+    const groups = entries.map((entry) => groupOf(release, entry, beside2));
+    const keys = keyTree(release.manifest.plan, name, groups);
+    entries.forEach((entry) => checkCounts(entry, entries[0]));
+    const { components } = entries[0];
+    const released = entries.map((entry) => {
+      const positions = release.selected(where, entry.name);
+      const values = release.values.get(entry.name);
+      return {
+        name: entry.name,
+        values: components.map((_, at) => Float64Array.from(positions, (cell) => Number(values[cell * components.length + at]))),
+        scale: toNumber(parseRational(entry.scale))
+      };
+    });
+    return yield* countTree(keys, released, components, options);
+  }
+  function groupOf(release, entry, beside2) {
+    const stated = entry.groups ?? release.manifest.groups;
+    const own = stated.filter(({ column }) => !beside2.includes(column));
+    if (own.length !== 1) throw new ReleaseError("manifest", `the manifest is corrupt: ${shown(entry.name)} is no level of a tree`);
+    const { keys } = release.groupsOf(entry.name).find(({ column }) => column === own[0].column);
+    return { ...own[0], keys };
+  }
+  function checkCounts({ name, family, components, design, within_unit: within2, count_clipped: counted }, first) {
+    if (!COUNTING.includes(family)) {
+      throw new ReleaseError("statistic", `${shown(name)} is ${shown(family)}: trees of totals are inferred in Python, and read level by level here`);
+    }
+    const isCount2 = within2 === void 0 && counted === void 0;
+    if (!isCount2 || components.join("\n") !== first.components.join("\n") || design !== first.design) {
+      throw new ReleaseError("statistic", `${shown(name)} does not count records as the other levels do: a tree is of counts alone`);
+    }
   }
 
   // src/release.js
@@ -4053,6 +5776,50 @@
     conflictInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
       return inSlices(() => this.conflict(statistic, options), pause);
     }
+    /** Trees of counts: name, levels from the root on, and the groups beside them, of which `where` names a key. */
+    get trees() {
+      return treesOf(this);
+    }
+    /**
+     * The joint posterior of the counts at all nodes of a tree: whole numbers that add up.
+     *
+     * @param {string} name As the spec called the statistic that has a hierarchy.
+     * @param {{where?: Record<string, string | number>, population?: string, sizes?: number[], most?: number}} [options]
+     *   `sizes`: known sizes of the leaves; `most`: multiplications, above which a tree is refused, by default some
+     *   seconds of them.
+     */
+    tree(name, options = {}) {
+      return finished(releasedTree(this, name, options));
+    }
+    /** The same in slices, as `posteriorInSlices`. */
+    treeInSlices(name, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+      const resumed = new Resumed(releasedTree(this, name, options));
+      return inSlices(() => resumed.value, pause);
+    }
+    /**
+     * The column behind a histogram, in one cell: its quantiles, tail shares, mean and density.
+     *
+     * @param {string} statistic
+     * @param {{where?: Record<string, string | number>, of?: "law" | "rows", prior?: string, draws?: number,
+     *   seed?: string | number, most?: number}} [options]
+     */
+    column(statistic, options = {}) {
+      return finished(this.columnSteps(statistic, options));
+    }
+    /** The same in slices, as `posteriorInSlices`. */
+    columnInSlices(statistic, options = {}, pause = () => new Promise((resume) => setTimeout(resume))) {
+      const resumed = new Resumed(this.columnSteps(statistic, options));
+      return inSlices(() => resumed.value, pause);
+    }
+    columnSteps(statistic, { where = {}, prior, ...options }) {
+      const entry = this.noisy(statistic);
+      if (entry.family !== "histogram") throw new ReleaseError("statistic", `${shown(statistic)} is ${shown(entry.family)}: a column's quantiles are of histograms`);
+      const selected = this.selected(where, statistic);
+      if (selected.length !== 1) throw new ReleaseError("cell", `${selected.length} cells fit: name the key of every group in where`);
+      const width2 = entry.components.length;
+      const values = Array.from(this.values.get(statistic).slice(selected[0] * width2, (selected[0] + 1) * width2), Number);
+      return columnOf(values, toNumber(parseRational(entry.scale)), binsOf(entry.parameters), stepsOf(prior), options);
+    }
     /**
      * The draws of a posterior sample, in the parameter's unit: one row for each cell and draw. Of a drawn quantile
      * the lower and the upper end of the bin, in the column's unit.
@@ -4120,8 +5887,8 @@
       components.indexOf(name),
       parseRational(text)
     ]);
-    const squares = weights.reduce((sum, [, weight]) => sum + toNumber(weight) ** 2, 0);
-    return { weights, ofPublicN: parseRational(quantity2.public_n_coefficient), norm: Math.sqrt(squares) };
+    const squares2 = weights.reduce((sum, [, weight]) => sum + toNumber(weight) ** 2, 0);
+    return { weights, ofPublicN: parseRational(quantity2.public_n_coefficient), norm: Math.sqrt(squares2) };
   }
   function discreteLaplaceSd(scale2) {
     const half = 0.5 / scale2;
@@ -4249,8 +6016,8 @@
   function checkStated(manifest, { heading: heading2 }) {
     const { plan, window, amends, files, statistics } = manifest;
     const { every: every2 } = plan.window ?? {};
-    const start2 = every2 === void 0 ? null : periodStart(window, every2);
-    if (plan.window === null ? window !== "all" : start2 === null || label(start2, every2) !== window) {
+    const start3 = every2 === void 0 ? null : periodStart(window, every2);
+    if (plan.window === null ? window !== "all" : start3 === null || label(start3, every2) !== window) {
       throw corrupt("window: the plan has no such window");
     }
     if (amends !== null && plan.window === null) throw corrupt("amends: the plan has no windows, so that none is amended");
@@ -4341,8 +6108,8 @@
 
   // explorer/moments.js
   var KIND = "NormalInverseGamma";
-  var [PLACES, STEPS_OF_SD, MOST_ROUNDS] = [201, 6, 40];
-  var LEAST2 = 1e-6;
+  var [PLACES2, STEPS_OF_SD, MOST_ROUNDS] = [201, 6, 40];
+  var LEAST4 = 1e-6;
   var [FALLEN, OPEN] = [23, 1e-5];
   var ORDER = 6;
   function momentsPosterior(table2, index, released, { method, prior: text, nPrior }) {
@@ -4375,22 +6142,22 @@
       judge: () => conflictOf2(released, prior)
     });
   }
-  function exactly({ n: records2, total, squares }, centre, half) {
+  function exactly({ n: records2, total, squares: squares2 }, centre, half) {
     const n = Math.max(records2, 0);
     const t = Math.min(Math.max((total - centre * records2) / half, -n), n);
     const least = n > 0 ? t * t / n : 0;
-    const q = Math.min(Math.max((squares - 2 * centre * total + centre ** 2 * records2) / half ** 2, least), Math.max(n, least));
+    const q = Math.min(Math.max((squares2 - 2 * centre * total + centre ** 2 * records2) / half ** 2, least), Math.max(n, least));
     const mean = n > 0 ? t / n : 0;
     const sd = Math.max(Math.sqrt(n > 0 ? q / n - mean * mean : 0), 1e-3);
     const wide = sd / Math.sqrt(n + 1);
     return {
       window: [
         [mean - 9 * wide, mean + 9 * wide],
-        [Math.log(sd) - 9 * wide / sd, Math.log(sd) + 9 * wide / sd].map((end) => Math.min(Math.max(end, Math.log(LEAST2)), 7))
+        [Math.log(sd) - 9 * wide / sd, Math.log(sd) + 9 * wide / sd].map((end) => Math.min(Math.max(end, Math.log(LEAST4)), 7))
       ],
       limits: [
         [-1e3, 1e3],
-        [Math.log(LEAST2), 7]
+        [Math.log(LEAST4), 7]
       ],
       isBounded: false,
       at: (means, logs) => logs.map((log) => {
@@ -4404,10 +6171,10 @@
     const view = new DataView(bytes.buffer);
     const nats = Array.from(
       { length: size },
-      (_, row3) => Float64Array.from({ length: size }, (_2, column) => view.getInt16(2 * (row3 * size + column), true) / 1e3)
+      (_, row4) => Float64Array.from({ length: size }, (_2, column) => view.getInt16(2 * (row4 * size + column), true) / 1e3)
     );
     const across = ([low, high], place) => (place - low) / (high - low) * (size - 1);
-    const ends2 = [mean, sd.map((end) => Math.log(Math.max(end, LEAST2)))];
+    const ends2 = [mean, sd.map((end) => Math.log(Math.max(end, LEAST4)))];
     return {
       window: ends2,
       limits: ends2,
@@ -4419,7 +6186,7 @@
           ({ first, weights }) => Float64Array.from({ length: size }, (_, column) => weights.reduce((sum, weight, k) => sum + weight * nats[first + k][column], 0))
         );
         return columns.map(
-          ({ first, weights }) => Float64Array.from(between, (row3) => weights.reduce((sum, weight, k) => sum + weight * row3[first + k], 0))
+          ({ first, weights }) => Float64Array.from(between, (row4) => weights.reduce((sum, weight, k) => sum + weight * row4[first + k], 0))
         );
       }
     };
@@ -4450,7 +6217,7 @@
       return Math.max(...terms.map(({ loc, bend, top }) => top - bend * (mean - loc) ** 2));
     };
   }
-  var even = ([low, high]) => Array.from({ length: PLACES }, (_, i) => low + (high - low) * i / (PLACES - 1));
+  var even = ([low, high]) => Array.from({ length: PLACES2 }, (_, i) => low + (high - low) * i / (PLACES2 - 1));
   function resolved(likelihood, parts) {
     let window = likelihood.window.map((ends2) => [...ends2]);
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
@@ -4471,11 +6238,11 @@
     const low = density[0] > level && ends2[0] > least ? Math.max(ends2[0] - width2 / 2, least) : ends2[0];
     const high = density.at(-1) > level && ends2[1] < most ? Math.min(ends2[1] + width2 / 2, most) : ends2[1];
     if (low !== ends2[0] || high !== ends2[1]) return [low, high];
-    const step = width2 / (PLACES - 1);
+    const step = width2 / (PLACES2 - 1);
     if (sd > STEPS_OF_SD * step) return ends2;
     const first = density.findIndex((value) => value > level);
     const last = density.findLastIndex((value) => value > level);
-    const nearer = [places[Math.max(first - 1, 0)], places[Math.min(last + 1, PLACES - 1)]];
+    const nearer = [places[Math.max(first - 1, 0)], places[Math.min(last + 1, PLACES2 - 1)]];
     return nearer[1] - nearer[0] > 0.8 * width2 ? ends2 : nearer;
   }
   function weighed(likelihood, parts, window) {
@@ -4483,17 +6250,17 @@
     const nats = likelihood.at(means, logs);
     const step = logs[1] - logs[0];
     let top = -Infinity;
-    nats.forEach((row3, j) => {
+    nats.forEach((row4, j) => {
       const prior = priorAt(parts, logs[j]);
-      for (let i = 0; i < PLACES; i += 1) {
-        row3[i] += prior(means[i]);
-        if (row3[i] > top) top = row3[i];
+      for (let i = 0; i < PLACES2; i += 1) {
+        row4[i] += prior(means[i]);
+        if (row4[i] > top) top = row4[i];
       }
     });
-    const [ofMean, ofSd] = [new Float64Array(PLACES), new Float64Array(PLACES)];
-    nats.forEach((row3, j) => {
-      for (let i = 0; i < PLACES; i += 1) {
-        let weight = Math.exp(row3[i] - top);
+    const [ofMean, ofSd] = [new Float64Array(PLACES2), new Float64Array(PLACES2)];
+    nats.forEach((row4, j) => {
+      for (let i = 0; i < PLACES2; i += 1) {
+        let weight = Math.exp(row4[i] - top);
         if (likelihood.isBounded) {
           const most = Math.log(1 - means[i] ** 2) / 2;
           weight *= Math.min(Math.max((most - logs[j]) / step + 0.5, 0), 1);
@@ -4507,12 +6274,12 @@
   function require2({ sides }, { limits, isBounded }) {
     const natural = [
       [-1, 1],
-      [Math.log(LEAST2), 0]
+      [Math.log(LEAST4), 0]
     ];
     sides.forEach(({ places, density }, side) => {
       const total = density.reduce((sum, value) => sum + value, 0);
       [0, 1].forEach((end) => {
-        const at = end === 0 ? 0 : PLACES - 1;
+        const at = end === 0 ? 0 : PLACES2 - 1;
         const isOpen = places[at] === limits[side][end] && !(isBounded && limits[side][end] === natural[side][end]);
         if (isOpen && density[at] > OPEN * total) throw tooFar();
       });
@@ -4564,10 +6331,10 @@
       const first = Math.floor(position);
       if (first < 0 || first >= this.places.length - 1) return 0;
       const t = position - first;
-      const [before, left, right, after] = [-1, 0, 1, 2].map(
+      const [before2, left, right, after] = [-1, 0, 1, 2].map(
         (k) => this.density[Math.min(Math.max(first + k, 0), this.density.length - 1)]
       );
-      const value = left + t / 2 * (right - before + t * (2 * before - 5 * left + 4 * right - after + t * (3 * (left - right) + after - before)));
+      const value = left + t / 2 * (right - before2 + t * (2 * before2 - 5 * left + 4 * right - after + t * (3 * (left - right) + after - before2)));
       return Math.max(value, 0) / (this.total * this.step);
     }
   };
@@ -4630,8 +6397,8 @@
   }
   function conflictOf2({ statistic, values, publicN }, { components, text }) {
     const pairs = components.flatMap(({ logShare, numbers: [loc, precision, concentration, scale2] }) => {
-      const { log, start: start2 } = conjugate("InverseGamma", [concentration, scale2]);
-      const variances = LineDistribution.of(LINES2.positive, log, [start2]);
+      const { log, start: start3 } = conjugate("InverseGamma", [concentration, scale2]);
+      const variances = LineDistribution.of(LINES2.positive, log, [start3]);
       return LEVELS3.flatMap(({ share: share3, weight }) => {
         const variance = variances.quantile(share3);
         return NORMALS.map(({ away, chance: chance2 }) => ({
@@ -4663,7 +6430,7 @@
 
   // explorer/state.js
   var MARK = "#explorer&";
-  var MASS = 0.95;
+  var MASS2 = 0.95;
   function firstQuestion(page) {
     const answered = page.statistics.find((statistic) => {
       const table2 = page.likelihoods[statistic.name];
@@ -4675,7 +6442,7 @@
       versus: null,
       prior: "",
       nPrior: "",
-      mass: MASS,
+      mass: MASS2,
       shown: "",
       whole: false,
       together: false
@@ -4688,7 +6455,7 @@
     for (const key of question.versus ?? []) fields.append("versus", key);
     if (question.prior) fields.set("prior", question.prior);
     if (question.nPrior) fields.set("n-prior", question.nPrior);
-    if (question.mass !== MASS) fields.set("mass", String(question.mass));
+    if (question.mass !== MASS2) fields.set("mass", String(question.mass));
     if (question.shown) fields.set("show", question.shown);
     if (question.whole) fields.set("whole", "yes");
     if (question.together) fields.set("together", "yes");
@@ -4731,30 +6498,47 @@
   function reading(page) {
     const opened = /* @__PURE__ */ new Map();
     const kept2 = /* @__PURE__ */ new Map();
-    function release(statistic) {
-      if (!opened.has(statistic)) {
-        const path = page.pathOf(statistic);
-        const read2 = readRelease(page.manifestBytes, { [path]: page.file(path) }, { statistics: [statistic] });
-        opened.set(statistic, read2.then((found) => Object.assign(found, { about: page.about })));
+    function release(...statistics) {
+      const key = JSON.stringify(statistics);
+      if (!opened.has(key)) {
+        const files = Object.fromEntries(statistics.map((name) => [page.pathOf(name), page.file(page.pathOf(name))]));
+        const read2 = readRelease(page.manifestBytes, files, { statistics });
+        opened.set(key, read2.then((found) => Object.assign(found, { about: page.about })));
       }
-      return opened.get(statistic);
+      return opened.get(key);
+    }
+    async function remembered(key, make) {
+      if (!kept2.has(key)) {
+        const found = await make();
+        if (kept2.size >= MOST_KEPT2) kept2.delete(kept2.keys().next().value);
+        kept2.set(key, found);
+      }
+      return kept2.get(key);
     }
     return {
       /** The posterior of one cell, with the laws of some parameters worked out; throws what the reader throws. */
       async posterior(statistic, cell, { prior, nPrior, method, parameters }, pause) {
         const key = JSON.stringify([statistic, cell, prior, nPrior, method, parameters]);
-        if (!kept2.has(key)) {
+        return remembered(key, async () => {
           const asked = { method, where: whereOf(page, cell) };
           if (prior) asked.prior = prior;
           if (parameters) asked.parameters = parameters;
           if (nPrior && method !== "plug-in") asked.nPrior = nPrior;
           const opened2 = await release(statistic);
           const table2 = page.likelihoods[statistic];
-          const found = table2 === void 0 ? await opened2.posteriorInSlices(statistic, asked, pause) : ofMoments(opened2, statistic, table2, asked);
-          if (kept2.size >= MOST_KEPT2) kept2.delete(kept2.keys().next().value);
-          kept2.set(key, found);
-        }
-        return kept2.get(key);
+          return table2 === void 0 ? opened2.posteriorInSlices(statistic, asked, pause) : ofMoments(opened2, statistic, table2, asked);
+        });
+      },
+      /** The counts of a tree; throws what the reader throws. */
+      async tree(name, asked, pause) {
+        const { levels } = page.trees.find((one) => one.name === name);
+        const found = await release(...levels.map((level) => `${name}.${level}`));
+        return remembered(JSON.stringify(["tree", name, asked]), () => found.treeInSlices(name, asked, pause));
+      },
+      /** The column behind a histogram, in one cell; throws what the reader throws. */
+      async column(name, asked, pause) {
+        const found = await release(name);
+        return remembered(JSON.stringify(["column", name, asked]), () => found.columnInSlices(name, asked, pause));
       },
       entries: (posterior, statistic) => entriesOf(posterior, statistic, page.words),
       /** Whether all cells together contradict a prior; null where that is not judged. */
@@ -4862,18 +6646,18 @@
     const sides = [side(NOISE_AWARE2, aware)];
     const terms = { prior: aware.prior, nPrior: aware.nPrior };
     const released = await reader.table(statistic.name, cell);
-    const whole = { ...known, ...terms, posterior: aware, priorDensity, released };
+    const whole2 = { ...known, ...terms, posterior: aware, priorDensity, released };
     await pause();
     if (versus === null) {
-      show({ ...whole, sides: [...sides, ignoring] });
+      show({ ...whole2, sides: [...sides, ignoring] });
       return;
     }
     const other = await posterior(versus, NOISE_AWARE2, [entry.key]);
     await pause();
     sides.push(side("versus", other));
-    show({ ...whole, other, sides });
+    show({ ...whole2, other, sides });
     await pause();
-    show({ ...whole, other, sides, contrast: contrast(sides[0].law, sides[1].law, mass) });
+    show({ ...whole2, other, sides, contrast: contrast(sides[0].law, sides[1].law, mass) });
   }
   function nextTask() {
     return new Promise((resume) => {
@@ -5060,9 +6844,9 @@
     };
     const groups = page.groups.map(({ column }) => column);
     const heads = [...groups, "parameter", "category", "method", "mean", "sd", "lower", "upper", ...Object.keys(said)];
-    const lines = rows.map((row3) => [
-      ...groups.map((column) => row3.cell[column]),
-      ...[row3.parameter, row3.category, row3.method, row3.mean, row3.sd, row3.lower, row3.upper],
+    const lines = rows.map((row4) => [
+      ...groups.map((column) => row4.cell[column]),
+      ...[row4.parameter, row4.category, row4.method, row4.mean, row4.sd, row4.lower, row4.upper],
       ...Object.values(said)
     ]);
     return [heads, ...lines].map((line2) => line2.map(csvField).join(",")).join("\r\n") + "\r\n";
@@ -5126,6 +6910,9 @@
     const decimals = digits - 1 - Math.floor(Math.log10(Math.abs(rounded2)));
     return decimals <= 0 ? value.toFixed(0) : rounded2.toFixed(Math.min(decimals, 20));
   }
+  function whole(value) {
+    return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
+  }
   function beside(value, sd) {
     const decimals = 1 - Math.floor(Math.log10(sd));
     const isPlain = Number.isFinite(value) && Number.isFinite(decimals) && decimals <= 7 && Math.abs(value) < 1e9;
@@ -5175,7 +6962,7 @@
       pooled === null ? null : band(pooled, range, x, MARGIN.top, bottom),
       curves.map((curve) => shade(curve, points, x, y, bottom)),
       curves.map((curve) => svg("path", { class: `curve curve-${curve.kind}`, d: line(points, curve.densities, x, y) })),
-      curves.filter(({ interval }) => interval !== null).map((curve, row3) => bar(curve, range, x, bottom - 5 - row3 * 9))
+      curves.filter(({ interval }) => interval !== null).map((curve, row4) => bar(curve, range, x, bottom - 5 - row4 * 9))
     );
   }
   function highest2(curves) {
@@ -5283,8 +7070,8 @@
     );
     const choices = CHOICES.map(({ text }, at) => element("label", {}, inputs[at], element("span", {}, text)));
     const hint = element("p", { class: "hint" });
-    const legend = element("legend", { class: "visually-hidden" }, "How cells are answered");
-    const node = element("div", { class: "explorer-pool", hidden: true }, element("fieldset", { class: "switch" }, legend, choices), hint);
+    const legend2 = element("legend", { class: "visually-hidden" }, "How cells are answered");
+    const node = element("div", { class: "explorer-pool", hidden: true }, element("fieldset", { class: "switch" }, legend2, choices), hint);
     return {
       node,
       show(pooled, isTogether) {
@@ -5365,7 +7152,7 @@
   }
 
   // explorer/tables.js
-  var ROWS = 25;
+  var ROWS2 = 25;
   var DIGITS = 6;
   function lawTable(page, answer2) {
     const { sides } = answer2;
@@ -5425,15 +7212,15 @@
         {},
         element("th", { scope: "row" }, name),
         columns.map(({ kind, values }) => {
-          const whole = { "data-kind": kind, "data-number": written(values[at], DIGITS) };
-          return element("td", whole, write(values[at], values));
+          const whole2 = { "data-kind": kind, "data-number": written(values[at], DIGITS) };
+          return element("td", whole2, write(values[at], values));
         })
       )
     );
     return table(caption, ["", ...columns.map(({ name }) => name)], body);
   }
   function densityTable({ points, curves }, name) {
-    const step = Math.floor((points.length - 1) / ROWS);
+    const step = Math.floor((points.length - 1) / ROWS2);
     const rows = points.flatMap(
       (point, index) => index % step === 0 ? [
         row2(
@@ -5488,9 +7275,9 @@
     const pool = poolSwitch(ask);
     const ofPool = element("div", { class: "explorer-pool-notes" });
     const headline = element("p", { class: "explorer-answer" });
-    const picture = svg("svg", { class: "explorer-picture", role: "img" });
+    const picture2 = svg("svg", { class: "explorer-picture", role: "img" });
     const keys = element("ul", { class: "legend" });
-    const figure = element("figure", { class: "frame" }, keys, picture);
+    const figure = element("figure", { class: "frame" }, keys, picture2);
     const notes = element("div", { class: "explorer-notes" });
     const numbers = element("div", { class: "explorer-tables" });
     const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
@@ -5566,7 +7353,7 @@
         }))
       ];
       shown2.curves = { points, curves };
-      draw(picture, {
+      draw(picture2, {
         points,
         range,
         axis: axisName(shown2),
@@ -5648,7 +7435,7 @@
   function sentence2(page, answer2) {
     const { question, entry, sides, contrast: contrast2 } = answer2;
     if (answer2.pooled) return pooledSentence(page, answer2, answer2.pooled);
-    const percent = brief(question.mass * 100, 4);
+    const percent2 = brief(question.mass * 100, 4);
     const [low, high] = sides[0].interval.map((end) => brief(end, 4));
     if (sides[0].kind === PLUG_IN2) return ["Summing over everything that the noise may hide\u2026"];
     if (question.versus === null) {
@@ -5659,12 +7446,12 @@
           element("strong", {}, low),
           " and ",
           element("strong", {}, high),
-          `${entry.unit ? ` ${entry.unit}` : ""}, with ${percent} % probability.`
+          `${entry.unit ? ` ${entry.unit}` : ""}, with ${percent2} % probability.`
         ];
       }
       const of2 = cell === "" ? "" : ` for ${cell}`;
       return [
-        `With ${percent} % probability, the ${entry.title}${of2} lies between `,
+        `With ${percent2} % probability, the ${entry.title}${of2} lies between `,
         element("strong", {}, low),
         " and ",
         element("strong", {}, high),
@@ -5754,6 +7541,61 @@
     }
   }
 
+  // explorer/column-picture.js
+  var MARGIN2 = { top: 24, right: 14, bottom: 44, left: 46 };
+  function drawColumn(node, { bins, bands, range, width: width2, axis, quantile, level, isDensity, title }) {
+    const height = width2 < 480 ? 160 : 220;
+    const bottom = height - MARGIN2.bottom;
+    const [low, high] = range;
+    const x = (value) => MARGIN2.left + (Math.min(Math.max(value, low), high) - low) / (high - low) * (width2 - MARGIN2.left - MARGIN2.right);
+    const shown2 = Array.from(bands, (band2, bin) => ({ ...band2, begin: bins.lower[bin], end: bins.upper[bin], isAtom: bins.isAtom[bin] })).filter(({ begin: begin2, end }) => end >= low && begin2 <= high);
+    const most = isDensity ? topOf(shown2) : 1;
+    const y = (value) => bottom - Math.min(value / most, 1.02) * (bottom - MARGIN2.top);
+    const bodies = shown2.filter(({ isAtom }) => !isAtom);
+    node.setAttribute("viewBox", `0 0 ${width2} ${height}`);
+    replace(
+      node,
+      svg("title", {}, title),
+      axisOf2({ range, x, y, bottom, width: width2, most, axis, isDensity }),
+      bodies.map(({ begin: begin2, end, lower, upper }) => svg("rect", { class: "band", x: x(begin2), width: Math.max(x(end) - x(begin2), 0.5), y: y(upper), height: Math.max(y(lower) - y(upper), 1) })),
+      svg("path", { class: "line noise-aware", d: steps(bodies, x, y) }),
+      isDensity ? shown2.filter(({ isAtom }) => isAtom).map((atom) => atomOf(atom, x, bottom)) : null,
+      isDensity ? null : svg("line", { class: "level", x1: x(low), x2: x(quantile.upper), y1: y(level), y2: y(level) }),
+      isDensity ? null : [quantile.lower, quantile.upper].map((end) => svg("line", { class: "level", x1: x(end), x2: x(end), y1: y(level), y2: bottom })),
+      svg("line", { class: "half noise-aware", x1: x(quantile.lower), x2: Math.max(x(quantile.upper), x(quantile.lower) + 2), y1: bottom - 2, y2: bottom - 2 })
+    );
+  }
+  function topOf(shown2) {
+    const bodies = shown2.filter(({ isAtom }) => !isAtom);
+    const uppers = bodies.map(({ upper }) => upper);
+    return Math.max(...uppers, 1e-300);
+  }
+  function atomOf({ begin: begin2, median }, x, bottom) {
+    return [
+      svg("line", { class: "atom", x1: x(begin2), x2: x(begin2), y1: MARGIN2.top, y2: bottom }),
+      svg("text", { class: "tick", x: x(begin2) + 6, y: MARGIN2.top + 9 }, `${(100 * median).toFixed(1)}\xA0%`)
+    ];
+  }
+  function steps(bodies, x, y) {
+    return bodies.map(({ begin: begin2, end, median }, i) => `${i === 0 ? "M" : "L"}${x(begin2).toFixed(2)},${y(median).toFixed(2)}L${x(end).toFixed(2)},${y(median).toFixed(2)}`).join("");
+  }
+  function axisOf2({ range, x, y, bottom, width: width2, most, axis, isDensity }) {
+    const across = ticks(...range, width2 < 480 ? 4 : 7);
+    const up = ticks(0, most, 3);
+    return svg(
+      "g",
+      { "aria-hidden": "true" },
+      up.values.map((value) => [
+        svg("line", { class: "grid", x1: x(range[0]), x2: x(range[1]), y1: y(value), y2: y(value) }),
+        svg("text", { class: "tick end", x: x(range[0]) - 6, y: y(value) + 4 }, up.write(value))
+      ]),
+      svg("line", { class: "base", x1: x(range[0]), x2: x(range[1]), y1: bottom, y2: bottom }),
+      across.values.map((value) => svg("text", { class: "tick middle", x: x(value), y: bottom + 18 }, across.write(value))),
+      svg("text", { class: "axis", x: MARGIN2.left, y: 12 }, isDensity ? "density" : "share up to"),
+      svg("text", { class: "axis end", x: width2 - MARGIN2.right, y: bottom + 36 }, axis)
+    );
+  }
+
   // explorer/words.js
   var POWERS = { mean: "", scale: "", variance: "\xB2" };
   function wordsOf(about = {}) {
@@ -5791,6 +7633,12 @@
     const { label: label2, uri, manifest, about = {}, files, likelihoods = {}, pools = {} } = JSON.parse(text);
     const declared = JSON.parse(manifest);
     const words = wordsOf(about);
+    const hierarchies = Object.entries(declared.plan.hierarchies ?? {});
+    const groupsOf2 = (of2) => (of2.groups ?? declared.groups).map((one) => ({
+      ...group2(one),
+      label: words.column(one.column),
+      called: (key) => words.key(one.column, key)
+    }));
     return {
       label: label2,
       uri,
@@ -5804,13 +7652,22 @@
       publicN: declared.n,
       likelihoods,
       pooled: poolsOf(pools),
-      groups: declared.groups.map((one) => ({
-        ...group2(one),
-        label: words.column(one.column),
-        called: (key) => words.key(one.column, key)
+      groups: groupsOf2(declared),
+      // A posterior sample has no statistics to start from; trees and columns are shown by themselves.
+      statistics: declared.statistics.filter(
+        ({ mechanism, groups, family }) => mechanism === "discrete_laplace" && groups === void 0 && family !== "histogram"
+      ),
+      trees: hierarchies.flatMap(([name, levels]) => {
+        const leaves = declared.statistics.find((one) => one.name === `${name}.${levels.at(-1)}`);
+        const groups = groupsOf2(leaves).filter(({ column }) => column !== levels.at(-1));
+        return COUNTING.includes(leaves.family) ? [{ name, levels, components: leaves.components, groups }] : [];
+      }),
+      columns: declared.statistics.filter(({ family, mechanism }) => family === "histogram" && mechanism === "discrete_laplace").map((one) => ({
+        name: one.name,
+        groups: groupsOf2(one),
+        unit: about.statistics?.[one.name]?.unit ?? "",
+        bounds: [Number(one.parameters.lower), Number(one.parameters.upper)]
       })),
-      // A posterior sample has no statistics to start from.
-      statistics: declared.statistics.filter(({ mechanism }) => mechanism === "discrete_laplace"),
       manifestBytes: new TextEncoder().encode(manifest),
       pathOf: (statistic) => declared.files.find((file) => file.statistic === statistic).path,
       file: (name) => fromBase64(files[name])
@@ -5899,11 +7756,11 @@
     function mark(index) {
       active = index;
       [...list.children].forEach((child, at) => child.setAttribute("aria-selected", String(at === index)));
-      const chosen = list.children[index];
-      if (chosen === void 0) field.removeAttribute("aria-activedescendant");
+      const chosen2 = list.children[index];
+      if (chosen2 === void 0) field.removeAttribute("aria-activedescendant");
       else {
-        field.setAttribute("aria-activedescendant", chosen.id);
-        chosen.scrollIntoView({ block: "nearest" });
+        field.setAttribute("aria-activedescendant", chosen2.id);
+        chosen2.scrollIntoView({ block: "nearest" });
       }
     }
     function press(event) {
@@ -5947,13 +7804,13 @@
   }
 
   // explorer/scales.js
-  var STEPS2 = 1e3;
+  var STEPS3 = 1e3;
   function linear(low, high) {
     return {
       low,
       high,
-      number: (position) => low + (high - low) * position / STEPS2,
-      position: (number2) => clamp((number2 - low) / (high - low) * STEPS2)
+      number: (position) => low + (high - low) * position / STEPS3,
+      position: (number2) => clamp((number2 - low) / (high - low) * STEPS3)
     };
   }
   function logarithmic(low, high) {
@@ -5961,8 +7818,8 @@
     return {
       low,
       high,
-      number: (position) => low * Math.exp(span * position / STEPS2),
-      position: (number2) => number2 > 0 ? clamp(Math.log(number2 / low) / span * STEPS2) : 0
+      number: (position) => low * Math.exp(span * position / STEPS3),
+      position: (number2) => number2 > 0 ? clamp(Math.log(number2 / low) / span * STEPS3) : 0
     };
   }
   function share2(least) {
@@ -5970,12 +7827,12 @@
     return {
       low: least,
       high: 1 - least,
-      number: (position) => 1 / (1 + Math.exp(reach2 * (1 - 2 * position / STEPS2))),
-      position: (number2) => clamp((Math.log(number2 / (1 - number2)) / reach2 + 1) * (STEPS2 / 2))
+      number: (position) => 1 / (1 + Math.exp(reach2 * (1 - 2 * position / STEPS3))),
+      position: (number2) => clamp((Math.log(number2 / (1 - number2)) / reach2 + 1) * (STEPS3 / 2))
     };
   }
   function clamp(position) {
-    return Math.min(STEPS2, Math.max(0, Math.round(position)));
+    return Math.min(STEPS3, Math.max(0, Math.round(position)));
   }
 
   // explorer/fields.js
@@ -6077,7 +7934,7 @@
       id,
       type: "range",
       min: 0,
-      max: STEPS2,
+      max: STEPS3,
       step: 1,
       input: () => change(scale2.number(control.valueAsNumber))
     });
@@ -6099,6 +7956,206 @@
         }
       }
     };
+  }
+
+  // explorer/parts.js
+  function latest(node, complaint) {
+    let turn = 0;
+    return async (make, show) => {
+      turn += 1;
+      const mine = turn;
+      const pause = async () => {
+        await nextTask();
+        if (mine !== turn) throw new Overtaken();
+      };
+      node.classList.add("is-working");
+      try {
+        await pause();
+        const found = await make(pause);
+        await pause();
+        replace(complaint);
+        node.hidden = false;
+        show(found);
+        node.classList.remove("is-working");
+      } catch (error) {
+        if (error instanceof Overtaken || mine !== turn) return;
+        node.hidden = true;
+        const said = error instanceof Error && error.code ? error.message : "this browser cannot work it out";
+        replace(complaint, element("p", { class: "complaint" }, `${said[0].toUpperCase()}${said.slice(1)}.`));
+      }
+    };
+  }
+  function sameElsewhere(words, python) {
+    const command = words.map(shellWord).join(" ");
+    return element(
+      "details",
+      {},
+      element("summary", {}, "The same in Python and on the command line"),
+      element("div", { class: "explorer-lines" }, copied("The same in Python", python), copied("The same on the command line", command))
+    );
+  }
+  var percent = (mass) => `${Number((100 * mass).toPrecision(6))}\xA0%`;
+
+  // explorer/column-section.js
+  var QUIET = 700;
+  var OF = [
+    { value: "law", text: "the law that records come from" },
+    { value: "rows", text: "the records that were counted" }
+  ];
+  function columnSection(page, reader) {
+    const asked = { name: page.columns[0].name, where: {}, of: "law", level: 0.5, least: null, mass: 0.95, prior: "", whole: false };
+    const statistic = choice("Column", page.columns.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => begin2(name));
+    const cell = element("div", { class: "cell" });
+    const of2 = choice("Asked of", OF, (value) => change({ of: value }));
+    const level = slider({ name: "Quantile", hint: "The value below which this share of records lies.", scale: share2(1e-3) }, (value) => change({ level: Number(value.toPrecision(3)) }, true));
+    const least = numberField("Share of records of at least", { step: "any" }, (value) => change({ least: value }, true));
+    const mass = numberField(
+      "Probability of intervals, in %",
+      { low: 0.1, high: 99.9, step: "any" },
+      (value) => change({ mass: Number((value / 100).toPrecision(12)) }, true)
+    );
+    const prior = textField("Steps of the walk over bins", (text) => change({ prior: text }), `A prior, as BinWalk(0.1, 0.4); empty for ${DEFAULT_WALK}: how much neighbouring bins differ, in logarithms.`);
+    const whole2 = tick("Show all bins", (isOn) => change({ whole: isOn }, true));
+    const form2 = element(
+      "form",
+      { class: "explorer-form", "aria-label": "Which column", submit: (event) => event.preventDefault() },
+      element("fieldset", {}, element("legend", {}, "Column"), page.columns.length > 1 ? statistic.node : null, cell, of2.node),
+      element("fieldset", {}, element("legend", {}, "Asked"), level.node, least.node),
+      element("fieldset", {}, element("legend", {}, "Prior"), prior.node),
+      element("fieldset", {}, element("legend", {}, "Shown as"), mass.node, whole2.node)
+    );
+    const headline = element("p", { class: "explorer-answer" });
+    const density = svg("svg", { class: "explorer-picture figure", role: "img" });
+    const cumulated2 = svg("svg", { class: "explorer-picture figure", role: "img" });
+    const figure = element("figure", { class: "frame" }, density, cumulated2);
+    const numbers = element("div", { class: "explorer-tables" });
+    const after = element("div", { class: "explorer-lines" });
+    const answered = element("div", { class: "explorer-answers" }, headline, figure, numbers, after);
+    const complaint = element("div", { role: "status" });
+    const voice = element("p", { class: "visually-hidden", role: "status" });
+    const ask = latest(answered, complaint);
+    let column = null;
+    let bands = null;
+    let quiet = null;
+    if (typeof ResizeObserver === "function") new ResizeObserver(() => column !== null && show()).observe(figure);
+    begin2(asked.name);
+    function begin2(name) {
+      const { groups, bounds: bounds3 } = page.columns.find((one) => one.name === name);
+      const where = Object.fromEntries(groups.map((group3) => [group3.column, group3.key(0)]));
+      replace(cell, groups.map((group3) => {
+        const field = keyField(group3, (key) => change({ where: { ...asked.where, [group3.column]: key } }));
+        field.show(group3.key(0));
+        return field.node;
+      }));
+      column = null;
+      change({ name, where, least: (bounds3[0] + bounds3[1]) / 2 });
+    }
+    function change(patch, isOfTheSame = false) {
+      Object.assign(asked, patch);
+      statistic.show(asked.name);
+      of2.show(asked.of);
+      level.show(asked.level);
+      least.show(asked.least);
+      mass.show(Number((asked.mass * 100).toPrecision(12)));
+      whole2.show(asked.whole);
+      prior.show(asked.prior);
+      if (isOfTheSame && column !== null) {
+        show();
+        return;
+      }
+      const options = { where: asked.where, of: asked.of, ...asked.prior ? { prior: asked.prior } : {} };
+      ask((pause) => reader.column(asked.name, options, pause), (found) => {
+        if (column === null) asked.least = Number(found.quantile(0.9, asked.mass).upper);
+        column = found;
+        bands = null;
+        least.show(asked.least);
+        show();
+      });
+    }
+    function show() {
+      const within2 = asked.mass;
+      if (bands?.mass !== within2) bands = { mass: within2, density: column.density(within2), cumulated: column.distributionFunction(within2) };
+      const quantile = column.quantile(asked.level, within2);
+      const tail = column.tailShare(asked.least, within2);
+      const { unit } = page.columns.find((one) => one.name === asked.name);
+      const name = page.words.statistic(asked.name) + (unit ? ` (${unit})` : "");
+      replace(headline, sentence3(name, quantile));
+      const range = asked.whole ? [column.bins.lower[0], column.bins.upper.at(-1)] : middleOf(column, quantile);
+      const width2 = Math.max(280, Math.round(figure.clientWidth || 640) - 2);
+      const shared = { bins: column.bins, range, width: width2, axis: name, quantile, level: asked.level };
+      drawColumn(density, { ...shared, bands: bands.density, isDensity: true, title: `Density of ${name}, with a band of ${percent(within2)}` });
+      drawColumn(cumulated2, { ...shared, bands: bands.cumulated, isDensity: false, title: `Distribution function of ${name}, with a band of ${percent(within2)}` });
+      replace(numbers, tableOf([
+        [`${brief(asked.level, 4)} quantile`, quantile],
+        [`share of ${brief(asked.least, 6)} or more`, tail],
+        ["median", column.median(within2)],
+        ["upper quartile less lower", column.interquantileRange(0.25, 0.75, within2)],
+        ["mean, within the bounds", column.mean(within2)]
+      ], within2));
+      replace(
+        after,
+        element("p", { class: "hint" }, notesOf2(quantile, column)),
+        sameElsewhere(...linesOf2(page, asked))
+      );
+      clearTimeout(quiet);
+      quiet = setTimeout(() => voice.textContent = headline.textContent, QUIET);
+    }
+    function sentence3(name, { lower, upper, isRefused }) {
+      const subject = `the ${percent(asked.level)} quantile of ${name}`;
+      if (isRefused) return [`${subject[0].toUpperCase()}${subject.slice(1)} is not known within half of its range: between ${written(lower, 5)} and ${written(upper, 5)}.`];
+      if (lower === upper) return [`With ${percent(asked.mass)} probability, ${subject} is `, element("strong", {}, brief(lower, 6)), "."];
+      return [
+        `With ${percent(asked.mass)} probability or more, ${subject} lies between `,
+        element("strong", {}, brief(lower, 6)),
+        " and ",
+        element("strong", {}, brief(upper, 6)),
+        "."
+      ];
+    }
+    return { title: "Explore the columns", lead: LEAD, node: element("div", { class: "explorer-body" }, form2, element("div", { class: "explorer-right" }, complaint, answered, voice)) };
+  }
+  var LEAD = "One noisy count for each bin, and every quantile from them: bands hold what density and distribution function can be. Move the slider and ask.";
+  function middleOf(column, quantile) {
+    const [low, high] = [column.quantile(4e-3).lower, column.quantile(0.985).upper];
+    return [Math.min(low, quantile.lower), Math.max(high, quantile.upper)];
+  }
+  function notesOf2({ isRefused }, column) {
+    const rows = column.of === "rows" ? "Of the records that were counted: no sampling error is in it." : "Of the law that records come from.";
+    const refused4 = isRefused ? " An answer whose interval spans half of what it can be is refused." : "";
+    return `${rows}${refused4} From ${column.shares.length.toLocaleString("en")} draws, the same at every call: ends of intervals are edges of bins, and may differ by a bin from Python's, which are of other draws.`;
+  }
+  function tableOf(rows, mass) {
+    const head = ["", "median", "lower", "upper"];
+    return element(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Numbers" },
+      element(
+        "table",
+        {},
+        element("caption", {}, `Intervals of ${percent(mass)}`),
+        element("thead", {}, element("tr", {}, head.map((name) => name ? element("th", { scope: "col" }, name) : element("td")))),
+        element("tbody", {}, rows.map(([name, { median, lower, upper }]) => element("tr", {}, element("th", { scope: "row" }, name), [median, lower, upper].map((value) => element("td", {}, written(value, 4))))))
+      )
+    );
+  }
+  function linesOf2(page, { name, where, of: of2, level, least, mass, prior }) {
+    const places = Object.entries(where);
+    const words = ["suffice", "quantiles", page.uri, name, ...places.flatMap(([column, key]) => ["--where", `${column}=${key}`])];
+    words.push("--at", String(level), "--at-least", String(least), "--mass", String(mass));
+    if (prior) words.push("--prior", prior);
+    if (of2 === "rows") words.push("--of-rows");
+    const terms = [pythonText(name)];
+    if (prior) terms.push(`prior=${pythonText(prior)}`);
+    if (places.length > 0) terms.push(`where={${places.map(([column, key]) => `${pythonText(column)}: ${pythonText(key)}`).join(", ")}}`);
+    const python = [
+      "import suffice",
+      "",
+      `release = suffice.open_release(${pythonText(page.uri)})`,
+      `column = release.posterior(${terms.join(", ")}).column(${of2 === "rows" ? 'of="rows"' : ""})`,
+      `print(column.quantile(${level}, ${mass}))`,
+      `print(column.tail_share(${least}, ${mass}))`
+    ].join("\n");
+    return [words, python];
   }
 
   // explorer/count-control.js
@@ -6420,9 +8477,9 @@
     const mass = numberField(
       "Probability of intervals, in %",
       { low: 0.1, high: 99.9, step: "any" },
-      (percent) => ask({ mass: Number((percent / 100).toPrecision(12)) })
+      (percent2) => ask({ mass: Number((percent2 / 100).toPrecision(12)) })
     );
-    const whole = tick("Show the whole prior", (isOn) => ask({ whole: isOn }));
+    const whole2 = tick("Show the whole prior", (isOn) => ask({ whole: isOn }));
     let asked = null;
     const versus = element("fieldset", { hidden: true }, element("legend", {}, "Compared with"), second.node);
     const cells = element(
@@ -6441,7 +8498,7 @@
       entry.node,
       prior.node,
       count2?.node,
-      element("fieldset", {}, element("legend", {}, "Shown as"), mass.node, whole.node)
+      element("fieldset", {}, element("legend", {}, "Shown as"), mass.node, whole2.node)
     );
     return {
       node,
@@ -6456,7 +8513,7 @@
         entry.fill(entries.map(({ key, label: label2 }) => ({ value: key, text: label2 })));
         entry.show(question.shown);
         entry.node.hidden = entries.length < 2;
-        [prior.node, count2?.node, whole.node].forEach((part) => part && (part.hidden = !isAnswered));
+        [prior.node, count2?.node, whole2.node].forEach((part) => part && (part.hidden = !isAnswered));
         if (count2 !== null && page.likelihoods[declared.name]) count2.node.hidden = true;
         if (isAnswered) {
           const index = Math.max(
@@ -6467,7 +8524,7 @@
         }
         count2?.show(question.nPrior);
         mass.show(Number((question.mass * 100).toPrecision(12)));
-        whole.show(question.whole);
+        whole2.show(question.whole);
       },
       complain: prior.complain
     };
@@ -6522,12 +8579,235 @@
     return value === null ? null : writePrior({ name: prior.name, numbers: slider2.change(prior.numbers, value * STRONGER) });
   }
 
+  // explorer/tree-section.js
+  var MOST_SHOWN2 = 60;
+  var WIDTH = 240;
+  var HEIGHT = 26;
+  var POPULATIONS2 = [
+    { value: "contaminated", text: "rates of one population, some outliers" },
+    { value: "negative-binomial", text: "rates of one population" },
+    { value: "reciprocal", text: "weights 1 / (n + 1)" }
+  ];
+  function treeSection(page, reader) {
+    const asked = { name: page.trees[0].name, where: {}, component: null, population: DEFAULT_POPULATION, mass: 0.95 };
+    const tree = choice("Tree", page.trees.map(({ name }) => ({ value: name, text: page.words.statistic(name) })), (name) => begin2(name));
+    const beside2 = element("div", { class: "cell" });
+    const component2 = choice("Counted", [], (name) => change({ component: name }));
+    const population = choice(
+      "Counts of leaves are drawn from",
+      POPULATIONS2,
+      (name) => change({ population: name }),
+      "A prior of the leaves, whose mean and spread are integrated over."
+    );
+    const mass = numberField(
+      "Probability of intervals, in %",
+      { low: 0.1, high: 99.9, step: "any" },
+      (of2) => change({ mass: Number((of2 / 100).toPrecision(12)) })
+    );
+    const form2 = element(
+      "form",
+      { class: "explorer-form", "aria-label": "Which tree", submit: (event) => event.preventDefault() },
+      element("fieldset", {}, element("legend", {}, "Tree"), page.trees.length > 1 ? tree.node : null, beside2, component2.node),
+      element("fieldset", {}, element("legend", {}, "Shown as"), population.node, mass.node)
+    );
+    const headline = element("p", { class: "explorer-answer", role: "status" });
+    const contradictions = element("p", {});
+    const list = element("div", { class: "explorer-tree" });
+    const after = element("div", { class: "explorer-lines" });
+    const answered = element("div", { class: "explorer-answers" }, headline, contradictions, list, after);
+    const complaint = element("div", { role: "status" });
+    const ask = latest(answered, complaint);
+    const opened = /* @__PURE__ */ new Set();
+    begin2(asked.name);
+    function begin2(name) {
+      const { groups, components } = page.trees.find((one) => one.name === name);
+      opened.clear();
+      const where = Object.fromEntries(groups.map((group3) => [group3.column, group3.key(0)]));
+      replace(beside2, groups.map((group3) => {
+        const field = keyField(group3, (key) => change({ where: { ...asked.where, [group3.column]: key } }));
+        field.show(group3.key(0));
+        return field.node;
+      }));
+      component2.fill(components.map((value) => ({ value, text: page.words.value(name, value) })));
+      component2.node.hidden = components.length < 2;
+      const last = components.includes("true") ? "true" : components[0];
+      change({ name, where, component: last });
+    }
+    function change(patch) {
+      Object.assign(asked, patch);
+      tree.show(asked.name);
+      component2.show(asked.component);
+      population.show(asked.population);
+      mass.show(Number((asked.mass * 100).toPrecision(12)));
+      const { name, where, population: of2 } = asked;
+      ask((pause) => reader.tree(name, { where, population: of2 }, pause), show);
+    }
+    function show(found) {
+      const { component: name, mass: within2 } = asked;
+      const nodes = nodesOf(page, found, name, within2);
+      const [root2] = nodes[0];
+      replace(
+        headline,
+        `With ${percent(within2)} probability, ${page.words.statistic(asked.name)} has `,
+        element("strong", {}, whole(root2.lower)),
+        " to ",
+        element("strong", {}, whole(root2.upper)),
+        found.components.length > 1 ? ` records of ${page.words.value(asked.name, name)}.` : " records."
+      );
+      replace(contradictions, contradictionsOf(nodes));
+      replace(list, legend(), branch([root2], nodes, opened));
+      replace(
+        after,
+        found.notes.map((note) => element("p", { class: "hint" }, note)),
+        element("p", { class: "hint" }, "All counts are inferred together, each tree of a category by itself: whole numbers, never negative, that add up in every draw. Ends of intervals are those of Python and of the command line."),
+        sameElsewhere(...linesOf3(page, asked))
+      );
+    }
+    return { title: "Explore the trees", lead: LEAD2, node: element("div", { class: "explorer-body" }, form2, element("div", { class: "explorer-right" }, complaint, answered)) };
+  }
+  var LEAD2 = "Counts that were released level by level contradict each other. Open a node to see those below it: what was released, and what it can have been, given all of the tree.";
+  function nodesOf(page, tree, component2, mass) {
+    const { levels, keys, parents } = tree;
+    const nodes = keys.map(
+      (of2, level) => of2.map((key, node) => ({
+        level,
+        name: levels[level],
+        key,
+        label: page.words.key(levels[level], key),
+        children: [],
+        ...tree.posteriors[component2].summary(level, node, mass),
+        ...tree.released(component2, level, node)
+      }))
+    );
+    parents.forEach((of2, level) => of2.forEach((parent, node) => nodes[level][parent].children.push(nodes[level + 1][node])));
+    return nodes;
+  }
+  function nameOf2({ level, name, label: label2 }) {
+    return level === 0 ? name : label2;
+  }
+  function contradictionsOf(nodes) {
+    const inner = nodes.slice(0, -1).flat();
+    const all = nodes.flat();
+    const apart2 = inner.filter(({ released, below }) => released !== below).length;
+    const negative = all.filter(({ released }) => released < 0).length;
+    const said = [`As released, ${apart2} of ${inner.length} counts above the leaves ${apart2 === 1 ? "differs" : "differ"} from the sum of those right below.`];
+    if (negative > 0) said.push(` ${negative} of ${all.length} ${negative === 1 ? "lies" : "lie"} below 0.`);
+    said.push(" The intervals contradict nothing.");
+    return said.join("");
+  }
+  function legend() {
+    const sample2 = (of2) => svg("svg", { class: "sample", viewBox: "0 0 32 12", width: 32, height: 12, "aria-hidden": "true", focusable: "false" }, of2);
+    return element(
+      "ul",
+      { class: "legend" },
+      element("li", {}, sample2([svg("line", { class: "interval", x1: 2, x2: 30, y1: 6, y2: 6 }), svg("line", { class: "mean", x1: 16, x2: 16, y1: 1, y2: 11 })]), "interval and mean"),
+      element("li", {}, sample2(svg("path", { class: "released", d: diamond(16, 6) })), "released"),
+      element("li", {}, sample2(svg("circle", { class: "below", cx: 16, cy: 6, r: 4 })), "released right below, added up"),
+      element("li", {}, sample2(svg("line", { class: "zero", x1: 16, x2: 16, y1: 0, y2: 12 })), "0; nodes above the leaves have a scale each")
+    );
+  }
+  function diamond(x, y) {
+    return `M${x},${y - 5}L${x + 5},${y}L${x},${y + 5}L${x - 5},${y}Z`;
+  }
+  function branch(siblings, nodes, opened) {
+    const list = element("ul", { class: "branch" });
+    const shown2 = siblings.slice(0, MOST_SHOWN2);
+    const ofLeaves = rangeOf(siblings, 0);
+    const add2 = (some) => list.append(...some.map((node) => row3(node, node.below === null ? ofLeaves : rangeOf([node]), nodes, opened)));
+    add2(shown2);
+    if (siblings.length > shown2.length) {
+      const more = element("button", { type: "button" }, `Show ${siblings.length - shown2.length} more`);
+      const place = element("li", { class: "more" }, more);
+      more.addEventListener("click", () => {
+        place.remove();
+        add2(siblings.slice(MOST_SHOWN2));
+      });
+      list.append(place);
+    }
+    return list;
+  }
+  function rangeOf(nodes, ...others2) {
+    const values = nodes.flatMap(({ lower, upper, released, below }) => [lower, upper, released, below ?? released]).concat(others2);
+    const [low, high] = values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
+    return [low, Math.max(high, low + 1)];
+  }
+  function row3(node, range, nodes, opened) {
+    const id = `${node.level} ${node.key}`;
+    const item = element("li", {});
+    const isInner = node.children.length > 0;
+    const inside2 = element("div", { class: "children" });
+    const toggle = isInner ? element("button", { type: "button", class: "fold", "aria-expanded": "false", click: () => fold(!opened.has(id)) }, nameOf2(node)) : element("span", { class: "leaf" }, nameOf2(node));
+    const differs2 = node.below !== null && node.below !== node.released;
+    const said = [`released ${whole(node.released)}`, node.below === null ? null : `below it ${whole(node.below)}`];
+    item.append(
+      element(
+        "div",
+        { class: "node" },
+        element("div", { class: "name" }, toggle),
+        picture(node, range),
+        element(
+          "div",
+          { class: "numbers" },
+          element("strong", {}, node.lower === node.upper ? whole(node.lower) : `${whole(node.lower)} to ${whole(node.upper)}`),
+          element("span", { class: differs2 || node.released < 0 ? "said contradicts" : "said" }, said.filter(Boolean).join(", "))
+        )
+      ),
+      inside2
+    );
+    const fold = (isOpen) => {
+      toggle.setAttribute("aria-expanded", String(isOpen));
+      if (isOpen) opened.add(id);
+      else opened.delete(id);
+      replace(inside2, isOpen ? branch(node.children, nodes, opened) : null);
+    };
+    if (isInner && (opened.has(id) || node.level === 0)) fold(true);
+    return item;
+  }
+  function picture({ lower, upper, mean, released, below, label: label2 }, [low, high]) {
+    const x = (value) => 8 + (value - low) / (high - low) * (WIDTH - 16);
+    const middle = HEIGHT / 2;
+    return svg(
+      "svg",
+      { class: "explorer-node", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${label2}: ${lower} to ${upper}, released ${released}` },
+      low <= 0 ? svg("line", { class: "zero", x1: x(0), x2: x(0), y1: 0, y2: HEIGHT }) : null,
+      svg("line", { class: "interval", x1: x(lower) - 1, x2: x(upper) + 1, y1: middle, y2: middle }),
+      svg("line", { class: "mean", x1: x(mean), x2: x(mean), y1: middle - 6, y2: middle + 6 }),
+      below === null ? null : svg("circle", { class: "below", cx: x(below), cy: middle, r: 4 }),
+      svg("path", { class: "released", d: diamond(x(released), middle) })
+    );
+  }
+  function linesOf3(page, { name, where, population, mass }) {
+    const places = Object.entries(where);
+    const words = ["suffice", "tree", page.uri, name, ...places.flatMap(([column, key]) => ["--where", `${column}=${key}`])];
+    if (population !== DEFAULT_POPULATION) words.push("--population", population);
+    words.push("--mass", String(mass));
+    const mapping = places.length === 0 ? "" : `, {${places.map(([column, key]) => `${pythonText(column)}: ${pythonText(key)}`).join(", ")}}`;
+    const law = population === DEFAULT_POPULATION ? "" : `, population=${pythonText(population)}`;
+    const python = [
+      "import suffice",
+      "",
+      `release = suffice.open_release(${pythonText(page.uri)})`,
+      `tree = release.tree(${pythonText(name)}${mapping}${law})`,
+      `print(tree.table(${mass}))`,
+      `print(tree.least_squares(${mass}))`
+    ].join("\n");
+    return [words, python];
+  }
+
   // explorer/explorer.js
-  var QUIET = 900;
-  function start(section, text) {
+  var QUIET2 = 900;
+  function start2(section, text) {
     const written3 = readPage(text);
     const page = { ...written3, uri: placeOf(written3.uri, location.href) };
     const reader = reading(page);
+    const parts = [
+      page.statistics.length > 0 ? { title: "Explore", lead: LEAD3, node: parameterSection(page, reader) } : null,
+      page.columns.length > 0 ? columnSection(page, reader) : null,
+      page.trees.length > 0 ? treeSection(page, reader) : null
+    ];
+    replace(section, parts.filter((part) => part !== null).map(({ title, lead, node }) => [...heading(title, lead), node]));
+  }
+  function parameterSection(page, reader) {
     const usual = /* @__PURE__ */ new Map();
     const entries = /* @__PURE__ */ new Map();
     let question = fromHash(location.hash, page, firstQuestion(page));
@@ -6538,12 +8818,12 @@
     const unanswered = element("div", { class: "explorer-unanswered", hidden: true });
     const voice = element("p", { class: "visually-hidden", role: "status" });
     const right = element("div", { class: "explorer-right" }, answered.node, unanswered, voice);
-    replace(section, heading(), element("div", { class: "explorer-body" }, controls.node, right));
     addEventListener("hashchange", () => {
       const asked = fromHash(location.hash, page, firstQuestion(page));
       if (toHash(asked) !== toHash(question)) ask(asked, false);
     });
     ask({}, false);
+    return element("div", { class: "explorer-body" }, controls.node, right);
     function ask(patch, isRemembered = true) {
       question = { ...question, ...patch };
       if (isRemembered) remember(question);
@@ -6573,7 +8853,7 @@
             showForm(true);
           }
         );
-        if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET);
+        if (mine === turn) quiet = setTimeout(() => voice.textContent = answered.spoken(), QUIET2);
         await judge(statistic, asked, mine);
         await prepare(reader, statistic, asked, usual.get(statistic.name), () => mine !== turn).catch(() => {
         });
@@ -6639,15 +8919,9 @@
       return page.statistics.find(({ name }) => name === statistic);
     }
   }
-  function heading() {
-    return [
-      element("h2", { id: "explorer-heading" }, "Explore"),
-      element(
-        "p",
-        { class: "lead" },
-        "Choose a cell, state what you believed before, and see what this release makes of it. Everything is worked out in your browser; nothing is sent anywhere, and it costs no privacy."
-      )
-    ];
+  var LEAD3 = "Choose a cell, state what you believed before, and see what this release makes of it. Everything is worked out in your browser; nothing is sent anywhere, and it costs no privacy.";
+  function heading(title, lead) {
+    return [element("h2", {}, title), element("p", { class: "lead" }, lead)];
   }
   function remember(question) {
     try {
@@ -6668,7 +8942,7 @@
     const once = () => {
       if (isStarted) return;
       isStarted = true;
-      start(section, data.textContent);
+      start2(section, data.textContent);
       if (isAsked) section.scrollIntoView();
     };
     if (isAsked || typeof IntersectionObserver !== "function") {

@@ -1,0 +1,212 @@
+# What a reader asks of a tree of counts.
+
+.POPULATIONS <- c("contaminated", "negative-binomial", "reciprocal")
+.ROUNDED <- 1e-11
+
+# The joint posterior of a tree: marginals mixed over points, and what draws need.
+.tree_posterior <- function(tree, population) {
+  passer <- .passer(tree, population)
+  points <- .weighed_points(passer)
+  marginals <- NULL
+  for (at in seq_along(points$weights)) {
+    here <- .down(passer, .up(passer, points$points[at, ]))
+    marginals <- if (at == 1) .mixed_first(here, points$weights[1]) else Map(function(own, other) Map(.mixed, own, other, points$weights[at]), marginals, here)
+  }
+  list(passer = passer, points = points, marginals = marginals, log_evidence = points$log_evidence, error = points$error)
+}
+
+.mixed_first <- function(marginals, weight) {
+  lapply(marginals, lapply, function(law) list(low = law$low, weights = weight * law$weights))
+}
+
+.mixed <- function(own, other, weight) {
+  low <- min(own$low, other$low)
+  width <- max(own$low + length(own$weights), other$low + length(other$weights)) - low
+  list(low = low, weights = .placed(own$low, own$weights, low, width) + weight * .placed(other$low, other$weights, low, width))
+}
+
+.law_summary <- function(law, mass) {
+  counts <- law$low + seq_along(law$weights) - 1
+  mean <- sum(counts * law$weights)
+  outside <- 0.5 * (1 - mass) + .ROUNDED
+  c(
+    mean = mean, sd = sqrt(sum((counts - mean)^2 * law$weights)),
+    lower = law$low + sum(cumsum(law$weights) <= outside),
+    upper = law$low + length(law$weights) - 1 - sum(cumsum(rev(law$weights)) <= outside)
+  )
+}
+
+#' The joint posterior of the counts at all nodes of a tree: whole numbers from 0 on that add up.
+#'
+#' @param release What [read_release()] gave.
+#' @param name As the spec called the statistic that has a hierarchy.
+#' @param where A list with a key of every group beside the tree's.
+#' @param population What leaves are drawn from: `"contaminated"`, `"negative-binomial"` or `"reciprocal"`.
+#' @return An object of class `suffice_tree`; `as.data.frame()` has a row for each node.
+release_tree <- function(release, name, where = list(), population = "contaminated") {
+  levels <- unlist(release$manifest$plan$hierarchies[[name]])
+  if (is.null(levels)) {
+    known <- names(release$manifest$plan$hierarchies)
+    .usage("the release has no tree of that name: ", if (length(known)) paste("there are", paste(.shown(known), collapse = ", ")) else "it has none")
+  }
+  if (!population %in% .POPULATIONS) .usage("a population of leaves is one of ", paste(.POPULATIONS, collapse = ", "))
+  statistics <- paste(name, levels, sep = ".")
+  entries <- lapply(statistics, function(statistic) .entry(release, statistic))
+  components <- unlist(entries[[1]]$components)
+  .check_counts(entries, components)
+  columns <- lapply(statistics, function(statistic) names(release$keys[[statistic]]))
+  beside <- Reduce(intersect, columns)
+  beside <- setdiff(beside, levels[length(levels)])
+  open <- setdiff(beside, names(where))
+  if (length(open)) .usage("there is a tree for each key of ", .shown(open[1]), ": name one in where")
+  if (length(setdiff(names(where), beside))) .usage("a tree has all of its nodes: where names keys of other groups alone")
+  cells <- Map(function(statistic, column) .tree_cells(release, statistic, where, setdiff(column, beside)), statistics, columns)
+  keys <- lapply(cells, `[[`, "keys")
+  parents <- .key_parents(release$manifest$plan, levels, entries, keys)
+  trees <- lapply(seq_along(components), function(component) {
+    values <- lapply(seq_along(levels), function(level) as.numeric(release$values[[statistics[level]]][cells[[level]]$rows, component]))
+    .tree_posterior(list(parents = parents, values = values, scales = lapply(entries, function(entry) as_double(entry$scale)), sizes = NULL), population)
+  })
+  structure(
+    list(name = name, levels = levels, keys = keys, parents = parents, posteriors = stats::setNames(trees, components), population = population, where = where),
+    class = "suffice_tree"
+  )
+}
+
+.tree_cells <- function(release, statistic, where, column) {
+  keys <- release$keys[[statistic]]
+  fits <- rep(TRUE, nrow(keys))
+  for (group in names(where)) {
+    is_key <- as.character(keys[[group]]) == as.character(where[[group]])
+    if (!any(is_key)) .usage(.shown(group), " has no key ", .shown(as.character(where[[group]])))
+    fits <- fits & is_key
+  }
+  list(rows = which(fits), keys = as.character(keys[[column]])[fits])
+}
+
+.check_counts <- function(entries, components) {
+  for (entry in entries) {
+    if (!entry$family %in% c("bernoulli", "categorical")) {
+      .usage(.shown(entry$name), " is ", .shown(entry$family), ": trees of totals are inferred in Python, and read level by level here")
+    }
+    is_count <- is.null(entry$within_unit) && is.null(entry$count_clipped)
+    if (!is_count || .is_sampled(entry) || !identical(unlist(entry$components), components)) {
+      .usage(.shown(entry$name), " does not count records as the other levels do: a tree is of counts alone")
+    }
+  }
+}
+
+# Where the parent of every key stands, by maps of the plan and the calendar.
+.key_parents <- function(plan, levels, entries, keys) {
+  parents <- list()
+  for (level in rev(seq_along(levels)[-1])) {
+    above <- level - 1
+    every <- .period_of(entries[[above]], levels[above])
+    derived <- plan$derived[[levels[above]]]
+    targets <- if (!is.null(every)) {
+      .period_above(keys[[level]], every)
+    } else if (!is.null(derived$map)) {
+      .mapped_keys(derived, levels, keys, parents, level)
+    } else {
+      rep(keys[[above]][1], length(keys[[level]]))
+    }
+    found <- match(targets, keys[[above]])
+    if (anyNA(found) || length(unique(found)) != length(keys[[above]])) refuse("plan", "keys of a tree do not nest")
+    parents <- c(list(found), parents)
+  }
+  if (length(keys[[1]]) != 1) refuse("plan", "a tree has one root")
+  parents
+}
+
+# The period of a level that follows from the calendar.
+.period_of <- function(entry, level) {
+  periods <- Filter(function(group) identical(group$kind, "period") && identical(group$every, level), entry$groups)
+  if (length(periods)) level else NULL
+}
+
+.period_above <- function(keys, every) {
+  switch(every, year = substr(keys, 1, 4), month = substr(keys, 1, 7), week = format(as.Date(keys), "%G-W%V"))
+}
+
+.mapped_keys <- function(derived, levels, keys, parents, level) {
+  source <- match(derived$column, levels)
+  if (is.na(source) || source < level) refuse("plan", "keys of a tree do not nest")
+  node <- seq_along(keys[[source]])
+  # `parents` begins at the level below this one.
+  for (at in seq_len(source - level)) node <- parents[[source - level + 1 - at]][node]
+  targets <- vapply(keys[[source]], function(key) if (is.null(derived$map[[key]])) NA_character_ else as.character(derived$map[[key]]), "")
+  above <- targets[match(seq_along(keys[[level]]), node)]
+  if (anyNA(above) || any(targets != above[node])) refuse("plan", "keys of a tree do not nest")
+  unname(above)
+}
+
+#' A row for each node of a tree: mean, standard deviation and the central interval, beside what was released.
+as.data.frame.suffice_tree <- function(x, row.names = NULL, optional = FALSE, mass = 0.95, ...) {
+  .check_shares(mass, "a mass")
+  rows <- list()
+  for (component in names(x$posteriors)) {
+    posterior <- x$posteriors[[component]]
+    for (level in seq_along(x$levels)) {
+      numbers <- t(vapply(posterior$marginals[[level]], .law_summary, numeric(4), mass))
+      values <- posterior$passer$tree$values
+      below <- if (level < length(x$levels)) as.vector(rowsum(values[[level + 1]], x$parents[[level]])) else NA
+      rows[[length(rows) + 1]] <- data.frame(
+        component = component, level = x$levels[level], key = x$keys[[level]], numbers,
+        released = values[[level]], below = below, stringsAsFactors = FALSE
+      )
+    }
+  }
+  do.call(rbind, rows)
+}
+
+print.suffice_tree <- function(x, ...) {
+  cat("counts of ", paste(x$levels, collapse = ", "), "; leaves: ", x$population, "\n", sep = "")
+  shown <- as.data.frame(x)
+  print(utils::head(shown, 20), row.names = FALSE, digits = 3)
+  if (nrow(shown) > 20) cat("... and", nrow(shown) - 20, "more: as.data.frame()\n")
+  invisible(x)
+}
+
+#' Joint draws of all counts of a tree, by R's own generator: by level a matrix with a row for each draw.
+tree_draws <- function(tree, n, component = NULL) {
+  if (is.null(component) && length(tree$posteriors) == 1) component <- names(tree$posteriors)
+  if (!isTRUE(component %in% names(tree$posteriors))) .usage("name one component: there are ", paste(.shown(names(tree$posteriors)), collapse = ", "))
+  posterior <- tree$posteriors[[component]]
+  drawn <- lapply(tree$keys, function(keys) matrix(0, n, length(keys), dimnames = list(NULL, keys)))
+  which <- sample.int(length(posterior$points$weights), n, TRUE, posterior$points$weights)
+  for (point in unique(which)) {
+    upward <- .up(posterior$passer, posterior$points$points[point, ])
+    for (draw in base::which(which == point)) {
+      counts <- .draw_counts(posterior$passer, upward)
+      for (level in seq_along(counts)) drawn[[level]][draw, ] <- counts[[level]]
+    }
+  }
+  stats::setNames(drawn, tree$levels)
+}
+
+.draw_counts <- function(passer, upward) {
+  counts <- lapply(passer$nodes, numeric)
+  counts[[1]] <- upward$root$low + .drawn_place(upward$root$weights) - 1
+  for (level in seq_len(passer$depth)) {
+    for (node in seq_len(passer$nodes[level])) {
+      waiting <- list(list(upward$levels[[level]]$sums[[node]], counts[[level]][node]))
+      while (length(waiting)) {
+        part <- waiting[[length(waiting)]][[1]]
+        total <- waiting[[length(waiting)]][[2]]
+        waiting[[length(waiting)]] <- NULL
+        if (is.null(part$left)) {
+          counts[[level + 1]][part$node] <- total
+        } else {
+          # Of two parts the first is l with chance in proportion to L(l) R(total - l).
+          left <- part$left
+          rest <- .placed(-(part$right$low + length(part$right$weights) - 1), rev(part$right$weights), left$low - total, length(left$weights))
+          first <- left$low + .drawn_place(left$weights * rest) - 1
+          waiting <- c(waiting, list(list(left, first), list(part$right, total - first)))
+        }
+      }
+    }
+  }
+  counts
+}
+
+.drawn_place <- function(weights) findInterval(stats::runif(1) * sum(weights), cumsum(weights), rightmost.closed = FALSE) + 1
