@@ -52,7 +52,7 @@ from suffice.pipeline.math.engines.multivariate.exact_moments import (
     regression_evidence,
     regression_update,
 )
-from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
+from suffice.pipeline.math.engines.multivariate.hmc import Course, sample_until_settled
 from suffice.pipeline.math.engines.multivariate.log_posterior import (
     LatentN,
     LatentTarget,
@@ -60,6 +60,7 @@ from suffice.pipeline.math.engines.multivariate.log_posterior import (
     evidence_of,
     pulled_along,
 )
+from suffice.pipeline.math.engines.multivariate.noise_coordinates import NoiseTarget, is_flat
 from suffice.pipeline.math.engines.multivariate.released_moments import cone_noises, noisy_moments
 from suffice.pipeline.math.priors.record_count import Reciprocal
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, least_rows
@@ -103,6 +104,12 @@ class SharedTarget:
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the density of some cells."""
         return replace(self, targets=tuple(target.take(cells) for target in self.targets))
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+        of_data_sets = sum(target.n_coordinates for target in self.targets)
+        return of_data_sets + sum(evidence.n_latent for evidence in self.shared)
 
     def total(self, x: Floats) -> MomentState:
         """Return the added moments at coordinates (n_coordinates, b)."""
@@ -174,6 +181,12 @@ _UNIT = 0.3
 """Below so much of the noise's standard deviation chains move along the logarithm of a column's scatter."""
 _OF_UNIT = 0.5
 """How far chains start apart where coordinates are in units of their standard deviation."""
+MOST_ITERATIONS = 128
+"""Draws of each chain that are kept behind cone noise, whose states have many coordinates."""
+_BESIDE_NOISE = Course(doublings=5, abreast=True)
+_OF_NOISE = Course(
+    stages=(20, 30, 30), fewest_steps=3, first_step=0.4, independent=True, doublings=5, abreast=True
+)
 _COEFFICIENT = 0.5
 """About how large a coefficient is, in half ranges, of a predictor whose scale noise hides."""
 
@@ -462,18 +475,59 @@ def _chains(
     )
     rng = generator_of(statistics, prior, *map(str, n_priors))
     n_chains, iterations = lengths(n_cells)
-    squares = target.likely_squares(n_cells)
+    cells = np.arange(n_cells)
+    flat = cells[:0]
+    if any(part.cone for part in target.targets):
+        iterations = min(iterations, MOST_ITERATIONS)
+        flat = _flat_cells(target, rng)
+    kept = np.empty((iterations, target.n_coordinates, n_cells, n_chains))
+    if len(flat):
+        kept[:, :, flat] = _through_noise(target.take(flat), n_chains, iterations, rng)
+    rest = np.setdiff1d(cells, flat)
+    if len(rest):
+        near = [moments.take(rest) for moments in sums]
+        kept[:, :, rest] = _through_moments(target.take(rest), near, n_chains, iterations, rng)
+    first = sums[0]
+    return Chains(
+        target=target, kept=kept, update=update, centre=first.centre, half_range=first.half_range, rng=rng
+    )
+
+
+def _flat_cells(target: SharedTarget, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the cells whose noise is well below their scatter, of one release with cone noise alone."""
+    only = target.targets[0]
+    is_one = len(target.targets) == 1 and len(only.cone) == 1 and not len(only.scaled.scale)
+    if not is_one or only.latent_n.fixed:
+        return np.arange(0)
+    return np.flatnonzero(is_flat(NoiseTarget.of(only, target.shared), rng))
+
+
+def _through_noise(target: SharedTarget, n_chains: int, iterations: int, rng: np.random.Generator) -> Floats:
+    """Return states of chains that move along coordinates of noise."""
+    by_noise = NoiseTarget.of(target.targets[0], target.shared)
+    start, spread = by_noise.start(n_chains, rng)
+    kept = sample_until_settled(by_noise, start, spread, iterations, rng, _OF_NOISE)
+    squares = target.likely_squares(1)
+    return by_noise.in_other_coordinates(kept, None if squares is None else squares[:, 0])
+
+
+def _through_moments(
+    target: SharedTarget,
+    sums: Sequence[Moments],
+    n_chains: int,
+    iterations: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return states of chains that move along coordinates of moments."""
+    squares = target.likely_squares(len(sums[0].n))
     begun = [
         starts(part, moments, n_chains, squares, rng)
         for part, moments in zip(target.targets, sums, strict=True)
     ]
     begun.append(shared_start(target, [base for base, _ in begun], rng))
     start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
-    kept = sample_until_settled(target, start, spread, iterations, rng)
-    first = sums[0]
-    return Chains(
-        target=target, kept=kept, update=update, centre=first.centre, half_range=first.half_range, rng=rng
-    )
+    course = _BESIDE_NOISE if any(part.cone for part in target.targets) else None
+    return sample_until_settled(target, start, spread, iterations, rng, course)
 
 
 def _target(
