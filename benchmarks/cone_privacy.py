@@ -114,11 +114,6 @@ class ConeLoss:
         return float(binom.cdf(least, inside, share))
 
 
-def empirical_loss(*, columns: int, steps: int, n_draws: int, factor: Fraction) -> Loss:
-    """Draw noise of the rate `factor`, and compare it with an epsilon of 1, by vectors."""
-    return _loss_of_vectors([_keys(part) for part in _drawn(columns, steps, n_draws, factor)], columns, steps)
-
-
 def cone_loss(parts: Iterator[Integers], *, columns: int, steps: int) -> ConeLoss:
     """Compare noise with an epsilon of 1, by cones."""
     records = records_of(columns, steps)
@@ -146,7 +141,8 @@ def records_of(columns: int, steps: int) -> Integers:
     return np.array([[z[i] * z[j] for i, j in pairs] for z in values], np.int64)
 
 
-def _drawn(columns: int, steps: int, n_draws: int, factor: Fraction) -> Iterator[Integers]:
+def drawn(columns: int, steps: int, n_draws: int, factor: Fraction) -> Iterator[Integers]:
+    """Yield noise of the rate `factor` in parts."""
     made = cone_noise(rate=factor, columns=columns, linear=True, steps=steps)
     with ThreadPoolExecutor(1) as threads:
         for first in range(0, n_draws, PART):
@@ -225,7 +221,7 @@ def main(columns: int, steps: int, n_draws: int) -> None:
         keys: list[Integers] = []
 
         def parts(factor: Fraction = factor, keys: list[Integers] = keys) -> Iterator[Integers]:
-            for part in _drawn(columns, steps, n_draws, factor):
+            for part in drawn(columns, steps, n_draws, factor):
                 if columns < 3:  # the keys of more components have no room in 64 bits
                     keys.append(_keys(part))
                 yield part
