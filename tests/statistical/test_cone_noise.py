@@ -175,7 +175,7 @@ def losses(columns: int, steps: int, n_draws: int, factor: Fraction) -> ConeLoss
 
 
 def test_a_cone_tells_epsilon_from_more() -> None:
-    """By draws in floating point: the power against 1.1 epsilon is above 1 - 1e-6 before anything is drawn."""
+    """Draws in floating point: of 200,000 the power against 1.1 epsilon is above 1 - 1e-6."""
     rng = np.random.default_rng()
     wrong = cone_loss(simulated_noise(1, 1, TOO_LARGE, rng), columns=1, steps=1)
     assert wrong.power(200_000, int(np.argmin(wrong.n_moved))) > 1 - FALSE_ALARM
@@ -191,6 +191,6 @@ def test_a_cone_tells_epsilon_from_more() -> None:
     [(1, 1, 200_000), (1, 2, 200_000), (2, 1, 500_000), (2, 2, 500_000), (3, 1, 3_000_000)],
 )
 def test_no_event_tells_a_record_better_than_epsilon(columns: int, steps: int, n_draws: int) -> None:
-    """The cone and the cone moved by a record: 1.1 epsilon is caught. `benchmarks/cone_privacy.py` has more."""
+    """The cone and the cone moved by a record: 1.1 epsilon is caught."""
     assert losses(columns, steps, n_draws, Fraction(1)).chance > FALSE_ALARM
     assert losses(columns, steps, n_draws, TOO_LARGE).chance < FALSE_ALARM

@@ -1,4 +1,4 @@
-"""How often intervals of regressions hold the truth behind cone noise, where truths are not from the prior."""
+"""How often intervals of regressions hold truths that are not from the prior, behind cone noise."""
 
 from __future__ import annotations
 
