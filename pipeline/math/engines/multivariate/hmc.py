@@ -197,7 +197,7 @@ def _warmed_up(
 
 def _parts(draws: Floats, iterations: int) -> int:
     """Return into how many parts, side by side, the chains of such draws are divided to be run on."""
-    chains = draws.shape[2] * draws.shape[3]
+    chains = int(draws.shape[2] * draws.shape[3])
     return max(1, min(_ABREAST // chains, iterations // _FEWEST_ABREAST, len(draws) // 2))
 
 

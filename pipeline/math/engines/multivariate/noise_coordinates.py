@@ -85,8 +85,9 @@ class NoiseTarget:
     @property
     def _map(self) -> tuple[Floats, Floats]:
         """A^-1 and A^-1 R."""
-        inverse = np.linalg.inv(self.noise.coefficients[:, self._released])
-        return inverse, inverse @ np.linalg.cholesky(SHARE * self.noise.covariance)
+        inverse: Floats = np.linalg.inv(self.noise.coefficients[:, self._released]).astype(np.float64)
+        root: Floats = np.linalg.cholesky(SHARE * self.noise.covariance).astype(np.float64)
+        return inverse, inverse @ root
 
     @property
     def n_latent(self) -> int:
