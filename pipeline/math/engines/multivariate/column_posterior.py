@@ -26,7 +26,6 @@ map from moments to components. Sums add up as
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -60,6 +59,7 @@ from suffice.pipeline.math.engines.multivariate.log_posterior import (
     evidence_of,
     pulled_along,
 )
+from suffice.pipeline.math.engines.multivariate.near_moments import near
 from suffice.pipeline.math.engines.multivariate.noise_coordinates import NoiseTarget, is_flat
 from suffice.pipeline.math.engines.multivariate.released_moments import cone_noises, noisy_moments
 from suffice.pipeline.math.priors.record_count import Reciprocal
@@ -173,8 +173,6 @@ def _added(states: Sequence[MomentState]) -> MomentState:
     return MomentState(n=n, mean=mean, spread=spread, second=second)
 
 
-_LEAST_SPREAD = 1e-12
-"""Added so that a start is positive definite where there is next to no noise."""
 _SEEN = 5.0
 """Conditional variances of so many times the noise are taken for seen."""
 _UNIT = 0.3
@@ -198,7 +196,7 @@ def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> Laten
     stay as they are. Those of an outcome, the last column, go along with the predictor's scale or, where
     that is next to nothing, with the sampling error.
     """
-    n, noise, _, spread = _near(target, sums)
+    n, noise, _, spread = near(target, sums)
     rows, _ = np.tril_indices(target.size, -1)
     pivots = np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))) ** 2
     # A conditional variance below a few times the noise cannot be told from 0.
@@ -252,7 +250,7 @@ def starts(
         Of the posterior's standard deviations.
     """
     size, latent_n = target.size, target.latent_n
-    n, noise_of_products, average, spread = _near(target, sums)
+    n, noise_of_products, average, spread = near(target, sums)
     doubt = np.minimum(1.0, noise_of_products)
     base_point = target.coordinates(n, average, spread, squares)
     state = MomentState(n=n, mean=average, spread=spread, second=spread + outer(average, average))
@@ -289,26 +287,6 @@ def starts(
     return np.concatenate([start, *of_noise]), np.concatenate([guess, *guesses])
 
 
-def _near(target: LatentTarget, sums: Moments) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return n (c,), the noise of products (c,), means (d, c) and S / n (d, d, c) near the noisy moments."""
-    size, latent_n = target.size, target.latent_n
-    if latent_n.fixed:
-        n = np.full(len(sums.n), latent_n.lowest)
-    else:
-        room = min(1.0, (latent_n.highest - latent_n.lowest) / 4.0)
-        n = np.clip(sums.n, latent_n.lowest + room, latent_n.highest - room)
-    if target.cone:
-        noise_of_products = target.noise_sds[1 + size :].max() / n
-    else:
-        noise_of_products = (
-            math.sqrt(2.0) / np.abs(target.scaled.coefficients[:, 1 + size :]).max(axis=0).min() / n
-        )
-    average, spread = _possible(sums, n, noise_of_products, linear=target.linear)
-    # Noise leaves less than it adds: a spread of a tenth of the half range is mixed in where it is large.
-    mixed = _LEAST_SPREAD + 0.1 * np.minimum(1.0, noise_of_products)
-    return n, noise_of_products, average, spread + mixed * np.eye(size)[:, :, None]
-
-
 def shared_start(
     target: SharedTarget, begun: Sequence[Floats], rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
@@ -324,28 +302,6 @@ def shared_start(
     start = start - target.latent(whole) + guess * rng.standard_normal(start.shape)
     shape = (-1, n_cells, n_chains)
     return start.reshape(shape), guess.reshape(shape)[:, :, 0]
-
-
-def _possible(sums: Moments, n: Floats, noise: Floats, *, linear: bool) -> tuple[Floats, Floats]:
-    """Return means (d, c) and S / n (d, d, c) near unbiased moments, that some rows could have.
-
-    What lies beyond the bounds by more than a few times the noise is left there: the distribution knows no
-    bounds, and chains would not find their way back from them.
-    """
-
-    def within(values: Floats) -> Floats:
-        size = np.abs(values)
-        return np.sign(values) * np.minimum(size, np.maximum(1.0, size - 4.0 * noise))
-
-    average = within(sums.total.T / n) if linear else np.zeros_like(sums.total.T)
-    spread = np.moveaxis(sums.products, 0, 2) / n - outer(average, average)
-    # The nearest positive semidefinite matrix: noise may leave none.
-    values, vectors = np.linalg.eigh(np.moveaxis(spread, 2, 0))
-    spread = np.moveaxis((vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2), 0, 2)
-    variance = np.einsum("iic->ic", spread)
-    # Variances of records in -1..1 are at most 1, but for a few times the noise.
-    shrink = np.sqrt(np.divide(within(variance), variance, out=np.ones_like(variance), where=variance > 0.0))
-    return average, spread * outer(shrink, shrink)
 
 
 def normal_posterior(
