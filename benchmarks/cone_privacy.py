@@ -177,6 +177,8 @@ def _loss_of_vectors(keys: list[Integers], columns: int, steps: int) -> Loss:
         at = np.searchsorted(vectors, 0)
         if vectors[at] == 0:
             ratios.append((counts[at], there[at]))
+    if not ratios:  # 0 was not drawn
+        return Loss(excess=worst, n_pairs=n_pairs, at_zero=math.nan, error=math.nan)
     at_zero, beside = ratios[0][0], sum(count for _, count in ratios) / len(ratios)
     error = float(np.sqrt(1 / at_zero + 1 / max(beside * len(ratios), 1)))
     return Loss(excess=worst, n_pairs=n_pairs, at_zero=float(np.log(at_zero / max(beside, 1))), error=error)

@@ -188,7 +188,7 @@ def test_a_cone_tells_epsilon_from_more() -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
     ("columns", "steps", "n_draws"),
-    [(1, 1, 200_000), (1, 2, 200_000), (2, 1, 500_000), (2, 2, 500_000), (3, 1, 3_000_000)],
+    [(1, 1, 200_000), (1, 2, 200_000), (2, 1, 500_000), (2, 2, 500_000), (3, 1, 6_000_000)],
 )
 def test_no_event_tells_a_record_better_than_epsilon(columns: int, steps: int, n_draws: int) -> None:
     """The cone and the cone moved by a record: 1.1 epsilon is caught."""

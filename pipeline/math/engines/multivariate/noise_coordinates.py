@@ -234,12 +234,12 @@ class NoiseTarget:
 
 
 def _possible(x: Floats, valid: NDArray[np.bool_]) -> Floats:
-    """Put the chains of a cell that are nowhere where others of that cell are, if any is somewhere."""
+    """Put chains that are beyond the wall where others of their cell are, if any is not."""
     first = np.argsort(~valid, axis=1, kind="stable")
     count = np.maximum(valid.sum(axis=1), 1)[:, None]
     chains = np.arange(valid.shape[1])[None]
     other = np.take_along_axis(first, chains % count, axis=1)
-    source = np.where(valid, chains, other)
+    source = np.where(valid | ~valid.any(axis=1, keepdims=True), chains, other)
     return x[:, np.arange(len(valid))[:, None], source]
 
 
