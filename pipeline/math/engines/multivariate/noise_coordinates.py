@@ -189,7 +189,7 @@ class NoiseTarget:
         guess = np.concatenate(
             [
                 np.ones((len(noise.covariance), n_cells)),
-                sds.reshape(-1, n_cells, n_chains)[:, :, 0],
+                sds.reshape(self.n_latent, n_cells, n_chains)[:, :, 0],
                 np.repeat(noise.spread()[:, None], n_cells, axis=1),
             ]
         )
@@ -249,9 +249,9 @@ def is_flat(noise: NoiseTarget, rng: np.random.Generator) -> NDArray[np.bool_]:
     with np.errstate(all="ignore"):
         moments = noise.moments(noise.drawn(n_cells * TRIED, rng))
         # Scales as they go with most draws.
-        latent = noise.scales(moments)[0].reshape(-1, n_cells, TRIED)
+        latent = noise.scales(moments)[0].reshape(noise.n_latent, n_cells, TRIED)
         middle = np.broadcast_to(np.median(latent, axis=2, keepdims=True), latent.shape)
-        value, _, _ = noise.log_of_moments(moments, middle.reshape(len(latent), -1))
+        value, _, _ = noise.log_of_moments(moments, middle.reshape(noise.n_latent, n_cells * TRIED))
         spread = value.reshape(n_cells, TRIED).std(axis=1)
     # A draw beyond the wall is no number, and so is the standard deviation.
     flat: NDArray[np.bool_] = spread < FLAT
