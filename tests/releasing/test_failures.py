@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,20 @@ if TYPE_CHECKING:
     from suffice.storage.ledger.charge import Charge
 
 
+ON_CONE = {
+    "joint": {
+        "family": "multivariate_normal",
+        "columns": {"arr_delay": {"lower": -60, "upper": 180}, "stops": {"lower": 0, "upper": 5}},
+        "noise": "cone",
+    }
+}
+both_noises = pytest.mark.parametrize("workspace", [None, ON_CONE], ids=["laplace", "cone"], indirect=True)
+"""What happens to a charge is the same whatever draws its noise."""
+
+
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return make_workspace(tmp_path)
+def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
+    return replace(make_workspace(tmp_path), statistics=getattr(request, "param", None))
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -38,6 +50,7 @@ def files(directory: Path) -> dict[str, bytes]:
     }
 
 
+@both_noises
 def test_a_failure_while_reading_returns_the_epsilon(workspace: Workspace) -> None:
     damaged = sorted(workspace.data.iterdir())[1]
     content = bytearray(damaged.read_bytes())
@@ -94,6 +107,7 @@ def test_a_source_that_changed_after_it_was_read_returns_the_epsilon(
     assert workspace.run().status == "published"
 
 
+@both_noises
 @pytest.mark.parametrize("stage", ["drawing", "staging"])
 def test_a_failure_after_drawing_began_is_spent_and_fenced(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stage: str
@@ -129,6 +143,28 @@ def test_a_failure_after_drawing_began_is_spent_and_fenced(
     assert suffice.open_release("flights", store=workspace.store).release_id == current.release_id
 
 
+@pytest.mark.parametrize("workspace", [ON_CONE], ids=["cone"], indirect=True)
+def test_a_draw_of_cone_noise_that_fails_is_not_charged(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for its totals: a thread that fails has met no data, and the charge is returned."""
+
+    def fail(*_args: object, **_kwargs: object) -> None:
+        raise RuntimeError("secret 4242")
+
+    monkeypatch.setattr("suffice.pipeline.rows.mechanism.cone.matrix.exponentials", fail)
+    with pytest.raises(StageFailedError) as caught:
+        workspace.run()
+    assert caught.value.stage == "preflight"
+    assert "4242" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert workspace.account().spent == workspace.account().reserved == 0
+    monkeypatch.undo()
+    assert workspace.run().status == "published"
+    assert workspace.account().spent == 1
+
+
+@both_noises
 def test_what_was_staged_is_published_by_the_next_run(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +248,7 @@ cli.main([*words, "--json"])
     assert workspace.account().spent == workspace.account().reserved == 0
 
 
+@both_noises
 def test_an_interrupt_after_the_draw_waits_for_the_publication(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +267,7 @@ def test_an_interrupt_after_the_draw_waits_for_the_publication(
     assert workspace.run().status == "already_published"
 
 
+@both_noises
 def test_a_charge_that_another_run_left_marked_meanwhile_is_not_drawn_for(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

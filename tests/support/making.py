@@ -81,22 +81,29 @@ def mapping(source: Path | str | dict[str, str], **changes: Any) -> dict[str, An
 
 @dataclass(frozen=True)
 class Workspace:
-    """A directory with data, a granted ledger and an empty store."""
+    """A directory with data, a granted ledger and an empty store.
+
+    Its specs have `statistics`, or those of :func:`mapping`.
+    """
 
     directory: Path
     data: Path
     ledger: str
     store: str
+    statistics: dict[str, Any] | None = None
 
     def spec(self, **changes: Any) -> Spec:
         """Return the spec of :func:`mapping` over this place's data."""
-        return load_spec(mapping(**{"source": self.data, **changes}))
+        return load_spec(mapping(**{"source": self.data, **self._statistics(), **changes}))
 
     def write_spec(self, **changes: Any) -> Path:
         """Write that spec to a file."""
         path = self.directory / "release.json"
-        path.write_text(json.dumps(mapping(self.data, **changes)), encoding="utf-8")
+        path.write_text(json.dumps(mapping(self.data, **{**self._statistics(), **changes})), encoding="utf-8")
         return path
+
+    def _statistics(self) -> dict[str, Any]:
+        return {} if self.statistics is None else {"statistics": self.statistics}
 
     def run(self, *, window: str = "all", new_attempt: bool = False, **changes: Any) -> Outcome:
         """Carry that spec out."""

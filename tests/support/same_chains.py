@@ -23,10 +23,12 @@ def run_chains_once(patch: pytest.MonkeyPatch) -> None:
     sample: Callable[..., Any] = vars(posterior)["sample_until_settled"]
     kept: dict[tuple[Any, ...], tuple[Any, dict[str, Any]]] = {}
 
-    def sample_once(target: Any, start: Any, spread: Any, iterations: Any, rng: np.random.Generator) -> Any:
+    def sample_once(
+        target: Any, start: Any, spread: Any, iterations: Any, rng: np.random.Generator, course: Any = None
+    ) -> Any:
         asked = (start.tobytes(), spread.tobytes(), repr(iterations), repr(rng.bit_generator.state))
         if asked not in kept:
-            chains = sample(target, start, spread, iterations, rng)
+            chains = sample(target, start, spread, iterations, rng, course)
             kept[asked] = chains, dict(rng.bit_generator.state)
         chains, rng.bit_generator.state = kept[asked]
         return chains.copy()

@@ -32,13 +32,12 @@ if TYPE_CHECKING:
 def n_latent(statistic: NoisyStatistic) -> int:
     """Return how many latent numbers every cell has beside the parameters; 0 where all is summed.
 
-    Noise on a cone adds those of its two matrices.
+    Noise on a cone adds those of its two matrices, of every release.
     """
     count = FAMILIES[statistic.plan.family].n_latent(statistic.plan.parameters)
-    cone = statistic.plan.cone
-    if cone is None:
-        return count
-    return count + 2 * ConePoints(columns=cone.columns, linear=cone.linear).n_coordinates
+    cones = [each.plan.cone for each in statistic.observations if each.plan.cone is not None]
+    of_matrix = [ConePoints(columns=cone.columns, linear=cone.linear).n_coordinates for cone in cones]
+    return count + 2 * sum(of_matrix)
 
 
 def log_likelihood(

@@ -66,7 +66,7 @@ from suffice.pipeline.terms.statistics.moment_columns import is_linear, lattice_
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
     from suffice.pipeline.math.engines.cone.latent_noise import LatentConeNoise
@@ -99,8 +99,8 @@ class ObservedMoments:
         About m, and a root of about E.
     mean_noise, spread_noise : ndarray, shaped as mean and root
         About how far the noise leaves them uncertain.
-    cone : LatentConeNoise or None
-        The noise in the place of that of `scaled`, where it is on a cone: its matrices are latent.
+    cone : tuple of LatentConeNoise
+        What was released behind noise on a cone, beside that of `scaled`: its matrices are latent.
     """
 
     scaled: NoisyTotals
@@ -112,7 +112,7 @@ class ObservedMoments:
     root: Floats
     mean_noise: Floats
     spread_noise: Floats
-    cone: LatentConeNoise | None = None
+    cone: tuple[LatentConeNoise, ...] = ()
 
     @classmethod
     def of_one_column(cls, statistic: NoisyStatistic, noisy: NoisyMoments) -> Self:
@@ -142,12 +142,13 @@ class ObservedMoments:
         """Return what was released, at unbiased estimates of the moments."""
         known_n = statistic.known_n if statistic.plan.design is Design.MINIMAL else None
         scaled = totals.in_scales()
-        cone = next(iter(cone_noises(statistic)), None)
-        if cone is None:
-            moments, noise, reach = _estimates(scaled, known_n)
-        else:
-            moments, noise, reach = _estimates_on_cone(cone, known_n)
-        n, log_pi = window_of_n(moments[:, 0], reach, prior, least)
+        cone = cone_noises(statistic)
+        estimates = [_estimates(scaled, known_n)] if len(scaled.scale) else []
+        estimates += [_estimates_on_cone(each, known_n) for each in cone]
+        # About the estimate with the shortest reach: any of them has N within it.
+        (nearest, _, reach) = min(estimates, key=lambda estimate: estimate[2])
+        moments, noise = _averaged(estimates)
+        n, log_pi = window_of_n(nearest[:, 0], reach, prior, least)
         require_terms(n.size * (len(scaled.scale) + size**2 * (size + 1)))
         rows = np.clip(moments[:, :1], max(least, 2, prior.support[0]), max(2, prior.support[1]))
         mean = np.clip(moments[:, 1 : 1 + size] / rows, -1.0, 1.0)
@@ -192,15 +193,15 @@ class ObservedMoments:
 
     def log_noise(self, mean: Any, root: Any, coordinates: Coordinates) -> Any:
         """Log density of the noise for every N, (n_cells, n_numbers), up to a constant."""
-        if self.cone is not None:
-            spread = self.cone.spread()
-            shape = (len(mean), len(spread))
-            x = self.cone.centre() + coordinates.take(jnp.zeros(shape), _NOWHERE, spread)
-            return log_density(self.cone, x, self._per_row(mean, root @ jnp.swapaxes(root, 1, 2)), self.n)
-        log_noise = self._log_noise(mean, root @ jnp.swapaxes(root, 1, 2))
-        if self.n.min() > 1.0:
-            return log_noise
-        return jnp.where(self.n > 1.0, log_noise, self._log_noise(mean, jnp.zeros_like(root)))
+        spread = root @ jnp.swapaxes(root, 1, 2)
+        log_noise = self._log_noise(mean, spread)
+        if len(self.scaled.scale) and self.n.min() <= 1.0:
+            log_noise = jnp.where(self.n > 1.0, log_noise, self._log_noise(mean, jnp.zeros_like(root)))
+        for cone in self.cone:
+            sds = cone.spread()
+            x = cone.centre() + coordinates.take(jnp.zeros((len(mean), len(sds))), _NOWHERE, sds)
+            log_noise += log_density(cone, x, self._per_row(mean, spread), self.n)
+        return log_noise
 
     def _per_row(self, mean: Any, spread: Any) -> Any:
         """Moments over N, (n_cells, n_moments)."""
@@ -231,7 +232,7 @@ def _estimates(scaled: NoisyTotals, known_n: int | None) -> tuple[Floats, Floats
         used = used[used > 0]
         observed = observed - known_n * components[:, 0]
         moments[:, 0] = known_n
-    inverse = np.linalg.inv(components[:, used])
+    inverse = np.linalg.pinv(components[:, used])  # of several releases the least squares
     moments[:, used] = observed @ inverse.T
     noise[used] = math.sqrt(2.0) * np.linalg.norm(inverse, axis=1)
     if known_n is None:
@@ -255,6 +256,18 @@ def _estimates_on_cone(cone: LatentConeNoise, known_n: int | None) -> tuple[Floa
         moments[:, 0], noise[0] = known_n, 0.0
     shape = cone.points.n_components
     return moments, noise, math.ceil(1.5 * cone.unit * (shape + math.sqrt(2.0 * shape * NATS) + NATS))
+
+
+def _averaged(estimates: Sequence[tuple[Floats, Floats, int]]) -> tuple[Floats, Floats]:
+    """Return the mean of unbiased moments, weighted by precision, and the noise's standard deviations."""
+    (moments, noise, _), *others = estimates
+    for more, of_more, _ in others:
+        square, total = noise**2, noise**2 + of_more**2
+        # Of what is known, and of what no release has, both standard deviations are 0.
+        share = np.divide(square, total, out=np.zeros_like(square), where=total > 0.0)
+        moments = moments + share * (more - moments)
+        noise = np.sqrt(share) * of_more
+    return moments, noise
 
 
 def _symmetric(triangle: Floats, size: int) -> Floats:

@@ -26,7 +26,6 @@ map from moments to components. Sums add up as
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -52,7 +51,7 @@ from suffice.pipeline.math.engines.multivariate.exact_moments import (
     regression_evidence,
     regression_update,
 )
-from suffice.pipeline.math.engines.multivariate.hmc import sample_until_settled
+from suffice.pipeline.math.engines.multivariate.hmc import Course, sample_until_settled
 from suffice.pipeline.math.engines.multivariate.log_posterior import (
     LatentN,
     LatentTarget,
@@ -60,6 +59,8 @@ from suffice.pipeline.math.engines.multivariate.log_posterior import (
     evidence_of,
     pulled_along,
 )
+from suffice.pipeline.math.engines.multivariate.near_moments import near
+from suffice.pipeline.math.engines.multivariate.noise_coordinates import NoiseTarget, is_flat
 from suffice.pipeline.math.engines.multivariate.released_moments import cone_noises, noisy_moments
 from suffice.pipeline.math.priors.record_count import Reciprocal
 from suffice.pipeline.terms.statistics.moment_columns import is_linear, least_rows
@@ -103,6 +104,12 @@ class SharedTarget:
     def take(self, cells: NDArray[np.int64]) -> Self:
         """Return the density of some cells."""
         return replace(self, targets=tuple(target.take(cells) for target in self.targets))
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+        of_data_sets = sum(target.n_coordinates for target in self.targets)
+        return of_data_sets + sum(evidence.n_latent for evidence in self.shared)
 
     def total(self, x: Floats) -> MomentState:
         """Return the added moments at coordinates (n_coordinates, b)."""
@@ -166,14 +173,18 @@ def _added(states: Sequence[MomentState]) -> MomentState:
     return MomentState(n=n, mean=mean, spread=spread, second=second)
 
 
-_LEAST_SPREAD = 1e-12
-"""Added so that a start is positive definite where there is next to no noise."""
 _SEEN = 5.0
 """Conditional variances of so many times the noise are taken for seen."""
 _UNIT = 0.3
 """Below so much of the noise's standard deviation chains move along the logarithm of a column's scatter."""
 _OF_UNIT = 0.5
 """How far chains start apart where coordinates are in units of their standard deviation."""
+MOST_ITERATIONS = 128
+"""Draws of each chain that are kept behind cone noise, whose states have many coordinates."""
+_BESIDE_NOISE = Course(doublings=5, abreast=True)
+_OF_NOISE = Course(
+    stages=(20, 30, 30), fewest_steps=3, first_step=0.4, independent=True, doublings=5, abreast=True
+)
 _COEFFICIENT = 0.5
 """About how large a coefficient is, in half ranges, of a predictor whose scale noise hides."""
 
@@ -185,7 +196,7 @@ def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> Laten
     stay as they are. Those of an outcome, the last column, go along with the predictor's scale or, where
     that is next to nothing, with the sampling error.
     """
-    n, noise, _, spread = _near(target, sums)
+    n, noise, _, spread = near(target, sums)
     rows, _ = np.tril_indices(target.size, -1)
     pivots = np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))) ** 2
     # A conditional variance below a few times the noise cannot be told from 0.
@@ -239,7 +250,7 @@ def starts(
         Of the posterior's standard deviations.
     """
     size, latent_n = target.size, target.latent_n
-    n, noise_of_products, average, spread = _near(target, sums)
+    n, noise_of_products, average, spread = near(target, sums)
     doubt = np.minimum(1.0, noise_of_products)
     base_point = target.coordinates(n, average, spread, squares)
     state = MomentState(n=n, mean=average, spread=spread, second=spread + outer(average, average))
@@ -276,26 +287,6 @@ def starts(
     return np.concatenate([start, *of_noise]), np.concatenate([guess, *guesses])
 
 
-def _near(target: LatentTarget, sums: Moments) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return n (c,), the noise of products (c,), means (d, c) and S / n (d, d, c) near the noisy moments."""
-    size, latent_n = target.size, target.latent_n
-    if latent_n.fixed:
-        n = np.full(len(sums.n), latent_n.lowest)
-    else:
-        room = min(1.0, (latent_n.highest - latent_n.lowest) / 4.0)
-        n = np.clip(sums.n, latent_n.lowest + room, latent_n.highest - room)
-    if target.cone:
-        noise_of_products = target.noise_sds[1 + size :].max() / n
-    else:
-        noise_of_products = (
-            math.sqrt(2.0) / np.abs(target.scaled.coefficients[:, 1 + size :]).max(axis=0).min() / n
-        )
-    average, spread = _possible(sums, n, noise_of_products, linear=target.linear)
-    # Noise leaves less than it adds: a spread of a tenth of the half range is mixed in where it is large.
-    mixed = _LEAST_SPREAD + 0.1 * np.minimum(1.0, noise_of_products)
-    return n, noise_of_products, average, spread + mixed * np.eye(size)[:, :, None]
-
-
 def shared_start(
     target: SharedTarget, begun: Sequence[Floats], rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
@@ -311,28 +302,6 @@ def shared_start(
     start = start - target.latent(whole) + guess * rng.standard_normal(start.shape)
     shape = (-1, n_cells, n_chains)
     return start.reshape(shape), guess.reshape(shape)[:, :, 0]
-
-
-def _possible(sums: Moments, n: Floats, noise: Floats, *, linear: bool) -> tuple[Floats, Floats]:
-    """Return means (d, c) and S / n (d, d, c) near unbiased moments, that some rows could have.
-
-    What lies beyond the bounds by more than a few times the noise is left there: the distribution knows no
-    bounds, and chains would not find their way back from them.
-    """
-
-    def within(values: Floats) -> Floats:
-        size = np.abs(values)
-        return np.sign(values) * np.minimum(size, np.maximum(1.0, size - 4.0 * noise))
-
-    average = within(sums.total.T / n) if linear else np.zeros_like(sums.total.T)
-    spread = np.moveaxis(sums.products, 0, 2) / n - outer(average, average)
-    # The nearest positive semidefinite matrix: noise may leave none.
-    values, vectors = np.linalg.eigh(np.moveaxis(spread, 2, 0))
-    spread = np.moveaxis((vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2), 0, 2)
-    variance = np.einsum("iic->ic", spread)
-    # Variances of records in -1..1 are at most 1, but for a few times the noise.
-    shrink = np.sqrt(np.divide(within(variance), variance, out=np.ones_like(variance), where=variance > 0.0))
-    return average, spread * outer(shrink, shrink)
 
 
 def normal_posterior(
@@ -462,18 +431,59 @@ def _chains(
     )
     rng = generator_of(statistics, prior, *map(str, n_priors))
     n_chains, iterations = lengths(n_cells)
-    squares = target.likely_squares(n_cells)
+    cells = np.arange(n_cells)
+    flat = cells[:0]
+    if any(part.cone for part in target.targets):
+        iterations = min(iterations, MOST_ITERATIONS)
+        flat = _flat_cells(target, rng)
+    kept = np.empty((iterations, target.n_coordinates, n_cells, n_chains))
+    if len(flat):
+        kept[:, :, flat] = _through_noise(target.take(flat), n_chains, iterations, rng)
+    rest = np.setdiff1d(cells, flat)
+    if len(rest):
+        near = [moments.take(rest) for moments in sums]
+        kept[:, :, rest] = _through_moments(target.take(rest), near, n_chains, iterations, rng)
+    first = sums[0]
+    return Chains(
+        target=target, kept=kept, update=update, centre=first.centre, half_range=first.half_range, rng=rng
+    )
+
+
+def _flat_cells(target: SharedTarget, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the cells whose noise is well below their scatter, of one release with cone noise alone."""
+    only = target.targets[0]
+    is_one = len(target.targets) == 1 and len(only.cone) == 1 and not len(only.scaled.scale)
+    if not is_one or only.latent_n.fixed:
+        return np.arange(0)
+    return np.flatnonzero(is_flat(NoiseTarget.of(only, target.shared), rng))
+
+
+def _through_noise(target: SharedTarget, n_chains: int, iterations: int, rng: np.random.Generator) -> Floats:
+    """Return states of chains that move along coordinates of noise."""
+    by_noise = NoiseTarget.of(target.targets[0], target.shared)
+    start, spread = by_noise.start(n_chains, rng)
+    kept = sample_until_settled(by_noise, start, spread, iterations, rng, _OF_NOISE)
+    squares = target.likely_squares(1)
+    return by_noise.in_other_coordinates(kept, None if squares is None else squares[:, 0])
+
+
+def _through_moments(
+    target: SharedTarget,
+    sums: Sequence[Moments],
+    n_chains: int,
+    iterations: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return states of chains that move along coordinates of moments."""
+    squares = target.likely_squares(len(sums[0].n))
     begun = [
         starts(part, moments, n_chains, squares, rng)
         for part, moments in zip(target.targets, sums, strict=True)
     ]
     begun.append(shared_start(target, [base for base, _ in begun], rng))
     start, spread = (np.concatenate(parts) for parts in zip(*begun, strict=True))
-    kept = sample_until_settled(target, start, spread, iterations, rng)
-    first = sums[0]
-    return Chains(
-        target=target, kept=kept, update=update, centre=first.centre, half_range=first.half_range, rng=rng
-    )
+    course = _BESIDE_NOISE if any(part.cone for part in target.targets) else None
+    return sample_until_settled(target, start, spread, iterations, rng, course)
 
 
 def _target(

@@ -69,6 +69,39 @@ FAR_APART = 1.2
 """Above this R-hat what a cell's chains drew is not kept once they are run on."""
 _TUNED_AGAIN = 30
 """Iterations after which chains that are run on have found their step."""
+_ABREAST = 1024
+"""Chains that take about as long as one does: so many are run on side by side, where cells are few."""
+_FEWEST_ABREAST = 64
+"""Draws that a part of a chain has at least where parts are run on side by side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How chains are warmed up and run on.
+
+    Attributes
+    ----------
+    stages : tuple of int
+        Iterations of warm-up after each of which the covariance is taken anew.
+    fewest_steps : int
+        Of a proposal.
+    first_step : float
+        Before anything is known.
+    independent : bool
+        Whether coordinates are about independent: then only their variances are learnt, not correlations.
+    doublings : int
+        How often chains that have not settled are run on, twice as long each time.
+    abreast : bool
+        Whether a chain that is run on goes on from several of its draws, side by side. Its parts are kept one
+        after the other: draws on either side of a seam are not neighbours.
+    """
+
+    stages: tuple[int, ...] = _STAGES
+    fewest_steps: int = _FEWEST_STEPS
+    first_step: float = 0.1
+    independent: bool = False
+    doublings: int | None = None
+    abreast: bool = False
 
 
 class CellsTarget(Protocol):
@@ -87,7 +120,12 @@ class CellsTarget(Protocol):
 
 
 def sample_until_settled(
-    target: CellsTarget, start: Floats, spread: Floats, iterations: int, rng: np.random.Generator
+    target: CellsTarget,
+    start: Floats,
+    spread: Floats,
+    iterations: int,
+    rng: np.random.Generator,
+    course: Course | None = None,
 ) -> Floats:
     """Draw from a density, in chains; cells whose chains disagree, or say too little, are run on.
 
@@ -105,16 +143,19 @@ def sample_until_settled(
     iterations : int
         Draws kept of each chain.
     rng : numpy.random.Generator
+    course : Course or None
+        None: as ``Course()`` says.
 
     Returns
     -------
     ndarray of shape (iterations, k, n_cells, n_chains), float64
     """
+    course = Course() if course is None else course
     with np.errstate(all="ignore"):  # a proposal that is no number is rejected
-        path = _warmed_up(target, start, spread, rng)
+        path = _warmed_up(target, start, spread, course, rng)
         kept, path = path.drawn(target, iterations, rng)
         cells = np.arange(kept.shape[2])
-        for doubling in range(DOUBLINGS):
+        for doubling in range(DOUBLINGS if course.doublings is None else course.doublings):
             draws = kept[:, :, cells].transpose(0, 3, 2, 1)
             r_hat = split_r_hat(draws).max(axis=1)
             enough = min(FEWEST_EFFECTIVE, draws[:, :, 0, 0].size / 2)
@@ -123,8 +164,11 @@ def sample_until_settled(
                 break
             cells, apart = cells[unsettled], ~(r_hat[unsettled] <= FAR_APART)
             part, before = target.take(cells), kept[:, :, cells]
-            path = path.take(unsettled).whitened(before).tuned(part, _TUNED_AGAIN, rng)[1]
-            drawn, path = path.drawn(part, iterations << doubling, rng)
+            path = path.take(unsettled).whitened(before)
+            parts = _parts(before, iterations << doubling) if course.abreast else 1
+            path = path.from_draws(before, parts).tuned(part, _TUNED_AGAIN, rng)[1]
+            drawn, path = path.drawn(part, (iterations << doubling) // parts, rng)
+            drawn, path = _end_to_end(drawn, parts), path.last_parts(parts)
             half = iterations // 2
             both = np.concatenate([_thinned(before, half), _thinned(drawn, iterations - half)])
             kept[:, :, cells] = np.where(apart[:, None], _thinned(drawn, iterations), both)
@@ -132,18 +176,36 @@ def sample_until_settled(
 
 
 def _warmed_up(
-    target: Callable[[Floats], tuple[Floats, Floats]], start: Floats, spread: Floats, rng: np.random.Generator
+    target: Callable[[Floats], tuple[Floats, Floats]],
+    start: Floats,
+    spread: Floats,
+    course: Course,
+    rng: np.random.Generator,
 ) -> Path:
     """Return where chains are, and how they move, once the covariance and the step are known."""
     size, n_cells, _ = start.shape
     root = spread.T[:, :, None] * np.eye(size)
-    path = Path(position=start, root=root, step=np.full(n_cells, 0.1), steps=_FEWEST_STEPS)
-    for number, stage in enumerate(_STAGES):
+    step = np.full(n_cells, course.first_step)
+    path = Path(position=start, root=root, step=step, steps=course.fewest_steps, course=course)
+    for number, stage in enumerate(course.stages):
         kept, path = path.tuned(target, stage, rng)
         path = replace(path, position=_unstuck(kept, path.position, rng)).whitened(kept[stage // 4 :])
         if number > 0:  # before, steps are short because the covariance is not known yet
             path = path.long_enough()
     return path
+
+
+def _parts(draws: Floats, iterations: int) -> int:
+    """Return into how many parts, side by side, the chains of such draws are divided to be run on."""
+    chains = int(draws.shape[2] * draws.shape[3])
+    return max(1, min(_ABREAST // chains, iterations // _FEWEST_ABREAST, len(draws) // 2))
+
+
+def _end_to_end(draws: Floats, parts: int) -> Floats:
+    """Return parts of chains, side by side in the last axis, one after the other."""
+    length, size, n_cells, _ = draws.shape
+    apart = draws.reshape(length, size, n_cells, -1, parts).transpose(4, 0, 1, 2, 3)
+    return apart.reshape(parts * length, size, n_cells, -1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,12 +220,14 @@ class Path:
     step : ndarray of shape (n_cells,), float64
     steps : int
         Leapfrog steps of a proposal.
+    course : Course
     """
 
     position: Floats
     root: Floats
     step: Floats
     steps: int
+    course: Course
 
     def take(self, chosen: NDArray[np.bool_]) -> Path:
         """Return that of some cells."""
@@ -173,12 +237,24 @@ class Path:
 
     def whitened(self, kept: Floats) -> Path:
         """Return a path by the covariance of such draws."""
-        return replace(self, root=_root(kept, self.root))
+        return replace(self, root=_root(kept, self.root, independent=self.course.independent))
 
     def long_enough(self) -> Path:
         """Return a path of so many steps that a proposal leads somewhere else."""
-        steps = int(np.clip(np.ceil(_LENGTH / np.median(self.step)), _FEWEST_STEPS, _MOST_STEPS))
-        return replace(self, steps=steps)
+        enough = np.ceil(_LENGTH / np.median(self.step))
+        return replace(self, steps=int(np.clip(enough, self.course.fewest_steps, _MOST_STEPS)))
+
+    def from_draws(self, draws: Floats, parts: int) -> Path:
+        """Return a path on from so many draws of each chain, side by side."""
+        if parts == 1:
+            return self
+        _, size, n_cells, _ = draws.shape
+        apart = _thinned(draws, parts).transpose(1, 2, 3, 0)
+        return replace(self, position=apart.reshape(size, n_cells, -1))
+
+    def last_parts(self, parts: int) -> Path:
+        """Return a path on from the last of every chain's parts."""
+        return replace(self, position=self.position[:, :, parts - 1 :: parts])
 
     def tuned(
         self, target: Callable[[Floats], tuple[Floats, Floats]], iterations: int, rng: np.random.Generator
@@ -269,14 +345,19 @@ def _times(matrix: Floats, vectors: Floats) -> Floats:
     return product
 
 
-def _root(kept: Floats, old: Floats) -> Floats:
-    """Return a root of the covariance that all chains of a cell have shown; the old one if none moved."""
+def _root(kept: Floats, old: Floats, *, independent: bool = False) -> Floats:
+    """Return a root of the covariance that all chains of a cell have shown; the old one if none moved.
+
+    Of its diagonal alone, where coordinates are taken for independent.
+    """
     iterations, size, n_cells, n_chains = kept.shape
     pooled = kept.transpose(2, 1, 0, 3).reshape(n_cells, size, iterations * n_chains)
     centred = pooled - pooled.mean(axis=2, keepdims=True)
     covariance = centred @ np.swapaxes(centred, 1, 2) / (iterations * n_chains)
     variance = np.einsum("cii->ci", covariance)
     moved = np.isfinite(variance).all(axis=1) & (variance > 0.0).all(axis=1)
+    if independent:
+        covariance = variance[:, :, None] * np.eye(size)
     sd = np.sqrt(np.where(moved[:, None], variance, 1.0))
     correlation = np.where(moved[:, None, None], covariance / sd[:, :, None] / sd[:, None, :], np.eye(size))
     ridge = 1e-6 * np.eye(size)
