@@ -150,6 +150,10 @@ def sample(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     return drawn
 
 
+_LEAST_APART = 1e-12
+"""How far correlations that are drawn are from 1 at least."""
+
+
 @dataclass(frozen=True, slots=True)
 class SpreadNormalInverseWishart(Prior):
     r"""Joint prior of the mean and the covariance of d columns, of which little is known but their bounds.
@@ -203,9 +207,12 @@ class SpreadNormalInverseWishart(Prior):
         )
         # What the inverse Wishart has for standard deviations is exchanged for those of the prior.
         sd = spread_deviations.sample((size, columns), rng) * half_range
-        unit = sd / np.sqrt(np.einsum("nii->ni", covariance[0]))
+        unit = 1.0 / np.sqrt(np.einsum("nii->ni", covariance[0]))
+        correlation = covariance[0] * unit[:, :, None] * unit[:, None, :]
+        # Correlations of 1 but for rounding would leave no root.
+        correlation += _LEAST_APART * (np.eye(columns) - correlation)
         mean = loc + half_range / 2.0 * rng.standard_normal((size, columns))
-        return mean, covariance[0] * unit[:, :, None] * unit[:, None, :]
+        return mean, correlation * sd[:, :, None] * sd[:, None, :]
 
 
 def scale_matrix(variance: Floats) -> Floats:
