@@ -9,8 +9,10 @@ A standard deviation s, in half ranges of its column's bounds, has with :math:`l
 a twentieth even over four decades, the rest flat in the variance, both up to about the half range. The even
 part is a uniform number plus a logistic one of scale 1/8; the eighth power of the flat part is a ratio of
 gamma numbers of 1/4 and 3/4. Where noise hides a variance, the flat part leaves its upper end, and that of
-covariances, where the data leave it; the even part keeps a lower end below variances that are far smaller. Correlations R are those of an inverse Wishart of :math:`\nu = 2 a + d - 1` degrees of
-freedom and scale I. With P the inverse of R,
+covariances, where the data leave it; the even part keeps a lower end below variances that are far smaller.
+
+Correlations R are those of an inverse Wishart of :math:`\nu = 2 a + d - 1` degrees of freedom and scale I.
+With P the inverse of R,
 
 .. math:: p(R) = \frac{\Gamma(\nu / 2)^d}{\Gamma_d(\nu / 2)}\, |R|^{-(\nu + d + 1) / 2}
     \prod_j P_{jj}^{-\nu / 2}, \qquad \frac{1 + R_{ij}}{2} \sim \mathrm{Beta}(a, a), \qquad (2)

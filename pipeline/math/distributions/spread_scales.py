@@ -1,7 +1,7 @@
 r"""Priors whose scales are spread over eight decades: of a regression, and of several columns.
 
-Density of a scale. In squares of the half range of an outcome's bounds a variance's scale v has, with :math:`u
-= \log v` on :math:`-R..0` and :math:`R = 8 \log 10`,
+Density of a scale. In squares of the half range of an outcome's bounds a variance's scale v has, with
+:math:`u = \log v` on :math:`-R..0` and :math:`R = 8 \log 10`,
 
 .. math:: f(u) = \frac 1 4 \cdot \frac 1 R + \frac 3 4 \cdot \frac{e^{u / 2}}{2 (1 - e^{-R / 2})}, \qquad (1)
 
@@ -34,8 +34,10 @@ Several columns, of half ranges :math:`h_j`, have standard deviations and correl
 Given n records of average :math:`\bar z` and scatter S about it, a mixing weight w and :math:`A =
 \operatorname{diag}(v_j h_j^2) + S`,
 
-.. math:: m \sim \mathrm{Normal}(\mu, H) \text{ times } \mathrm{Normal}(\bar z, A / 2 n w), \qquad
-    \Sigma \mid m \sim \mathrm{InverseWishart}(2 a + d - 1 + n, \ A + n (\bar z - m)(\bar z - m)^T), \qquad (5)
+.. math:: m \sim \mathrm{Normal}(\mu, H) \text{ times } \mathrm{Normal}(\bar z, A / 2 n w),
+
+    \Sigma \mid m \sim \mathrm{InverseWishart}(2 a + d - 1 + n, \ A + n (\bar z - m)(\bar z - m)^T),
+    \qquad (5)
 
 moved as ``spread_deviations`` says, with H the diagonal of the :math:`h_j^2 / 4`.
 

@@ -182,8 +182,8 @@ def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> Laten
     """Return the target in coordinates that suit its cells; see ``LatentTarget.relative``.
 
     Where noise hides a column's scale, products with it are in units of that scale, or of what the noise
-    leaves where it is smaller; where it is seen they stay as they are. Those of an outcome, the last column, go along with the predictor's scale or, where
-    that is next to nothing, with the sampling error.
+    leaves where it is smaller; where it is seen they stay as they are. Those of an outcome, the last column,
+    go along with the predictor's scale or, where that is next to nothing, with the sampling error.
     """
     n, noise, _, spread = _near(target, sums)
     rows, _ = np.tril_indices(target.size, -1)

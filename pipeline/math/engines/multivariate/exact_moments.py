@@ -7,9 +7,9 @@ closed too.
 
 **Mean and covariance.** Rows of p columns with n, mean :math:`\bar x` and scatter S, under :math:`\Sigma
 \mid v \sim \mathrm{IW}(\nu, \Psi)`, :math:`\nu = 2 a_0 + p - 1`, :math:`\Psi = \operatorname{diag}(v)`, v
-flat in its logarithms, the density q of standard deviations as ``spread_deviations`` takes it, and :math:`m \sim
-\mathrm{Normal}(c, H)`. With :math:`A = \Psi + S`, :math:`a = (\nu + n) / 2` and :math:`\Sigma` integrated
-out,
+flat in its logarithms, the density q of standard deviations as ``spread_deviations`` takes it, and
+:math:`m \sim \mathrm{Normal}(c, H)`. With :math:`A = \Psi + S`, :math:`a = (\nu + n) / 2` and
+:math:`\Sigma` integrated out,
 
 .. math:: p(\bar x, S \mid m) \propto \Gamma_p(a)\, |\Psi|^{\nu / 2}\, |A|^{-a}
     \bigl(1 + n (\bar x - m)^T A^{-1} (\bar x - m)\bigr)^{-a} \qquad (1)
@@ -26,8 +26,8 @@ The coordinate of w is :math:`\log (w / a)`, which is about normal, and narrow w
 **Regression.** Given the scale v of the residuals the evidence is that under a normal-inverse-gamma prior
 of precision :math:`v R^T R`, in half ranges, with its normaliser :math:`v^{k / 2 + a_0}` (4).
 
-Error: (3), but for q, and (4) are exact; scales are drawn by Hamiltonian Monte Carlo (``hmc``), with R-hat and
-effective draws. In the code, v is ``psi`` or ``v`` (p, b), A ``scale``, K ``inner``, w ``weight`` (b,), a
+Error: (3), but for q, and (4) are exact; scales are drawn by Hamiltonian Monte Carlo (``hmc``), with R-hat
+and effective draws. In the code, v is ``psi`` or ``v`` (p, b), A ``scale``, K ``inner``, w ``weight`` (b,), a
 ``half``, H the square of half of ``half_range``.
 """
 

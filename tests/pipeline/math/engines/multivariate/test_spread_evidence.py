@@ -175,9 +175,7 @@ def test_the_evidence_of_one_column_is_the_integral_over_mean_variance_and_scale
     sets = [
         state_of(scale * rng.normal(mean, 1.0, (40, 1))) for mean, scale in ((0, 0.3), (4, 0.05), (2, 0.3))
     ]
-    evidence = SpreadNormalEvidence(
-        loc=np.zeros(1), half_range=np.ones(1), concentration=0.5, linear=linear
-    )
+    evidence = SpreadNormalEvidence(loc=np.zeros(1), half_range=np.ones(1), concentration=0.5, linear=linear)
 
     def integrated(state: MomentState) -> float:
         """The evidence over its latent scales on a grid."""
