@@ -164,7 +164,6 @@ def in_the_middle(
 CASES: list[tuple[dict[str, Any], Any, str, int | None]] = [
     (NORMAL, NormalInverseWishart([0.1, -0.1], 4, 9, [[0.5, 0.2], [0.2, 0.7]]), "1", None),
     (NORMAL, NormalInverseWishart([0.1, -0.1], 4, 9, [[0.5, 0.2], [0.2, 0.7]]), "1", 12),
-    (NORMAL, SpreadNormalInverseWishart([0.1, -0.1], 0.6), "1", None),
     (NORMAL, SpreadNormalInverseWishart([0.1, -0.1], 0.6), "3", 12),
     (REGRESSION, NormalInverseGammaRegression([0.5, 0.1], [2, 5], 4, 0.4), "0.3", None),
     (REGRESSION, NormalInverseGammaRegression([0.5, 0.1], [2, 5], 4, 0.4), "1", 12),
