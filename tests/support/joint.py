@@ -79,8 +79,10 @@ def simulate(
     count = len(sizes)
     plan = plan_of(entry, epsilon=epsilon, public_n=public_n)
     if isinstance(prior, NormalInverseWishart | SpreadNormalInverseWishart):
-        is_spread = isinstance(prior, SpreadNormalInverseWishart)
-        mean, covariance = prior.sample(count, rng, 2) if is_spread else _niw(prior, 2, count, rng)
+        if isinstance(prior, SpreadNormalInverseWishart):
+            mean, covariance = prior.sample(count, rng, 2)
+        else:
+            mean, covariance = _niw(prior, 2, count, rng)
         truth = np.column_stack([mean, covariance[:, 0, 0], covariance[:, 1, 1], covariance[:, 0, 1]])
     else:
         mean, covariance, truth = _regression(plan, prior, count, linear=linear, rng=rng)

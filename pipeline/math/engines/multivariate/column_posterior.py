@@ -247,7 +247,7 @@ def starts(
     doubt = np.minimum(1.0, noise_of_products)
     base_point = target.coordinates(n, average, spread, squares)
     state = MomentState(n=n, mean=average, spread=spread, second=spread + outer(average, average))
-    whole = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2)
+    whole: Floats = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2).astype(np.float64)
     latent = [evidence.start(state) for evidence in target.evidence]
     relative_to = along(target.evidence, whole)
     noise = target.noise_sds[0]

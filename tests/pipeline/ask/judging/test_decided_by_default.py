@@ -16,7 +16,6 @@ from suffice.pipeline.ask.posterior.notes import default_lines, far_tail_text
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
-from support.cone_calibration import moments_of, released
 from support.correlated_predictors import fixed_release
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -170,20 +169,6 @@ def test_several_columns_are_judged_by_draws_of_their_prior() -> None:
     assert few.decided_by_default["coefficient"].tolist() == [[True]]
     assert not any(mask.any() for mask in many.decided_by_default.values())
     assert list(many.decided_by_default) == ["coefficient", "intercept", "variance"]
-
-
-@pytest.mark.slow
-def test_a_covariance_is_decided_where_noise_hides_its_correlation() -> None:
-    """Noise of epsilon .3 hides correlations of 600 rows, and of 60,000 it does not."""
-    decided = []
-    for n in (600, 60_000):
-        root = 0.5 * np.eye(3)[None]
-        sums = moments_of(np.array([n]), np.zeros((1, 3)), root, np.random.default_rng(1))
-        statistic = released(sums, "0.3", np.random.default_rng(2), noise="laplace")
-        posterior = posterior_of(statistic)
-        decided.append(posterior.decided_by_default["covariance"])
-    assert decided[0].any()
-    assert not decided[1].any()
 
 
 TABLE = {"family": "categorical", "categories": list("abcd")}

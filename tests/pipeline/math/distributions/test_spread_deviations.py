@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 from suffice.errors import PriorError
 from suffice.pipeline.math.distributions import spread_deviations
@@ -20,7 +20,7 @@ def test_standard_deviations_are_drawn_from_their_density() -> None:
     """Kolmogorov and Smirnov; the control is flat in the variance up to 1."""
     x = np.linspace(-16.0, 3.0, 20_001)
     density = np.exp(spread_deviations.log_density(np.exp(x), np.log))
-    below = integrate.cumulative_trapezoid(density, x, initial=0.0)
+    below = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2.0 * np.diff(x))])
     assert below[-1] == pytest.approx(1.0, abs=1e-6)
     slopes = np.gradient(np.log(density), x)
     assert spread_deviations.slope(np.exp(x))[1:-1] == pytest.approx(slopes[1:-1], abs=1e-3)
