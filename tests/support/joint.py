@@ -10,6 +10,7 @@ from scipy import stats
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.families.linear_regression import default_predictor_prior
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.spec.plan import compile_plan
 from suffice.pipeline.spec.spec import load_spec
 
@@ -77,8 +78,11 @@ def simulate(
     linear = entry.get("intercept", True)
     count = len(sizes)
     plan = plan_of(entry, epsilon=epsilon, public_n=public_n)
-    if isinstance(prior, NormalInverseWishart):
-        mean, covariance = _niw(prior, 2, count, rng)
+    if isinstance(prior, NormalInverseWishart | SpreadNormalInverseWishart):
+        if isinstance(prior, SpreadNormalInverseWishart):
+            mean, covariance = prior.sample(count, rng, 2)
+        else:
+            mean, covariance = _niw(prior, 2, count, rng)
         truth = np.column_stack([mean, covariance[:, 0, 0], covariance[:, 1, 1], covariance[:, 0, 1]])
     else:
         mean, covariance, truth = _regression(plan, prior, count, linear=linear, rng=rng)

@@ -126,12 +126,17 @@ def _moments(n: Floats, mean: Floats, root: Floats, rng: np.random.Generator) ->
 def _columns(mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Return the log density of means and a covariance under the default prior, and both."""
     d = mean.shape[1]
-    freedom = d + 1.0
-    inverse = np.linalg.inv(covariance).astype(np.float64)
+    sd = np.sqrt(np.einsum("cii->ci", covariance))
+    correlation = covariance / sd[:, :, None] / sd[:, None, :]
+    inverse = np.einsum("cii->ci", np.linalg.inv(correlation))
     log_prior = -0.5 * np.sum((mean / 0.5) ** 2, axis=1)
-    log_prior -= (freedom + d + 1.0) / 2.0 * np.linalg.slogdet(covariance)[1]
-    for position in range(d):
-        log_prior += _log_integral(freedom / 2.0, inverse[:, position, position] / 2.0)
+    # Correlations of an inverse Wishart of d degrees of freedom: arcsine laws.
+    log_prior -= (2.0 * d + 1.0) / 2.0 * np.linalg.slogdet(correlation)[1]
+    log_prior -= d / 2.0 * np.log(inverse).sum(axis=1)
+    # The law of log s, and the Jacobian from covariances to s and R.
+    even = 0.05 / np.log(1e4) / (1.0 + (1e-4 / sd) ** 8)
+    flat = 0.95 * 8.0 / np.sqrt(2.0) / np.pi * sd**2
+    log_prior += np.sum(np.log(even + flat) - np.log1p(sd**8) - (d + 1.0) * np.log(sd), axis=1)
     first, second = np.triu_indices(d)
     return log_prior, np.concatenate([mean, covariance[:, first, second]], axis=1)
 

@@ -15,7 +15,8 @@ Symbols:
 
 Method. h is a sum of a broad part and one that is fitted to the draws that count, four times; 100,000 draws.
 A prior with k above .7 is refused, and one of which fewer than 400 draws count. Means and covariances are
-drawn from the default prior itself: of these a prior with farther tails is refused as well.
+drawn from the default prior itself, but that half of the standard deviations is broad in the logarithm: of
+these a prior with farther tails is refused as well.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 
 from suffice.errors import PriorError
 from suffice.pipeline.ask.inference.named_columns import ColumnsPrior, RegressionPrior, resolved
+from suffice.pipeline.math.distributions import spread_deviations
 from suffice.pipeline.math.distributions.reweighted import (
     FEWEST_EFFECTIVE,
     LARGEST_SHAPE,
@@ -49,6 +51,8 @@ _FARTHEST, _FAR, _LEFT_OUT = 300.0, 100.0, 1e-3
 """Logs of spreads that are looked at, and beyond which no more than such a share of a proper prior is."""
 _SPREAD = 3.0
 """Of the log of the residuals' standard deviation, in nats."""
+_BROAD = 2.0
+"""How far below the half range the log of a standard deviation is drawn, and twice how widely, in nats."""
 
 
 def draws_of_prior(
@@ -64,7 +68,9 @@ def draws_of_prior(
     of = resolved(family, prior, constants)
     if isinstance(of, ColumnsPrior):
         drawn: Floats = family.truth(family.default_prior(constants), constants, _DRAWS, rng)
-        chosen: Floats = drawn[_chosen(prior, _log_weight_of_columns(of, drawn), size, rng)]
+        drawn, log_broad = _broadened(of, drawn, rng)
+        log_weight = _log_weight_of_columns(of, drawn) + log_broad
+        chosen: Floats = drawn[_chosen(prior, log_weight, size, rng)]
         return chosen
     places = of.places(of.named)
     if isinstance(prior, LogPrior):
@@ -186,6 +192,27 @@ def _log_prior(of: RegressionPrior, theta: Floats) -> Floats:
     assert isinstance(of.prior, LogPrior)  # noqa: S101 - asked of one
     names = (*of.named, *((of.spread,) if of.spread else ()))
     return of.prior(theta, names)
+
+
+def _broadened(of: ColumnsPrior, drawn: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return draws of the default prior with broader standard deviations, and logs of what they weigh.
+
+    The default prior has few that are small; they are independent of the correlations.
+    """
+    from scipy import stats
+
+    mean, variance, covariance = np.split(drawn, [len(of.columns), 2 * len(of.columns)], axis=1)
+    broad = stats.logistic(-_BROAD, _BROAD / 2.0)
+    before = np.sqrt(variance) / of.reference.half_range
+    exchanged = np.exp(broad.rvs(before.shape, random_state=rng))
+    after = np.where(rng.random(before.shape) < 0.5, exchanged, before)
+    # q over the mixture, both of the logarithm.
+    log_q = spread_deviations.log_density(after, np.log)
+    log_weight = np.sum(log_q - np.logaddexp(log_q, broad.logpdf(np.log(after))), axis=1)
+    ratio = after / before
+    first, second = np.triu_indices(len(of.columns), 1)
+    scaled = [mean, variance * ratio**2, covariance * ratio[:, first] * ratio[:, second]]
+    return np.concatenate(scaled, axis=1), log_weight
 
 
 def _log_weight_of_columns(of: ColumnsPrior, drawn: Floats) -> Floats:

@@ -35,6 +35,9 @@ u alone, the second is 1/2; where it is not, the posterior ends long before the 
 small part of the interval is not judged: a probability near 0 has no lower end but the prior's, which moves
 the interval by little.
 
+A covariance is decided by the default, too, where the interval of its correlation by itself is mostly the
+prior's, as (2) says: variances may be seen where correlations are not.
+
 A prior of categories may also draw a large share towards the others though its interval is not the prior's:
 it gives every small share something that noise does not rule out. Under the posterior, with the concentration
 a of every category and the categories j of a distribution,
@@ -80,6 +83,7 @@ from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.composite import blocks_of
 from suffice.pipeline.math.distributions.dirichlet import Dirichlet
 from suffice.pipeline.math.distributions.intervals import shortest_of_draws
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.math.parameters.parameter_posterior import MASS
 from suffice.pipeline.terms.statistics.simulated_noise import simulated_noise
 
@@ -242,10 +246,27 @@ def decided_by_default(posterior: Judged) -> dict[str, Mask]:
     levels = prior_quantiles_of(posterior, _LEVELS, rng)
     if levels is None:
         levels = _levels_of_draws(posterior, [each.shape[1:-1] for each in quantiles.values()], rng)
-    return {
+    decided = {
         name: _is_mostly_prior(of_prior, each)
         for of_prior, (name, each) in zip(levels, quantiles.items(), strict=True)
     }
+    if isinstance(posterior.prior, SpreadNormalInverseWishart):
+        decided["covariance"] = decided["covariance"] | _of_correlations(posterior, posterior.prior, rng)
+    return decided
+
+
+def _of_correlations(posterior: Judged, prior: SpreadNormalInverseWishart, rng: np.random.Generator) -> Mask:
+    """Return which correlations have intervals, (n_cells, n_pairs), that are mostly the prior's."""
+    from scipy.special import betainc
+
+    drawn = posterior.distribution.sample(_DRAWS, rng)
+    covariance, variance = drawn["covariance"], drawn["variance"]
+    first, second = np.triu_indices(variance.shape[-1], 1)
+    correlation = covariance / np.sqrt(variance[..., first] * variance[..., second])
+    tail, a = (1.0 - MASS) / 2.0, prior.concentration
+    ends = np.quantile(correlation, [tail, 1.0 - tail], axis=0)
+    lower, upper = betainc(a, a, np.clip((1.0 + ends) / 2.0, 0.0, 1.0))
+    return np.asarray(upper - lower >= MOSTLY)
 
 
 def moved_by_default(posterior: Judged) -> dict[str, Mask]:

@@ -75,8 +75,9 @@ class TreeUnit:
         size = self.steps * self.step
         if size == 1:
             return wholes
-        values: Counts | Floats = wholes * (int(size) if size.denominator == 1 else float(size))
-        return values
+        if size.denominator > 1:
+            return np.asarray(wholes * float(size), np.float64)
+        return np.asarray(wholes * int(size), wholes.dtype)
 
     def ends(self, lower: Counts, upper: Counts) -> tuple[Counts | Floats, Counts | Floats]:
         """Return the ends of intervals in the column's unit, with all that rounds to them."""

@@ -1,7 +1,7 @@
-r"""Priors whose scales are spread over eight decades: of several columns, and of a regression.
+r"""Priors whose scales are spread over eight decades: of a regression, and of several columns.
 
-Density of a scale. In squares of the half range of a column's bounds a variance's scale v has, with :math:`u
-= \log v` on :math:`-R..0` and :math:`R = 8 \log 10`,
+Density of a scale. In squares of the half range of an outcome's bounds a variance's scale v has, with
+:math:`u = \log v` on :math:`-R..0` and :math:`R = 8 \log 10`,
 
 .. math:: f(u) = \frac 1 4 \cdot \frac 1 R + \frac 3 4 \cdot \frac{e^{u / 2}}{2 (1 - e^{-R / 2})}, \qquad (1)
 
@@ -25,18 +25,21 @@ Families of a single column take fourteen scales instead. With :math:`j = 0, \do
 from :math:`10^{-7.8}` to 1: standard deviations from a 7,900th of the half range to all of it, each about
 twice the one before.
 
-Several columns, of half ranges :math:`h_j`:
+Several columns, of half ranges :math:`h_j`, have standard deviations and correlations of
+``spread_deviations``: with scales :math:`v_j` in their squares that are flat in their logarithms
 
-.. math:: \Sigma \mid v \sim \mathrm{InverseWishart}(d + 1,\ \operatorname{diag}(v_j h_j^2)), \qquad
+.. math:: \Sigma \mid v \sim \mathrm{InverseWishart}(2 a + d - 1,\ \operatorname{diag}(v_j h_j^2)), \qquad
     m_j \sim \mathrm{Normal}(\mu_j, h_j / 2). \qquad (4)
 
 Given n records of average :math:`\bar z` and scatter S about it, a mixing weight w and :math:`A =
 \operatorname{diag}(v_j h_j^2) + S`,
 
-.. math:: m \sim \mathrm{Normal}(\mu, H) \text{ times } \mathrm{Normal}(\bar z, A / 2 n w), \qquad
-    \Sigma \mid m \sim \mathrm{InverseWishart}(d + 1 + n, \ A + n (\bar z - m)(\bar z - m)^T), \qquad (5)
+.. math:: m \sim \mathrm{Normal}(\mu, H) \text{ times } \mathrm{Normal}(\bar z, A / 2 n w),
 
-with H the diagonal of the :math:`h_j^2 / 4`.
+    \Sigma \mid m \sim \mathrm{InverseWishart}(2 a + d - 1 + n, \ A + n (\bar z - m)(\bar z - m)^T),
+    \qquad (5)
+
+moved as ``spread_deviations`` says, with H the diagonal of the :math:`h_j^2 / 4`.
 
 Symbols:
 
@@ -48,7 +51,7 @@ Symbols:
 - mu, h: ``loc`` and ``half_range``, (d,), in the columns' units, h > 0
 - w: ``weight``, (n_cells,), > 0, of the scale mixture in ``SpreadNormalEvidence``
 
-Method. Formulas, right but for rounding; draws are exact.
+Method. Formulas, right but for rounding, (5) but for what ``spread_deviations`` says; draws are exact.
 """
 
 from __future__ import annotations
@@ -60,8 +63,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import PriorError
-from suffice.pipeline.math.distributions import normal_inverse_wishart
-from suffice.pipeline.math.distributions.distribution import Entries, Prior, freeze, vector_of
+from suffice.pipeline.math.distributions import normal_inverse_wishart, spread_deviations
+from suffice.pipeline.math.distributions.distribution import (
+    Entries,
+    Prior,
+    freeze,
+    require_positive,
+    vector_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,8 +152,8 @@ def sample(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     return drawn
 
 
-COLUMN_CONCENTRATION = 1.0
-"""Of a column's variance about its scale: the one under which every correlation is even on -1..1."""
+_LEAST_APART = 1e-12
+"""How far correlations that are drawn are from 1 at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +161,13 @@ class SpreadNormalInverseWishart(Prior):
     r"""Joint prior of the mean and the covariance of d columns, of which little is known but their bounds.
 
     .. math::
-        \log v_j \sim f, \qquad
-        \Sigma \mid v \sim \mathrm{InverseWishart}(d + 1,\ \operatorname{diag}(v_j h_j^2)), \qquad
+        \log (s_j / h_j) \sim q, \qquad
+        R \sim \text{correlations of } \mathrm{InverseWishart}(2 a + d - 1,\ I), \qquad
         m_j \sim \mathrm{Normal}(\mu_j, h_j / 2)
 
-    with f the density of ``spread_scales.py``, of scales between :math:`10^{-8}` and 1: given its scale, the
-    variance of column j has an inverse gamma of concentration 1, of median :math:`.72\, v_j h_j^2`, and every
-    correlation is even on -1..1. Scales are latent, and every column has its own.
+    with q the density of ``spread_deviations``, of standard deviations from a 10,000th of the half range to
+    all of it. Standard deviations and correlations are independent; of every correlation :math:`(1 + R_{ij})
+    / 2` is Beta(a, a), whatever d is.
 
     Parameters
     ----------
@@ -166,14 +175,19 @@ class SpreadNormalInverseWishart(Prior):
         mu: the prior mean of the means, in the columns' units: one for all, or one per column.
     half_range : float or list of float, > 0
         h: half the width of the columns' bounds, in their units: one for all, or one per column.
+    concentration : float, > 0
+        a: 1 makes every correlation even on -1..1, less lets large ones prevail; 1/2, the arcsine law, by
+        default.
     """
 
     loc: Entries
     half_range: Entries
+    concentration: float = spread_deviations.CONCENTRATION
 
     def __post_init__(self) -> None:
         freeze(self)
         require_half_ranges(self, self.half_range)
+        require_positive(self, "concentration")
 
     def of(self, size: int) -> tuple[Floats, Floats]:
         """Return loc and half ranges, (size,) each.
@@ -188,17 +202,19 @@ class SpreadNormalInverseWishart(Prior):
     def sample(self, size: int, rng: np.random.Generator, columns: int) -> tuple[Floats, Floats]:
         """Return independent draws of means (size, columns) and covariances (size, columns, columns)."""
         loc, half_range = self.of(columns)
-        scale = scale_matrix(sample((size, columns), rng) * half_range**2)
+        freedom = spread_deviations.freedom(self.concentration, columns)
+        identity = np.broadcast_to(np.eye(columns), (size, columns, columns))
         _, covariance = normal_inverse_wishart.sample_normal_inverse_wishart(
-            np.zeros((size, columns)), np.ones(size), np.full(size, freedom(columns)), scale, 1, rng
+            np.zeros((size, columns)), np.ones(size), np.full(size, freedom), identity, 1, rng
         )
-        return loc + half_range / 2.0 * rng.standard_normal((size, columns)), covariance[0]
-
-
-def freedom(columns: int) -> float:
-    """Return the degrees of freedom that give each variance the concentration ``COLUMN_CONCENTRATION``."""
-    # A variance is InverseGamma(f / 2, .) with f = nu - d + 1: nu = 2 a + d - 1.
-    return 2.0 * COLUMN_CONCENTRATION + columns - 1.0
+        # What the inverse Wishart has for standard deviations is exchanged for those of the prior.
+        sd = spread_deviations.sample((size, columns), rng) * half_range
+        unit = 1.0 / np.sqrt(np.einsum("nii->ni", covariance[0]))
+        correlation = covariance[0] * unit[:, :, None] * unit[:, None, :]
+        # Correlations of 1 but for rounding would leave no root.
+        correlation += _LEAST_APART * (np.eye(columns) - correlation)
+        mean = loc + half_range / 2.0 * rng.standard_normal((size, columns))
+        return mean, correlation * sd[:, :, None] * sd[:, None, :]
 
 
 def scale_matrix(variance: Floats) -> Floats:
@@ -265,11 +281,12 @@ def updated_given_scales(
     mean = mean + np.einsum("cij,cj->ci", root, rng.standard_normal(mean.shape))
     # Sigma given the means: their distance from the average adds to the scatter.
     apart = average - mean
+    scale = spread_deviations.moved(scale, sums.n, unit, prior.concentration, linear=True)
     scale = scale + sums.n[:, None, None] * apart[:, :, None] * apart[:, None, :]
     return normal_inverse_wishart.NormalInverseWishartDistribution(
         loc=sums.centre + sums.half_range * mean,
         precision=np.full(len(n), np.inf),
-        df=freedom(len(names)) + sums.n,
+        df=spread_deviations.freedom(prior.concentration, len(names)) + sums.n,
         scale=sums.half_range[:, None] * sums.half_range * scale,
         names=names,
     )

@@ -52,12 +52,11 @@ from typing import TYPE_CHECKING, Any, Self
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jax.scipy.special import logsumexp, ndtr
+from jax.scipy.special import logsumexp
 from scipy.special import gammaln, multigammaln
 
-from suffice.pipeline.math.distributions import spread_scales
+from suffice.pipeline.math.distributions import spread_deviations
 from suffice.pipeline.math.distributions.normal_inverse_gamma import Scaling
-from suffice.pipeline.math.distributions.spread_scales import freedom
 from suffice.pipeline.math.engines.cone.jax_noise import log_density
 from suffice.pipeline.math.engines.jax_sums import NATS, require_terms, window_of_n
 from suffice.pipeline.math.engines.multivariate.column_posterior import require_rows
@@ -301,20 +300,11 @@ class Coordinates:
         # (3): near the release where noise is small, near 0 where sampling is.
         return centre * (sd / noise) ** 2 + sd * u
 
-    def log_scales(self, count: int) -> Any:
-        """Return logs of latent scales, (n_cells, count), by the density of ``spread_scales.py``."""
-        u = self._latent[:, self._taken : self._taken + count]
-        self._taken += count
-        # Uniform over the range, by the normal distribution function; its density then weighs it.
-        log_scale = spread_scales.RANGE * (ndtr(u) - 1.0)
-        self.log_weight += jnp.sum(
-            jnp.log(spread_scales.RANGE * spread_scales.density(log_scale, jnp.exp)), axis=1
-        )
-        return log_scale
-
 
 _NOWHERE = 1e9
 """The noise of what no released value tells."""
+_OF_SCALES = 2.0
+"""About the standard deviation of the log of a latent scale, given the scatter."""
 
 
 def one_column(statistic: NoisyStatistic, noisy: NoisyMoments, mean: Any, variance: Any, latent: Any) -> Any:
@@ -436,7 +426,7 @@ def _predictors(
     r"""Return the predictors' m, L, and the log distribution of them for every N, parameters integrated out.
 
     With latent scales :math:`\Psi = \operatorname{diag}(v)`, :math:`a = (\nu + N) / 2`,
-    :math:`B = E + \Psi / N` and w as in ``exact_moments`` it is
+    :math:`B = E + \Psi / N` and w as in ``exact_moments`` it is, but for the density of standard deviations
 
     .. math:: \frac{\Gamma_p(a)}{\Gamma_p((N - 1) / 2)} \frac{w^{a - 1} e^{-w}}{\Gamma(a)}
               N^{-p \nu / 2} |\Psi|^{\nu / 2} |E|^{-(\nu + p + 1) / 2}
@@ -452,7 +442,7 @@ def _predictors(
     centre, half_range = (np.array([float(part) for part in parts]) for parts in zip(*lattices, strict=True))
     prior_loc, prior_half_range = given.of(p)
     loc, unit = (prior_loc - centre) / half_range, prior_half_range / half_range
-    df = freedom(p)
+    df = spread_deviations.freedom(given.concentration, p)
     at = observed.root[:, :p, :p]
     scale = np.einsum("cii->ci", at)
     noise = observed.spread_noise[:, :p, :p] / (scale[:, :, None] * scale[:, None, :])
@@ -468,7 +458,8 @@ def _predictors(
     powers = p - np.arange(p)
     logs = jnp.log(jnp.einsum("cii->ci", root))
     jacobian = logs @ powers + jnp.sum(log_diagonal, axis=1)
-    log_v = coordinates.log_scales(p)
+    # Flat on the whole line, about as wide as what a column may have for itself.
+    log_v = jnp.log(jnp.einsum("cij,cij->ci", root, root)) + coordinates.take(near, _NOWHERE, _OF_SCALES)
     psi = jnp.exp(log_v) * unit**2
     n = observed.n
     half = (df + n) / 2.0
@@ -477,6 +468,10 @@ def _predictors(
     inner = _log_determinant(spread[:, None] / n[:, :, None, None] + jnp.eye(p))
     log_distribution = multigammaln(half, p) - multigammaln(observed.free / 2.0, p)
     log_distribution = log_distribution - p * df / 2.0 * np.log(n) - half * inner
+    rows, _ = spread_deviations.rows_that_count(n, given.concentration, linear=observed.linear)
+    squares = n[:, :, None] * jnp.einsum("cij,cij->ci", root, root)[:, None] + psi[:, None]
+    deviation = jnp.sqrt(squares / rows[:, :, None]) / unit
+    log_distribution += spread_deviations.log_density(deviation, jnp.log).sum(axis=2)
     if observed.linear:
         log_ratio = coordinates.take(np.zeros((len(n), 1)), _NOWHERE, (2.0 / (df + observed.rows)) ** 0.5)
         weight = half * jnp.exp(log_ratio)

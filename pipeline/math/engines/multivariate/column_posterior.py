@@ -127,7 +127,7 @@ class SharedTarget:
     def latent(self, x: Floats) -> Floats:
         """Return the coordinates of the shared evidence's latent scales, relative to nothing."""
         first, *_, latent = self._parts(x)
-        return latent + along(self.shared, self.targets[0].unpack(first).logs)
+        return latent + along(self.shared, self.targets[0].unpack(first).root)
 
     def __call__(self, x: Floats) -> tuple[Floats, Floats]:
         """Return the log density (b,), up to a constant, and its gradient (k, b); see ``LatentTarget``."""
@@ -137,17 +137,17 @@ class SharedTarget:
         total = _added([position.state for position in positions])
         shared = no_gradient(total)
         # Shared scales go along with the first data set's moments.
-        latent = latent + along(self.shared, positions[0].logs)
+        latent = latent + along(self.shared, positions[0].root)
         # (1): the shared evidence of the added moments; its gradient is the same for every data set.
         value, by_latent = evidence_of(self.shared, total, latent, shared)
-        by_logs: Floats | float = pulled_along(self.shared, by_latent, len(total.mean))
+        by_shared: Floats | float = pulled_along(self.shared, by_latent, positions[0].root)
         slopes = []
         for target, position in zip(self.targets, positions, strict=True):
             log_density, gradient, by_moments = target.log_of_data_set(position)
             # d/dt_r of e(sum t) is d/dt of e.
             gradient.add(shared)
-            log_density, slope = target.complete(position, log_density, gradient, by_moments, by_logs)
-            by_logs = 0.0
+            log_density, slope = target.complete(position, log_density, gradient, by_moments, by_shared)
+            by_shared = 0.0
             value = value + log_density
             slopes.append(slope)
         return value, np.concatenate([*slopes, by_latent])
@@ -192,23 +192,27 @@ _COEFFICIENT = 0.5
 def with_lengths(target: LatentTarget, sums: Moments, *, outcome: bool) -> LatentTarget:
     """Return the target in coordinates that suit its cells; see ``LatentTarget.relative``.
 
-    Where noise hides a column's scale, products with it are in units of that scale; where it is seen they
-    stay as they are. Those of an outcome, the last column, go along with the predictor's scale or, where
-    that is next to nothing, with the sampling error.
+    Where noise hides a column's scale, products with it are in units of that scale, or of what the noise
+    leaves where it is smaller; where it is seen they stay as they are. Those of an outcome, the last column,
+    go along with the predictor's scale or, where that is next to nothing, with the sampling error.
     """
     n, noise, _, spread = near(target, sums)
     rows, _ = np.tril_indices(target.size, -1)
     pivots = np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))) ** 2
     # A conditional variance below a few times the noise cannot be told from 0.
     hidden = (pivots < _SEEN * noise).astype(np.float64)
-    relative = np.stack([np.zeros((len(rows), len(n))), hidden[rows], 1.0 - hidden[rows]])
+    # A correlation may be near 1: then an entry is far larger than its row's conditional scale.
+    unit = np.sqrt(np.minimum(1.0, noise))
+    relative = np.stack(
+        [np.zeros((len(rows), len(n))), hidden[rows], np.where(hidden[rows] > 0.0, unit, 1.0)]
+    )
     if outcome:
         of_outcome = rows == target.size - 1
         # An outcome's entry is beta L_jj plus a sampling error of L_yy / sqrt(n).
         relative[0, of_outcome] = _COEFFICIENT
         relative[1, of_outcome] = 1.0 / np.sqrt(n)
         relative[2, of_outcome] = 0.0
-    units = np.repeat(_UNIT * np.sqrt(np.minimum(1.0, noise))[None], target.size, axis=0)
+    units = np.repeat(_UNIT * unit[None], target.size, axis=0)
     if not outcome:
         return replace(target, relative=relative, units=units)
     # Of every moment, by least squares over all components.
@@ -254,9 +258,9 @@ def starts(
     doubt = np.minimum(1.0, noise_of_products)
     base_point = target.coordinates(n, average, spread, squares)
     state = MomentState(n=n, mean=average, spread=spread, second=spread + outer(average, average))
-    logs = np.log(np.einsum("cii->ic", np.linalg.cholesky(np.moveaxis(spread, 2, 0))))
+    whole: Floats = np.moveaxis(np.linalg.cholesky(np.moveaxis(spread, 2, 0)), 0, 2).astype(np.float64)
     latent = [evidence.start(state) for evidence in target.evidence]
-    relative_to = along(target.evidence, logs)
+    relative_to = along(target.evidence, whole)
     noise = target.noise_sds[0]
     scales = [np.minimum(0.5, noise / n)[None]] if not latent_n.fixed else []
     if target.linear:

@@ -6,9 +6,10 @@ moments taken for exact (``posterior_of_moments``, the plug-in). Conjugate prior
 closed too.
 
 **Mean and covariance.** Rows of p columns with n, mean :math:`\bar x` and scatter S, under :math:`\Sigma
-\mid v \sim \mathrm{IW}(\nu, \Psi)`, :math:`\Psi = \operatorname{diag}(v)` and :math:`m \sim
-\mathrm{Normal}(c, H)`. With :math:`A = \Psi + S`, :math:`a = (\nu + n) / 2` and :math:`\Sigma` integrated
-out,
+\mid v \sim \mathrm{IW}(\nu, \Psi)`, :math:`\nu = 2 a_0 + p - 1`, :math:`\Psi = \operatorname{diag}(v)`, v
+flat in its logarithms, the density q of standard deviations as ``spread_deviations`` takes it, and
+:math:`m \sim \mathrm{Normal}(c, H)`. With :math:`A = \Psi + S`, :math:`a = (\nu + n) / 2` and
+:math:`\Sigma` integrated out,
 
 .. math:: p(\bar x, S \mid m) \propto \Gamma_p(a)\, |\Psi|^{\nu / 2}\, |A|^{-a}
     \bigl(1 + n (\bar x - m)^T A^{-1} (\bar x - m)\bigr)^{-a} \qquad (1)
@@ -25,8 +26,8 @@ The coordinate of w is :math:`\log (w / a)`, which is about normal, and narrow w
 **Regression.** Given the scale v of the residuals the evidence is that under a normal-inverse-gamma prior
 of precision :math:`v R^T R`, in half ranges, with its normaliser :math:`v^{k / 2 + a_0}` (4).
 
-Error: (3) and (4) are exact; scales are drawn by Hamiltonian Monte Carlo (``hmc``), with R-hat and
-effective draws. In the code, v is ``psi`` or ``v`` (p, b), A ``scale``, K ``inner``, w ``weight`` (b,), a
+Error: (3), but for q, and (4) are exact; scales are drawn by Hamiltonian Monte Carlo (``hmc``), with R-hat
+and effective draws. In the code, v is ``psi`` or ``v`` (p, b), A ``scale``, K ``inner``, w ``weight`` (b,), a
 ``half``, H the square of half of ``half_range``.
 """
 
@@ -39,7 +40,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from suffice.pipeline.math.distributions import spread_scales
+from suffice.pipeline.math.distributions import spread_deviations, spread_scales
 from suffice.pipeline.math.distributions.composite import ConjugateMixture
 from suffice.pipeline.math.distributions.normal_inverse_gamma import (
     NormalInverseGammaRegression,
@@ -55,7 +56,6 @@ from suffice.pipeline.math.distributions.spread_scales import (
     CONCENTRATION,
     SpreadNormalInverseGammaRegression,
     SpreadNormalInverseWishart,
-    freedom,
     updated_given_scales,
 )
 from suffice.pipeline.math.engines.multivariate import hmc
@@ -89,13 +89,21 @@ class SpreadNormalEvidence:
     ----------
     loc, half_range : ndarray of shape (size,), float64
         As in the prior, in half ranges of the statistic.
+    concentration : float
+        a of the prior.
     linear : bool
         Whether there are means; without, the rows are normal about 0.
     """
 
     loc: Floats
     half_range: Floats
+    concentration: float
     linear: bool
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom nu."""
+        return spread_deviations.freedom(self.concentration, len(self.loc))
 
     @property
     def n_latent(self) -> int:
@@ -111,9 +119,9 @@ class SpreadNormalEvidence:
         """Return each column's variance for its scale, and w / a of 1."""
         size = len(self.loc)
         seen = np.einsum("iib->ib", state.spread if self.linear else state.second)[:size]
-        scales = spread_scales.coordinate(np.log(seen / self.half_range[:, None] ** 2))
+        scales = np.log(seen / self.half_range[:, None] ** 2)
         # w is about Gamma(a): log w has about the variance 1 / a = 2 / (nu + n).
-        sd_of_weight = np.sqrt(2.0 / (freedom(size) + state.n))
+        sd_of_weight = np.sqrt(2.0 / (self.freedom + state.n))
         ones = np.ones((int(self.linear), scales.shape[1]))
         return np.concatenate([scales, 0.0 * ones]), np.concatenate(
             [np.ones_like(scales), sd_of_weight * ones]
@@ -121,31 +129,35 @@ class SpreadNormalEvidence:
 
     def variances(self, latent: Floats) -> Floats:
         """Return v (size, b), in squares of the prior's half ranges."""
-        v: Floats = np.exp(spread_scales.log_scale(latent[: len(self.loc)])[0])
+        v: Floats = np.exp(latent[: len(self.loc)])
         return v
 
     def weight(self, n: Floats, latent: Floats) -> Floats:
         """Return w (b,)."""
-        w: Floats = (freedom(len(self.loc)) + n) / 2.0 * np.exp(latent[-1])
+        w: Floats = (self.freedom + n) / 2.0 * np.exp(latent[-1])
         return w
 
     def __call__(self, state: MomentState, latent: Floats) -> tuple[Floats, Gradient, Floats]:
         """Return the log evidence and its derivatives."""
         size, n = len(self.loc), state.n
-        df = freedom(size)
+        df, log_v = self.freedom, latent[:size]
         half = (df + n) / 2.0
-        log_v, slope, log_prior, by_prior = spread_scales.log_scale(latent[:size])
         psi = np.exp(log_v) * self.half_range[:, None] ** 2
         diagonal = np.arange(size)
         scale = n * (state.spread if self.linear else state.second)[:size, :size]
         scale[diagonal, diagonal] += psi
         inverse, log_determinant = inverted(scale)
         log_gamma, digamma = multivariate_gamma(half, size)
-        # (1) at D = 0, and the prior of the scales.
-        value = log_gamma - half * log_determinant + df / 2.0 * log_v.sum(axis=0) + log_prior.sum(axis=0)
+        # (1) at D = 0, and q of standard deviations.
+        rows, by_rows = spread_deviations.rows_that_count(n, self.concentration, linear=self.linear)
+        deviation = np.sqrt(scale[diagonal, diagonal] / rows) / self.half_range[:, None]
+        value = log_gamma - half * log_determinant + df / 2.0 * log_v.sum(axis=0)
+        value += spread_deviations.log_density(deviation, np.log).sum(axis=0)
+        by_log = spread_deviations.slope(deviation) / 2.0
         by_scale = -half * inverse
+        by_scale[diagonal, diagonal] += by_log / scale[diagonal, diagonal]
         gradient = no_gradient(state)
-        gradient.n[:] = (digamma - log_determinant) / 2.0
+        gradient.n[:] = (digamma - log_determinant) / 2.0 - by_rows / rows * by_log.sum(axis=0)
         by_latent = np.empty(latent.shape)
         if self.linear:
             of_mean = self._of_mean(state, scale, latent[-1])
@@ -160,7 +172,7 @@ class SpreadNormalEvidence:
             gradient.n[:] += of_mean.by_n + np.sum(mean * (pulled - of_mean.by_mean / n), axis=0)
         gradient.products[:size, :size] = by_scale
         # A has v on its diagonal: d/d log v of (nu / 2) log v and of A.
-        by_latent[:size] = slope * (df / 2.0 + psi * by_scale[diagonal, diagonal]) + by_prior
+        by_latent[:size] = df / 2.0 + psi * by_scale[diagonal, diagonal]
         return value, gradient, by_latent
 
     def _of_mean(self, state: MomentState, scale: Floats, log_ratio: Floats) -> _OfMean:
@@ -168,7 +180,7 @@ class SpreadNormalEvidence:
         from scipy.special import digamma, gammaln
 
         size, n = len(self.loc), state.n
-        half = (freedom(size) + n) / 2.0
+        half = (self.freedom + n) / 2.0
         weight = half * np.exp(log_ratio)
         prior = (self.half_range / 2.0) ** 2
         diagonal = np.arange(size)
@@ -350,7 +362,10 @@ def normal_evidence(
     if isinstance(prior, SpreadNormalInverseWishart):
         middle, width = prior.of(size)
         return SpreadNormalEvidence(
-            loc=(middle - centre) / half_range, half_range=width / half_range, linear=linear
+            loc=(middle - centre) / half_range,
+            half_range=width / half_range,
+            concentration=prior.concentration,
+            linear=linear,
         )
     loc, precision, df, scale = prior.of(size)
     return NormalEvidence(

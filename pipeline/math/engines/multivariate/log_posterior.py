@@ -47,6 +47,7 @@ import numpy as np
 from suffice.pipeline.math.engines.multivariate.evidence import (
     Gradient,
     MomentState,
+    inverse_of_lower,
     multivariate_gamma,
     outer,
 )
@@ -272,7 +273,7 @@ class LatentTarget:
         """Return the log of noise, evidence and prior of N, and its gradient by moments and latent scales."""
         value, gradient, by_noise = self._noise(position)
         value += position.log_prior
-        latent = position.latent + along(self.evidence, position.logs)
+        latent = position.latent + along(self.evidence, position.root)
         more, by_latent = evidence_of(self.evidence, position.state, latent, gradient)
         return value + more, gradient, np.concatenate([by_latent, *by_noise])
 
@@ -282,9 +283,12 @@ class LatentTarget:
         value: Floats,
         gradient: Gradient,
         by_latent: Floats,
-        by_logs: Floats | float = 0.0,
+        by_shared: Floats | float = 0.0,
     ) -> tuple[Floats, Floats]:
-        """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates."""
+        """Add the density of moments given N and the Jacobians; the gradient becomes one by coordinates.
+
+        `by_shared` (d, d, b) has derivatives by L of what shared scales go along with.
+        """
         state, root, logs = position.state, position.root, position.logs
         n, d = state.n, self.size
         log_n, log_determinant = np.log(n), 2.0 * logs.sum(axis=0)
@@ -300,11 +304,11 @@ class LatentTarget:
         value = value + (n - loose) / 2.0 * log_determinant + logs_of_n + rows @ logs
         # d f(Q) = tr(G dQ) and Q = n L L^T + ..., so df/dL = 2 n G L for symmetric G.
         by_root = 2.0 * n * np.einsum("ijb,jkb->ikb", gradient.products, root)
+        by_root += pulled_along(self.evidence, by_latent, root) + by_shared
         diagonal = np.arange(d)
         # The coordinate is log L_ii: df / d log L_ii = L_ii df / dL_ii.
         by_root[diagonal, diagonal] *= root[diagonal, diagonal]
-        by_root[diagonal, diagonal] += (n - loose) + rows[:, None] + by_logs
-        by_root[diagonal, diagonal] += pulled_along(self.evidence, by_latent, d)
+        by_root[diagonal, diagonal] += (n - loose) + rows[:, None]
         # t = n m and Q has n m m^T: both depend on the mean.
         by_mean = n * (gradient.total + 2.0 * np.einsum("ijb,jb->ib", gradient.products, state.mean))
         if position.outcome is not None:
@@ -477,25 +481,47 @@ def _outcome_pulled(
         by_mean[:size] += by_factors[:size, size]
 
 
-def along(evidences: Sequence[Evidence], logs: Floats) -> Floats:
-    """Return what coordinates of latent scales are relative to: twice the log of a diagonal entry."""
-    columns = [column for evidence in evidences for column in evidence.columns]
-    shift = np.zeros((len(columns), logs.shape[1]))
-    for position, column in enumerate(columns):
-        if column is not None:
-            # A scale is a variance: it goes along with L_ii^2.
-            shift[position] = 2.0 * logs[column]
-    return shift
+def along(evidences: Sequence[Evidence], root: Floats) -> Floats:
+    r"""Return what coordinates of latent scales (n, b) are relative to, given L (d, d, b).
+
+    A scale goes along with what its column has for itself: with the log of its conditional scatter given the
+    other columns of its evidence, :math:`-\log (L L^T)^{-1}_{jj}`. Where noise hides a correlation that may
+    be near 1, all scales of the columns fall with it.
+    """
+    shifts = [np.zeros((0, root.shape[2]))]
+    for evidence in evidences:
+        shift = np.zeros((evidence.n_latent, root.shape[2]))
+        places, columns = _of_columns(evidence)
+        if columns:
+            inverse = inverse_of_lower(root[: max(columns) + 1, : max(columns) + 1])
+            shift[places] = -np.log(np.einsum("ijb,ijb->jb", inverse, inverse)[columns])
+        shifts.append(shift)
+    return np.concatenate(shifts)
 
 
-def pulled_along(evidences: Sequence[Evidence], by_latent: Floats, size: int) -> Floats:
-    """Return the derivatives (size, b) by the logs of diagonal entries, from those by latent scales."""
-    pulled = np.zeros((size, by_latent.shape[1]))
-    columns = [column for evidence in evidences for column in evidence.columns]
-    for position, column in enumerate(columns):
-        if column is not None:
-            pulled[column] += 2.0 * by_latent[position]
+def pulled_along(evidences: Sequence[Evidence], by_latent: Floats, root: Floats) -> Floats:
+    """Return the derivatives (d, d, b) by L, from those by latent scales."""
+    pulled, start = np.zeros_like(root), 0
+    for evidence in evidences:
+        by = by_latent[start : start + evidence.n_latent]
+        start += evidence.n_latent
+        places, columns = _of_columns(evidence)
+        if not columns:
+            continue
+        size = max(columns) + 1
+        inverse = inverse_of_lower(root[:size, :size])
+        weight = np.zeros((size, root.shape[2]))
+        weight[columns] = by[places] / np.einsum("ijb,ijb->jb", inverse, inverse)[columns]
+        # With K = M^T M and M = L^-1: d(-log K_jj) = 2 (K e_j)^T dL (M e_j) / K_jj.
+        inner = np.einsum("ijb,jb,kjb->ikb", inverse, weight, inverse)
+        pulled[:size, :size] += 2.0 * np.einsum("jib,jkb->ikb", inverse, inner)
     return pulled
+
+
+def _of_columns(evidence: Evidence) -> tuple[list[int], list[int]]:
+    """Return which latent scales go along with a column, and the columns."""
+    pairs = [(place, column) for place, column in enumerate(evidence.columns) if column is not None]
+    return [place for place, _ in pairs], [column for _, column in pairs]
 
 
 def evidence_of(

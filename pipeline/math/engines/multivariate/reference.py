@@ -25,12 +25,8 @@ and s is IG(a, r), is one again given that coefficients g have the values c. Wit
 and the others are normal about :math:`\mu + C_{\cdot g} C_{gg}^{-1} m`. (3) over (1) is the Bayes factor for
 the values (Savage and Dickey): the evidence of the sub-model in which they are known, without a run of it.
 
-**Mean and covariance.** Means are independent of the covariance. Of a part of q columns this is inverse
-Wishart of q + 1 degrees of freedom, with P its inverse and standard deviations sigma and correlations R,
-
-.. math:: p(\sigma, R) \propto |\Sigma|^{-q - 1} \prod_j \sigma_j^q \int f(u_j)\, e^{(q + 1) u_j / 2}
-    e^{-e^{u_j} h_j^2 P_{jj} / 2}\, du_j, \qquad
-    p(R) \propto |R|^{-q - 1} \prod_j (R^{-1})_{jj}^{-(q + 1) / 2}. \qquad (4)
+**Mean and covariance.** Means are independent of the covariance, and standard deviations of correlations
+(``spread_deviations``). The correlations of a part of the columns have the law of so many.
 
 Symbols:
 
@@ -53,7 +49,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from suffice.pipeline.math.distributions import spread_scales
+from suffice.pipeline.math.distributions import spread_deviations, spread_scales
 from suffice.pipeline.math.distributions.spread_scales import CONCENTRATION, RANGE
 
 if TYPE_CHECKING:
@@ -257,16 +253,17 @@ class GivenCoefficients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnsReference:
-    """The default prior of means and a covariance; attributes (d,), in the columns' units."""
+    """The default prior of means and a covariance; attributes (d,), in the columns' units, and a."""
 
     loc: Floats
     half_range: Floats
+    concentration: float
 
     @classmethod
     def of(cls, prior: SpreadNormalInverseWishart, columns: int) -> ColumnsReference:
         """Return it, of so many columns."""
         loc, half_range = prior.of(columns)
-        return cls(loc=loc, half_range=half_range)
+        return cls(loc=loc, half_range=half_range, concentration=prior.concentration)
 
     def log_of_means(self, places: Sequence[int], mean: Floats) -> Floats:
         """Log density (n,) of the means at `places`, (n, a)."""
@@ -286,20 +283,12 @@ class ColumnsReference:
         kinds : sequence of str
             ``sd`` or ``variance`` of each; none of all where the density is that of the correlations alone.
         """
-        size = len(places)
         sd = np.sqrt(np.einsum("nii->ni", covariance))
+        correlation = covariance / (sd[:, :, None] * sd[:, None, :])
+        value = spread_deviations.log_density_of_correlations(correlation, self.concentration)
         if not kinds:
-            correlation = covariance / (sd[:, :, None] * sd[:, None, :])
-            inverse = np.einsum("nii->ni", np.linalg.inv(correlation))
-            determinant = np.linalg.slogdet(correlation)[1]
-            # (4).
-            return np.asarray(-(size + 1.0) * determinant - (size + 1.0) / 2.0 * np.log(inverse).sum(axis=1))
-        precision = np.einsum("nii->ni", np.linalg.inv(covariance)) * self.half_range[list(places)] ** 2
-        u, log_weight = _rule()
-        terms = log_weight + (size + 1.0) / 2.0 * u - np.exp(u) * precision[:, :, None] / 2.0
-        value = (
-            np.logaddexp.reduce(terms, axis=2).sum(axis=1) - (size + 1.0) * np.linalg.slogdet(covariance)[1]
-        )
-        # d Sigma / d (sigma, R) is prod sigma^q, one power less of a variance.
-        powers = np.array([size if kind == "sd" else size - 1.0 for kind in kinds])
-        return np.asarray(value + np.log(sd) @ powers)
+            return value
+        of_logs = spread_deviations.log_density(sd / self.half_range[list(places)], np.log)
+        # From log s to s, or to s^2.
+        powers = np.array([1.0 if kind == "sd" else 2.0 for kind in kinds])
+        return np.asarray(value + of_logs.sum(axis=1) - np.log(sd) @ powers)

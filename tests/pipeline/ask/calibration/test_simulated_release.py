@@ -141,7 +141,7 @@ def test_a_prior_of_predictors_is_named_read_and_matters() -> None:
         drawn = posterior.sample(2000, 1)["coefficient"]
         sds.append(float(np.subtract(*np.quantile(drawn[:, 0, 0], [0.75, 0.25]))))
     assert posterior_of(statistic, prior=STATED, n_prior=Fixed(50)).predictor_prior == (
-        "SpreadNormalInverseWishart([0, 0], [10, 10])"
+        "SpreadNormalInverseWishart([0, 0], [10, 10], 0.5)"
     )
     assert sds[0] > 1.5 * sds[1]
     with pytest.raises(PriorError, match="prior of predictors must be"):

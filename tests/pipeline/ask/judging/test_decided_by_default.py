@@ -16,6 +16,8 @@ from suffice.pipeline.ask.posterior.notes import default_lines, far_tail_text
 from suffice.pipeline.math.distributions.gamma import Gamma
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGamma
 from suffice.pipeline.math.priors.mixtures import Mixture, ScaleMixture
+from support import cone_calibration
+from support.cone_calibration import moments_of
 from support.correlated_predictors import fixed_release
 from support.noisy import noisy_statistic, statistic_plan
 
@@ -169,6 +171,19 @@ def test_several_columns_are_judged_by_draws_of_their_prior() -> None:
     assert few.decided_by_default["coefficient"].tolist() == [[True]]
     assert not any(mask.any() for mask in many.decided_by_default.values())
     assert list(many.decided_by_default) == ["coefficient", "intercept", "variance"]
+
+
+@pytest.mark.slow
+def test_a_covariance_is_decided_where_noise_hides_its_correlation() -> None:
+    """Noise of epsilon .3 hides correlations of 200 rows, and of 60,000 it does not; variances are seen."""
+    decided = []
+    for n in (200, 60_000):
+        sums = moments_of(np.array([n]), np.zeros((1, 3)), 0.25 * np.eye(3)[None], np.random.default_rng(1))
+        statistic = cone_calibration.released(sums, "0.3", np.random.default_rng(2), noise="laplace")
+        decided.append(posterior_of(statistic).decided_by_default)
+    assert decided[0]["covariance"].all()
+    assert not decided[0]["variance"].any()
+    assert not decided[1]["covariance"].any()
 
 
 TABLE = {"family": "categorical", "categories": list("abcd")}

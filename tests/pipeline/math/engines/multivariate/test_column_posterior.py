@@ -14,6 +14,7 @@ from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.normal_inverse_gamma import NormalInverseGammaRegression
 from suffice.pipeline.math.distributions.normal_inverse_wishart import NormalInverseWishart
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
 from suffice.pipeline.math.engines.multivariate import column_posterior as posteriors
 from suffice.pipeline.math.engines.multivariate import hmc
 from suffice.pipeline.math.engines.multivariate.evidence import NormalEvidence, RegressionEvidence
@@ -163,6 +164,7 @@ def in_the_middle(
 CASES: list[tuple[dict[str, Any], Any, str, int | None]] = [
     (NORMAL, NormalInverseWishart([0.1, -0.1], 4, 9, [[0.5, 0.2], [0.2, 0.7]]), "1", None),
     (NORMAL, NormalInverseWishart([0.1, -0.1], 4, 9, [[0.5, 0.2], [0.2, 0.7]]), "1", 12),
+    (NORMAL, SpreadNormalInverseWishart([0.1, -0.1], 0.6), "3", 12),
     (REGRESSION, NormalInverseGammaRegression([0.5, 0.1], [2, 5], 4, 0.4), "0.3", None),
     (REGRESSION, NormalInverseGammaRegression([0.5, 0.1], [2, 5], 4, 0.4), "1", 12),
     (ORIGIN, NormalInverseGammaRegression(0.5, 2, 4, 0.4), "0.3", None),

@@ -1,0 +1,64 @@
+"""Standard deviations and correlations of columns: their densities, their draws, and that they are apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from suffice.errors import PriorError
+from suffice.pipeline.math.distributions import spread_deviations
+from suffice.pipeline.math.distributions.spread_scales import SpreadNormalInverseWishart
+from suffice.pipeline.math.priors.by_name import parse_prior
+
+DRAWS = 20_000
+SMIRNOV = 2.9
+"""Over the root of n: beyond it a largest distance of distribution functions lies once in 2e7."""
+
+
+def test_standard_deviations_are_drawn_from_their_density() -> None:
+    """Kolmogorov and Smirnov; the control is flat in the variance up to 1."""
+    x = np.linspace(-16.0, 3.0, 20_001)
+    density = np.exp(spread_deviations.log_density(np.exp(x), np.log))
+    below = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2.0 * np.diff(x))])
+    assert below[-1] == pytest.approx(1.0, abs=1e-6)
+    slopes = np.gradient(np.log(density), x)
+    assert spread_deviations.slope(np.exp(x))[1:-1] == pytest.approx(slopes[1:-1], abs=1e-3)
+    drawn = np.log(spread_deviations.sample((DRAWS,), np.random.default_rng()))
+    assert stats.kstest(drawn, lambda at: np.interp(at, x, below)).statistic < SMIRNOV / np.sqrt(DRAWS)
+    flat = stats.kstest(drawn, lambda at: np.exp(2.0 * np.minimum(at, 0.0))).statistic
+    assert flat > SMIRNOV / np.sqrt(DRAWS)
+
+
+@pytest.mark.parametrize("columns", [2, 5])
+@pytest.mark.parametrize("concentration", [0.5, 2.0])
+def test_correlations_have_one_law_at_any_number_of_columns(columns: int, concentration: float) -> None:
+    """And are independent of the standard deviations. The control has the other concentration."""
+    prior = SpreadNormalInverseWishart(0, [1.0] * columns, concentration)
+    _, covariance = prior.sample(DRAWS, np.random.default_rng(), columns)
+    sd = np.sqrt(np.einsum("nii->ni", covariance))
+    correlation = covariance[:, 0, 1] / sd[:, 0] / sd[:, 1]
+    law = stats.beta(concentration, concentration, loc=-1, scale=2)
+    other = stats.beta(2.5 - concentration, 2.5 - concentration, loc=-1, scale=2)
+    assert stats.kstest(correlation, law.cdf).statistic < SMIRNOV / np.sqrt(DRAWS)
+    assert stats.kstest(correlation, other.cdf).statistic > SMIRNOV / np.sqrt(DRAWS)
+    # 6 standard errors of a rank correlation of independent numbers.
+    assert abs(stats.spearmanr(sd[:, 0], np.abs(correlation)).statistic) < 6.0 / np.sqrt(DRAWS)
+
+
+def test_the_density_of_correlations_of_two_columns_is_that_of_a_beta_distribution() -> None:
+    at = np.linspace(-0.99, 0.99, 7)
+    matrices = np.ones((7, 2, 2))
+    matrices[:, 0, 1] = matrices[:, 1, 0] = at
+    for concentration in (0.3, 1.0):
+        law = stats.beta(concentration, concentration, loc=-1, scale=2)
+        density = spread_deviations.log_density_of_correlations(matrices, concentration)
+        assert density == pytest.approx(law.logpdf(at))
+
+
+def test_a_concentration_is_read_and_named() -> None:
+    prior = parse_prior("SpreadNormalInverseWishart([0, 1], [2, 3], 2)")
+    assert prior == SpreadNormalInverseWishart((0, 1), (2, 3), 2)
+    assert str(parse_prior("SpreadNormalInverseWishart(0, 1)")) == "SpreadNormalInverseWishart(0, 1, 0.5)"
+    with pytest.raises(PriorError, match="concentration"):
+        SpreadNormalInverseWishart(0, 1, 0)
