@@ -3,11 +3,12 @@
     PYTHONPATH=tests:. python benchmarks/tree_coverage.py SETTING TREES [METHOD,...]
 
 A tree is drawn anew each time: leaves with lognormal sizes and correlated states, a share of them empty, or
-with the tails of a Pareto law; none is drawn from the population that the posterior takes. All methods have the
-same trees. Prints a row for each class of nodes and method: nodes; coverage with its standard error over trees;
-mean width; the root mean squared error of points; and *equal*: the mean width over that of least squares whose
-intervals are all stretched by the one factor that makes them hold as many of the class, with its standard error
-over trees drawn again. Then the least width of any sets for leaves below 20 (``tree_oracle``).
+with the tails of a Pareto law; none is drawn from the population that the posterior takes. All methods have
+the same trees. Prints a row for each class of nodes and method: nodes; coverage with its standard error over
+trees; mean width; the root mean squared error of points; and *equal*: the mean width over that of least
+squares whose intervals are all stretched by the one factor that makes them hold as many of the class, with
+its standard error over trees drawn again. Then the least width of any sets for leaves below 20
+(``tree_oracle``).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 SHORTEST = ", shortest"
 METHODS = (*POPULATIONS, "plugged-in", "flat", "oracle", *RIVALS)
-AGAIN = 200
+AGAIN = 40
 COVERAGES = (0.93, 0.95)
 RATIO = 1.05
 
@@ -97,6 +98,7 @@ class Held:
         self.stretch: list[Floats] = []
 
     def add(self, answer: Answer, exact: Counts) -> None:
+        """Add a tree."""
         point, lower, upper = answer
         inside = float(((lower <= exact) & (exact <= upper)).sum())
         squared = float(((point - exact) ** 2).sum())

@@ -1,10 +1,10 @@
-"""The law that a study draws leaves from, as a population that knows it; and what no intervals can do better.
+"""The law that a study draws leaves from, as a population that knows it; and what no sets can do better.
 
-An oracle knows everything but the counts and the noise: the law of the sizes, the share of empty leaves, and the
-factor of each state. Its posterior is the narrowest that is of use to judge others by.
+An oracle knows everything but the counts and the noise: the law of the sizes, the share of empty leaves, and
+the factor of each state. Posteriors by any other population are to be measured by its own.
 
-No sets of counts at all hold a share c of the leaves below 20 and of those from 20 on, and are smaller on
-the first, than sets of this form: given what was released, with chances p(n) of the oracle and p(N < 20) = s,
+No sets of counts that hold a share c of the leaves below 20 and of those from 20 on are smaller on the first
+than sets of this form: given what was released, with chances p(n) of the oracle and s = P(N < 20),
 
     n is in the set where  p(n) (a if n < 20 else b)  >=  s + d (1 - s),
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _POINTS = 4_000
 _SMOOTH = 200
-"""From this count on, Poisson noise moves the law of sizes by next to nothing: the density of rates is taken."""
+"""From this count on the density of rates is taken: Poisson noise moves their law by next to nothing."""
 PARETO = 1.2
 SMALL = 20
 

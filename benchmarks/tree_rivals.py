@@ -2,14 +2,14 @@
 
 - least squares, with normal intervals; the same with leaves below 0 set to 0 and added up;
 - noise alone: each value by itself;
-- InfTDA: from the root down, the children's values are made to add up to their parent by the whole numbers from
-  0 on that are nearest in the largest difference, of these with the fewest above 0. Written anew from the
-  description (Boninsegna, Silvestri 2025, arXiv:2412.09256); what breaks ties is ours. Points alone: it has no
-  intervals.
+- InfTDA: from the root down, children's values are made to add up to their parent by the whole numbers from 0
+  on that are nearest in the largest difference, of these with the fewest above 0. Written anew from the
+  description (Boninsegna, Silvestri 2025, arXiv:2412.09256); what breaks ties is ours. Points alone: it has
+  no intervals.
 - truncated: each node by itself, whole numbers from 0 on under a normal law whose mean and variance are those
   of its level's values without their noise. So are counts that are constrained node by node, by a model and
-  rejection (after Janicki and others, Journal of Privacy and Confidentiality, article 936, of which the abstract
-  alone was at hand: a posterior in its manner). Its law is summed here, where they draw;
+  rejection (in the manner of Janicki and others, Journal of Privacy and Confidentiality, article 936, of
+  which the abstract alone was at hand). The law is summed here, where they draw;
 - flat: all counts from 0 on that add up are equally probable before anything is released.
 """
 
