@@ -6,10 +6,10 @@ Model. The log intensity x of a bin, per unit of its width, is on a grid, or the
     x_j - x_{j-1} \sim (1 - w) \, \mathrm{Normal}(0, s^2) + w \, \mathrm{Laplace}(0, 1.5). \qquad (1)
 
 With the chance 1 - r the walk enters the state of no records, and leaves it with the same chance, to anywhere
-on the grid; the first bin has either with the chance a half. There are five kinds of columns, pairs of w and r:
-smooth ones and uneven ones (w .05 or .2), each with a tail of scattered records or one of none (r .98 or .998),
-and heaped ones (w and r .5), where most records are in a few bins and next to none between these. Every
-combination of a step s and a kind is as probable as the others beforehand.
+on the grid; the first bin has either with the chance a half. There are five kinds of columns, pairs of w and
+r: smooth ones and uneven ones (w .05 or .2), each with a tail of scattered records or one of none (r .98 or
+.998), and heaped ones (w and r .5), where most records are in a few bins and next to none between these.
+Every combination of a step s and a kind is as probable as the others beforehand.
 
 Method. A grid point stands for the interval of the width h about it. The walk goes from interval to interval
 by (1) between their middles, and what leaves the grid is spread over it; steps narrower than .75 h stay or
@@ -51,8 +51,8 @@ STEPS = (0.05, 0.1, 0.2, 0.4, 0.8)
 JUMP_SCALE = 1.5
 """Of the Laplace law of jumps: spikes and heaping."""
 KINDS = ((0.05, 0.98), (0.05, 0.998), (0.2, 0.98), (0.2, 0.998), (0.5, 0.5))
-"""Of columns: the share of steps that are jumps, and the chance that a bin has no records where the one before
-has none, and that it has where that has."""
+"""Of columns: the share of steps that are jumps, and the chance that a bin has no records where the one
+before has none, and that it has where that has."""
 _NARROW = 0.75
 _FLOOR = 1e-300
 
