@@ -174,7 +174,7 @@ def _lattice(
 def _is_enough(effective: float, step: float, d: int) -> bool:
     """Tell whether the lattice fits: of a normal density (4 pi / h^2)^(d / 2) points count."""
     ideal = (4.0 * np.pi / step**2) ** (0.5 * d)
-    return 0.5 * ideal < effective < 2.5 * ideal
+    return bool(0.5 * ideal < effective < 2.5 * ideal)
 
 
 def _start(passer: Passer) -> Floats:
