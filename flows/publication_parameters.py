@@ -6,7 +6,7 @@ destination are held against the deployment profile.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -15,6 +15,9 @@ from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference.posterior_terms import TERMS
 from suffice.pipeline.ask.publication.request import TermFields, term
 from suffice.publishing.publish import PUBLISH_TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _LONGEST = 2**16
 _MOST = 1000
@@ -71,16 +74,40 @@ class PublicationParameters(TermFields):
     pooled: Annotated[list[Name], Field(max_length=_MOST)] = Field(
         default_factory=list,
         title="Cells borrow strength",
-        description=(
-            '"all", a population, or group columns within whose keys cells are pooled. Tables of covariates '
-            "and neighbours are files, which a flow does not read: publish these at the command line."
-        ),
+        description=('"all", a population, or group columns within whose keys cells are pooled.'),
         examples=[["all"]],
     )
     over: Name | None = Field(
         default=None,
         title="Alike along",
-        description="Of pooled cells: a group column whose neighbouring keys are alike.",
+        description=(
+            "Of pooled cells: a group column whose neighbouring keys are alike; or window, over which all "
+            "windows of a release walk that is named without one."
+        ),
+        examples=["month jumps=0", "window"],
+    )
+    covariates: PublicUrl = Field(
+        default=None,
+        title="Covariates",
+        description=(
+            "Of pooled cells: path or URI of a public table, CSV or Parquet, where the flow runs. The "
+            "publication states its SHA-256. One outside of the deployment profile is refused."
+        ),
+        examples=["/srv/tables/counties.csv"],
+    )
+    formula: Name | None = Field(
+        default=None,
+        title="Formula",
+        description="What of the covariates the location of a cell depends on.",
+        examples=["~ income + C(state)"],
+    )
+    adjacency: PublicUrl = Field(
+        default=None,
+        title="Neighbours",
+        description=(
+            "Of pooled cells: path or URI of a public table of pairs of neighbouring keys, as of covariates."
+        ),
+        examples=["s3://lake/tables/neighbours.csv"],
     )
     disjoint: Annotated[list[Reference], Field(max_length=_MOST)] = Field(
         default_factory=list,
@@ -180,15 +207,27 @@ class PublicationParameters(TermFields):
         description="Read releases that were withdrawn as faulty; every file then says so.",
     )
 
-    def terms(self) -> dict[str, Any]:
-        """Return what a question takes as it stands here."""
-        names = (*TERMS, "kind", "vouched", "mass", "interval", "draws", "seed", "formats")
-        return {**{name: getattr(self, name) for name in names}, "pooled": self._pooled()}
+    def terms(self, tables: Mapping[str, str]) -> dict[str, Any]:
+        """Return what a question takes as it stands here.
 
-    def _pooled(self) -> list[str] | Pooling | Literal[False]:
-        if self.over is not None:
-            return Pooling.of_names(self.pooled, over=self.over)
+        Parameters
+        ----------
+        tables : dict of str to str
+            Paths of the files that ``covariates`` and ``adjacency`` name, where they are stated.
+        """
+        names = (*TERMS, "kind", "vouched", "mass", "interval", "draws", "seed", "formats")
+        return {**{name: getattr(self, name) for name in names}, "pooled": self._pooled(tables)}
+
+    def _pooled(self, tables: Mapping[str, str]) -> list[str] | Pooling | Literal[False]:
+        if self.over is not None or self.formula is not None or tables:
+            return Pooling.of_names(self.pooled, over=self.over, formula=self.formula, **tables)
         return self.pooled or False
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """Where public tables stand, by parameter."""
+        named = {"covariates": self.covariates, "adjacency": self.adjacency}
+        return {name: place for name, place in named.items() if place is not None}
 
     def require_no_password(self) -> None:
         """Refuse URLs with a password, where no deployment's schema has done so before.
@@ -197,7 +236,7 @@ class PublicationParameters(TermFields):
         ------
         UsageError
         """
-        refuse_passwords({"store": self.store, "to": self.to, "compare": self.compare})
+        refuse_passwords({"store": self.store, "to": self.to, "compare": self.compare, **self.tables})
         for name in ("release", "disjoint", "same_data"):
             given = getattr(self, name)
             for reference in [given] if isinstance(given, str) else given:

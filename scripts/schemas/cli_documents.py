@@ -33,6 +33,7 @@ from suffice.cli.monitor import MetricsDocument
 from suffice.cli.output import WithdrawnSource
 from suffice.cli.plan import Compared, Target, YearOfPerson
 from suffice.cli.pool import PooledAnswer
+from suffice.cli.pooled_table import StatedPooled
 from suffice.cli.posterior import PosteriorAnswer
 from suffice.cli.predict import ClassifiedAnswer, PredictedAnswer
 from suffice.cli.publications import FetchedPublication, PublicationList
@@ -162,7 +163,7 @@ PRINTED: dict[str, Schema] = {
     "store retire": schema_of(KnownStore),
     "store list": closed({"stores": listed(schema_of(KnownStore))}),
     "table": reading(
-        StatisticList, StatedEstimates, StatedSample, StatedQuantile, AdoptedTable, ShownAdopted
+        StatisticList, StatedEstimates, StatedSample, StatedQuantile, StatedPooled, AdoptedTable, ShownAdopted
     ),
     "posterior": reading(PosteriorAnswer, AdoptedAnswer),
     "quantiles": reading(QuantilesAnswer),

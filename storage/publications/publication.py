@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from suffice.storage.objects.object_store import ObjectStore
+    from suffice.storage.publications.published_pool import PublishedPool
     from suffice.storage.signatures.signing import Signer
 
 LARGEST_PUBLICATION = 4 * 2**20
@@ -389,6 +390,25 @@ class Publication:
         """The manifest as parsed."""
         content: Any = canonical_json.decode(self.data)
         return content  # type: ignore[no-any-return]
+
+    def pooled(self, statistic: str | None = None) -> PublishedPool:
+        """Return cells that borrow strength, each beside itself alone, and their populations.
+
+        Parameters
+        ----------
+        statistic : str, optional
+            Its name; may be left out where there is one.
+
+        Raises
+        ------
+        UsageError
+            Where no such pooled cells were published as Parquet.
+        PublicationCorruptError, StoreError
+            As :meth:`read`.
+        """
+        from suffice.storage.publications.published_pool import read_pool  # Arrow is slow to import
+
+        return read_pool([file.name for file in self.files], self.read, self.publication_id, statistic)
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes, which have the size and the SHA-256 that the manifest states.

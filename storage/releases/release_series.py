@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from suffice.errors import ReleaseMissingError, StoreError, UsageError
+from suffice.pipeline.ask.borrowing.walk import WINDOW
 from suffice.pipeline.ask.pooling.series import Series
 from suffice.storage.releases.release_store import DEFAULT_STORE, open_release, open_store
 
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 
     from suffice.storage.releases.release_store import ListedRelease
     from suffice.storage.signatures.signing import KeyReference
+
+
+def is_series(reference: str, over: str | None) -> bool:
+    """Whether what is walked over are the windows of a series, and it is named without one of them."""
+    return (over or "").split()[:1] == [WINDOW] and "/" not in reference and "@" not in reference
 
 
 def open_series(

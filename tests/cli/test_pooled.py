@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+import suffice as package
+
 if TYPE_CHECKING:
     from support.running import Runner
 
+ALONE = ["alone_mean", "alone_lower", "alone_upper"]
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -76,6 +79,30 @@ def test_a_card_and_a_picture_show_each_alone_beside_itself(
     picture = plot.read_text(encoding="utf-8")
     for said in ("alone", "together", "dotted: the population"):
         assert said in picture
+
+
+@pytest.mark.slow
+def test_a_table_has_every_cell_together_beside_itself_alone(
+    store: str, suffice: Runner, tmp_path: Path
+) -> None:
+    out = tmp_path / "table.csv"
+    words = ("table", "counties", "ill", "--pooled", "logit-normal", "--store", store)
+    document = suffice.json(*words, "--out", str(out))
+    rows = package.open_release("counties", store=store).table("ill", pooled="logit-normal")
+    assert document["rows"] == list(rows)
+    assert (document["interval"], document["mass"], len(rows)) == ("central", 0.95, 30)
+    posterior: Any = package.open_release("counties", store=store).posterior("ill", pooled="logit-normal")
+    np.testing.assert_allclose([row["mean"] for row in rows], posterior.mean(), rtol=1e-9)
+    np.testing.assert_allclose([row["alone_mean"] for row in rows], posterior.alone.mean(), rtol=1e-9)
+    assert len(out.read_text().splitlines()) == 31
+    head, _, first = suffice.text(*words).splitlines()[:3]
+    assert head.split() == ["county", "mean", "lower", "upper", "own_share", *ALONE]
+    assert float(first.split()[1]) == pytest.approx(rows[0]["mean"], rel=1e-2)
+    # Where the cells do not tell the spread, each alone comes first.
+    said = suffice.text("table", "two", "ill", "--pooled", "all", "--store", store)
+    assert said.splitlines()[0].split()[1:4] == ALONE
+    assert "its hyperprior decides how much they borrow" in said
+    assert "--plot does not go" in suffice.text(*words, "--plot", str(tmp_path / "x.svg"), status=2)
 
 
 @pytest.mark.parametrize(

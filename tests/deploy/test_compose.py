@@ -171,7 +171,7 @@ def test_workers_keep_freed_memory_as_those_of_a_local_cluster_do(
 def test_the_profile_pins_what_the_file_starts(composed: dict[str, Any]) -> None:
     content = (HERE / "suffice.toml").read_bytes()
     profile = parse_profile(content, "suffice.toml")
-    left_open = {"witness", "output_folders", "public_keys", "stall_seconds"}
+    left_open = {"witness", "tables", "output_folders", "public_keys", "stall_seconds"}
     assert DeploymentProfile.model_fields.keys() - tomllib.loads(content.decode()).keys() == left_open
     assert profile.clusters == ("tls://scheduler:8786",)
     worker = composed["services"]["worker"]

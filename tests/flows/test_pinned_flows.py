@@ -60,7 +60,17 @@ PLACES = {
     "backfill": ["spec", "ledger", "store", "cluster"],
     "recover": ["ledger", "store"],
     "audit": ["ledger", "store"],
-    "publish": ["release", "disjoint", "same_data", "compare", "to", "store", "cluster"],
+    "publish": [
+        "release",
+        "disjoint",
+        "same_data",
+        "compare",
+        "to",
+        "store",
+        "cluster",
+        "covariates",
+        "adjacency",
+    ],
     "fit": ["release", "out", "store"],
 }
 """By flow: the parameters that name what is opened."""
@@ -80,6 +90,7 @@ NO_PLACES = {
         "kind",
         "pooled",
         "over",
+        "formula",
         "roll_up",
         "assume",
         "interval",
@@ -127,6 +138,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             "disjoint": {**question, "disjoint": [release_of(other)]},
             "same_data": {**question, "same_data": [release_of(other)]},
             "cluster": {**question, "cluster": "tls://10.0.0.1:8786"},
+            "covariates": {**question, "covariates": str(directory / "suffice.toml"), "formula": "~ x"},
+            "adjacency": {**question, "adjacency": str(directory / "suffice.toml")},
+            "secret adjacency": {**question, "adjacency": CREDENTIALED},
             "secret release": {**question, "release": CREDENTIALED},
             "secret disjoint": {**question, "disjoint": ["crashes", CREDENTIALED]},
             "secret compare": {**question, "compare": CREDENTIALED},
@@ -208,7 +222,7 @@ def test_every_parameter_is_a_place_that_is_held_against_the_profile_or_none(ans
         assert fields[flow] - NO_PLACES == set(places)
 
 
-@pytest.mark.parametrize("name", ["release", "disjoint", "compare", "to", "fitted release"])
+@pytest.mark.parametrize("name", ["release", "disjoint", "compare", "to", "adjacency", "fitted release"])
 def test_passwords_are_told_of_wherever_they_stand(answers: dict[str, str], name: str) -> None:
     told = answers[f"secret {name}"]
     assert told.startswith(f"UsageError: the {name.rsplit(maxsplit=1)[-1]} URL holds a password")

@@ -36,6 +36,8 @@ FLOWS = {
     "recover": "recovery",
     "audit": "audit",
     "posterior": "publication",
+    "posterior-series": "publication",
+    "posterior-pooled": "publication",
 }
 """The deployments, and the parameter of the flow of each."""
 PREFECT_FILE = "deploy/prefect/prefect.yaml"
@@ -117,6 +119,8 @@ def test_every_deployment_is_made_with_its_schedule(scheduled: Scheduled) -> Non
         "recover": True,
         "audit": True,
         "posterior": False,
+        "posterior-series": True,
+        "posterior-pooled": False,
         "hidden-states": False,
     }
     assert (schedules["nightly"][0]["cron"], schedules["nightly"][0]["timezone"]) == (
@@ -142,7 +146,8 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
     validator = jsonschema.Draft202012Validator(found["parameter_openapi_schema"])
     (model,) = found["parameter_openapi_schema"]["definitions"].values()
     asked = found["parameters"].get(FLOWS[name], {})
-    urls = ("store", "to") if name == "posterior" else ("store", "ledger")
+    publishes = name.startswith("posterior")
+    urls = ("store", "to", "covariates", "adjacency") if publishes else ("store", "ledger")
 
     def is_valid(**fields: Any) -> bool:
         return bool(validator.is_valid({FLOWS[name]: {**asked, **fields}}))
@@ -153,7 +158,7 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
         assert is_valid(**{place: None})
         for url in ("postgresql://owner:hunter2@db/ledger", "postgresql://db/ledger?user=a&password=b"):
             assert not is_valid(**{place: url})
-    if name == "posterior":
+    if publishes:
         assert is_valid(release="crashes@latest", disjoint=["s3://bucket/releases/crashes"], compare=None)
         credentialed = "s3://key:hunter2@bucket/releases/crashes"
         for field in ("release", "disjoint", "same_data", "compare"):
@@ -170,9 +175,9 @@ def test_a_deployments_schema_refuses_passwords(scheduled: Scheduled, name: str)
         "gaps": {"first", "last"} | releasing,
         "recover": set(),
         "audit": {"full"},
-        "posterior": set(inspect.signature(publish).parameters) - NOT_OF_THE_FLOW | {"cluster", "over"},
     }
-    assert set(described) == {*urls} | fields[name]
+    of_publications = set(inspect.signature(publish).parameters) - NOT_OF_THE_FLOW | {"over", "formula"}
+    assert set(described) == {*urls} | (of_publications if publishes else fields[name])
     if name in {"nightly", "gaps", "rehearsal"}:
         assert is_valid(cluster="tls://scheduler:8786")
         assert not is_valid(cluster="everywhere")
@@ -191,7 +196,7 @@ def test_every_flow_has_a_deployment(repository: Path) -> None:
             r"^@flow\((?:.*?)\)\ndef (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
         )
     }
-    assert sorted(entries) == sorted(flows)
+    assert set(entries) == flows
     assert all(one["work_pool"] == {"name": "releases"} and "job_variables" not in one for one in shipped)
 
 

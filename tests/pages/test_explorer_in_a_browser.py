@@ -20,7 +20,9 @@ from typer.testing import CliRunner
 import suffice
 from suffice.cataloguing.catalogue import catalogue
 from suffice.cli.app import app
+from suffice.storage.publications.publication_store import PublicationStore
 from support.browser import running_browser
+from support.pooled_cells import make_cells
 from support.releases import make_plan, publish
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         statistics={"carrier": {"family": "categorical", "column": "carrier", "categories": CARRIERS}},
     )
     publish(root / "store", few, {"carrier": np.array([(300, 340, 380, 420)], dtype=object)})
+    towns = make_cells(root / "store", 2, name="towns")
+    suffice.publish(towns, "ill", pooled=True, draws=0, formats="parquet")
     catalogue(root / "store", root / "site")
     return root / "site"
 
@@ -271,6 +275,47 @@ def test_a_page_whose_data_were_changed_shows_no_number(site: Path, browser: Bro
     assert "SHA-256 differs" in shown.inner_text()
     assert tab.locator("#explorer td").count() == 0
     context.close()
+
+
+@pytest.mark.slow
+def test_a_published_pool_stands_beside_each_alone(site: Path, browser: Browser) -> None:
+    """On a release's page, where one was published of the statistic; on no other."""
+    (path,) = (site / "releases" / "towns").rglob("index.html")
+    (pools,) = [publication.pooled("ill") for publication in PublicationStore.open(site).all()]
+    row = next(row for row in pools.cells if (row["region"], row["town"]) == ("south", 2))
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    visit = Visit(page)
+    visit.open(f"{path.as_uri()}#explorer&statistic=ill&cell=south&cell=2")
+    switch, answer = page.locator(".explorer-pool"), page.locator(".explorer-answer")
+    assert switch.is_visible()
+    alone = answer.inner_text()
+    page.get_by_label("Together", exact=True).check(force=True)
+    answer.get_by_text("Together with the other cells").wait_for()
+    ends = [float(text) for text in answer.locator("strong").all_inner_texts()]
+    assert ends == pytest.approx([row["lower"], row["upper"]], rel=1e-3)
+    shown = page.locator("td[data-kind='together']").evaluate_all(
+        "cells => cells.map(c => +c.dataset.number)"
+    )
+    assert shown == pytest.approx([row[name] for name in ("mean", "sd", "lower", "upper")], rel=1e-5)
+    beside = page.locator("td[data-kind='alone']").evaluate_all("cells => cells.map(c => +c.dataset.number)")
+    assert beside == pytest.approx(
+        [row[f"alone_{name}"] for name in ("mean", "sd", "lower", "upper")], rel=5e-3
+    )
+    assert (
+        f"{100 * row['own_share']:.0f} % of this answer" in page.locator(".explorer-pool-notes").inner_text()
+    )
+    link = page.locator(".explorer-pool-notes a").get_attribute("href") or ""
+    assert (path.parent / link).resolve().is_file()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert _serious(page) == []
+    page.get_by_label("Each alone", exact=True).check(force=True)
+    answer.get_by_text("With 95 %").wait_for()
+    assert answer.inner_text() == alone
+    page.get_by_label("Statistic").select_option("visits")
+    answer.get_by_text("rate of visits").wait_for()
+    assert switch.is_hidden()
+    assert visit.said == []
+    page.close()
 
 
 def _numbers_are_those_of_python(visit: Visit, release: suffice.Release) -> None:

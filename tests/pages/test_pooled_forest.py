@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from suffice.cataloguing.catalogue import catalogue
-from suffice.pages.pooled_forest import cell_names, paired_forests
+from suffice.pages.pooled_forest import cell_names, forests_of_parameters, paired_forests
 from suffice.publishing.publish import publish
 from support.browser import running_browser
 from support.pooled_cells import make_cells
@@ -91,6 +91,43 @@ def test_rows_of_others_that_are_no_numbers_are_left_out(changes: dict[str, Any]
     )
     (only,) = forest.rows
     assert (only.own_share, only.is_outside, forest.centre) == ("", False, "")
+
+
+def test_every_parameter_has_a_picture_with_its_own_population() -> None:
+    """Means and variances, whose log standard deviations lie on no axis; on scales of their own."""
+    rows = [
+        {**row("north", town, scale * town, scale * town), "parameter": parameter}
+        for town in (1, 2)
+        for parameter, scale in (("mean", 1.0), ("variance", 50.0))
+    ]
+    pools = [
+        {"parameter": "means", "centre": 1.5, "identified": True},
+        {"parameter": "log standard deviations", "centre": 0.3, "identified": False},
+    ]
+    means, variances = forests_of_parameters(
+        rows, pools, axis=str.upper, heading="town", names=["1", "1", "2", "2"]
+    )
+    assert (means.name, means.centre, means.is_identified) == ("mean", "1.500", True)
+    assert (variances.name, variances.centre, variances.is_identified) == ("variance", "", False)
+    assert [float(each.pooled[0]) for each in variances.rows] == [100.0, 50.0]
+    assert [each.label for each in means.rows] == ["2", "1"]
+    assert ("MEAN" in means.axis, "VARIANCE" in variances.axis) == (True, True)
+
+
+def test_cells_that_walk_stay_in_their_order() -> None:
+    """Over windows each series by itself, whatever is greater."""
+    rows = [
+        {"window": window, **row("north", town, mean, mean)}
+        for window, mean in (("2025-01", 0.2), ("2025-02", 0.5), ("2025-03", 0.3))
+        for town in (10, 2)
+    ]
+    (forest,) = paired_forests(
+        rows, [{"step": 0.1, "identified": True}], axis="p", heading="", names=cell_names(rows)[1]
+    )
+    assert [each.label for each in forest.rows] == [
+        f"2025-0{month}, north, {town}" for town in (10, 2) for month in (1, 2, 3)
+    ]
+    assert forest.is_ordered
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,16 @@ from suffice.publishing import publish as publishing
 from suffice.publishing.publish import publish
 from support.pooled_cells import make_cells
 from support.published import make_release
+from support.series_store import SeriesStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from suffice import Publication
     from suffice.pipeline.ask.pooling.release import Release
+
+
+ORIGINS = {"origin": ["JFK", "LGA"]}
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +93,61 @@ def test_a_pool_in_two_publications_has_the_same_numbers(release: Release, tmp_p
         release, "visits", pooled="gamma", draws=0, where={"region": "north"}, to=tmp_path / "elsewhere"
     )
     assert [file.sha256 for file in elsewhere.files] == [file.sha256 for file in part.files]
+
+
+@pytest.mark.slow
+def test_windows_of_a_series_are_published_as_they_walk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of noise that differs between windows, and with a window that was amended."""
+    windows = SeriesStore(tmp_path / "releases")
+    for month, epsilon in zip(range(1, 7), ("1", "1", "1", "2", "2", "2"), strict=True):
+        windows.publish(f"2025-{month:02}", [0.1 + 0.02 * month, 0.3], epsilon=epsilon, groups=ORIGINS)
+    windows.publish("2025-02", [0.15, 0.3], groups=ORIGINS)
+    series = suffice.open_series("flights", store=tmp_path / "releases")
+    made = publish(series, "cancelled", pooled=True, draws=5, formats=("card", "csv", "parquet"))
+    walked: Any = series.posterior("cancelled")
+    rows = rows_of(made, "cancelled-summaries.parquet")
+    assert [(row["window"], row["origin"]) for row in rows] == [
+        *zip(walked.groups["window"], walked.groups["origin"], strict=True)
+    ]
+    for before, posterior in (("", walked), ("alone_", walked.alone)):
+        for row, exact in zip(rows, summarise(posterior, interval="central"), strict=True):
+            for name in ("mean", "sd", "lower", "upper"):
+                assert row[f"{before}{name}"] == pytest.approx(exact[name], rel=1e-9)
+    (pool,) = rows_of(made, "cancelled-pools.parquet")
+    assert (pool["series"], pool["times"], pool["step"]) == (2, 6, pytest.approx(walked.steps[0].step[0]))
+    assert made.stated.title == (
+        "cancelled, pooled; over window: flights@2025-01 to flights@2025-06, 6 windows"
+    )
+    assert [stated["label"] for stated in made.request["releases"]] == [
+        release.label for release in series.releases
+    ]
+    assert made.stated.epsilon == {release.release_id: str(release.loss.text) for release in series}
+    card = made.read("cancelled-card.html").decode()
+    assert "from flights@2025-01 to flights@2025-06, 6 releases" in card
+    assert '<dt>walk over</dt><dd class="code">window</dd>' in card
+    # Asked again in other words, nothing is computed; with one more window it is another question.
+    with monkeypatch.context() as nothing_new:
+        nothing_new.setattr(publishing, "answers", lambda *_: pytest.fail("something was computed"))
+        asked = suffice.Pooling(over="window")
+        again = publish(series, ["cancelled"], pooled=asked, draws=5, formats=("parquet", "csv", "card"))
+        assert again.data == made.data
+    windows.publish("2025-08", [0.25, 0.3], groups=ORIGINS)
+    longer = suffice.open_series("flights", store=tmp_path / "releases")
+    assert publish(longer, "cancelled", pooled=True, draws=0).publication_id != made.publication_id
+
+
+def test_windows_that_are_no_series_are_refused(tmp_path: Path) -> None:
+    windows = SeriesStore(tmp_path / "releases")
+    windows.publish("2025-01", [0.1, 0.3], groups=ORIGINS)
+    series = suffice.open_series("flights", store=tmp_path / "releases")
+    with pytest.raises(suffice.errors.UsageError, match=r"one window alone has it: publish that as flights@"):
+        publish(series, "cancelled", pooled=True)
+    with pytest.raises(suffice.errors.UsageError, match="published as cells that are pooled"):
+        publish(series, "cancelled")
+    with pytest.raises(suffice.errors.UsageError, match="of one release or series, without roll up"):
+        publish(series, "cancelled", pooled=True, roll_up="origin")
 
 
 def test_likelihoods_of_all_three_kinds_are_read_back(tmp_path: Path) -> None:

@@ -1,13 +1,11 @@
-"""Published likelihoods and pooled cells in JavaScript and R: Python's numbers, under priors of one's own."""
+"""Published likelihoods in JavaScript and R: Python's numbers, under priors of one's own."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from scipy import special, stats
 
@@ -163,43 +161,6 @@ def test_a_likelihood_in_r_is_pythons(
         np.testing.assert_allclose(numbers[:, :4], expected(release, name, prior), rtol=CLOSE)
         exact = likelihood_in(release, name).log_prob(AT[name])
         np.testing.assert_allclose(numbers[:, 4:], exact, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.slow
-def test_pooled_cells_are_read_in_javascript_and_r(
-    release: Release, repository: Path, tmp_path: Path
-) -> None:
-    made = publish(
-        release, "ill", pooled="region", draws=3, formats=["parquet", "csv"], to=tmp_path / "pooled"
-    )
-    rows, pools = (
-        pq.read_table(io.BytesIO(made.read(f"ill-{what}.parquet"))).to_pylist()
-        for what in ("summaries", "pools")
-    )
-    (read,) = read_publications([(_folder(made), {"pooled": True})])
-    assert read["populations"] == pools
-    assert [each["keys"] for each in read["cells"]] == [
-        {"region": row["region"], "town": row["town"]} for row in rows
-    ]
-    for ours, row in zip(read["cells"], rows, strict=True):
-        assert [ours[name] for name in ("mean", "lower", "ownShare")] == [
-            row[name] for name in ("mean", "lower", "own_share")
-        ]
-        assert ours["alone"]["upper"] == row["alone_upper"]
-    script = tmp_path / "pooled.R"
-    script.write_text("""
-        words <- commandArgs(TRUE)
-        for (file in list.files(words[1], full.names = TRUE)) source(file)
-        read <- published_pooled(words[2])
-        cat(sprintf("%.12g", c(read$cells$mean, read$cells$alone_mean, read$populations$centre)))
-    """)
-    printed = run_in_r(script, str(repository / "readers" / "r" / "R"), str(_folder(made)))
-    expected_numbers = [
-        *(row["mean"] for row in rows),
-        *(row["alone_mean"] for row in rows),
-        *(pool["centre"] for pool in pools),
-    ]
-    np.testing.assert_allclose([float(word) for word in printed.split()], expected_numbers, rtol=1e-10)
 
 
 def _folder(made: Publication) -> Path:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.math.engines.pooled.field import FieldDistribution
     from suffice.pipeline.math.engines.pooled.field_error import FieldError
+    from suffice.pipeline.math.engines.pooled.populations import Population
     from suffice.pipeline.math.priors.record_count import NPrior
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells
@@ -133,19 +134,11 @@ def map_posterior(
         or the approximation is not reliable.
     """
     name, within = statistic.plan.name, pooling.within
-    population = POPULATIONS[line][pooling.population]
-    refused = [term for term in ("covariates", "formula", "over") if getattr(pooling, term) is not None]
+    refused = [term for term in ("covariates", "formula") if getattr(pooling, term) is not None]
     if refused:
         message = f"{name}: adjacency does not go with {refused[0]}: leave one of them out"
         raise UsageError(message)
-    if not population.slope:
-        can = ", ".join(each for each, law in POPULATIONS[line].items() if law.slope and each != DICTIONARY)
-        message = f"{name}: population {pooling.population} has no neighbours: take {can}"
-        raise UsageError(message)
-    neighbours = Neighbours.of(statistic, pooling.adjacency)
-    if neighbours.column in within:
-        message = f"{name}: within {neighbours.column} no cell has a neighbour: leave it out"
-        raise UsageError(message)
+    population, neighbours = on_a_map(statistic, pooling, line)
     of_keys: dict[tuple[str | int, ...], list[int]] = {}
     for cell in range(len(statistic.values)):
         of_keys.setdefault(tuple(statistic.groups[column][cell] for column in within), []).append(cell)
@@ -155,16 +148,16 @@ def map_posterior(
     parts, pools = [], []
     for keys, cells in zip(of_keys, places, strict=True):
         kept = statistic.take(cells)
-        pairs, level = neighbours.places(kept)
+        pairs, level = neighbours.places(kept.groups, name)
         field_map = FieldMap.of(len(cells), pairs, level)
         try:
             part = field_distribution(cells_source(kept, n_prior), population, space.name, line, field_map)
         except np.linalg.LinAlgError:
-            raise _unreliable(name) from None
+            raise unreliable(name) from None
         parts.append(part)
         pools.append(_pool(dict(zip(within, keys, strict=True)), part, pairs, cells))
         if pools[-1].error.largest > UNRELIABLE:
-            raise _unreliable(name)
+            raise unreliable(name)
     has_slope = parts[0].model.has_slope
     together = PooledCells(pools=tuple(parts), cells=tuple(places))
     return MapPosterior(
@@ -189,7 +182,29 @@ def map_posterior(
     )
 
 
-def _unreliable(name: str) -> UsageError:
+def on_a_map(statistic: NoisyStatistic, pooling: Pooling, line: Line) -> tuple[Population, Neighbours]:
+    """Return the population of cells' own parts, and their neighbours.
+
+    Raises
+    ------
+    UsageError
+        Where the population cannot be moved along the line, pairs do not fit the statistic, or cells of a
+        pool have no neighbours.
+    """
+    name, population = statistic.plan.name, POPULATIONS[line][pooling.population]
+    if not population.slope:
+        can = ", ".join(each for each, law in POPULATIONS[line].items() if law.slope and each != DICTIONARY)
+        message = f"{name}: population {pooling.population} has no neighbours: take {can}"
+        raise UsageError(message)
+    neighbours = Neighbours.of(statistic, pooling.adjacency)
+    if neighbours.column in pooling.within:
+        message = f"{name}: within {neighbours.column} no cell has a neighbour: leave it out"
+        raise UsageError(message)
+    return population, neighbours
+
+
+def unreliable(name: str) -> UsageError:
+    """Return the error of a map on which propagation fails its check."""
     return UsageError(
         f"{name}: expectation propagation is not reliable on this map, as its check says: pool without "
         "adjacency, or ask each cell alone"

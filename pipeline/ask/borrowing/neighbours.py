@@ -67,19 +67,26 @@ class Neighbours:
                 raise UsageError(message)
         return cls(column=column, pairs=frozenset((min(row), max(row)) for row in rows))
 
-    def places(self, statistic: NoisyStatistic) -> tuple[Cells, Cells]:
+    def places(self, groups: Mapping[str, Sequence[str | int]], name: str) -> tuple[Cells, Cells]:
         """Return pairs of cells, (n_pairs, 2), and the map each cell is on: one for all other keys.
+
+        Parameters
+        ----------
+        groups : dict of str to list
+            The keys of every cell, by group column.
+        name : str
+            Of the statistic.
 
         Raises
         ------
         UsageError
             Where no two of these cells are neighbours.
         """
-        others = [keys for name, keys in statistic.groups.items() if name != self.column]
+        others = [keys for column, keys in groups.items() if column != self.column]
         of_map: dict[tuple[str | int, ...], int] = {}
         cell_of: dict[tuple[int, str], int] = {}
-        level = np.zeros(len(statistic.values), dtype=np.int64)
-        for cell, key in enumerate(statistic.groups[self.column]):
+        level = np.zeros(len(groups[self.column]), dtype=np.int64)
+        for cell, key in enumerate(groups[self.column]):
             number = of_map.setdefault(tuple(keys[cell] for keys in others), len(of_map))
             level[cell] = number
             cell_of[number, str(key)] = cell
@@ -90,7 +97,7 @@ class Neighbours:
             if (number, first) in cell_of and (number, second) in cell_of
         ]
         if not pairs:
-            message = f"adjacency has no pair of these cells of {statistic.plan.name}: no two are neighbours"
+            message = f"adjacency has no pair of these cells of {name}: no two are neighbours"
             raise UsageError(message)
         return np.array(pairs, dtype=np.int64), level
 

@@ -97,6 +97,13 @@ class WalkedPosterior(PooledPosterior):
         is_outside = self.outside > OUTSIDE
         return doubtful_cells.reasons(self.told, is_outside, np.zeros_like(is_outside), doubtful_cells.JUMP)
 
+    def known_of_pools(self) -> list[dict[str, Any]]:
+        """Return keys and numbers of every pool, as rows."""
+        return [each.row for each in self.steps]
+
+    def _doubts(self) -> tuple[str, ...]:
+        return doubts(self.steps)
+
     def jumps(self, above: float = OUTSIDE) -> Table:
         """Return the cells to which a jump leads, the most probable first: keys and ``probability``.
 
@@ -159,7 +166,7 @@ class WalkedPosterior(PooledPosterior):
                 prior=str(posterior.prior),
                 n_prior="" if posterior.n_prior is None else str(posterior.n_prior),
                 not_judged=sizes.not_judged if sizes else (),
-                unidentified=doubts(self.steps),
+                unidentified=self._doubts(),
             )
 
         conflict: Conflict = self._once("conflict", judged)
@@ -201,6 +208,98 @@ def walked_posterior(
         Where the column is no group, no series has two cells, or the walk cannot be worked out.
     """
     name = statistic.plan.name
+    pools = ordered_pools(statistic, walk, within, stated_n_prior, declared=declared, parts=parts)
+    _check_span(name, walk, pools.series)
+    try:
+        distributions = [worked_out(series, pools.parameter, line, walk) for series in pools.series]
+    except np.linalg.LinAlgError:
+        message = (
+            f"{name}: expectation propagation does not settle over={walk}: walk over {walk.over} alone, "
+            "whose recursions are exact"
+        )
+        raise UsageError(message) from None
+    steps = tuple(Steps.of(keys, part) for keys, part in zip(pools.keys, distributions, strict=True))
+    posterior = WalkedPosterior(
+        **pools.terms(statistic, distributions),
+        prior=WalkPrior(walk=walk, line=line),
+        rows_of=None,
+        population="walk",
+        pools=(),
+        walk=walk,
+        steps=steps,
+        _alone=alone,
+    )
+    sizes = "sizes are each cell's own, and have no slope"
+    return replace(posterior, rows_of=in_words(posterior, pools.order, sizes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedPools:
+    """Cells of a statistic as series over a column, in pools.
+
+    Attributes
+    ----------
+    keys : tuple of dict
+        What the cells of each pool have in common.
+    cells : tuple of ndarray of int64
+        Which cells each pool holds.
+    series : tuple of CellsInOrder
+    order : str
+        In which order keys of the column are, in words.
+    parts : sequence of (NoisyStatistic, ndarray of int64)
+        The cells by the noise that they have.
+    n_priors : tuple of NPrior
+        Of each part.
+    parameter : str
+        The name of what is asked.
+    """
+
+    keys: tuple[dict[str, str | int], ...]
+    cells: tuple[Cells, ...]
+    series: tuple[CellsInOrder, ...]
+    order: str
+    parts: Sequence[tuple[NoisyStatistic, Cells]]
+    n_priors: tuple[NPrior, ...]
+    parameter: str
+
+    def terms(self, statistic: NoisyStatistic, distributions: Sequence[Any]) -> dict[str, Any]:
+        """Return what any posterior of these cells is made of."""
+        family, n_cells = FAMILIES[statistic.plan.family], len(statistic.values)
+        told = np.empty(n_cells)
+        for (part, of_part), n_prior in zip(self.parts, self.n_priors, strict=True):
+            told[of_part] = doubtful_cells.size_times_epsilon(part, n_prior)
+        return {
+            "statistic": statistic.plan.name,
+            "family": statistic.plan.family,
+            "method": NOISE_AWARE,
+            "n_prior": self.n_priors[0] if len({str(each) for each in self.n_priors}) == 1 else None,
+            "groups": statistic.groups,
+            "label_columns": {},
+            "distribution": PooledCells(pools=tuple(distributions), cells=self.cells),
+            "constants": statistic.plan.parameters,
+            "models_clipping": np.zeros(n_cells, dtype=bool) if family.models_clipping else None,
+            "observed": (statistic,) if len(self.parts) == 1 else (),
+            "told": told,
+        }
+
+
+def ordered_pools(
+    statistic: NoisyStatistic,
+    walk: Walk,
+    within: Sequence[str],
+    stated_n_prior: Any,
+    *,
+    declared: Sequence[str | int] | None,
+    parts: Sequence[tuple[NoisyStatistic, Cells]] | None,
+) -> OrderedPools:
+    """Put cells in order; parameters are those of ``walked_posterior``.
+
+    Raises
+    ------
+    UsageError
+        Where the column is no group, or no series has two cells.
+    """
+    name = statistic.plan.name
     if walk.over not in statistic.groups:
         known = ", ".join(statistic.groups) or "none"
         message = (
@@ -222,7 +321,7 @@ def walked_posterior(
     of_keys: dict[tuple[str | int, ...], list[int]] = {}
     for cell in range(len(statistic.values)):
         of_keys.setdefault(tuple(statistic.groups[column][cell] for column in within), []).append(cell)
-    pools: list[Cells] = [np.array(cells, dtype=np.int64) for cells in of_keys.values()]
+    pools = tuple(np.array(cells, dtype=np.int64) for cells in of_keys.values())
     family = FAMILIES[statistic.plan.family]
     (space,) = family.parameter_spaces(statistic.plan.parameters)
     ordered = [_in_order(statistic, walk.over, time_of, cells, parts, n_priors) for cells in pools]
@@ -233,43 +332,15 @@ def walked_posterior(
                 f"{name}: no series{where} has two cells over {walk.over}: there is nothing to walk over"
             )
             raise UsageError(message)
-    _check_span(name, walk, ordered)
-    try:
-        distributions = [worked_out(series, space.name, line, walk) for series in ordered]
-    except np.linalg.LinAlgError:
-        message = (
-            f"{name}: expectation propagation does not settle over={walk}: walk over {walk.over} alone, "
-            "whose recursions are exact"
-        )
-        raise UsageError(message) from None
-    steps = tuple(
-        Steps.of(dict(zip(within, keys, strict=True)), part)
-        for keys, part in zip(of_keys, distributions, strict=True)
+    return OrderedPools(
+        keys=tuple(dict(zip(within, keys, strict=True)) for keys in of_keys),
+        cells=pools,
+        series=tuple(ordered),
+        order=order,
+        parts=parts,
+        n_priors=tuple(n_priors),
+        parameter=space.name,
     )
-    told = np.empty(len(statistic.values))
-    for (part, of_part), n_prior in zip(parts, n_priors, strict=True):
-        told[of_part] = doubtful_cells.size_times_epsilon(part, n_prior)
-    posterior = WalkedPosterior(
-        statistic=name,
-        family=statistic.plan.family,
-        method=NOISE_AWARE,
-        prior=WalkPrior(walk=walk, line=line),
-        n_prior=n_priors[0] if len({str(each) for each in n_priors}) == 1 else None,
-        groups=statistic.groups,
-        label_columns={},
-        distribution=PooledCells(pools=tuple(distributions), cells=tuple(pools)),  # type: ignore[arg-type]
-        constants=statistic.plan.parameters,
-        models_clipping=np.zeros(len(statistic.values), dtype=bool) if family.models_clipping else None,
-        rows_of=None,
-        observed=(statistic,) if len(parts) == 1 else (),
-        population="walk",
-        pools=(),
-        walk=walk,
-        steps=steps,
-        told=told,
-        _alone=alone,
-    )
-    return _said(posterior, order)
 
 
 def _check_span(name: str, walk: Walk, ordered: Sequence[CellsInOrder]) -> None:
@@ -302,9 +373,9 @@ def _check_span(name: str, walk: Walk, ordered: Sequence[CellsInOrder]) -> None:
 def worked_out(
     series: CellsInOrder, name: str, line: Line, walk: Walk
 ) -> WalkDistribution | OrderedDistribution:
-    """Return the posterior of one pool: by recursions where there may be jumps, else by propagation."""
-    if not walk.has_jumps:
-        return ordered_distribution(series, name, line, walk.law)
+    """Return the posterior of one pool: by recursions on a line where there is one, else by propagation."""
+    if not walk.is_on_a_line:
+        return ordered_distribution(series, name, line, walk.law, jumps=walk.share_of_jumps)
     if walk.kind == "ar1":
         return returning_distribution(series, name, line, walk.law, jumps=walk.share_of_jumps)
     return walk_distribution(series, name, line, jumps=walk.share_of_jumps, scale=walk.step)
@@ -336,8 +407,8 @@ def _in_order(
     return CellsInOrder(sources=tuple(sources), cell=placed)
 
 
-def _said(posterior: WalkedPosterior, order: str) -> WalkedPosterior:
-    """Say what walks over what, and how far."""
+def in_words(posterior: WalkedPosterior, order: str, of_sizes: str) -> str:
+    """Say what walks over what, and how far, and what is said of sizes."""
     walk, steps = posterior.walk, posterior.steps
     n_series = sum(each.n_series for each in steps)
     said = (
@@ -360,7 +431,4 @@ def _said(posterior: WalkedPosterior, order: str) -> WalkedPosterior:
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         said += f"; a jump leads to {cells}{more}"
     said += method_of(steps)
-    said += (
-        "; sizes are each cell's own, and have no slope; own_share: how much of an answer is the cell's own"
-    )
-    return replace(posterior, rows_of=said)
+    return f"{said}; {of_sizes}; own_share: how much of an answer is the cell's own"

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 UNIDENTIFIED = 0.6
 NO_SLOPE = (0.0, 0.0)
+MEANS = "means"
+"""What the first population of cells with a mean and a variance is of."""
 COLLINEAR = 0.75
 """R^2 from which on a slope and coefficients are not told apart: what a slope is off by is doubled."""
 
@@ -166,7 +168,7 @@ class Pool:
         (mean, mean_sd), (spread, spread_sd) = pool.sides[0].location, pool.sides[0].spread
         level, level_sd = pool.sides[1].location
         known = (
-            ("means", (pool.centre + unit * mean, unit * mean_sd), (unit * spread, unit * spread_sd)),
+            (MEANS, (pool.centre + unit * mean, unit * mean_sd), (unit * spread, unit * spread_sd)),
             (
                 "log standard deviations",
                 (level + float(np.log(pool.half_range)), level_sd),

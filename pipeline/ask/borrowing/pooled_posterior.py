@@ -39,7 +39,6 @@ from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.intervals import CENTRAL
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
-from suffice.pipeline.math.engines.pooled.populations import DEFAULT
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
@@ -354,10 +353,9 @@ def pooled_posterior(
     name, within = pooling.population, pooling.within
     design = design_of(statistic, pooling)
     if isinstance(pooling.over, Walk):
-        from suffice.pipeline.ask.borrowing.over_time import walked_posterior  # few ask
+        from suffice.pipeline.ask.borrowing.panels import posterior_over  # few ask
 
-        check_walk_alone(statistic.plan.name, pooling)
-        return walked_posterior(statistic, pooling.over, within, line, terms.n_prior, alone)
+        return posterior_over(statistic, pooling, line, terms.n_prior, alone)
     n_prior = chosen_priors.n_prior_for(statistic, terms.n_prior)
     if pooling.adjacency is not None:
         from suffice.pipeline.ask.borrowing.adjacency import map_posterior  # it is a PooledPosterior
@@ -397,20 +395,6 @@ def pooled_posterior(
         pools=tuple(known),
         _alone=alone,
     )
-
-
-def check_walk_alone(name: str, pooling: Pooling) -> None:
-    """Refuse what a walk is not combined with.
-
-    Raises
-    ------
-    UsageError
-    """
-    given = [each for each in ("covariates", "formula", "adjacency") if getattr(pooling, each) is not None]
-    given += ["population"] if pooling.population != DEFAULT else []
-    if given:
-        message = f"{name}: {given[0]} does not go with over={pooling.over}: leave one of them out"
-        raise UsageError(message)
 
 
 def _in_words(

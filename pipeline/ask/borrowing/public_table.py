@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 Column: TypeAlias = list[Any]
 """Numbers, texts, truth values or dates; None where there is no value."""
-_LARGEST_FILE = 1 << 30
+LARGEST_TABLE = 1 << 30
+"""In bytes, of a file."""
 _LISTED = 12
 
 
@@ -124,7 +125,7 @@ def public_table(table: Any, option: str) -> PublicTable:
         return _of_frame(table, option)
     path = Path(table)
     try:
-        if path.stat().st_size > _LARGEST_FILE:
+        if path.stat().st_size > LARGEST_TABLE:
             message = f"{option} {path.name}: the file is larger than 1 GiB"
             raise UsageError(message)
         if path.suffix in {".parquet", ".pq"}:

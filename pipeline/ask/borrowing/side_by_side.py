@@ -10,10 +10,12 @@ from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
 from suffice.pipeline.ask.borrowing.pool import NO_SLOPE
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.posterior.summaries import summarise
+from suffice.pipeline.math.parameters.parameter_posterior import DRAWS, MASS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from suffice.pipeline.ask.borrowing.pool import Pool
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 
 ALONE = "alone_"
@@ -60,6 +62,26 @@ def beside_alone(
     ]
 
 
+def rows_beside_alone(
+    together: PooledPosterior,
+    mass: float = MASS,
+    *,
+    interval: str | None = None,
+    draws: int = DRAWS,
+    rng: np.random.Generator | int | None = None,
+) -> list[dict[str, Any]]:
+    """Return :func:`beside_alone` of all cells.
+
+    Parameters
+    ----------
+    mass, interval, draws, rng
+        As in ``Posterior.credible_interval``.
+    """
+    generator, kind = np.random.default_rng(rng), together.interval_kind(interval)
+    rows = summarise(together, mass, draws, generator, interval=kind)
+    return beside_alone(together, rows, mass, draws, generator, interval=kind)
+
+
 def populations(together: PooledPosterior) -> list[dict[str, Any]]:
     """Return one row a population: its keys, its cells, what is known of it, and where it is.
 
@@ -70,18 +92,19 @@ def populations(together: PooledPosterior) -> list[dict[str, Any]]:
         ``location``, ``spread``, ``slope`` and ``spread_slope`` with their standard deviations, on the line;
         ``typical_size``, ``identified``, ``settled``; and ``in_words`` what was pooled with what. Of means
         and log standard deviations ``parameter`` says which, of categories ``category``. Where the spread has
-        no slope ``spread_slope`` is 0. A walk has ``series``, ``times`` and its ``step`` instead of a place
-        and a spread.
+        no slope ``spread_slope`` is 0. With neighbours ``of_map`` is the share of the variance that is the
+        map's. A walk has ``series``, ``times`` and its ``step`` instead of a place and a spread, and on a map
+        ``common_step``, ``spread`` and ``of_map``, too.
     """
     if isinstance(together, WalkedPosterior):
         return [
             {
-                **each.row,
+                **row,
                 "population": together.population,
                 "settled": each.settled,
                 "in_words": together.rows_of,
             }
-            for each in together.steps
+            for each, row in zip(together.steps, together.known_of_pools(), strict=True)
         ]
     line = line_of(together.observed[0])
     return [
@@ -100,9 +123,20 @@ def populations(together: PooledPosterior) -> list[dict[str, Any]]:
             "spread_slope": (pool.spread_slope or NO_SLOPE)[0],
             "spread_slope_sd": (pool.spread_slope or NO_SLOPE)[1],
             "typical_size": pool.typical_size,
+            **_of_map(pool),
             "identified": pool.identified,
             "settled": pool.settled,
             "in_words": together.rows_of,
         }
         for pool in together.pools
     ]
+
+
+def _of_map(pool: Pool) -> dict[str, float]:
+    return {} if pool.of_map is None else {"of_map": pool.of_map[0], "of_map_sd": pool.of_map[1]}
+
+
+def pool_tables(together: PooledPosterior) -> dict[str, list[dict[str, Any]]]:
+    """Return the tables that stand beside pooled cells: ``pools``, and ``coefficients`` of covariates."""
+    coefficients = [dict(row) for row in together.coefficients]
+    return {"pools": populations(together), **({"coefficients": coefficients} if coefficients else {})}

@@ -36,8 +36,8 @@ class Walk:
         How many times a season lasts, as 12 months or 7 days: as many effects are added that add up to 0, and
         are the same each time. Two seasons at least.
     jumps : float, optional
-        The share of steps that are jumps, in 0..0.5; 0.01 otherwise, and 0 where `order` is 2 or there is a
-        season, which have none.
+        The share of steps that are jumps, in 0..0.5; 0.01 otherwise. Jumps are of levels: slopes and seasons
+        have none.
     kind : {"walk", "ar1"}, optional
         A random walk, or a process that returns to a level of each series, which is estimated.
     step : float, optional
@@ -81,13 +81,10 @@ class Walk:
         if self.kind == "ar1" and self.order == 2:
             message = "over: kind=ar1 returns to a mean, and has no order=2: leave one of them out"
             raise UsageError(message)
-        if self.jumps and not self.has_jumps:
-            message = "over: jumps are of first order without a season: leave jumps out, or order and season"
-            raise UsageError(message)
 
     @property
-    def has_jumps(self) -> bool:
-        """Whether it is of first order, without a season: recursions on a line are exact, with jumps."""
+    def is_on_a_line(self) -> bool:
+        """Whether it is of first order, without a season: recursions on a line are exact."""
         return self.order == 1 and self.season is None
 
     @property
@@ -100,7 +97,7 @@ class Walk:
     @property
     def share_of_jumps(self) -> float:
         """The share of steps that are jumps."""
-        return (JUMPS if self.has_jumps else 0.0) if self.jumps is None else float(self.jumps)
+        return JUMPS if self.jumps is None else float(self.jumps)
 
     @classmethod
     def of(cls, over: str | Walk) -> Self | Walk:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.pipeline.ask.borrowing.pool import UNIDENTIFIED
 from suffice.pipeline.ask.judging.conflict import Conflict
 from suffice.pipeline.math.distributions.distribution import Line
+from suffice.pipeline.math.engines.pooled.jump_sets import JUMP_VARIANCE
 from suffice.pipeline.math.engines.pooled.ordered_law import SEASON_SCALE, SLOPES_OF_STEPS
 from suffice.pipeline.math.engines.pooled.walk import JUMP_SCALE
 from suffice.pipeline.math.engines.pooled.walk_steps import LOG_STEP_SD
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.borrowing.walk import Walk
     from suffice.pipeline.math.engines.pooled.field_error import FieldError
     from suffice.pipeline.math.engines.pooled.ordered_distribution import OrderedDistribution
+    from suffice.pipeline.math.engines.pooled.panel_distribution import PanelDistribution
     from suffice.pipeline.math.engines.pooled.walk_distribution import WalkDistribution
 
 UNRELIABLE, UNRELIABLE_SD = 0.3, 0.1
 """Standard deviations: where more than 1 of 100 cells are off by more, an answer is not settled; and where
 standard deviations themselves are off by more than that share."""
-_FURTHER = ("coefficient", "slope_step", "season")
+_FURTHER = ("coefficient", "slope_step", "season", "common_step")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +48,12 @@ class Steps:
         Of the standard deviation of steps of slopes, where these take some.
     season : (float, float) or None
         Of the standard deviation of the effects of a season, on the line.
+    common_step : (float, float) or None
+        Of the standard deviation of the steps that all series take together, where there are some.
     identified : bool
         Whether the cells tell the step, or that of slopes.
+    common_identified : bool
+        Whether they tell that of all together; where there is none, too.
     season_identified : bool
         Whether they tell the spread of the season's effects; where there is none, too.
     settled : bool
@@ -64,15 +70,19 @@ class Steps:
     coefficient: tuple[float, float] | None
     slope_step: tuple[float, float] | None
     season: tuple[float, float] | None
+    common_step: tuple[float, float] | None
     identified: bool
+    common_identified: bool
     season_identified: bool
     settled: bool
     error: FieldError | None
 
     @classmethod
-    def of(cls, keys: dict[str, str | int], part: WalkDistribution | OrderedDistribution) -> Steps:
+    def of(
+        cls, keys: dict[str, str | int], part: WalkDistribution | OrderedDistribution | PanelDistribution
+    ) -> Steps:
         """Sum up the posterior of hyperparameters."""
-        n_series, n_times = part.walked.cells.cell.shape
+        n_series, n_times = part.shape
         known, told = part.known, {name: sd <= UNIDENTIFIED * LOG_STEP_SD for name, sd in part.log_sd.items()}
         error: FieldError | None = getattr(part, "error", None)
         return cls(
@@ -84,8 +94,10 @@ class Steps:
             coefficient=known.get("coefficient"),
             slope_step=known.get("slope_step"),
             season=known.get("season"),
+            common_step=known.get("common_step"),
             identified=told["step"] or told.get("slope_step", False),
             season_identified=told.get("season", True),
+            common_identified=told.get("common_step", True),
             settled=part.settled
             and (error is None or (error.largest <= UNRELIABLE and error.of_sd <= UNRELIABLE_SD)),
             error=error,
@@ -93,7 +105,7 @@ class Steps:
 
     @property
     def further(self) -> dict[str, float | None]:
-        """Means and standard deviations of the coefficient, steps of slopes and the season, by name."""
+        """Means and standard deviations of further hyperparameters, by name."""
         pairs = {name: getattr(self, name) or (None, None) for name in _FURTHER}
         return {name + end: pairs[name][place] for name in _FURTHER for place, end in enumerate(("", "_sd"))}
 
@@ -117,6 +129,7 @@ class Steps:
             (self.slope_step, "steps of slopes"),
             (self.coefficient, "what is left of a distance from the level after a time"),
             (self.season, "spread of the season's effects"),
+            (self.common_step, "steps of all together"),
         ):
             if pair is not None:
                 said += f"; {words} {pair[0]:.2g} (sd {pair[1]:.2g})"
@@ -141,15 +154,12 @@ class WalkPrior:
         what = "logits" if is_logit else "logarithms"
         # Of the recursions it is logistic; propagation has the normal law of the same variance.
         first = ("Logistic(0, 1)", "Logistic(centre, 2)")
-        if not walk.has_jumps:
+        if not walk.is_on_a_line:
             first = ("Normal(0, 1.81^2)", "Normal(centre, 3.63^2)")
         place = first[not is_logit]
         jumps = walk.share_of_jumps
-        steps = (
-            f"{1.0 - jumps:.3g} Normal(0, s^2) + {jumps:.3g} Laplace(0, {JUMP_SCALE:g})"
-            if jumps
-            else "Normal(0, s^2)"
-        )
+        jump = f"Laplace(0, {JUMP_SCALE:g})" if walk.is_on_a_line else f"Normal(0, s^2 + {JUMP_VARIANCE:g})"
+        steps = f"{1.0 - jumps:.3g} Normal(0, s^2) + {jumps:.3g} {jump}" if jumps else "Normal(0, s^2)"
         said = f"steps {steps}, s integrated over under HalfNormal({walk.step:g})"
         if walk.kind == "ar1":
             name, where = "return", f"the level {place} of each series"
@@ -198,6 +208,12 @@ def doubts(steps: tuple[Steps, ...]) -> tuple[str, ...]:
             "of what moves is the season's"
             for each in steps
             if not each.season_identified
+        ),
+        *(
+            f"steps of all series together{in_keys(each.keys)} are not identified: their hyperprior decides "
+            "how much of what moves is common"
+            for each in steps
+            if not each.common_identified
         ),
     )
 

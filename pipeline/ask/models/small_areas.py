@@ -72,8 +72,7 @@ class SmallAreas:
         ``cells``, ``times``, ``step`` and ``step_sd``: a walk has no population.
         """
         if isinstance(self.posterior, WalkedPosterior):
-            steps = [each.row for each in self.posterior.steps]
-            return Table(steps, title="Walks: steps, on the logit or log scale")
+            return Table(self.posterior.known_of_pools(), title="Walks: steps, on the logit or log scale")
         before = (None,) * len(self.posterior.pools) if self.before is None else self.before.pools
         rows = [
             {
@@ -252,7 +251,8 @@ def small_areas(
         assert isinstance(together, PooledPosterior)  # noqa: S101 - it was asked to pool
         return together
 
-    before = None if plain == pooling else _without_spread_slope(posterior(plain))
+    # A walk has no spread that neighbours explain some of.
+    before = None if plain == pooling or pooling.over is not None else _without_spread_slope(posterior(plain))
     return SmallAreas(posterior=posterior(pooling), pooling=pooling, before=before)
 
 

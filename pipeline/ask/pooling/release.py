@@ -351,11 +351,24 @@ class Release(Mapping[str, Statistic]):
         entry: dict[str, Any] = order.restore(self.manifest["plan"])["statistics"][name]
         return entry
 
-    def table(self, statistic: str, where: Mapping[str, object] | None = None) -> Table:
+    def table(
+        self,
+        statistic: str,
+        where: Mapping[str, object] | None = None,
+        *,
+        pooled: bool | str | Sequence[str] | Pooling = False,
+    ) -> Table:
         """Return a statistic's unbiased estimates, or a sample's draws: a list that shows itself as a table.
 
-        See :meth:`NoisyStatistic.table` and :meth:`ReleasedSample.table`.
+        See :meth:`NoisyStatistic.table` and :meth:`ReleasedSample.table`. With `pooled`, as in ``posterior``,
+        every cell together with the others beside itself alone: ``mean``, ``sd``, ``lower``, ``upper`` (a
+        central 95 % interval), ``own_share``, ``outside``, and ``alone_mean`` to ``alone_upper``.
         """
+        if pooled is not False:
+            from suffice.pipeline.ask.borrowing.side_by_side import rows_beside_alone  # scipy is slow
+
+            together: Any = self.posterior(statistic, pooled=pooled, where=where)
+            return self.in_words(statistic, rows_beside_alone(together))
         if statistic in self.sampled:
             return self.in_words(statistic, self.samples(statistic, where).table())
         return self.in_words(statistic, self.selected(statistic, where).table())

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.errors import UnknownNameError, UsageError
-from suffice.pipeline.ask.borrowing.over_time import walked_posterior
-from suffice.pipeline.ask.borrowing.pooled_posterior import check_terms, check_walk_alone, pooled_posterior
+from suffice.pipeline.ask.borrowing.panels import posterior_over
+from suffice.pipeline.ask.borrowing.pooled_posterior import check_terms, pooled_posterior
 from suffice.pipeline.ask.borrowing.pooling import Pooling
+from suffice.pipeline.ask.borrowing.side_by_side import rows_beside_alone
 from suffice.pipeline.ask.borrowing.walk import WINDOW, Walk
 from suffice.pipeline.ask.inference.pooled_sources import line_of
 from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, PosteriorTerms, lists_terms
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
     from suffice.pipeline.ask.judging.conflict import Conflict
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.math.distributions.distribution import Line
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells
 
@@ -179,7 +181,13 @@ class Series:
         said += _reasons(self.left_out)
         return "\n".join([*said, f"statistics: {', '.join(self.statistics)}"])
 
-    def table(self, statistic: str, where: Mapping[str, object] | None = None) -> Table:
+    def table(
+        self,
+        statistic: str,
+        where: Mapping[str, object] | None = None,
+        *,
+        pooled: bool | str | Sequence[str] | Pooling = False,
+    ) -> Table:
         """Return the unbiased estimates of all windows, each row with its ``window``.
 
         Parameters
@@ -187,6 +195,9 @@ class Series:
         statistic : str
         where : mapping, optional
             Keep the cells with these group keys.
+        pooled : bool, str, sequence of str or Pooling, optional
+            As in ``posterior``: every cell together with the others beside itself alone, as in
+            ``Release.table``.
 
         Raises
         ------
@@ -194,6 +205,10 @@ class Series:
             Where the newest window has no such statistic, column or key.
         """
         windows = self.windows_of(statistic, where)
+        if pooled is not False:
+            together: Any = self.posterior(statistic, pooled=pooled, where=where)
+            notes = tuple(_reasons(windows.left_out))
+            return Table(rows_beside_alone(together), title=together.titled, notes=notes)
         rows: list[dict[str, Any]] = [
             {WINDOW: release.window, **row}
             for release in windows.releases
@@ -297,9 +312,7 @@ class Series:
         check_terms(whole, stated)
         refuse_within_unit(whole, "a pooled posterior")
         line = line_of(whole)
-        pooling = Pooling.of(whole, pooled, line)
-        if pooling.over is None and (pooled is True or pooling.within) and not isinstance(pooled, Pooling):
-            pooling = dataclasses.replace(pooling, over=Walk(over=WINDOW))
+        pooling = pooling_of_windows(whole, pooled, line)
         if not isinstance(pooling.over, Walk):
             if len(windows.parts) > 1:
                 message = f"{statistic}: the noise of its windows differs: walk over them, with over=window"
@@ -308,11 +321,9 @@ class Series:
             n_windows = counted(len(windows.releases), "window")
             said = f"{n_windows} pooled as cells of one population, in no order: pooled=True walks over them"
             return self._described(_adding(together, said, windows), windows, last)
-        check_walk_alone(statistic, pooling)
-        walked = walked_posterior(
+        walked = posterior_over(
             whole,
-            pooling.over,
-            pooling.within,
+            pooling,
             line,
             stated.n_prior,
             alone,
@@ -361,6 +372,22 @@ def _adding(posterior: PooledPosterior, said: str, windows: Windows) -> PooledPo
     """Say one thing more of what was pooled, and which windows were left out."""
     words = [str(posterior.rows_of), *([said] if said else []), *_reasons(windows.left_out)]
     return dataclasses.replace(posterior, rows_of="; ".join(words))
+
+
+def pooling_of_windows(
+    whole: NoisyStatistic, pooled: bool | str | Sequence[str] | Pooling, line: Line
+) -> Pooling:
+    """Return what cells of all windows have in common: where no population is named, they walk over windows.
+
+    Raises
+    ------
+    UsageError
+        As ``Pooling.of``.
+    """
+    pooling = Pooling.of(whole, pooled, line)
+    if pooling.over is None and (pooled is True or pooling.within) and not isinstance(pooled, Pooling):
+        return dataclasses.replace(pooling, over=Walk(over=WINDOW))
+    return pooling
 
 
 def windows_in_order(windows: Windows) -> list[str | int]:

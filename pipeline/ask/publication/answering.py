@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from suffice.errors import UsageError
-from suffice.pipeline.ask.borrowing.side_by_side import beside_alone, populations
+from suffice.pipeline.ask.borrowing.side_by_side import beside_alone, pool_tables
 from suffice.pipeline.ask.models.chain import chain
 from suffice.pipeline.ask.models.hidden_markov import hidden_markov
 from suffice.pipeline.ask.models.hidden_markov_fit import HiddenMarkovFit
@@ -314,13 +314,14 @@ def _of_posterior(
 
 def _pooled(question: Question, asked: StatisticRequest, streams: Streams) -> Answer:
     """Answer cells that borrow strength, each beside itself alone."""
-    request, (release,) = question.request, question.releases
+    request, newest = question.request, question.releases[-1]
     pooling, terms = question.pooling, request.pooled
     if pooling is None or terms is None:
         message = "cells that are pooled are asked for with what they have in common"
         raise TypeError(message)
-    stated = further_terms(request, shared_terms(request, asked, release.statistic(asked.statistic)))
-    together = cast("PooledPosterior", release.posterior(asked.statistic, pooled=pooling, **stated))
+    stated = further_terms(request, shared_terms(request, asked, newest.statistic(asked.statistic)))
+    asked_of = question.series or newest
+    together = cast("PooledPosterior", asked_of.posterior(asked.statistic, pooled=pooling, **stated))
     require_unchanged(pooling, terms)
     mass, draws = mass_of(request), quantile_draws(request.draws)
     rows = summarise(together, mass, draws, streams.summaries(), interval=asked.interval)
@@ -331,7 +332,7 @@ def _pooled(question: Question, asked: StatisticRequest, streams: Streams) -> An
             together, rows, mass, draws, streams.computation(), interval=kind_of_intervals(asked)
         ),
         draws=lambda: draw_columns(together, request.draws, streams.draws()),
-        further={"pools": populations(together)},
+        further=pool_tables(together),
         to_arviz=lambda: together.to_arviz(request.draws, streams.draws()),
         posterior=together,
         rng=streams.summaries,

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from suffice.errors import UsageError, shortened
 from suffice.pipeline.ask.borrowing.pooling import Pooling
 from suffice.pipeline.ask.inference.pooled_sources import line_of
+from suffice.pipeline.ask.pooling.series import pooling_of_windows
 from suffice.pipeline.ask.publication.request import LONGEST, PooledTerms
 from suffice.pipeline.terms.released.noisy_statistic import rows_alone
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 _FILES = ("covariates", "adjacency")
 
 
-def read_pooling(statistics: Sequence[NoisyStatistic], pooled: Any) -> tuple[Pooling, PooledTerms]:
+def read_pooling(
+    statistics: Sequence[NoisyStatistic], pooled: Any, *, are_windows: bool = False
+) -> tuple[Pooling, PooledTerms]:
     """Return what cells of some statistics have in common, and the same as a request states it.
 
     Parameters
@@ -32,14 +35,17 @@ def read_pooling(statistics: Sequence[NoisyStatistic], pooled: Any) -> tuple[Poo
         At least one cell of each.
     pooled : True, str, sequence of str or Pooling
         As ``Release.posterior`` takes it; tables have to be files.
+    are_windows : bool
+        Whether the cells are of all windows of a series, as ``Series.posterior`` takes them.
 
     Raises
     ------
     UsageError
         Where a name is none, a table is in memory, or a file cannot be read.
     """
+    read_one = pooling_of_windows if are_windows else Pooling.of
     read = [
-        Pooling.of(rows_alone(statistic), pooled, line_of(rows_alone(statistic))) for statistic in statistics
+        read_one(rows_alone(statistic), pooled, line_of(rows_alone(statistic))) for statistic in statistics
     ]
     pooling = read[0]
     files = {name: _sha256(name, table) for name in _FILES if (table := getattr(pooling, name)) is not None}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from suffice.errors import PriorError, UsageError
@@ -20,6 +21,7 @@ from suffice.pipeline.ask.inference.posterior_terms import (
 )
 from suffice.pipeline.ask.models.state_sampling import HOLDOUT, SPLITS, read_settings
 from suffice.pipeline.ask.pooling.roll_up import quantities_of, require_assumption, require_totals, roll_up
+from suffice.pipeline.ask.pooling.series import Series
 from suffice.pipeline.ask.posterior.cells import cells_of
 from suffice.pipeline.ask.posterior.choice_of_engine import plug_in
 from suffice.pipeline.ask.publication.pooled_terms import read_pooling
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.ask.inference.posterior_terms import FurtherTerms, SharedTerms
     from suffice.pipeline.ask.pooling.release import Release
+    from suffice.pipeline.ask.pooling.series import Windows
     from suffice.pipeline.ask.publication.request import Kind, Relation
     from suffice.pipeline.terms.released.noisy_statistic import Cells, NoisyStatistic
 
@@ -59,21 +62,26 @@ NETCDF_KINDS = ("posterior", "pool", "roll_up")
 """Kinds whose draws are those of one posterior, as ArviZ has them; hidden Markov fits too."""
 LIKELIHOOD = "likelihood"
 LIKELIHOOD_FORMATS = ("csv", "netcdf", "parquet")
+LEAST_WINDOWS = 2
 MOST_POOLED_DRAWS = 10_000_000
 """Rows of draws of pooled cells, which rest on each other and are published whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A request, and the opened releases that it is asked of, in its order; of pooled cells their tables."""
+    """A request, and the opened releases that it is asked of, in its order.
+
+    Of pooled cells with what they have in common, and of windows that walk with their series.
+    """
 
     request: Request
     releases: tuple[Release, ...] = field(repr=False)
     pooling: Pooling | None = field(default=None, repr=False)
+    series: Series | None = field(default=None, repr=False)
 
 
-def ask(
-    releases: Sequence[Release],
+def ask(  # noqa: PLR0915 - all that is asked, in order
+    releases: Sequence[Release] | Series,
     statistics: Sequence[str],
     *,
     kind: Kind = "posterior",
@@ -97,8 +105,9 @@ def ask(
 
     Parameters
     ----------
-    releases : sequence of Release
-        In the order in which they are compared, or follow each other.
+    releases : sequence of Release, or Series
+        In the order in which they are compared, or follow each other. A series is of pooled cells: those
+        of its windows that have the statistics count.
     statistics : sequence of str
         Their names, in every release.
     kind : str
@@ -123,6 +132,8 @@ def ask(
     UsageError, PriorError
         Where a choice does not exist, does not fit, or cannot be written as text.
     """
+    series = releases if isinstance(releases, Series) else None
+    releases = [releases.releases[-1]] if isinstance(releases, Series) else releases
     names = _checked_names(releases, statistics)
     further = {**further, "where": releases[0].in_names(further.get("where"))}
     terms = PosteriorTerms(prior=None if isinstance(prior, Mapping) else prior, **further)
@@ -143,11 +154,16 @@ def ask(
         message = f"prior: {unknown[0]!r} is none of the statistics that are asked for: {', '.join(names)}"
         raise UsageError(message)
     asked, firsts, most_cells = [], [], 0
+    windows = _windows(series, names, terms.where)
     for name in names:
-        cells = [cells_asked(release, name, terms.where) for release in releases]
-        parts = [each.slice(0, 1) for each in cells]
+        if series is None:
+            cells = [cells_asked(release, name, terms.where) for release in releases]
+            parts = [each.slice(0, 1) for each in cells]
+            most_cells = max(most_cells, len(cells[0]))
+        else:
+            parts = [part.take(np.arange(1)) for part, _ in windows[name].parts]
+            most_cells = max(most_cells, len(windows[name].statistic.values))
         firsts.append(parts[0])
-        most_cells = max(most_cells, len(cells[0]))
         stated = prior.get(name) if isinstance(prior, Mapping) else prior
         given: dict[str | None, chosen_priors.AnyPrior] = {None: stated}
         if priors is not None:
@@ -163,7 +179,10 @@ def ask(
     pooling, pooled_terms = None, None
     if pooled is not False:
         _check_pooled(prior, priors, draws, most_cells)
-        pooling, pooled_terms = read_pooling(firsts, pooled)
+        pooling, pooled_terms = read_pooling(firsts, pooled, are_windows=series is not None)
+    if series is not None:
+        counted_in = {id(release) for each in windows.values() for release in each.releases}
+        releases = [release for release in series if id(release) in counted_in]
     unseeded = _read(
         Request,
         "",
@@ -189,7 +208,29 @@ def ask(
         request=unseeded if seed is not None else derived_seed(unseeded),
         releases=tuple(releases),
         pooling=pooling,
+        series=series,
     )
+
+
+def _windows(
+    series: Series | None, names: Sequence[str], where: Mapping[str, object] | None
+) -> dict[str, Windows]:
+    """Return the cells of each statistic in all windows; none where there is no series.
+
+    Raises
+    ------
+    UsageError
+        Where fewer than two windows have a statistic.
+    """
+    windows = {} if series is None else {name: series.windows_of(name, where) for name in names}
+    for name, each in windows.items():
+        if len(each.releases) < LEAST_WINDOWS:
+            message = (
+                f"{name}: one window alone has it: publish that as {each.releases[0].label}, or release "
+                "more windows"
+            )
+            raise UsageError(message)
+    return windows
 
 
 def _is_union(kind: Kind, assume: str | None, clipping: str, *priors: object) -> bool:

@@ -220,8 +220,8 @@ class Request(RequestPart, TermFields):
     algorithm : int
         Which answers this code gives: ``ALGORITHM``.
     kind : str
-        ``posterior``; ``comparison`` of two releases; ``pool`` of several, ``roll_up`` of cells;
-        ``prior_sensitivity``; ``model``; ``likelihood``.
+        ``posterior``, where cells are pooled also of all windows of a series; ``comparison`` of two releases;
+        ``pool`` of several, ``roll_up`` of cells; ``prior_sensitivity``; ``model``; ``likelihood``.
     releases : tuple of ReleaseReference
         In the order given, which matters in a comparison and a series.
     statistics : tuple of StatisticRequest
@@ -274,7 +274,8 @@ class Request(RequestPart, TermFields):
         is_likelihood = self.kind == "likelihood"
         rules = {
             "several releases": (len(self.releases) > 1) == (self.kind in {"comparison", "pool"})
-            or self.kind == "model",
+            or self.kind == "model"
+            or (self.kind == "posterior" and self.pooled is not None),
             "a comparison of two": self.kind != "comparison" or len(self.releases) == 2,
             "a relation": (self.relation is not None) == (self.kind == "pool"),
             "columns that are rolled up": bool(self.over) == (self.kind == "roll_up"),

@@ -1,23 +1,28 @@
 // What is shown: one sentence, a picture, the numbers behind it, the lines that give the same, and files.
 
-import { aroundPosteriors, aroundPrior, inside, pointsOf, settled } from "./axis.js";
+import { aroundPosteriors, aroundPrior, inside, pointsOf, reaching, settled } from "./axis.js";
 import { NOISE_AWARE, PLUG_IN } from "./answering.js";
 import { element, replace, svg } from "./dom.js";
 import { asCsv, asJson, offer } from "./downloads.js";
-import { commandLine, commandWords, pythonLines } from "./lines.js";
+import { commandLine, commandWords, pooledLines, pythonLines } from "./lines.js";
 import { brief } from "./numbers.js";
 import { draw, sample } from "./picture.js";
+import { aloneInterval, pooledNotes, pooledOf, pooledSentence, poolSwitch } from "./pool.js";
 import { releasedTable } from "./released.js";
 import { inWords } from "./state.js";
-import { comparisonTable, densityTable, lawTable } from "./tables.js";
+import { comparisonTable, densityTable, lawTable, pooledTable } from "./tables.js";
 
 const DIGITS = 6;
 const FLAT = 0.015;
+/** The curve of a cell by itself, beside what it is together with the others. */
+const ALONE = "alone";
 
 /** The part of the explorer that answers. */
-export function answers(page) {
+export function answers(page, ask) {
   const conflict = element("div", { class: "explorer-conflict", role: "status" });
   const ofAll = element("div", { class: "explorer-conflict", role: "status" });
+  const pool = poolSwitch(ask);
+  const ofPool = element("div", { class: "explorer-pool-notes" });
   const headline = element("p", { class: "explorer-answer" });
   const picture = svg("svg", { class: "explorer-picture", role: "img" });
   const keys = element("ul", { class: "legend" });
@@ -27,7 +32,7 @@ export function answers(page) {
   const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
   const lines = element("div", { class: "explorer-lines" });
   const files = element("p", { class: "explorer-files" });
-  const node = element("div", { class: "explorer-answers" }, conflict, ofAll, headline, figure, numbers, notes, behind, lines, files);
+  const node = element("div", { class: "explorer-answers" }, conflict, ofAll, pool.node, headline, ofPool, figure, numbers, notes, behind, lines, files);
   // A picture of nothing has no name yet.
   node.hidden = true;
   let shown = null;
@@ -47,12 +52,20 @@ export function answers(page) {
     replace(conflict, conflictsOf(page, answer));
     if (priorOf(answer) !== judged) replace(ofAll);
     judged = priorOf(answer);
+    answer.pooled = answer.question.together && !isPart ? pooledOf(page, answer) : null;
+    pool.show(pooledOf(page, answer), answer.question.together);
     replace(headline, ...sentence(page, answer));
+    replace(ofPool, answer.pooled && pooledNotes(answer, answer.pooled));
     paint();
-    replace(numbers, lawTable(page, answer), comparisonTable(page, answer, DIGITS));
+    replace(numbers, answer.pooled ? pooledTable(answer, answer.pooled) : lawTable(page, answer), comparisonTable(page, answer, DIGITS));
     replace(notes, notesOf(answer));
     fillBehind();
     const { parameter } = answer.entry;
+    if (answer.pooled) {
+      replace(lines, copied("The same in Python", pooledLines(answer.question, answer.pooled)));
+      replace(files, element("a", { href: answer.pooled.link }, "Download all cells together"));
+      return;
+    }
     replace(
       lines,
       copied("The same in Python", pythonLines(page, answer.question, parameter)),
@@ -70,15 +83,21 @@ export function answers(page) {
   function paint() {
     const { question, entry, sides, priorDensity } = shown;
     const laws = sides.map(({ law }) => law);
-    const wanted = question.whole
-      ? aroundPrior(priorDensity, laws, entry.support)
-      : aroundPosteriors(laws, entry.support);
+    const { pooled } = shown;
+    const narrow = question.whole ? aroundPrior(priorDensity, laws, entry.support) : aroundPosteriors(laws, entry.support);
+    const wanted = pooled ? reaching(narrow, pooled.interval, entry.support) : narrow;
     const subject = subjectOf(shown);
     range = settled(subject === about && !question.whole ? range : null, wanted);
     about = subject;
     const points = pointsOf(range);
     const places = inside(points, entry.support);
-    const curves = [
+    const alone = () => ({
+      kind: ALONE,
+      densities: laws[0].density(places),
+      interval: aloneInterval(laws[0], pooled),
+      mean: laws[0].mean,
+    });
+    const curves = pooled ? [alone()] : [
       { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
       ...sides.map(({ kind, law, interval }) => ({
         kind,
@@ -97,9 +116,11 @@ export function answers(page) {
       width: Math.max(280, Math.round(figure.clientWidth || 640)),
       // The prior below, what is asked for on top.
       curves: [...curves].sort((left, right) => layer(left) - layer(right)),
+      pooled,
     });
     replace(
       keys,
+      pooled && element("li", {}, sample("together"), `Together: ${pooled.mass} interval, and the mean`),
       curves.map(({ kind }) =>
         element(
           "li",
@@ -143,7 +164,7 @@ export function answers(page) {
 }
 
 function subjectOf({ statistic, question, entry }) {
-  return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
+  return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole, question.together]);
 }
 
 const CLIPPED =
@@ -186,6 +207,7 @@ function agreementOf(page, { statistic, question }) {
 /** What a curve is called. */
 export function nameOf(page, { question }, kind) {
   if (kind === "prior") return "Prior";
+  if (kind === ALONE) return "Alone: noise-aware posterior";
   if (kind === PLUG_IN) return "Plug-in posterior, which takes the noise for data";
   if (question.versus === null) return "Noise-aware posterior";
   return inWords(page, kind === NOISE_AWARE ? question.cell : question.versus);
@@ -202,7 +224,9 @@ export function axisName({ entry }) {
   return entry.title + (entry.unit ? ` (${entry.unit})` : "");
 }
 
-function sentence(page, { question, entry, sides, contrast }) {
+function sentence(page, answer) {
+  const { question, entry, sides, contrast } = answer;
+  if (answer.pooled) return pooledSentence(page, answer, answer.pooled);
   const percent = brief(question.mass * 100, 4);
   const [low, high] = sides[0].interval.map((end) => brief(end, 4));
   if (sides[0].kind === PLUG_IN) return ["Summing over everything that the noise may hide…"];
@@ -281,10 +305,10 @@ function layer({ kind }) {
 
 const CLIPPING = { ignored: CLIPPED, modelled: MODELLED };
 
-function notesOf({ prior, nPrior, posterior }) {
+function notesOf({ prior, nPrior, posterior, pooled }) {
   const said = [
-    `Prior: ${prior}.`,
-    `Intervals: ${posterior.defaultInterval}${posterior.defaultInterval === "central" ? "" : ", the shortest"}.`,
+    `${pooled ? "Alone: prior" : "Prior"}: ${prior}.`,
+    pooled ? null : `Intervals: ${posterior.defaultInterval}${posterior.defaultInterval === "central" ? "" : ", the shortest"}.`,
     nPrior === null ? null : `Prior of the number of records: ${nPrior}.`,
   ];
   return [

@@ -26,6 +26,12 @@ export function aroundPrior(priorDensity, laws, support) {
   return within([Math.min(low, narrow[0]), Math.max(high, narrow[1])], support);
 }
 
+/** The same range, or as much more as shows an interval with some room beside it. */
+export function reaching([low, high], [first, last], support) {
+  const room = (last - first) * 0.2;
+  return within([Math.min(low, first - room), Math.max(high, last + room)], support);
+}
+
 /** Keep a range while what is wanted still fits well: curves shall move, not the axis below them. */
 export function settled(shown, wanted) {
   if (shown === null) return wanted;

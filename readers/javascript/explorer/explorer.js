@@ -30,7 +30,7 @@ export function start(section, text) {
   let quiet = null;
 
   const controls = form(page, ask);
-  const answered = answers(page);
+  const answered = answers(page, ask);
   const unanswered = element("div", { class: "explorer-unanswered", hidden: true });
   const voice = element("p", { class: "visually-hidden", role: "status" });
   const right = element("div", { class: "explorer-right" }, answered.node, unanswered, voice);

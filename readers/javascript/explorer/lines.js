@@ -57,6 +57,21 @@ export function pythonLines(page, question, name) {
   return lines.join("\n");
 }
 
+/**
+ * Return what reads cells together, as they were published.
+ *
+ * @param {import("./state.js").Question} question
+ * @param {import("./pool.js").Pooled} pooled
+ */
+export function pooledLines(question, pooled) {
+  return [
+    "import suffice",
+    "",
+    `publication = suffice.open_publication(${pythonText(pooled.uri)})`,
+    `print(publication.pooled(${pythonText(question.statistic)}))`,
+  ].join("\n");
+}
+
 /** Return what gives the same on the command line. */
 export function commandLine(page, question) {
   return commandWords(page, question).join(" ");

@@ -1,6 +1,7 @@
 // What a page carries of its release, and what the release declares. Files are decoded when they are asked
 // for: a page with many cells opens at once.
 
+import { poolsOf } from "./pool.js";
 import { wordsOf } from "./words.js";
 
 /**
@@ -16,11 +17,11 @@ import { wordsOf } from "./words.js";
  *
  * @param {string} text - of the script element `suffice-release`
  * @returns {{label: string, uri: string, about: Object, words: Object, name: string, loss: {epsilon: string}|{rho: string}, releaseId: string, nIsPublic: boolean,
- *   mostRows: number, publicN: number|null, likelihoods: Object, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
+ *   mostRows: number, publicN: number|null, likelihoods: Object, pooled: function(string, string[], string): Object|null, groups: Group[], statistics: Statistic[], manifestBytes: Uint8Array,
  *   pathOf: function(string): string, file: function(string): Uint8Array}}
  */
 export function readPage(text) {
-  const { label, uri, manifest, about = {}, files, likelihoods = {} } = JSON.parse(text);
+  const { label, uri, manifest, about = {}, files, likelihoods = {}, pools = {} } = JSON.parse(text);
   const declared = JSON.parse(manifest);
   const words = wordsOf(about);
   return {
@@ -35,6 +36,7 @@ export function readPage(text) {
     mostRows: declared.max_total_rows,
     publicN: declared.n,
     likelihoods,
+    pooled: poolsOf(pools),
     groups: declared.groups.map((one) => ({
       ...group(one),
       label: words.column(one.column),

@@ -13,9 +13,10 @@ const MARGIN = { top: 26, right: 14, bottom: 46, left: 14 };
  *
  * @param {SVGElement} node - what is there is replaced
  * @param {{points: number[], range: number[], axis: string, title: string, description: string, width: number,
- *   curves: {kind: string, densities: number[], interval: number[]|null, mean: number|null}[]}} picture
+ *   curves: {kind: string, densities: number[], interval: number[]|null, mean: number|null}[],
+ *   pooled?: {interval: number[], mean: number}|null}} picture - `pooled` is the cell together with the others
  */
-export function draw(node, { points, range, axis, title, description, width, curves }) {
+export function draw(node, { points, range, axis, title, description, width, curves, pooled = null }) {
   const height = width < 480 ? 250 : 330;
   const inner = { width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
   const bottom = MARGIN.top + inner.height;
@@ -29,6 +30,7 @@ export function draw(node, { points, range, axis, title, description, width, cur
     svg("desc", {}, description),
     axisOf(range, x, bottom, axis, width),
     svg("text", { class: "axis-name", x: MARGIN.left, y: 12, "aria-hidden": "true" }, "density"),
+    pooled === null ? null : band(pooled, range, x, MARGIN.top, bottom),
     curves.map((curve) => shade(curve, points, x, y, bottom)),
     curves.map((curve) => svg("path", { class: `curve curve-${curve.kind}`, d: line(points, curve.densities, x, y) })),
     curves.filter(({ interval }) => interval !== null).map((curve, row) => bar(curve, range, x, bottom - 5 - row * 9)),
@@ -75,6 +77,18 @@ function shade({ kind, densities, interval }, points, x, y, bottom) {
   });
 }
 
+/** An interval over the whole height, with a line at its mean. */
+function band({ interval, mean }, range, x, top, bottom) {
+  const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
+  const middle = x(Math.min(Math.max(mean, range[0]), range[1]));
+  return svg(
+    "g",
+    { class: "band", "aria-hidden": "true" },
+    svg("rect", { x: low, y: top, width: Math.max(high - low, 1), height: bottom - top }),
+    svg("line", { x1: middle, x2: middle, y1: top, y2: bottom }),
+  );
+}
+
 /** The interval as a bar on the axis, with a tick at the mean, which hides nothing of it. */
 function bar({ kind, interval, mean }, range, x, at) {
   const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
@@ -105,6 +119,8 @@ export function sample(kind) {
   return svg(
     "svg",
     { class: "sample", viewBox: "0 0 32 10", width: 32, height: 10, "aria-hidden": "true", focusable: "false" },
-    svg("path", { class: `curve curve-${kind}`, d: "M1,5L31,5" }),
+    kind === "together"
+      ? svg("g", { class: "band" }, svg("rect", { x: 4, y: 0, width: 24, height: 10 }), svg("line", { x1: 16, x2: 16, y1: 0, y2: 10 }))
+      : svg("path", { class: `curve curve-${kind}`, d: "M1,5L31,5" }),
   );
 }

@@ -12,6 +12,7 @@ import { hasPosterior } from "../src/release.js";
  * @property {number} mass - of intervals, between 0 and 1
  * @property {string} shown - which parameter, or entry of one; empty for the first
  * @property {boolean} whole - whether the picture reaches over the whole prior
+ * @property {boolean} together - whether the cell is shown together with the others, where that was published
  */
 
 export const MARK = "#explorer&";
@@ -32,6 +33,7 @@ export function firstQuestion(page) {
     mass: MASS,
     shown: "",
     whole: false,
+    together: false,
   };
 }
 
@@ -46,6 +48,7 @@ export function toHash(question) {
   if (question.mass !== MASS) fields.set("mass", String(question.mass));
   if (question.shown) fields.set("show", question.shown);
   if (question.whole) fields.set("whole", "yes");
+  if (question.together) fields.set("together", "yes");
   return MARK + fields.toString();
 }
 
@@ -67,6 +70,7 @@ export function fromHash(hash, page, base) {
     mass: mass > 0 && mass < 1 ? mass : base.mass,
     shown: fields.get("show") ?? "",
     whole: fields.get("whole") === "yes",
+    together: fields.get("together") === "yes",
   };
 }
 

@@ -3,6 +3,7 @@
 import { axisName, shortName } from "./answers.js";
 import { element } from "./dom.js";
 import { beside, brief, written } from "./numbers.js";
+import { aloneInterval } from "./pool.js";
 
 const ROWS = 25;
 /** Of the number behind a cell, which shows those that its uncertainty allows. */
@@ -27,6 +28,19 @@ export function lawTable(page, answer) {
     ["mean", "standard deviation", low, high],
     (value, [, sd]) => beside(value, sd),
   );
+}
+
+/** A cell together with the others, beside itself alone: intervals of one kind. */
+export function pooledTable({ entry, sides }, pooled) {
+  const ends = pooled.kind === "central" ? shares(pooled.share) : ["lower", "upper"].map((end) => `${end} end of ${pooled.mass}, ${pooled.kind}`);
+  const rows = ["mean", "standard deviation", ...ends];
+  const { law } = sides[0];
+  const columns = [
+    { kind: "together", name: "Together", values: [pooled.mean, pooled.sd, ...pooled.interval] },
+    { kind: "alone", name: "Alone", values: [law.mean, law.sd, ...aloneInterval(law, pooled)] },
+  ];
+  const caption = `Together with the other cells, and alone: ${entry.isNamed ? "" : "the "}${axisName({ entry })}`;
+  return columnTable(caption, columns, rows, (value, [, sd]) => beside(value, sd));
 }
 
 /** Difference and ratio of two cells. */

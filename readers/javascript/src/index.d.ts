@@ -200,8 +200,12 @@ export interface Publication {
   summaries(name?: string): Record<string, Value>[];
   /** Columns, of one row for each draw, cell, parameter and entry of it. */
   draws(name?: string): Columns;
-  /** Cells that borrow strength, each beside itself alone, and their populations. */
-  pooled(name?: string): { cells: PooledCell[]; populations: Record<string, Value>[] };
+  /** Cells that borrow strength, each beside itself alone, their populations, and covariates where there are any. */
+  pooled(name?: string): {
+    cells: PooledCell[];
+    populations: Record<string, Value>[];
+    coefficients: Record<string, Value>[];
+  };
   /** The likelihood of one parameter. */
   likelihood(name?: string): PublishedLikelihood;
 }

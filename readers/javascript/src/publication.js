@@ -199,10 +199,10 @@ export class Publication {
   }
 
   /**
-   * Pooled cells: what each is together and alone, and the populations that they come from.
+   * Pooled cells: what each is together and alone, the populations that they come from, and covariates.
    *
    * @param {string} [name] The statistic; may be left out where there is one.
-   * @returns {{cells: object[], populations: object[]}}
+   * @returns {{cells: object[], populations: object[], coefficients: object[]}}
    */
   pooled(name) {
     const pools = this.names.filter((of) => of.endsWith("-pools")).map((of) => of.slice(0, -"-pools".length));
@@ -222,7 +222,8 @@ export class Publication {
       ownShare: row.own_share,
       outside: row.outside,
     }));
-    return { cells, populations: this.summaries(`${wanted}-pools`) };
+    const coefficients = this.names.includes(`${wanted}-coefficients`) ? this.summaries(`${wanted}-coefficients`) : [];
+    return { cells, populations: this.summaries(`${wanted}-pools`), coefficients };
   }
 
   /**

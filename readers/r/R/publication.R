@@ -31,12 +31,16 @@ published_draws <- function(directory, name = NULL) {
   .published_table(directory, manifest, "draws", "-draws\\.csv$", name)
 }
 
-#' Cells that borrow strength, as they were published: `cells`, each beside itself alone, and `populations`.
+#' Cells that borrow strength, as they were published: `cells`, each beside itself alone, `populations`, and
+#' `coefficients` of covariates, which is NULL where there are none.
 published_pooled <- function(directory, name = NULL) {
   manifest <- read_publication(directory)
+  ending <- "-coefficients\\.csv$"
+  has_covariates <- any(grepl(ending, vapply(manifest$files, function(file) file$name, "")))
   list(
     cells = .published_table(directory, manifest, "summaries", "-summaries\\.csv$", name),
-    populations = .published_table(directory, manifest, "summaries", "-pools\\.csv$", name)
+    populations = .published_table(directory, manifest, "summaries", "-pools\\.csv$", name),
+    coefficients = if (has_covariates) .published_table(directory, manifest, "summaries", ending, name)
   )
 }
 
@@ -57,16 +61,16 @@ published_pooled <- function(directory, name = NULL) {
   .read_csv(rawToChar(data))
 }
 
-# Texts are quoted and numbers are not; read.csv by itself would take a key "NA" for a missing one, "007" for 7, and "T"
-# for TRUE.
+# Texts are quoted and numbers are not; read.csv by itself would take a key "NA" for a missing one, "007" for 7, "T"
+# for TRUE, and true for a text.
 .read_csv <- function(text) {
   Encoding(text) <- "UTF-8"
   columns <- ncol(utils::read.csv(text = text, nrows = 0, check.names = FALSE, encoding = "UTF-8"))
   start <- substr(text, 1, 1e6)
-  fields <- regmatches(start, gregexpr('"(?:[^"]|"")*"|[^,\r\n"]+', start, perl = TRUE))[[1]]
-  first <- fields[columns + seq_len(columns)]
+  fields <- regmatches(start, gregexpr('(?:^|,|\r?\n)(?:"(?:[^"]|"")*"|[^,\r\n"]*)', start, perl = TRUE))[[1]]
+  first <- sub("^(,|\r?\n)", "", fields[columns + seq_len(columns)])
   utils::read.csv(
     text = text, check.names = FALSE, comment.char = "", encoding = "UTF-8", na.strings = character(0),
-    colClasses = ifelse(startsWith(first, '"') %in% TRUE, "character", NA)
+    colClasses = ifelse(startsWith(first, '"'), "character", ifelse(first %in% c("true", "false"), "logical", NA))
   )
 }

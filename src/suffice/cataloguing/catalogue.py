@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suffice.cataloguing.publications import PublicationPages, links_by_release, read_publications
+from suffice.cataloguing.publications import (
+    PublicationPages,
+    links_by_release,
+    pooled_by_release,
+    read_publications,
+)
 from suffice.cataloguing.releases import ReleasePages
 from suffice.errors import SufficeError, UsageError
 from suffice.pages import site_pages
@@ -158,9 +163,13 @@ def _pages_of_all(
     """
     while True:
         leading = links_by_release(published)
-        entries = ReleasePages(run=run, store=store, public_keys=public_keys, publications=leading).make(
-            progress
-        )
+        entries = ReleasePages(
+            run=run,
+            store=store,
+            public_keys=public_keys,
+            publications=leading,
+            pooled=pooled_by_release(published),
+        ).make(progress)
         pages = PublicationPages.among(run, entries, publication_keys)
         links: dict[str, Link] = {}
         for publication in published:

@@ -66,6 +66,16 @@ def links_by_release(published: Sequence[Publication]) -> dict[str, list[Link]]:
     return dict(resting)
 
 
+def pooled_by_release(published: Sequence[Publication]) -> dict[str, list[Publication]]:
+    """Return publications of cells that borrow strength, by the SHA-256 of each manifest they rest on."""
+    resting: defaultdict[str, list[Publication]] = defaultdict(list)
+    for publication in published:
+        if publication.request.get("pooled"):
+            for release in publication.stated.head.releases:
+                resting[release.manifest_sha256].append(publication)
+    return dict(resting)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationPages:
     """What pages of publications are made from.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.data_files.source import ESTIMATES, Provenance, ReleaseSource, sample_source
 from suffice.data_files.tables import csv_bytes, csv_metadata, table_of
 from suffice.errors import ReleaseCorruptError, SufficeError
+from suffice.pages.pools_beside import pools_beside
 from suffice.pages.release_page import Banner, Link, release_page
 from suffice.pages.site_pages import SiteEntry, series_path
 from suffice.pages.statistic_view import sample_view, statistic_view
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.sample import ReleasedSample
     from suffice.pipeline.terms.statistics.sensitivity import Quantity
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
+    from suffice.storage.publications.publication import Publication
     from suffice.storage.releases.release_store import ListedRelease, ReleaseStore
     from suffice.storage.signatures.signing import KeyReference
 
@@ -290,12 +292,15 @@ class ReleasePages:
         As :func:`suffice.open_release` takes them.
     publications : mapping of str to sequence of Link
         By the SHA-256 of a manifest, the pages of publications that rest on its release.
+    pooled : mapping of str to sequence of Publication
+        By the same, those of cells that borrow strength, the newest first.
     """
 
     run: SiteRun
     store: ReleaseStore
     public_keys: Sequence[KeyReference] | None
     publications: Mapping[str, Sequence[Link]]
+    pooled: Mapping[str, Sequence[Publication]]
 
     def make(self, progress: Callable[[int, int], None] | None = None) -> list[SiteEntry]:
         """Make or keep the page of every release; return them by name and window."""
@@ -339,6 +344,7 @@ class ReleasePages:
             amended,
             around,
             self._resting(beside),
+            [hashlib.sha256(publication.data).hexdigest() for publication in self._pooled(beside)],
             sorted(map(str, self.public_keys or [])),
             os.environ.get("SUFFICE_PUBLIC_KEYS"),
         )
@@ -394,6 +400,7 @@ class ReleasePages:
                 for kind, other in around
             ],
             publications=self._resting(beside),
+            pools=self._pools(release, beside),
             series=Link(path=series_path(listed.name), label=release.about.title or listed.name),
             signature_note="checked" if self.public_keys else "not checked by this catalogue",
         )
@@ -403,6 +410,20 @@ class ReleasePages:
         folder.write(f"{place}/{_FACTS}", (json.dumps(facts, ensure_ascii=False) + "\n").encode())
         folder.write(f"{place}/index.html", page.encode())
         return facts
+
+    def _pools(self, release: Release, beside: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
+        """Return by statistic what was published of the release's cells together."""
+        published = {each.publication_id: each for each in self._pooled(beside)}
+        pools = {}
+        for name, pool in pools_beside(release, [*published.values()]).items():
+            uri = published[pool.publication_id].uri
+            place = uri if "://" in uri else self.run.site.place(f"publications/{pool.publication_id}")
+            pools[name] = pool.explored(release.group_columns, "../" * 4, place)
+        return pools
+
+    def _pooled(self, beside: Mapping[str, bytes]) -> Sequence[Publication]:
+        """Return the publications of pooled cells that rest on the release with this manifest."""
+        return self.pooled.get(hashlib.sha256(beside.get(MANIFEST, b"")).hexdigest(), ())
 
     def _resting(self, beside: Mapping[str, bytes]) -> Sequence[Link]:
         """Return the publications that rest on the release with this manifest."""

@@ -126,7 +126,7 @@ def _keys_row(in_force: settings.ProfileInForce | None) -> ShownSetting:
 def _other_rows(in_force: settings.ProfileInForce | None) -> list[ShownSetting]:
     profile = in_force.profile if in_force else None
     rows = []
-    for name in ("spec_folders", "publications", "output_folders"):
+    for name in ("spec_folders", "publications", "tables", "output_folders"):
         allowed = list(getattr(profile, name, None) or ())
         rows.append(_described(name, None, "profile" if allowed else "default", allowed, refused=False))
     written = settings.log_setting()

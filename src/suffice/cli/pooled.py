@@ -73,10 +73,11 @@ def pooling_of(asked: AskedPooling) -> list[str] | Pooling | None:
 def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
     """Return ways to pool: one for each ``--pooled``, whose names have commas between them.
 
-    Covariates with their formula, an order and neighbours are one more way each.
+    Covariates with their formula, an order and neighbours are one more way each, and the last two together.
     """
     ways: list[list[str] | Pooling] = [each.split(",") for each in asked["pooled"] or []]
-    for names in (("covariates", "formula"), ("over",), ("adjacency",)):
+    together = [("over", "adjacency")] if asked["over"] and asked["adjacency"] else []
+    for names in (("covariates", "formula"), ("over",), ("adjacency",), *together):
         further = {name: asked[name] for name in names}
         if any(further.values()):
             from suffice.pipeline.ask.borrowing.pooling import Pooling  # numpy is slow to import
@@ -89,10 +90,12 @@ def series_asked(
     asked: AskedPooling, reference: str, store: str, public_keys: list[str] | None
 ) -> Series | None:
     """Open the series that a command is to walk over; None where it names none, or one window of it."""
-    if (asked["over"] or "").split()[:1] != ["window"] or "/" in reference or "@" in reference:
+    if (asked["over"] or "").split()[:1] != ["window"]:
         return None
-    from suffice.storage.releases.release_series import open_series  # numpy is slow to import
+    from suffice.storage.releases.release_series import is_series, open_series  # numpy is slow to import
 
+    if not is_series(reference, asked["over"]):
+        return None
     return open_series(reference, store=store, public_keys=public_keys)
 
 
@@ -160,7 +163,8 @@ class Checked(TypedDict):
 class WalkedOver(TypedDict):
     """What is known of the steps of the series of one pool; means and standard deviations.
 
-    ``coefficient`` is of kind=ar1, ``slope_step`` of order=2, ``season`` the spread of a season's effects.
+    ``coefficient`` is of kind=ar1, ``slope_step`` of order=2, ``season`` the spread of a season's effects,
+    ``common_step`` of the walk of all places on a map, of which ``pools`` says the rest.
     """
 
     keys: dict[str, str | int]
@@ -177,6 +181,8 @@ class WalkedOver(TypedDict):
     slope_step_sd: float | None
     season: float | None
     season_sd: float | None
+    common_step: float | None
+    common_step_sd: float | None
     identified: bool
     settled: bool
 
@@ -184,7 +190,8 @@ class WalkedOver(TypedDict):
 class Pooled(TypedDict):
     """What was pooled with what, and how far; each cell alone where a spread or step is not identified.
 
-    Of a walk ``population`` is ``walk``, and ``outside`` is how probable it is that a jump leads to a cell.
+    Of a walk without a map ``population`` is ``walk``; of all walks ``outside`` is how probable it is that a
+    jump leads to a cell.
     """
 
     population: str
@@ -273,6 +280,8 @@ def pooled_document(together: PooledPosterior, mass: float, kind: str) -> Pooled
                 slope_step_sd=steps.further["slope_step_sd"],
                 season=steps.further["season"],
                 season_sd=steps.further["season_sd"],
+                common_step=steps.further["common_step"],
+                common_step_sd=steps.further["common_step_sd"],
             )
             for steps in walked.steps
         ],

@@ -9,7 +9,7 @@ import typer
 
 from suffice.cli import messages, options, publication_output
 from suffice.cli.files import read_priors
-from suffice.cli.pooled import AskedPooling, pooling_of, with_pooling
+from suffice.cli.pooled import AskedPooling, pooling_of, series_asked, with_pooling
 from suffice.errors import UsageError
 from suffice.profile.settings import pinned_profile, setting
 
@@ -124,11 +124,11 @@ def publish(
             for reference in references
         ]
 
-    (first,) = opened(release)
+    series = series_asked(pooling, release, store, public_keys)
     from suffice.publishing.asking import question_of
 
     question = question_of(
-        first,
+        series or opened(release)[0],
         statistics,
         disjoint=opened(*(disjoint or ())),
         same_data=opened(*(same_data or ())),

@@ -12,6 +12,15 @@ import typer
 from suffice.cli import adopt, options, output
 from suffice.cli.files import OverwriteOption, new_file
 from suffice.cli.output import say
+from suffice.cli.pooled import (
+    AskedPooling,
+    check_pooled,
+    names_alone,
+    pooling_of,
+    series_asked,
+    with_pooling,
+)
+from suffice.cli.pooled_table import print_beside_alone
 from suffice.errors import AdoptedReleaseError, UsageError
 from suffice.pipeline.terms.declaration.documents import Count, Exact, Rows, document, printed
 
@@ -25,8 +34,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
 
 
+@with_pooling
 def table(
     release: options.ReleaseArgument,
+    pooling: AskedPooling,
     statistic: Annotated[
         str | None,
         typer.Argument(help="A statistic of the release. Without one: the only one, or which there are."),
@@ -45,23 +56,45 @@ def table(
     """Print a statistic's unbiased estimates and the standard deviations of their noise; a sample's draws."""
     output.check_out(out, overwrite=overwrite)
     output.check_picture(plot, overwrite=overwrite)
+    series = series_asked(pooling, release, store, public_keys)
     try:
-        opened = options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+        opened = (
+            series.releases[-1]
+            if series
+            else options.open_for_reading(release, store, public_keys, allow_withdrawn=allow_withdrawn)
+        )
     except AdoptedReleaseError:
         adopt.table(
             adopt.opened(release),
             statistic,
             options.parse_pairs("--where", where),
-            refused={"--out": out, "--plot": plot},
+            refused={"--out": out, "--plot": plot, "--pooled": names_alone(pooling)},
             as_json=as_json,
         )
         return
+    pooled = pooling_of(pooling)
+    if pooled:
+        check_pooled({"--plot": plot})
     if statistic is None:
         if len(opened) > 1:
             _print_names(release, opened, has_files=out is not None or plot is not None, as_json=as_json)
             return
         statistic = next(iter(opened))
     wanted = options.parse_pairs("--where", where)
+    if pooled:
+        kept = opened.about.in_names(wanted, opened.group_columns)
+        print_beside_alone(
+            series or opened,
+            series.windows_of(statistic, kept).releases if series else [opened],
+            statistic,
+            kept,
+            pooled,
+            out=out,
+            overwrite=overwrite,
+            every_cell=every_cell,
+            as_json=as_json,
+        )
+        return
     whole = every_cell or as_json or out is not None or plot is not None
     statistic_table = (
         _sample(opened, opened.samples(statistic, wanted), whole=whole)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.data_files.tables import MARK
 from suffice.errors import UsageError
-from suffice.pages.pooled_forest import PairedForest, paired_forests
+from suffice.pages.pooled_forest import PairedForest, forests_of_parameters
 from suffice.pages.posterior_figures import ParameterFigure, parameter_figure
 from suffice.pages.rendering import markup, render
+from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
 from suffice.pipeline.ask.borrowing.side_by_side import beside_alone, populations
 from suffice.pipeline.ask.inference.posterior_terms import PLUG_IN
@@ -53,7 +54,15 @@ def posterior_facts(
         facts["prior of predictors"] = posterior.predictor_prior
     facts["intervals"] = interval_in_words(interval, mass)
     facts["draws"] = f"{draws} a cell" + ("" if seed is None else f", seed {seed}")
+    if len(posterior.releases) > 1:
+        facts["releases"] = _several(posterior)
     return {**facts, **_rests_on(posterior)}
+
+
+def _several(posterior: Posterior) -> str:
+    """Name the first and the last of the releases that a posterior is of, and say how many there are."""
+    first, last = (named.partition(" ")[0] for named in (posterior.releases[0], posterior.releases[-1]))
+    return f"{first} to {last}, {len(posterior.releases)} releases"
 
 
 def warnings_of(posterior: Posterior, statistic: NoisyStatistic) -> list[str]:
@@ -272,7 +281,7 @@ def card(
     named = release.about.rows(posterior.statistic, rows, posterior.groups)
     paired: list[PairedForest] = []
     figures: list[ParameterFigure] = []
-    if isinstance(posterior, PooledPosterior) and len(posterior.parameters) == 1:
+    if isinstance(posterior, PooledPosterior):
         paired = _paired(release, posterior, rows, mass=mass, interval=kind, draws=draws, rng=rng)
     else:
         figures = [
@@ -291,6 +300,7 @@ def card(
         description=release.about.words(posterior.statistic).description or "",
         release=release,
         posterior=posterior,
+        of=_several(posterior) if len(posterior.releases) > 1 else release.label,
         loss=statistic.plan.loss,
         prior=_prior_in_short(posterior),
         interval=f"{100 * mass:g} % {kind}",
@@ -314,9 +324,12 @@ def card(
 
 def _prior_in_short(posterior: Posterior) -> tuple[str, str]:
     """Return what stands as the prior above all, and what it is called."""
+    if isinstance(posterior, WalkedPosterior):
+        return "walk over", str(posterior.walk)
     if isinstance(posterior, PooledPosterior):
-        within = "one population" if len(posterior.pools) == 1 else f"{len(posterior.pools)} populations"
-        return within, posterior.population
+        # Categories have one population together.
+        n_pools = len({(*pool.keys.items(), pool.parameter) for pool in posterior.pools})
+        return "one population" if n_pools == 1 else f"{n_pools} populations", posterior.population
     return "prior", str(posterior.prior)
 
 
@@ -331,20 +344,24 @@ def _paired(
     rng: np.random.Generator,
 ) -> list[PairedForest]:
     """Return pictures of every cell alone beside itself pooled."""
-    (parameter,) = together.parameters
     beside = beside_alone(together, rows, mass, draws, rng, interval=interval)
     named, pools = (
         release.about.rows(together.statistic, each, together.groups)
         for each in (beside, populations(together))
     )
-    axis = parameter_in_words(together, parameter)
-    return paired_forests(
+    names = {parameter: iter(together.entry_names(parameter)) for parameter in together.parameters}
+
+    def axis(parameter: str) -> str:
+        words = parameter_in_words(together, parameter)
+        return f"{words[0].upper()}{words[1:]}"
+
+    return forests_of_parameters(
         named,
         pools,
-        axis=f"{axis[0].upper()}{axis[1:]}",
+        axis=axis,
         heading=", ".join(together.about.groups(together.groups)),
-        names=together.entry_names(parameter),
-        digits=release.about.digits(together.statistic, parameter),
+        names=[next(names[row["parameter"]]) for row in rows],
+        digits=lambda parameter: release.about.digits(together.statistic, parameter),
         most=MOST_ROWS,
     )
 

@@ -17,7 +17,12 @@ READ = frozenset({"bernoulli", "binomial", "poisson", "normal_known_variance", "
 """Families whose posteriors the reader in JavaScript works out by itself."""
 
 
-def explored(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str, Any] | None:
+def explored(
+    release: Release,
+    files: Mapping[str, bytes],
+    uri: str,
+    pools: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any] | None:
     """Return the explorer's data; None where it has a posterior of no statistic.
 
     Parameters
@@ -27,6 +32,8 @@ def explored(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str
         The manifest and the data files.
     uri : str
         Of the release, for lines that readers copy.
+    pools : mapping of str to mapping, optional
+        By statistic, cells that were published together, as ``PoolBeside.explored`` returns them.
     """
     likelihoods = {
         name: table
@@ -47,6 +54,7 @@ def explored(release: Release, files: Mapping[str, bytes], uri: str) -> dict[str
             if name != "manifest.json"
         },
         "likelihoods": likelihoods,
+        "pools": dict(pools or {}),
     }
 
 

@@ -1,4 +1,6 @@
-"""Cells that borrow strength as a dot plot: each alone beside itself pooled, and where its population is.
+"""Cells that borrow strength as dot plots: each alone beside itself pooled, and where its population is.
+
+A plot is of one population of one parameter, and of one category; cells that walk stay in their order.
 
 Rows may be of a file that others wrote: numbers are looked at, texts are cut before; templates escape them.
 """
@@ -6,16 +8,18 @@ Rows may be of a file that others wrote: numbers are looked at, texts are cut be
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.pages.drawing import DrawnInterval, Scale, common_scale, interval_text, row_axis
 from suffice.pages.rendering import markup
+from suffice.pipeline.ask.borrowing.pool import MEANS
 from suffice.pipeline.ask.borrowing.pooled_conflict import OUTSIDE
 from suffice.pipeline.ask.borrowing.side_by_side import ALONE
+from suffice.pipeline.ask.borrowing.walk import WINDOW
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -44,7 +48,7 @@ class PairedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedForest:
-    """The cells of one population, by their pooled means, the greatest first.
+    """The cells of one population, by their pooled means, the greatest first; those of a walk in their order.
 
     Attributes
     ----------
@@ -55,11 +59,13 @@ class PairedForest:
     axis : Markup
     rows : tuple of PairedRow
     n_rows : int
-        How many cells there are; those that stand in `rows` are evenly spaced by rank.
+        How many cells there are; those that stand in `rows` are evenly spaced by rank, or in their order.
     centre : str
         The population's location, as the parameter; empty where it is not known.
     is_identified : bool
         Whether the cells tell the spread; each alone is shown first where they do not.
+    is_ordered : bool
+        Whether cells stand in the order in which they walk.
     """
 
     name: str
@@ -69,6 +75,7 @@ class PairedForest:
     n_rows: int
     centre: str
     is_identified: bool
+    is_ordered: bool = False
 
 
 def paired_forests(
@@ -123,6 +130,57 @@ def paired_forests(
     return forests
 
 
+def forests_of_parameters(
+    rows: Sequence[Mapping[str, Any]],
+    pools: Sequence[Mapping[str, Any]],
+    *,
+    axis: Callable[[str], str],
+    heading: str,
+    names: Sequence[str],
+    digits: Callable[[str], int | None] = lambda _: None,
+    most: int = MOST_ROWS,
+) -> list[PairedForest]:
+    """Return pictures of every parameter, each on a scale of its own.
+
+    Parameters
+    ----------
+    axis, digits : callable
+        Take a parameter, and return what its numbers are and how many digits they have after the point.
+    rows, pools, heading, names, most
+        As :func:`paired_forests` takes them.
+    """
+    parameters = list(dict.fromkeys(str(row.get("parameter", "")) for row in rows))
+    forests: list[PairedForest] = []
+    for parameter in parameters:
+        mine = [place for place, row in enumerate(rows) if str(row.get("parameter", "")) == parameter]
+        made = paired_forests(
+            [rows[place] for place in mine],
+            _pools_of(pools, is_first=parameter == parameters[0]),
+            axis=axis(parameter),
+            heading=heading,
+            names=[names[place] for place in mine],
+            digits=digits(parameter),
+            most=most,
+        )
+        if len(parameters) > 1:
+            called = parameter.replace("_", " ")
+            made = [replace(each, name=f"{called}, {each.name}" if each.name else called) for each in made]
+        forests += made
+    return forests
+
+
+def _pools_of(pools: Sequence[Mapping[str, Any]], *, is_first: bool) -> list[Mapping[str, Any]]:
+    """Return the populations of the first parameter, or of the others.
+
+    Of means and log standard deviations the second have a place that is on no axis of variances.
+    """
+    if not any(pool.get("parameter") for pool in pools):
+        return list(pools)
+    if is_first:
+        return [pool for pool in pools if pool.get("parameter") == MEANS]
+    return [{**pool, "centre": None} for pool in pools if pool.get("parameter") != MEANS]
+
+
 def cell_names(rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[str]]:
     """Return what keys are of, and what each cell is called by its keys."""
     columns = [column for column in rows[0] if column not in _NO_KEYS]
@@ -138,7 +196,8 @@ def _drawn_rows(
     drawn: Sequence[_Drawn], pool: Mapping[str, Any], scale: Scale, digits: int | None, most: int
 ) -> dict[str, Any]:
     """Return the rows of one population, and what is known of it."""
-    ordered = sorted(drawn, key=lambda each: -each[2][1].middle)
+    is_ordered = "step" in pool
+    ordered = _in_order(drawn) if is_ordered else sorted(drawn, key=lambda each: -each[2][1].middle)
     count = min(len(ordered), most)
     # The greatest, the least, and evenly spaced ones between.
     places = [round(place * (len(ordered) - 1) / max(count - 1, 1)) for place in range(count)]
@@ -150,7 +209,19 @@ def _drawn_rows(
         ),
         "centre": interval_text(float(centre), ordered[0][2][1], digits) if has_centre else "",  # type: ignore[arg-type]
         "is_identified": pool.get("identified") is True,
+        "is_ordered": is_ordered,
     }
+
+
+def _in_order(drawn: Sequence[_Drawn]) -> list[_Drawn]:
+    """Return cells that walk in their order; over windows, those of one series below each other."""
+    columns = [column for column in drawn[0][1] if column not in _NO_KEYS and column != WINDOW]
+    seen: dict[tuple[Any, ...], int] = {}
+    places = [seen.setdefault(tuple(row[column] for column in columns), len(seen)) for _, row, _ in drawn]
+    if WINDOW not in drawn[0][1]:
+        return list(drawn)
+    order = sorted(range(len(drawn)), key=places.__getitem__)
+    return [drawn[place] for place in order]
 
 
 def _row(

@@ -13,7 +13,7 @@ from suffice.data_files.first_rows import MOST_COLUMNS, first_rows, stated_sourc
 from suffice.data_files.tables import METADATA_SUFFIX
 from suffice.errors import PublicationCorruptError
 from suffice.pages.drawing import DrawnInterval, common_scale, fitted, interval_text, row, row_axis
-from suffice.pages.pooled_forest import PairedForest, cell_names, paired_forests
+from suffice.pages.pooled_forest import PairedForest, cell_names, forests_of_parameters
 from suffice.pages.release_page import MOST_TABLE_ROWS, Link, Site, size_text, table_rows
 from suffice.pages.rendering import asset, is_inert_policy, render
 from suffice.pages.statistic_picture import ForestRow
@@ -141,6 +141,9 @@ def published_tables(publication: Publication, about: About = NOTHING) -> list[P
             ]
             title = f"{about.label(name.removesuffix('-pools'))}: the populations"
             shown[-1] = replace(shown[-1], rows=rows, title=title)
+        if is_pooled and name.endswith("-coefficients"):
+            title = f"{about.label(name.removesuffix('-coefficients'))}: covariates"
+            shown[-1] = replace(shown[-1], title=title)
     return shown
 
 
@@ -158,18 +161,19 @@ def _pooled_table(
         return table
     rows, of_pools = (
         [
-            {_cut(column): _cut(value) for column, value in row.items()}
-            for row in _rows_of(publication, each, MOST_PAIRED)
+            {cut(column): cut(value) for column, value in row.items()}
+            for row in rows_of(publication, each, MOST_PAIRED)
         ]
         for each in (entries, pools)
     )
     keys = [column for column in about.keys if column in rows[0]]
     named, of_pools = (about.rows(statistic, each, keys) for each in (rows, of_pools))
     heading, names = cell_names(named)
-    axis = str(rows[0].get("parameter", ""))
     paired = (
-        paired_forests(named, of_pools, axis=axis, heading=heading, names=names)
-        if len(rows) == table.n_rows and not any(row.get("parameter") for row in of_pools)
+        forests_of_parameters(
+            named, of_pools, axis=lambda parameter: parameter.replace("_", " "), heading=heading, names=names
+        )
+        if len(rows) == table.n_rows
         else []
     )
     said = dict.fromkeys(row["in_words"] for row in of_pools if isinstance(row.get("in_words"), str))
@@ -184,7 +188,14 @@ def _pooled_table(
     )
 
 
-def _rows_of(publication: Publication, entries: Sequence[PublishedEntry], most: int) -> list[dict[str, Any]]:
+def rows_of(publication: Publication, entries: Sequence[PublishedEntry], most: int) -> list[dict[str, Any]]:
+    """Return the first rows of a table: of its Parquet file, or of JSON where there is none.
+
+    Raises
+    ------
+    PublicationCorruptError, StoreError
+        As ``Publication.read``; where it holds no table.
+    """
     first = min(entries, key=lambda entry: _RANK[entry.format])
     data = publication.read(first.name)
     if first.format == "json":
@@ -226,7 +237,7 @@ def _table(
     else:
         rows, _ = first_rows(data, MOST_TABLE_ROWS, rows=first.rows)
         stated = _parsed(stated_source(data))
-    shown = [{_cut(column): _cut(value) for column, value in row.items()} for row in rows]
+    shown = [{cut(column): cut(value) for column, value in row.items()} for row in rows]
     shown = about.rows(statistic, shown, [column for column in about.keys if shown and column in shown[0]])
     return PublishedTable(
         name=name,
@@ -284,7 +295,7 @@ def _are_rows(rows: Any) -> bool:
     )
 
 
-def _cut(value: Any) -> Any:
+def cut(value: Any) -> Any:
     """Cut a text, and an integer that no column holds: pages stay small whatever others wrote."""
     if isinstance(value, str):
         return fitted(value, _LONGEST_TEXT)

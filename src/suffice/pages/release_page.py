@@ -321,6 +321,7 @@ def release_page(
     banners: Sequence[Banner] = (),
     neighbours: Sequence[tuple[str, Link]] = (),
     publications: Sequence[Link] = (),
+    pools: Mapping[str, Mapping[str, Any]] | None = None,
     series: Link,
     signature_note: str,
 ) -> str:
@@ -345,6 +346,8 @@ def release_page(
         Name, description and content of what else stands beside the page.
     banners, neighbours, publications, series
         What leads to other pages.
+    pools : mapping of str to mapping, optional
+        By statistic, cells that were published together, as ``PoolBeside.explored`` returns them.
     signature_note : str
         What is known of the signature.
     """
@@ -353,7 +356,7 @@ def release_page(
     about, data_size = release.about, sum(map(len, files.values()))
     embedded = data_size <= LARGEST_EMBEDDED
     alike = not any(release.plan_of(view.name).states_groups for view in views)
-    explorer = explored(release, files, uri) if embedded and alike and release.statistics else None
+    explorer = explored(release, files, uri, pools) if embedded and alike and release.statistics else None
     url = f"{site.base_url}/{path}" if site.base_url else None
     return render(
         "release.html",

@@ -92,6 +92,9 @@ class DeploymentProfile(BaseModel):
         Stores, or folders of stores, that runs may publish releases into, and that flows may read.
     publications : tuple of str, optional
         Stores, or folders of stores, that posteriors may be published into; `stores` where left out.
+    tables : tuple of str, optional
+        Public tables of covariates and neighbours, or folders of them, that flows may read; `stores` where
+        left out.
     output_folders : tuple of str, optional
         Folders that flows may write files into, at any depth.
     clusters : tuple of str, optional
@@ -117,6 +120,9 @@ class DeploymentProfile(BaseModel):
         tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_store, _listed(value))))
     ] = None
     publications: Annotated[
+        tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_store, _listed(value))))
+    ] = None
+    tables: Annotated[
         tuple[str, ...] | None, PlainValidator(lambda value: tuple(map(_store, _listed(value))))
     ] = None
     output_folders: Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import UsageError, shortened
+from suffice.pipeline.ask.pooling.series import Series
 from suffice.pipeline.ask.publication.question import LIKELIHOOD, ask, intervals_of
 from suffice.pipeline.ask.publication.request import model_text, pooled_text
 from suffice.pipeline.math.parameters.parameter_posterior import DRAWS
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def question_of(
-    release: Release,
+    release: Release | Series,
     statistics: str | Sequence[str],
     *,
     disjoint: Sequence[Release] = (),
@@ -43,7 +44,15 @@ def question_of(
     Raises
     ------
     UsageError, PriorError
+        As there.
     """
+    windows = release if isinstance(release, Series) else None
+    if windows is not None and pooled is False:
+        message = (
+            f"the windows of {windows.name} are published as cells that are pooled: state pooled, or over"
+        )
+        raise UsageError(message)
+    release = release.releases[-1] if isinstance(release, Series) else release
     over = (roll_up,) if isinstance(roll_up, str) else tuple(roll_up)
     kinds: dict[Kind, object] = {
         "pool": disjoint or same_data,
@@ -58,7 +67,9 @@ def question_of(
         raise UsageError(message)
     if chosen and (kind == LIKELIHOOD or pooled is not False):
         what = "a likelihood" if kind == LIKELIHOOD else "pooled cells"
-        message = f"{what}: of one release, without {chosen[0].replace('_', ' ')}: leave one of them out"
+        message = (
+            f"{what}: of one release or series, without {chosen[0].replace('_', ' ')}: leave one of them out"
+        )
         raise UsageError(message)
     if kind == LIKELIHOOD and pooled is not False:
         message = "a likelihood is of each cell alone: leave pooled out"
@@ -85,10 +96,16 @@ def question_of(
     asked_kind: Kind = chosen[0] if chosen else ("likelihood" if kind == LIKELIHOOD else "posterior")
     releases = (release, *further)
     chosen_formats, cells_per_part = _formats(
-        asked_kind, release, names, {**terms, "assume": assume}, over, formats, in_parts=pooled is False
+        asked_kind,
+        windows or release,
+        names,
+        {**terms, "assume": assume},
+        over,
+        formats,
+        in_parts=pooled is False,
     )
     return ask(
-        releases,
+        windows or releases,
         names,
         kind=asked_kind,
         priors=priors,
@@ -105,7 +122,7 @@ def question_of(
 
 def _formats(
     kind: Kind,
-    release: Release,
+    release: Release | Series,
     names: Sequence[str],
     terms: Mapping[str, Any],
     over: Sequence[str],
@@ -116,7 +133,7 @@ def _formats(
     """Return the formats, and how many cells a part has where very many cells are published in parts."""
     formats = (asked,) if isinstance(asked, str) else asked
     where, draws, assume = (terms.get(name) for name in ("where", "draws", "assume"))
-    if kind == "posterior" and in_parts:
+    if kind == "posterior" and in_parts and not isinstance(release, Series):
         most = cells_of_parts(release, names, where, DRAWS if draws is None else draws)
         if most is not None:
             chosen = PART_FORMATS if formats is None else formats
@@ -148,7 +165,7 @@ def _check_formats_of_parts(formats: Sequence[str], most: int) -> None:
 
 
 def _fits_a_card(
-    release: Release,
+    release: Release | Series,
     names: Sequence[str],
     where: Mapping[str, object] | None,
     over: Sequence[str],
@@ -156,7 +173,12 @@ def _fits_a_card(
 ) -> bool:
     from suffice.pages.card import MOST_ROWS  # only where a card may be made
 
-    return all(intervals_of(release, name, where, over, assume) <= MOST_ROWS for name in names)
+    def intervals(name: str) -> int:
+        if isinstance(release, Series):
+            return sum(intervals_of(each, name, where) for each in release.windows_of(name, where).releases)
+        return intervals_of(release, name, where, over, assume)
+
+    return all(intervals(name) <= MOST_ROWS for name in names)
 
 
 def title_of(question: Question) -> str:
@@ -168,8 +190,9 @@ def title_of(question: Question) -> str:
     if request.pooled is not None:
         names = f"{names}, {pooled_text(request.pooled)}"
     labels = [release.label for release in question.releases]
+    several = f"{labels[0]} to {labels[-1]}, {len(labels)} windows"
     of = {
-        "posterior": labels[0],
+        "posterior": labels[0] if question.series is None else several,
         "comparison": f"from {labels[0]} to {labels[-1]}",
         "pool": f"{len(labels)} releases pooled, {labels[0]} to {labels[-1]}",
         "roll_up": f"{labels[0]}, rolled up over {', '.join(request.over)}",

@@ -227,7 +227,7 @@ def _card(question: Question, answer: Answer) -> str:
         message = "a card shows one posterior"
         raise ValueError(message)
     return card(
-        question.releases[0],
+        question.releases[0 if question.series is None else -1],
         answer.posterior,
         mass=mass_of(request),
         interval=_interval_of(question, answer),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import SignatureError, SufficeWarning, UsageError
 from suffice.pipeline.ask.inference.posterior_terms import lists_terms
 from suffice.pipeline.ask.pooling.release import Release
+from suffice.pipeline.ask.pooling.series import Series
 from suffice.pipeline.ask.publication.answering import answers
 from suffice.pipeline.cluster.connection import THREADS, check_cluster
 from suffice.profile.settings import cluster_setting, pinned_profile, publication_store
@@ -73,7 +74,7 @@ class Published:
 
 @lists_terms
 def publish(
-    release: Reference,
+    release: Reference | Series,
     statistics: str | Sequence[str] = (),
     *,
     prior: AnyPrior | Mapping[str, AnyPrior] = None,
@@ -108,8 +109,9 @@ def publish(
 
     Parameters
     ----------
-    release : Release, str or path
-        Opened, or as :func:`suffice.open_release` takes it.
+    release : Release, Series, str or path
+        Opened, or as :func:`suffice.open_release` takes it. A series, from :func:`suffice.open_series`, is of
+        pooled cells: those of all its windows, which walk over them.
     statistics : str or sequence of str
         One or more of its statistics; each is answered by itself.
     prior : prior or mapping of str to prior, optional
@@ -122,8 +124,9 @@ def publish(
     compare : release, optional
         Say how statistics changed from `release` to this one, as ``suffice.compare`` does.
     pooled : bool, str, sequence of str or Pooling, optional
-        Let cells borrow strength, as in ``Release.posterior``: each stands beside itself alone. Tables of
-        covariates and neighbours are files, which the request states by their SHA-256.
+        Let cells borrow strength, as in ``Release.posterior`` and ``Series.posterior``: each stands beside
+        itself alone. Tables of covariates and neighbours are files, which the request states by their
+        SHA-256.
     kind : {"posterior", "likelihood"}
         The likelihood in the place of a posterior, as ``Release.likelihood`` returns it: tables that anyone
         puts a prior to.
@@ -193,7 +196,7 @@ def publish(
         return open_release(reference, store=store, public_keys=public_keys, allow_withdrawn=allow_withdrawn)
 
     question = question_of(
-        opened(release),
+        release if isinstance(release, Series) else opened(release),
         statistics,
         disjoint=[opened(release) for release in disjoint],
         same_data=[opened(release) for release in same_data],

@@ -105,7 +105,7 @@ class FieldDistribution(PooledDistribution):
                 continue
             tilted = _tilted(self.model, point)
             field = GaussianField.of(self.model.field_map, self.model.scale(point.theta), point.sites)
-            together = _correlation(tilted, point.cavity_mean)
+            together = correlation(tilted, point.cavity_mean)
             normal = (field.drawn(each, rng)[0] - field.mean) / np.sqrt(field.variance) * together
             normal += np.sqrt(1.0 - together**2) * rng.standard_normal(normal.shape)
             rank = ndtr(normal)
@@ -233,7 +233,7 @@ def _masses(model: FieldModel, points: list[FieldPoint], weight: Floats) -> list
     return masses
 
 
-def _correlation(tilted: Tilted, cavity_mean: Floats) -> Floats:
+def correlation(tilted: Tilted, cavity_mean: Floats) -> Floats:
     """Return the correlation of each cell's z with its sum of level and field, by (2) of propagation."""
     means = np.array([part.mean for part in tilted.parts])
     mean = np.sum(tilted.share * means, axis=0)

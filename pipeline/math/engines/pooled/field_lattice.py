@@ -129,24 +129,16 @@ class FieldModel:
 
     def log_prior(self, theta: Floats) -> float:
         """The density of theta: of a half-normal s, a uniform rho and a normal b."""
-        spread = float(np.exp(theta[0]))
-        value = theta[0] - 0.5 * spread**2 - float(np.logaddexp(0.0, theta[1]) + np.logaddexp(0.0, -theta[1]))
-        return float(
-            value - (0.5 * (theta[2] * self.moments.size_unit / SLOPE_SD) ** 2 if self.has_slope else 0.0)
-        )
+        of_slope = 0.5 * (theta[2] * self.moments.size_unit / SLOPE_SD) ** 2 if self.has_slope else 0.0
+        return float(log_hyperprior(theta) - of_slope)
 
     def is_inside(self, theta: Floats) -> bool:
         """Whether nodes reach for it."""
-        return _is_possible(theta) and (not self.has_slope or abs(float(theta[2])) <= self.steepest)
+        return is_possible(theta) and (not self.has_slope or abs(float(theta[2])) <= self.steepest)
 
     def residuals(self, theta: Floats) -> list[tuple[float, Floats]]:
         """Shares and variances of cells' own parts, (n_cells,)."""
-        spread, share = np.exp(theta[0]), 1.0 / (1.0 + np.exp(theta[1]))
-        is_mapped = self.field_map.variance > 0.0
-        spreads = np.where(is_mapped, spread * np.sqrt(share), spread)
-        parts = [each**2 for each in self.population.spreads(spreads)]
-        shares = [1.0 - SHARE, SHARE] if self.population.is_contaminated else [1.0]
-        return list(zip(shares, parts, strict=True))
+        return own_parts(self.population, self.field_map, theta)
 
     @staticmethod
     def scale(theta: Floats) -> float:
@@ -216,7 +208,23 @@ class FieldModel:
         )
 
 
-def _is_possible(theta: Floats) -> bool:
+def own_parts(population: Population, field_map: FieldMap, theta: Floats) -> list[tuple[float, Floats]]:
+    """Return shares and variances of cells' own parts, (n_cells,), at log s and logit rho."""
+    spread, share = np.exp(theta[0]), 1.0 / (1.0 + np.exp(theta[1]))
+    spreads = np.where(field_map.variance > 0.0, spread * np.sqrt(share), spread)
+    parts = [each**2 for each in population.spreads(spreads)]
+    shares = [1.0 - SHARE, SHARE] if population.is_contaminated else [1.0]
+    return list(zip(shares, parts, strict=True))
+
+
+def log_hyperprior(theta: Floats) -> float:
+    """Log density of log s and logit rho: of a half-normal s and a uniform rho."""
+    return float(
+        theta[0] - 0.5 * np.exp(2.0 * theta[0]) - np.logaddexp(0.0, theta[1]) - np.logaddexp(0.0, -theta[1])
+    )
+
+
+def is_possible(theta: Floats) -> bool:
     """Tell whether theta is among what is looked at: beyond, the hyperpriors leave next to nothing."""
     return bool(_LOG_SPREAD[0] < theta[0] < _LOG_SPREAD[1] and abs(theta[1]) < _LOGIT)
 
@@ -335,4 +343,4 @@ def _followed(
     def at(theta: Floats, near: FieldPoint | None) -> FieldPoint | None:
         return model.at(theta, start if near is None else near.sites) if model.is_inside(theta) else None
 
-    return followed(at, _is_possible, centre, steps)
+    return followed(at, is_possible, centre, steps)

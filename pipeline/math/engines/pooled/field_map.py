@@ -51,6 +51,8 @@ class FieldMap:
         Q of (1), of the cells with neighbours.
     variance : ndarray of shape (n_cells,), float64
         Of (1); 0 of islands.
+    covariate : ndarray of shape (n_cells,), float64, optional
+        What a coefficient that all maps share is of.
     """
 
     n_cells: int
@@ -59,6 +61,7 @@ class FieldMap:
     component: Cells
     precision: BlockTridiagonal
     variance: Floats
+    covariate: Floats | None = None
 
     @property
     def n_levels(self) -> int:

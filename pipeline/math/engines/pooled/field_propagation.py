@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.pipeline.math.engines.pooled.field_gaussian import GaussianField, Sites
+from suffice.pipeline.math.engines.pooled.hyperpriors import LevelsPrior
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -220,7 +221,7 @@ def propagated(
     *,
     scale: float,
     residuals: Sequence[tuple[float, Floats]],
-    level_prior: LocationPrior,
+    level_prior: LocationPrior | LevelsPrior,
     start: Sites,
 ) -> Propagated:
     """Move normal factors until they have the moments of the exact ones.
@@ -233,7 +234,7 @@ def propagated(
         The standard deviation a of the field.
     residuals : sequence of (share, variances)
         Components of cells' own parts, variances (n_cells,).
-    level_prior : LocationPrior
+    level_prior : LocationPrior or LevelsPrior
     start : Sites
         Where to begin.
 
@@ -313,8 +314,20 @@ def _log_factor(mu: Floats, omega: Floats, tau: Floats, nu: Floats) -> Floats:
     return result
 
 
-def _of_levels(mu: Floats, omega: Floats, prior: LocationPrior) -> tuple[Floats, Floats, Floats]:
+def _of_levels(
+    mu: Floats, omega: Floats, prior: LocationPrior | LevelsPrior
+) -> tuple[Floats, Floats, Floats]:
     """Return log integrals, means and variances of levels' cavities times their hyperprior."""
+    if isinstance(prior, LevelsPrior):
+        of_levels = _of_levels(mu[: prior.n_levels(mu)], omega[: prior.n_levels(mu)], prior.location)
+        if prior.coefficient_sd is None:
+            return of_levels
+        # A normal law of the last one.
+        total = omega[-1] + prior.coefficient_sd**2
+        log_z = 0.5 * np.log(prior.coefficient_sd**2 / total) - 0.5 * mu[-1] ** 2 / total
+        kept = prior.coefficient_sd**2 / total
+        of_last = log_z, mu[-1] * kept, omega[-1] * kept
+        return tuple(np.append(each, last) for each, last in zip(of_levels, of_last, strict=True))  # type: ignore[return-value]
     sd = np.sqrt(omega)[:, None]
     m = mu[:, None] + sd * _OF_LEVEL
     log_weight = -0.5 * _OF_LEVEL**2 + prior.log_density(m)

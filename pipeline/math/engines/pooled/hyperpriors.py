@@ -66,3 +66,31 @@ class LocationPrior:
 def location_prior(line: Line, middle: float) -> LocationPrior:
     """Return the hyperprior of m on a line."""
     return LocationPrior(0.0, 1.0) if line is Line.LOGIT else LocationPrior(middle, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelsPrior:
+    """Logistic laws of the levels of maps, and Normal(0, sd^2) of a coefficient that is the last of them."""
+
+    location: LocationPrior
+    coefficient_sd: float | None
+
+    def log_density(self, levels: Floats) -> Floats:
+        """But for a constant; levels are the last axis."""
+        if self.coefficient_sd is None:
+            return self.location.log_density(levels)
+        of_levels = self.location.log_density(levels[..., :-1])
+        of_coefficient = -0.5 * (levels[..., -1:] / self.coefficient_sd) ** 2
+        return np.concatenate([of_levels, of_coefficient], axis=-1)
+
+    def n_levels(self, levels: Floats) -> int:
+        """How many of these are levels of maps."""
+        return len(levels) - (self.coefficient_sd is not None)
+
+    def normal(self, n_levels: int) -> tuple[Floats, Floats]:
+        """Return precisions, and precisions times means, of normal laws of the same moments."""
+        precision, centre = self.location.precision, self.location.centre
+        tau, nu = np.full(n_levels, precision), np.full(n_levels, precision * centre)
+        if self.coefficient_sd is None:
+            return tau, nu
+        return np.append(tau, self.coefficient_sd**-2.0), np.append(nu, 0.0)

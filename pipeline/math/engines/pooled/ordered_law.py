@@ -23,8 +23,10 @@ of :math:`a_0` in (2). Public hyperpriors, with the scale :math:`\kappa` of step
 .. math:: s \sim \mathrm{HalfNormal}(\kappa), \qquad r \sim \mathrm{HalfNormal}(\kappa / 10), \qquad
     \phi \sim \mathrm{Uniform}(0, 1), \qquad \tau \sim \mathrm{HalfNormal}(1).
 
-Method. x is normal; with :math:`i, j` in the place of two times, the covariances of (2) and (3) are
-:math:`\upsilon + s^2 \min(i, j)` and that plus
+A share of steps of a may be jumps, of which the variance is :math:`s^2 + 2` (``jump_sets``).
+
+Method. x is normal, given which steps are jumps; with :math:`i, j` in the place of two times, the covariances
+of (2) and (3) are :math:`\upsilon + s^2 \min(i, j)` and that plus
 :math:`\kappa^2 i j + r^2 \sum_k (i - k)_+ (j - k)_+`, k from 1 on.
 
 Symbols: :math:`\theta` is (log s, and of those that there are log r, logit :math:`\phi`, log :math:`\tau`):
@@ -139,6 +141,12 @@ class OrderedLaw:
             result += self.of_season(theta, time, time)
         return result
 
+    def moves(self, theta: Floats, n_times: int) -> Floats:
+        """Return what the step to each time but the first adds to x, (n_times, n_times - 1)."""
+        since = np.arange(n_times)[:, None] - np.arange(1, n_times)
+        left = self.values(theta)["coefficient"] if self.returns else 1.0
+        return np.where(since >= 0, left ** np.maximum(since, 0), 0.0)
+
     def of_season(self, theta: Floats, first: Floats | Cells, second: Floats | Cells) -> Floats:
         """Return covariances of the season's effects at two lists of times, by (1)."""
         assert self.season is not None  # noqa: S101 - who asks has one
@@ -170,12 +178,14 @@ class Normal:
     def of(cls, prior: Floats, tau: Floats, nu: Floats) -> Normal:
         """Observe precisions, which may be below 0, and precisions times values, (n_series, n_times).
 
+        The prior covariance is (n_times, n_times), or (n_series, n_times, n_times) where series differ.
+
         Raises
         ------
         numpy.linalg.LinAlgError
             Where that leaves no law.
         """
-        n_times = len(prior)
+        n_times = prior.shape[-1]
         matrix = np.eye(n_times) + prior * tau[:, None, :]
         sign, log_determinant = np.linalg.slogdet(matrix)
         covariance = np.linalg.solve(matrix, np.broadcast_to(prior, matrix.shape))

@@ -94,13 +94,18 @@ class PropagatedSeries:
 
 
 def propagated(
-    prior: Floats, points: Floats, likelihood: Floats, is_seen: Mask, start: tuple[Floats, Floats]
+    prior: Floats,
+    points: Floats,
+    likelihood: Floats,
+    is_seen: Mask,
+    start: tuple[Floats, Floats],
+    rounds: int = _ROUNDS,
 ) -> PropagatedSeries:
     """Move normal factors until they have the moments of the exact ones.
 
     Parameters
     ----------
-    prior : ndarray of shape (n_times, n_times), float64
+    prior : ndarray of shape (n_times, n_times) or (n_series, n_times, n_times), float64
         The covariance of x.
     points : ndarray of shape (n_series, n_points), float64
         Less the prior mean.
@@ -109,6 +114,8 @@ def propagated(
         Which times have a cell.
     start : (tau, nu)
         Where to begin.
+    rounds : int
+        How often factors may be moved; 1 leaves them where they are.
 
     Raises
     ------
@@ -118,14 +125,14 @@ def propagated(
     tau, nu = (np.where(is_seen, each, 0.0) for each in start)
     law = Normal.of(prior, tau, nu)
     step, before, gap = 1.0, np.inf, np.inf
-    for _ in range(_ROUNDS):
+    for turn in range(rounds):
         precision = np.maximum(1.0 / law.variance - tau, 1e-9 / law.variance)
         mu, omega = (law.mean / law.variance - nu) / precision, 1.0 / precision
         tilted = Tilted.of(points, likelihood, mu, omega)
         far = np.abs(tilted.mean - law.mean) / np.sqrt(tilted.variance)
         far = np.maximum(far, np.abs(np.log(tilted.variance / law.variance)))
         gap = float(np.max(np.where(is_seen, far, 0.0)))
-        if gap < _TOLERANCE:
+        if gap < _TOLERANCE or turn == rounds - 1:
             break
         if gap > before:
             step = max(0.7 * step, _LEAST_STEP)

@@ -31,6 +31,8 @@ _NODES_IN_REACH = 25.0
 """Units of the focus within its reach: nodes of ``cells`` are a ninetieth of the range apart, or less."""
 _REFERENCE_SD = 3.0
 _LEAST_PRECISION = 1e-4
+_LEAST_SIZE_VARIANCE = 0.01
+"""Of log sizes: a series' size moves from one time to the next by a tenth, however well it is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,18 +94,21 @@ class CellsInOrder:
         focus : Focus
             Its reach covers all points.
         """
-        result = np.zeros((len(series), self.cell.shape[1], grid.shape[1]))
-        for row, time, position, value in self._blocks(series, focus):
-            dense = _between(position, value, grid[row])
-            result[row, time] = dense - np.max(dense, axis=1, keepdims=True)
-        return result
+        return self.with_highest(series, grid, focus)[0]
 
     def highest(self, series: Cells, grid: Floats, focus: Focus) -> Floats:
         """Return what ``log_likelihood`` is less, (n_series, n_times): the highest of log L on the points."""
-        result = np.zeros((len(series), self.cell.shape[1]))
+        return self.with_highest(series, grid, focus)[1]
+
+    def with_highest(self, series: Cells, grid: Floats, focus: Focus) -> tuple[Floats, Floats]:
+        """Return ``log_likelihood``, and what it is less."""
+        result = np.zeros((len(series), self.cell.shape[1], grid.shape[1]))
+        highest = np.zeros(result.shape[:2])
         for row, time, position, value in self._blocks(series, focus):
-            result[row, time] = np.max(_between(position, value, grid[row]), axis=1)
-        return result
+            dense = _between(position, value, grid[row])
+            highest[row, time] = np.max(dense, axis=1)
+            result[row, time] = dense - highest[row, time][:, None]
+        return result, highest
 
     def moments(self, series: Cells) -> tuple[Floats, Floats]:
         """Return the normal approximation of each L: means and precisions, (n_series, n_times).
@@ -124,6 +129,31 @@ class CellsInOrder:
             precision[row, time] = told
             mean[row, time] = middle + (first - middle) / (variance * told)
         return mean, precision
+
+    def log_sizes(self) -> Floats | None:
+        """Return about the log size of each series, (n_series,): of log(1 + N), by how well cells tell it.
+
+        None where sizes are public, or no part of what cells say.
+        """
+        if not all(source.has_sizes for source, _ in self.sources):
+            return None
+        mean, precision = np.zeros(self.n_cells), np.zeros(self.n_cells)
+        for source, cells in self.sources:
+            for start in range(0, len(cells), _BLOCK):
+                rows = np.arange(start, min(start + _BLOCK, len(cells)))
+                nodes = source.nodes(rows, Focus(centre=self.middle, width=0.5))
+                near = np.exp(-0.5 * ((nodes.position - self.middle) / _REFERENCE_SD) ** 2)
+                weight = np.einsum("ijk,ij->ik", nodes.weight, near)
+                weight /= np.maximum(np.sum(weight, axis=1, keepdims=True), 1e-300)
+                first = np.sum(weight * nodes.log_size, axis=1)
+                variance = np.sum(weight * (nodes.log_size - first[:, None]) ** 2, axis=1)
+                mean[cells[rows]], precision[cells[rows]] = first, 1.0 / (variance + _LEAST_SIZE_VARIANCE)
+        is_seen = self.cell >= 0
+        told = np.where(is_seen, precision[self.cell], 0.0)
+        total = np.sum(told, axis=1)
+        typical = float(np.average(mean, weights=precision))
+        of_cells = np.sum(told * mean[self.cell], axis=1) / np.where(total > 0.0, total, 1.0)
+        return np.asarray(np.where(total > 0.0, of_cells, typical))
 
     def _blocks(self, series: Cells, focus: Focus) -> Iterator[tuple[Cells, Cells, Floats, Floats]]:
         """Give rows and times of cells, a block at a time, with places and log L."""

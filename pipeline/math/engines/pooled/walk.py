@@ -306,18 +306,28 @@ def drawn(forward: Floats, kernel: StepKernel, draws: int, rng: np.random.Genera
     for series in range(n_series):
         ends = np.cumsum(forward[-1, series])
         result[series, :, -1] = np.searchsorted(ends, rng.random(draws) * ends[-1], side="right")
-    rows = np.arange(n_series)[:, None]
     for time in reversed(range(n_times - 1)):
-        alpha, after = forward[time], np.minimum(result[:, :, time + 1], forward.shape[2] - 1)
-        by_jump = (alpha @ kernel.jump)[rows, after]
-        in_all = by_jump + (alpha @ kernel.normal)[rows, after]
-        is_jump = rng.random(after.shape) * in_all < by_jump
-        if len(kernel.offset):
-            result[:, :, time] = _stepped(alpha, after, kernel, rng)
-        else:
-            _come_from(alpha, after, kernel.normal, ~is_jump, result[:, :, time], rng)
-        _come_from(alpha, after, kernel.jump, is_jump, result[:, :, time], rng)
+        result[:, :, time] = come_from(forward[time], result[:, :, time + 1], kernel, rng)
     return np.asarray(np.minimum(result, forward.shape[2] - 1))
+
+
+def come_from(alpha: Floats, after: Cells, kernel: StepKernel, rng: np.random.Generator) -> Cells:
+    """Draw where steps came from that lead to some points, (n_series, draws), in proportion to alpha.
+
+    Alpha is (n_series, n_points); the kernel is known at all points.
+    """
+    after = np.minimum(after, alpha.shape[1] - 1)
+    rows = np.arange(len(alpha))[:, None]
+    by_jump = (alpha @ kernel.jump)[rows, after]
+    in_all = by_jump + (alpha @ kernel.normal)[rows, after]
+    is_jump = rng.random(after.shape) * in_all < by_jump
+    result = np.empty_like(after)
+    if len(kernel.offset):
+        result[:] = _stepped(alpha, after, kernel, rng)
+    else:
+        _come_from(alpha, after, kernel.normal, ~is_jump, result, rng)
+    _come_from(alpha, after, kernel.jump, is_jump, result, rng)
+    return np.asarray(np.minimum(result, alpha.shape[1] - 1))
 
 
 def _stepped(alpha: Floats, after: Cells, kernel: StepKernel, rng: np.random.Generator) -> Cells:

@@ -77,6 +77,12 @@ class WalkDistribution(LineMarginals):
     settled: bool
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """How many series and times there are."""
+        n_series, n_times = self.walked.cells.cell.shape
+        return n_series, n_times
+
+    @property
     def known(self) -> dict[str, tuple[float, float]]:
         """Posterior means and standard deviations of the hyperparameters, by name."""
         steps = self.steps

@@ -40,6 +40,7 @@ const question = {
   mass: 0.95,
   shown: "",
   whole: false,
+  together: false,
 };
 
 test("a shell takes every key for one word, and runs none", () => {

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
-// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
-// sha256: 0ba6e3cb4b67c70c3e03b670d7f8b01a6f7c95351b908a5dd32688822ce8a289
+// sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js
+// sha256: 9c09afcd7a6c1a504d22e354fe476bd2acf2bfe426c15c8c4538d2eda866d091
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -4677,7 +4677,8 @@
       nPrior: "",
       mass: MASS,
       shown: "",
-      whole: false
+      whole: false,
+      together: false
     };
   }
   function toHash(question) {
@@ -4690,6 +4691,7 @@
     if (question.mass !== MASS) fields.set("mass", String(question.mass));
     if (question.shown) fields.set("show", question.shown);
     if (question.whole) fields.set("whole", "yes");
+    if (question.together) fields.set("together", "yes");
     return MARK + fields.toString();
   }
   function fromHash(hash, page, base) {
@@ -4708,7 +4710,8 @@
       nPrior: (fields.get("n-prior") ?? "").slice(0, 200),
       mass: mass > 0 && mass < 1 ? mass : base.mass,
       shown: fields.get("show") ?? "",
-      whole: fields.get("whole") === "yes"
+      whole: fields.get("whole") === "yes",
+      together: fields.get("together") === "yes"
     };
   }
   function whereOf(page, keys) {
@@ -4906,6 +4909,10 @@
     });
     return within([Math.min(low, narrow[0]), Math.max(high, narrow[1])], support);
   }
+  function reaching([low, high], [first, last], support) {
+    const room = (last - first) * 0.2;
+    return within([Math.min(low, first - room), Math.max(high, last + room)], support);
+  }
   function settled(shown2, wanted) {
     if (shown2 === null) return wanted;
     const fits2 = wanted[0] >= shown2[0] && wanted[1] <= shown2[1];
@@ -4993,6 +5000,14 @@
     lines.push("print(difference.mean, difference.sd)");
     lines.push(`print(difference.credible_interval(${question.mass}, interval="central"), difference.probability())`);
     return lines.join("\n");
+  }
+  function pooledLines(question, pooled) {
+    return [
+      "import suffice",
+      "",
+      `publication = suffice.open_publication(${pythonText(pooled.uri)})`,
+      `print(publication.pooled(${pythonText(question.statistic)}))`
+    ].join("\n");
   }
   function commandLine(page, question) {
     return commandWords(page, question).join(" ");
@@ -5143,7 +5158,7 @@
   // explorer/picture.js
   var [HIGHEST, BEYOND] = [1.8, 3];
   var MARGIN = { top: 26, right: 14, bottom: 46, left: 14 };
-  function draw(node, { points, range, axis, title, description, width: width2, curves }) {
+  function draw(node, { points, range, axis, title, description, width: width2, curves, pooled = null }) {
     const height = width2 < 480 ? 250 : 330;
     const inner = { width: width2 - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
     const bottom = MARGIN.top + inner.height;
@@ -5157,6 +5172,7 @@
       svg("desc", {}, description),
       axisOf(range, x, bottom, axis, width2),
       svg("text", { class: "axis-name", x: MARGIN.left, y: 12, "aria-hidden": "true" }, "density"),
+      pooled === null ? null : band(pooled, range, x, MARGIN.top, bottom),
       curves.map((curve) => shade(curve, points, x, y, bottom)),
       curves.map((curve) => svg("path", { class: `curve curve-${curve.kind}`, d: line(points, curve.densities, x, y) })),
       curves.filter(({ interval }) => interval !== null).map((curve, row3) => bar(curve, range, x, bottom - 5 - row3 * 9))
@@ -5198,6 +5214,16 @@
       d: `M${ends2[0]},${bottom}L${top.join("L")}L${ends2[1]},${bottom}Z`
     });
   }
+  function band({ interval, mean }, range, x, top, bottom) {
+    const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
+    const middle = x(Math.min(Math.max(mean, range[0]), range[1]));
+    return svg(
+      "g",
+      { class: "band", "aria-hidden": "true" },
+      svg("rect", { x: low, y: top, width: Math.max(high - low, 1), height: bottom - top }),
+      svg("line", { x1: middle, x2: middle, y1: top, y2: bottom })
+    );
+  }
   function bar({ kind, interval, mean }, range, x, at) {
     const [low, high] = interval.map((end) => x(Math.min(Math.max(end, range[0]), range[1])));
     return svg(
@@ -5224,9 +5250,80 @@
     return svg(
       "svg",
       { class: "sample", viewBox: "0 0 32 10", width: 32, height: 10, "aria-hidden": "true", focusable: "false" },
-      svg("path", { class: `curve curve-${kind}`, d: "M1,5L31,5" })
+      kind === "together" ? svg("g", { class: "band" }, svg("rect", { x: 4, y: 0, width: 24, height: 10 }), svg("line", { x1: 16, x2: 16, y1: 0, y2: 10 })) : svg("path", { class: `curve curve-${kind}`, d: "M1,5L31,5" })
     );
   }
+
+  // explorer/pool.js
+  var CHOICES = [
+    { isTogether: false, text: "Each alone" },
+    { isTogether: true, text: "Together" }
+  ];
+  function poolsOf(pools) {
+    const read2 = /* @__PURE__ */ new Map();
+    return (statistic, cell, entry) => {
+      const pool = Object.hasOwn(pools, statistic) ? pools[statistic] : null;
+      if (pool === null) return null;
+      if (!read2.has(statistic)) read2.set(statistic, new Map(pool.rows.map(({ of: of2, numbers: numbers2 }) => [JSON.stringify(of2), numbers2])));
+      const numbers = read2.get(statistic).get(JSON.stringify([...cell, entry]));
+      if (numbers === void 0) return null;
+      const [mean, sd, low, high, ownShare] = numbers;
+      const { others: others2, mass: share3, kind, over_windows: overWindows, is_identified: isIdentified, link, uri } = pool;
+      const mass = `${brief(100 * share3, 4)} %`;
+      return { mean, sd, interval: [low, high], ownShare, others: others2, overWindows, share: share3, mass, kind, isIdentified, link, uri };
+    };
+  }
+  function pooledOf(page, { question, statistic, entry }) {
+    return question.versus === null ? page.pooled(statistic.name, question.cell, entry.key) : null;
+  }
+  function poolSwitch(ask) {
+    const name = freshId("together");
+    const inputs = CHOICES.map(
+      ({ isTogether }) => element("input", { type: "radio", name, value: String(isTogether), change: () => ask({ together: isTogether }) })
+    );
+    const choices = CHOICES.map(({ text }, at) => element("label", {}, inputs[at], element("span", {}, text)));
+    const hint = element("p", { class: "hint" });
+    const legend = element("legend", { class: "visually-hidden" }, "How cells are answered");
+    const node = element("div", { class: "explorer-pool", hidden: true }, element("fieldset", { class: "switch" }, legend, choices), hint);
+    return {
+      node,
+      show(pooled, isTogether) {
+        node.hidden = pooled === null;
+        inputs.forEach((input, at) => input.checked = CHOICES[at].isTogether === isTogether);
+        if (pooled !== null) replace(hint, isTogether ? TOGETHER : ALONE);
+      }
+    };
+  }
+  var ALONE = "This cell by itself. Together, cells borrow from each other: one that says little leans on what all have in common. It costs no privacy.";
+  var TOGETHER = "This cell with all others, as it was published: one that says little leans on what all have in common. A prior that you state moves each alone, and not this.";
+  function pooledSentence(page, { question, entry }, pooled) {
+    const [low, high] = pooled.interval.map((end) => brief(end, 4));
+    const ends2 = ["between ", element("strong", {}, low), " and ", element("strong", {}, high)];
+    const cell = inWords(page, question.cell);
+    if (entry.isNamed) {
+      const unit = entry.unit ? ` ${entry.unit}` : "";
+      return [`${entry.title}; ${cell}, together with the other cells: `, ...ends2, `${unit}, with ${pooled.mass} probability.`];
+    }
+    return [`Together with the other cells: with ${pooled.mass} probability, the ${entry.title} for ${cell} lies `, ...ends2, "."];
+  }
+  function pooledNotes({ sides }, pooled) {
+    const [low, high] = aloneInterval(sides[0].law, pooled).map((end) => brief(end, 4));
+    const own = pooled.ownShare === null ? "" : `${Math.round(100 * pooled.ownShare)} % of this answer is the cell's own, and the rest what it has in common with ${pooled.others} others${pooled.overWindows ? ", also of other windows" : ""}. `;
+    return [
+      pooled.isIdentified ? null : element("div", { class: "banner" }, element("p", {}, UNIDENTIFIED)),
+      element(
+        "p",
+        { class: "hint" },
+        `${own}Alone it lies between ${low} and ${high}. `,
+        element("a", { href: pooled.link }, "All cells together, and how they were worked out"),
+        `. Intervals: ${pooled.kind}.`
+      )
+    ];
+  }
+  function aloneInterval(law, { kind, share: share3 }) {
+    return kind === "central" ? [(1 - share3) / 2, (1 + share3) / 2].map((at) => law.quantile(at)) : law.interval(share3);
+  }
+  var UNIDENTIFIED = "The cells do not tell how much they have in common: an assumption decides how much they borrow. Look at each alone first.";
 
   // explorer/released.js
   var MOST_ROWS = 200;
@@ -5285,6 +5382,17 @@
       ["mean", "standard deviation", low, high],
       (value, [, sd]) => beside(value, sd)
     );
+  }
+  function pooledTable({ entry, sides }, pooled) {
+    const ends2 = pooled.kind === "central" ? shares(pooled.share) : ["lower", "upper"].map((end) => `${end} end of ${pooled.mass}, ${pooled.kind}`);
+    const rows = ["mean", "standard deviation", ...ends2];
+    const { law } = sides[0];
+    const columns = [
+      { kind: "together", name: "Together", values: [pooled.mean, pooled.sd, ...pooled.interval] },
+      { kind: "alone", name: "Alone", values: [law.mean, law.sd, ...aloneInterval(law, pooled)] }
+    ];
+    const caption = `Together with the other cells, and alone: ${entry.isNamed ? "" : "the "}${axisName({ entry })}`;
+    return columnTable(caption, columns, rows, (value, [, sd]) => beside(value, sd));
   }
   function comparisonTable(page, answer2, digits) {
     const { question, contrast: contrast2 } = answer2;
@@ -5373,9 +5481,12 @@
   // explorer/answers.js
   var DIGITS2 = 6;
   var FLAT = 0.015;
-  function answers(page) {
+  var ALONE2 = "alone";
+  function answers(page, ask) {
     const conflict = element("div", { class: "explorer-conflict", role: "status" });
     const ofAll = element("div", { class: "explorer-conflict", role: "status" });
+    const pool = poolSwitch(ask);
+    const ofPool = element("div", { class: "explorer-pool-notes" });
     const headline = element("p", { class: "explorer-answer" });
     const picture = svg("svg", { class: "explorer-picture", role: "img" });
     const keys = element("ul", { class: "legend" });
@@ -5385,7 +5496,7 @@
     const behind = element("details", {}, element("summary", {}, "Numbers behind the picture"));
     const lines = element("div", { class: "explorer-lines" });
     const files = element("p", { class: "explorer-files" });
-    const node = element("div", { class: "explorer-answers" }, conflict, ofAll, headline, figure, numbers, notes, behind, lines, files);
+    const node = element("div", { class: "explorer-answers" }, conflict, ofAll, pool.node, headline, ofPool, figure, numbers, notes, behind, lines, files);
     node.hidden = true;
     let shown2 = null;
     let range = null;
@@ -5401,12 +5512,20 @@
       replace(conflict, conflictsOf(page, answer2));
       if (priorOf(answer2) !== judged2) replace(ofAll);
       judged2 = priorOf(answer2);
+      answer2.pooled = answer2.question.together && !isPart ? pooledOf(page, answer2) : null;
+      pool.show(pooledOf(page, answer2), answer2.question.together);
       replace(headline, ...sentence2(page, answer2));
+      replace(ofPool, answer2.pooled && pooledNotes(answer2, answer2.pooled));
       paint();
-      replace(numbers, lawTable(page, answer2), comparisonTable(page, answer2, DIGITS2));
+      replace(numbers, answer2.pooled ? pooledTable(answer2, answer2.pooled) : lawTable(page, answer2), comparisonTable(page, answer2, DIGITS2));
       replace(notes, notesOf(answer2));
       fillBehind();
       const { parameter } = answer2.entry;
+      if (answer2.pooled) {
+        replace(lines, copied("The same in Python", pooledLines(answer2.question, answer2.pooled)));
+        replace(files, element("a", { href: answer2.pooled.link }, "Download all cells together"));
+        return;
+      }
       replace(
         lines,
         copied("The same in Python", pythonLines(page, answer2.question, parameter)),
@@ -5423,13 +5542,21 @@
     function paint() {
       const { question, entry, sides, priorDensity } = shown2;
       const laws = sides.map(({ law }) => law);
-      const wanted = question.whole ? aroundPrior(priorDensity, laws, entry.support) : aroundPosteriors(laws, entry.support);
+      const { pooled } = shown2;
+      const narrow = question.whole ? aroundPrior(priorDensity, laws, entry.support) : aroundPosteriors(laws, entry.support);
+      const wanted = pooled ? reaching(narrow, pooled.interval, entry.support) : narrow;
       const subject = subjectOf(shown2);
       range = settled(subject === about && !question.whole ? range : null, wanted);
       about = subject;
       const points = pointsOf(range);
       const places = inside(points, entry.support);
-      const curves = [
+      const alone = () => ({
+        kind: ALONE2,
+        densities: laws[0].density(places),
+        interval: aloneInterval(laws[0], pooled),
+        mean: laws[0].mean
+      });
+      const curves = pooled ? [alone()] : [
         { kind: "prior", densities: priorDensity(places), interval: null, mean: null },
         ...sides.map(({ kind, law, interval }) => ({
           kind,
@@ -5447,10 +5574,12 @@
         description: `${spoken(page, shown2)} The table after the picture has the numbers.`,
         width: Math.max(280, Math.round(figure.clientWidth || 640)),
         // The prior below, what is asked for on top.
-        curves: [...curves].sort((left, right) => layer(left) - layer(right))
+        curves: [...curves].sort((left, right) => layer(left) - layer(right)),
+        pooled
       });
       replace(
         keys,
+        pooled && element("li", {}, sample("together"), `Together: ${pooled.mass} interval, and the mean`),
         curves.map(
           ({ kind }) => element(
             "li",
@@ -5487,7 +5616,7 @@
     };
   }
   function subjectOf({ statistic, question, entry }) {
-    return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole]);
+    return JSON.stringify([statistic.name, question.cell, question.versus, entry.key, question.whole, question.together]);
   }
   var CLIPPED = "Of the records as the public bounds leave them: a value beyond a bound counts as that bound.";
   var MODELLED = "Counts beyond the public bound were clipped to it before anything was summed. This posterior takes that into account, as Python's does.";
@@ -5504,6 +5633,7 @@
   }
   function nameOf(page, { question }, kind) {
     if (kind === "prior") return "Prior";
+    if (kind === ALONE2) return "Alone: noise-aware posterior";
     if (kind === PLUG_IN2) return "Plug-in posterior, which takes the noise for data";
     if (question.versus === null) return "Noise-aware posterior";
     return inWords(page, kind === NOISE_AWARE2 ? question.cell : question.versus);
@@ -5515,7 +5645,9 @@
   function axisName({ entry }) {
     return entry.title + (entry.unit ? ` (${entry.unit})` : "");
   }
-  function sentence2(page, { question, entry, sides, contrast: contrast2 }) {
+  function sentence2(page, answer2) {
+    const { question, entry, sides, contrast: contrast2 } = answer2;
+    if (answer2.pooled) return pooledSentence(page, answer2, answer2.pooled);
     const percent = brief(question.mass * 100, 4);
     const [low, high] = sides[0].interval.map((end) => brief(end, 4));
     if (sides[0].kind === PLUG_IN2) return ["Summing over everything that the noise may hide\u2026"];
@@ -5582,10 +5714,10 @@
     return ["prior", PLUG_IN2, "versus", NOISE_AWARE2].indexOf(kind);
   }
   var CLIPPING = { ignored: CLIPPED, modelled: MODELLED };
-  function notesOf({ prior, nPrior, posterior }) {
+  function notesOf({ prior, nPrior, posterior, pooled }) {
     const said = [
-      `Prior: ${prior}.`,
-      `Intervals: ${posterior.defaultInterval}${posterior.defaultInterval === "central" ? "" : ", the shortest"}.`,
+      `${pooled ? "Alone: prior" : "Prior"}: ${prior}.`,
+      pooled ? null : `Intervals: ${posterior.defaultInterval}${posterior.defaultInterval === "central" ? "" : ", the shortest"}.`,
       nPrior === null ? null : `Prior of the number of records: ${nPrior}.`
     ];
     return [
@@ -5656,7 +5788,7 @@
 
   // explorer/page-data.js
   function readPage(text) {
-    const { label: label2, uri, manifest, about = {}, files, likelihoods = {} } = JSON.parse(text);
+    const { label: label2, uri, manifest, about = {}, files, likelihoods = {}, pools = {} } = JSON.parse(text);
     const declared = JSON.parse(manifest);
     const words = wordsOf(about);
     return {
@@ -5671,6 +5803,7 @@
       mostRows: declared.max_total_rows,
       publicN: declared.n,
       likelihoods,
+      pooled: poolsOf(pools),
       groups: declared.groups.map((one) => ({
         ...group2(one),
         label: words.column(one.column),
@@ -6401,7 +6534,7 @@
     let turn = 0;
     let quiet = null;
     const controls = form(page, ask);
-    const answered = answers(page);
+    const answered = answers(page, ask);
     const unanswered = element("div", { class: "explorer-unanswered", hidden: true });
     const voice = element("p", { class: "visually-hidden", role: "status" });
     const right = element("div", { class: "explorer-right" }, answered.node, unanswered, voice);

@@ -147,7 +147,7 @@ def test_files_tables_and_lists_are_read_alike(tmp_path: Path) -> None:
         (7, {}, "is no table"),
         (PAIRS, {"population": "beta"}, "population beta has no neighbours: take contaminated, logit-normal"),
         (PAIRS, {"covariates": {"a": [1]}}, "covariates and adjacency do not go together"),
-        (PAIRS, {"over": "county"}, "does not go with over"),
+        (PAIRS, {"over": "county"}, "county is walked over, and has no neighbours"),
     ],
     ids=[
         "empty", "unknown key", "itself", "three", "other column", "weights", "no file", "a number", "beta",
