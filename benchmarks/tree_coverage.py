@@ -1,10 +1,14 @@
-"""What intervals of counts on trees hold, and how wide they are: posteriors beside least squares.
+"""What intervals of counts on trees hold, how wide they are, and how far points are off, beside others.
 
-    PYTHONPATH=tests python benchmarks/tree_coverage.py SETTING TREES [METHOD,...]
+    PYTHONPATH=tests:. python benchmarks/tree_coverage.py SETTING TREES [METHOD,...]
 
 A tree is drawn anew each time: leaves with lognormal sizes and correlated states, a share of them empty, or
-with the tails of a Pareto law; none is drawn from the population that the posterior takes. Prints a row for
-each class of nodes and method: nodes, coverage with its standard error over trees, mean width.
+with the tails of a Pareto law; none is drawn from the population that the posterior takes. All methods have
+the same trees. Prints a row for each class of nodes and method: nodes; coverage with its standard error over
+trees; mean width; the root mean squared error of points; and *equal*: the mean width over that of least
+squares whose intervals are all stretched by the one factor that makes them hold as many of the class, with
+its standard error over trees drawn again. Then the least width of any sets for leaves below 20
+(``tree_oracle``).
 """
 
 from __future__ import annotations
@@ -14,91 +18,65 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
+from benchmarks.tree_oracle import Oracle, least_widths
+from benchmarks.tree_rivals import MASS, RIVALS, Answer, Flat
 from suffice.pipeline.math.engines.tree.hyperparameters import weighed_points
-from suffice.pipeline.math.engines.tree.least_squares import least_squares
+from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
 from suffice.pipeline.math.engines.tree.passes import Passer
 from suffice.pipeline.math.engines.tree.populations import POPULATIONS, Population
 from suffice.pipeline.math.engines.tree.posterior import TAIL, mixed_marginals
-from suffice.pipeline.math.engines.tree.summaries import equal_tailed, shortest
-from support.tree_worlds import SETTINGS
+from suffice.pipeline.math.engines.tree.summaries import equal_tailed, moments, shortest
+from support.tree_worlds import SETTINGS, Setting, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
+    from suffice.pipeline.math.engines.tree.messages import Ragged
     from suffice.typing import Counts, Floats
 
-NORMAL = float(ndtri(0.975))
-MASS = 0.95
-Intervals = list[tuple["Floats", "Floats"]]
+SHORTEST = ", shortest"
+METHODS = (*POPULATIONS, "plugged-in", "flat", "oracle", *RIVALS)
+AGAIN = 40
+COVERAGES = (0.93, 0.95)
+RATIO = 1.05
 
 
-class Flat(Population):
-    """No weight is different: shown failing."""
-
-    name, n_hyperparameters = "flat", 0
-
-    def log_weight(self, counts: Floats, point: Floats, sizes: Floats | float = 1.0) -> Floats:  # noqa: ARG002
-        """Return zeros."""
-        return np.zeros_like(counts)
-
-
-def of_posterior(
-    tree: NoisyTree, population: Population, *, plugged_in: bool = False
-) -> tuple[Intervals, Intervals]:
-    """Return central intervals and shortest ones, with hyperparameters integrated over or at their mode."""
-    passer = Passer.of(tree, population, TAIL)
-    weighed = weighed_points(passer)
+def of_posterior(tree: NoisyTree, population: Population, *, plugged_in: bool = False) -> tuple[Ragged, ...]:
+    """Return the laws of all counts, hyperparameters integrated over or at their mode."""
+    weighed = weighed_points(Passer.of(tree, population, TAIL))
     upwards, weights = weighed.upwards, weighed.weights
     if plugged_in:
         upwards, weights = upwards[:1], np.ones(1)
-    marginals, _, _ = mixed_marginals(upwards, weights)
-    return (
-        [tuple(end.astype(float) for end in ends(laws, MASS)) for laws in marginals]
-        for ends in (equal_tailed, shortest)
-    )
+    return mixed_marginals(upwards, weights)[0]
 
 
-def of_least_squares(tree: NoisyTree) -> Intervals:
-    """Return normal intervals about least squares."""
-    return [
-        (points - NORMAL * sds, points + NORMAL * sds)
-        for points, sds in zip(*least_squares(tree), strict=True)
-    ]
+def laws(method: str, setting: Setting, world: World) -> tuple[Ragged, ...]:
+    """Return a posterior's laws."""
+    tree = world.tree
+    if method == "oracle":
+        known = NoisyTree(parents=tree.parents, values=tree.values, scales=tree.scales, sizes=world.factors)
+        return of_posterior(known, Oracle(setting))
+    if method == "plugged-in":
+        return of_posterior(tree, POPULATIONS["contaminated"], plugged_in=True)
+    return of_posterior(tree, Flat() if method == "flat" else POPULATIONS[method])
 
 
-def of_clipped(tree: NoisyTree) -> Intervals:
-    """Set least squares of leaves to 0 where they are below, and add these up; widths stay."""
-    points, sds = least_squares(tree)
-    clipped = [np.maximum(points[-1], 0.0)]
-    for above in reversed(tree.parents):
-        clipped.insert(0, np.bincount(above, clipped[0]))
-    return [
-        (np.maximum(point - NORMAL * sd, 0.0), np.maximum(point + NORMAL * sd, 0.0))
-        for point, sd in zip(clipped, sds, strict=True)
-    ]
-
-
-def of_noise(tree: NoisyTree) -> Intervals:
-    """Return intervals of each value's noise alone."""
-    intervals = []
-    for values, scale in zip(tree.values, tree.scales, strict=True):
-        q = np.exp(-1.0 / scale)
-        reach = np.ceil(scale * (np.log(1.0 / (1.0 - MASS)) + np.log(2.0 / (1.0 + q))) - 1.0 - 1e-9)
-        intervals.append((values - reach, values + reach))
-    return intervals
-
-
-METHODS: dict[str, Callable[[NoisyTree], Intervals]] = {
-    **{name: lambda tree, law=law: of_posterior(tree, law) for name, law in POPULATIONS.items()},
-    "plugged-in": lambda tree: of_posterior(tree, POPULATIONS["contaminated"], plugged_in=True),
-    "flat": lambda tree: of_posterior(tree, Flat()),
-    "least squares": of_least_squares,
-    "clipped and summed": of_clipped,
-    "noise": of_noise,
-}
+def answers(method: str, setting: Setting, world: World, oracles: list[Ragged]) -> dict[str, list[Answer]]:
+    """Return points and intervals of every level."""
+    if method in RIVALS:
+        return {method: RIVALS[method](world.tree)}
+    levels = laws(method, setting, world)
+    if method == "oracle":
+        oracles.append(levels[-1])
+    points = [moments(law)[0] for law in levels]
+    return {
+        method + name: [
+            (point, *(end.astype(float) for end in ends(law, MASS)))
+            for point, law in zip(points, levels, strict=True)
+        ]
+        for name, ends in (("", equal_tailed), (SHORTEST, shortest))
+    }
 
 
 def classes(counts: list[Counts]) -> Iterator[tuple[str, int, Counts]]:
@@ -112,40 +90,86 @@ def classes(counts: list[Counts]) -> Iterator[tuple[str, int, Counts]]:
         yield name, level, np.arange(len(counts[level]))
 
 
+class Held:
+    """Of a class and a method: by tree, how many are held, summed widths, squared errors and nodes."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[float, float, float, int]] = []
+        self.stretch: list[Floats] = []
+
+    def add(self, answer: Answer, exact: Counts) -> None:
+        """Add a tree."""
+        point, lower, upper = answer
+        inside = float(((lower <= exact) & (exact <= upper)).sum())
+        squared = float(((point - exact) ** 2).sum())
+        self.rows.append((inside, float((upper - lower).sum()), squared, len(exact)))
+        # What the interval would have to be stretched by to hold the count.
+        half = np.maximum(0.5 * (upper - lower), 1e-9)
+        self.stretch.append(np.abs(exact - 0.5 * (lower + upper)) / half)
+
+    def equal(self, other: Held, trees: Counts) -> float:
+        """Return the width over the other's, stretched to hold as many."""
+        inside, width, _, number = np.array(self.rows)[trees].sum(axis=0)
+        if not number:
+            return float("nan")
+        stretch = np.concatenate([other.stretch[tree] for tree in trees.tolist()])
+        factor = np.quantile(stretch, min(inside / number, 1.0))
+        return float(width / (np.array(other.rows)[trees].sum(axis=0)[1] * factor))
+
+
+def row(held: Held, other: Held | None, rng: np.random.Generator) -> str:
+    """Return a line of the table."""
+    inside, width, squared, number = np.array(held.rows).T
+    if not number.sum():
+        return ""
+    total, off = number.sum(), np.sqrt(squared.sum() / number.sum())
+    if np.isnan(width.sum()):
+        return f"{int(total):6d} {'no intervals':>22} {off:8.2f}"
+    coverage = inside.sum() / total
+    error = np.sqrt(((inside - coverage * number) ** 2).sum()) / total
+    line = f"{int(total):6d} {coverage:.3f} ({error:.3f}) {width.sum() / total:8.1f} {off:8.2f} "
+    if other is None:
+        return line
+    n_trees = len(held.rows)
+    ratio = held.equal(other, np.arange(n_trees))
+    again = [held.equal(other, rng.integers(0, n_trees, n_trees)) for _ in range(AGAIN)]
+    return line + f"{ratio:.3f} ({np.nanstd(again):.3f})"
+
+
 def main() -> None:
     """Run a setting."""
     setting, n_trees = SETTINGS[sys.argv[1]], int(sys.argv[2])
     methods = sys.argv[3].split(",") if len(sys.argv) > 3 else list(METHODS)
     rng = np.random.default_rng()
-    held: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
+    held: dict[tuple[str, str], Held] = {}
+    oracles: list[Ragged] = []
     seconds = dict.fromkeys(methods, 0.0)
     for _ in range(n_trees):
-        tree, counts = setting.draw(rng)
+        world = setting.world(rng)
         for method in methods:
             begin = time.process_time()
-            intervals = METHODS[method](tree)
-            named = {method: intervals}
-            if not isinstance(intervals, list):
-                named = dict(zip((method, f"{method}, shortest"), intervals, strict=True))
+            named = answers(method, setting, world, oracles)
             seconds[method] += time.process_time() - begin
-            for kind, several in named.items():
-                for name, level, nodes in classes(counts):
-                    lower, upper = (end[nodes] for end in several[level])
-                    exact = counts[level][nodes]
-                    inside = float(((lower <= exact) & (exact <= upper)).sum())
-                    row = (inside, float((upper - lower).sum()), len(nodes))
-                    held.setdefault((name, kind), []).append(row)
-    print(f"{sys.argv[1]}: {n_trees} trees")
+            for kind, levels in named.items():
+                for name, level, nodes in classes(world.counts):
+                    answer = tuple(each[nodes] for each in levels[level])
+                    held.setdefault((name, kind), Held()).add(answer, world.counts[level][nodes])
+    print(f"{sys.argv[1]}: {n_trees} trees; coverage, width, root mean squared error, equal")
     for name in dict.fromkeys(name for name, _ in held):
-        for method in dict.fromkeys(method for _, method in held):
-            inside, width, number = np.array(held[name, method]).T
-            if not number.sum():
-                continue
-            coverage = inside.sum() / number.sum()
-            error = np.sqrt(((inside - coverage * number) ** 2).sum()) / number.sum()
+        for kind in dict.fromkeys(kind for _, kind in held):
+            if line := row(held[name, kind], held.get((name, "least squares")), rng):
+                print(f"{name:12} {kind:25} {line}")
+    if oracles and "least squares" in methods:
+        for coverage in COVERAGES:
+            # Least squares stretched to the same coverage of larger leaves.
+            other = held["leaf >= 20", "least squares"]
+            factor = float(np.quantile(np.concatenate(other.stretch), coverage))
+            _, width, _, number = np.array(other.rows).sum(axis=0)
+            small, _, _, wide = least_widths(oracles, coverage, RATIO, factor * width / number)
+            leaf = np.array(held["leaf < 20", "least squares"].rows).sum(axis=0)
             print(
-                f"{name:12} {method:25} {int(number.sum()):6d} {coverage:.3f} ({error:.3f}) "
-                f"{width.sum() / number.sum():8.1f}"
+                f"least of any sets that hold {coverage} of either class: below 20 {small:.2f}, "
+                f"{small / (leaf[1] / leaf[3]):.3f} of least squares as it is; from 20 on {wide:.1f}"
             )
     print({method: round(total / n_trees, 3) for method, total in seconds.items()}, "CPU s a tree")
 

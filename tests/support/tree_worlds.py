@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
 
 if TYPE_CHECKING:
-    from suffice.typing import Counts, Rows
+    from suffice.typing import Counts, Floats, Rows
+
+
+class World(NamedTuple):
+    """A drawn tree, what was released of it, and what its states multiplied their leaves' rates by."""
+
+    tree: NoisyTree
+    counts: list[Counts]
+    factors: Floats
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,10 @@ class Setting:
 
     def draw(self, rng: np.random.Generator) -> tuple[NoisyTree, list[Counts]]:
         """Draw a tree and what is released of it."""
+        return self.world(rng)[:2]
+
+    def world(self, rng: np.random.Generator) -> World:
+        """Draw a tree with the factors of its states."""
         parents: list[Rows] = []
         nodes = 1
         for fan in self.fan_out:
@@ -44,8 +56,8 @@ class Setting:
         for above in reversed(parents[1:]):
             state = above[state]
         tail = rng.pareto(1.2, nodes) if self.is_pareto else np.exp(rng.normal(0.0, self.spread, nodes))
-        rates = self.median * tail * np.exp(rng.normal(0.0, self.of_states, self.fan_out[0]))[state]
-        leaves = np.where(rng.random(nodes) < self.empty, 0, rng.poisson(rates))
+        factors = np.exp(rng.normal(0.0, self.of_states, self.fan_out[0]))[state]
+        leaves = np.where(rng.random(nodes) < self.empty, 0, rng.poisson(self.median * tail * factors))
         counts = [leaves]
         for above in reversed(parents):
             counts.insert(0, np.bincount(above, counts[0]).astype(np.int64))
@@ -53,7 +65,9 @@ class Setting:
         for exact, scale in zip(counts, self.scales, strict=True):
             share = -np.expm1(-1.0 / scale)
             values.append(exact + rng.geometric(share, len(exact)) - rng.geometric(share, len(exact)))
-        return NoisyTree(parents=tuple(parents), values=tuple(values), scales=self.scales), counts
+        return World(
+            NoisyTree(parents=tuple(parents), values=tuple(values), scales=self.scales), counts, factors
+        )
 
 
 SETTINGS = {
@@ -67,4 +81,7 @@ SETTINGS = {
     "sparse": Setting(median=4.0, spread=1.5, empty=0.5, shares=(1, 2, 4), epsilon=1.0),
     "deep": Setting(fan_out=(4, 4, 4, 6), shares=(1, 1, 2, 2, 4), epsilon=1.0),
     "few": Setting(fan_out=(3, 4), median=20.0),
+    "few-poor": Setting(fan_out=(3, 4), median=20.0, epsilon=0.1, shares=(1, 2, 4)),
+    "few-small": Setting(fan_out=(3, 4), median=4.0, epsilon=0.1),
+    "one-state": Setting(fan_out=(1, 6), median=20.0, epsilon=0.1, shares=(1, 2, 4)),
 }

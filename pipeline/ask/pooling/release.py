@@ -417,7 +417,7 @@ class Release(Mapping[str, Statistic]):
             As the spec called the statistic that has a hierarchy.
         where : mapping, optional
             One key of each group beside the leaves': there is a tree for each.
-        population : {"contaminated", "negative-binomial", "reciprocal"}
+        population : {"contaminated", "zero-inflated", "negative-binomial", "reciprocal"}
             What the leaves' counts are drawn from; see :meth:`CountTree.of`.
         sizes : sequence of float, optional
             Known sizes of the leaves, in the order of their keys.

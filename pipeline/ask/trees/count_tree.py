@@ -10,7 +10,7 @@ import numpy as np
 from suffice.errors import UnknownNameError, UsageError
 from suffice.pipeline.ask.trees.released_levels import noisy_trees
 from suffice.pipeline.math.engines.tree.least_squares import least_squares
-from suffice.pipeline.math.engines.tree.populations import DEFAULT, named_population
+from suffice.pipeline.math.engines.tree.populations import DEFAULT, ZERO_INFLATED, named_population
 from suffice.pipeline.math.engines.tree.posterior import tree_posterior
 from suffice.pipeline.math.parameters.arguments import checked_draws, generator
 from suffice.pipeline.math.parameters.contrasts import require_share
@@ -79,9 +79,9 @@ class CountTree:
         levels : sequence of (NoisyStatistic or None)
             A statistic that counts records, or has a total, for each level, the root's first, with a cell for
             every node; None where a level was not released.
-        population : {"contaminated", "negative-binomial", "reciprocal"}
-            What the leaves' counts are drawn from: Poisson behind gamma rates, with 5 % outliers or none, the
-            mean and the spread integrated over; or weights 1 / (n + 1).
+        population : {"contaminated", "zero-inflated", "negative-binomial", "reciprocal"}
+            What the leaves' counts are drawn from: Poisson behind gamma rates, with 5 % outliers or none, or
+            with a share of empty leaves beside, all of this integrated over; or weights 1 / (n + 1).
         sizes : array_like, optional
             Known sizes of the leaves, in the order of their keys, to which mean counts are proportional.
 
@@ -155,9 +155,10 @@ class CountTree:
     @property
     def notes(self) -> tuple[str, ...]:
         """What has to be said beside the numbers."""
-        notes = ["Leaves: weights 1 / (n + 1)."]
-        if self.population != "reciprocal":
-            notes = [f"Leaves: {self.population}, its mean and spread integrated over."]
+        fitted = "mean, spread and empty share" if self.population == ZERO_INFLATED else "mean and spread"
+        notes = [f"Leaves: {self.population}, its {fitted} integrated over."]
+        if self.population == "reciprocal":
+            notes = ["Leaves: weights 1 / (n + 1)."]
         notes.extend(self.unit.notes)
         if self.error > _WORTH_SAYING:
             notes.append(

@@ -12,11 +12,11 @@ from suffice.pipeline.math.distributions.distribution import Prior, require_numb
 class BinWalk(Prior):
     r"""Walk of the log intensity :math:`x_j`, records a unit of width, from each bin to the next.
 
-    .. math:: x_j - x_{j-1} \sim .95 \, \mathrm{Normal}(0, s^2) + .05 \, \mathrm{Laplace}(0, 1.5)
+    .. math:: x_j - x_{j-1} \sim (1 - w) \, \mathrm{Normal}(0, s^2) + w \, \mathrm{Laplace}(0, 1.5)
 
-    Its level is even. With the chance .02, or .002, the walk enters a state in which bins have no records, or
-    leaves it. Several steps s, and the two chances, are as probable as each other beforehand, and weighed by
-    their evidence.
+    Its level is even. With the chance 1 - r the walk enters a state in which bins have no records, or leaves
+    it. Several steps s, and five kinds of columns, are as probable as each other beforehand, and weighed by
+    their evidence: smooth and uneven ones, w .05 or .2, each with r .98 or .998, and heaped ones, w and r .5.
 
     Parameters
     ----------

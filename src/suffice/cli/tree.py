@@ -59,7 +59,7 @@ def tree(
         str,
         typer.Option(
             "--population",
-            metavar="contaminated|negative-binomial|reciprocal",
+            metavar="contaminated|zero-inflated|negative-binomial|reciprocal",
             help="What the leaves' counts are drawn from.",
         ),
     ] = "contaminated",

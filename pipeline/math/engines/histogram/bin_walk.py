@@ -6,9 +6,10 @@ Model. The log intensity x of a bin, per unit of its width, is on a grid, or the
     x_j - x_{j-1} \sim (1 - w) \, \mathrm{Normal}(0, s^2) + w \, \mathrm{Laplace}(0, 1.5). \qquad (1)
 
 With the chance 1 - r the walk enters the state of no records, and leaves it with the same chance, to anywhere
-on the grid; the first bin has either with the chance a half. Every combination of a step s, a share of jumps
-w (.05 or .2: smooth columns, and heaped ones) and a chance r (.98 or .998: a tail of scattered records, and
-one of none) is as probable as the others beforehand.
+on the grid; the first bin has either with the chance a half. There are five kinds of columns, pairs of w and
+r: smooth ones and uneven ones (w .05 or .2), each with a tail of scattered records or one of none (r .98 or
+.998), and heaped ones (w and r .5), where most records are in a few bins and next to none between these.
+Every combination of a step s and a kind is as probable as the others beforehand.
 
 Method. A grid point stands for the interval of the width h about it. The walk goes from interval to interval
 by (1) between their middles, and what leaves the grid is spread over it; steps narrower than .75 h stay or
@@ -18,12 +19,12 @@ go to a neighbour, such that their variance is :math:`s^2`. With T of all states
     \alpha_j \propto (\alpha_{j-1} T) L_j, \qquad \beta_{j-1} \propto T (L_j \beta_j), \qquad
     p(x_j \mid y, s) \propto \alpha_j \beta_j, \qquad (2)
 
-the evidence of s, w and r is the product of what :math:`\alpha_j` are divided by, and weighs them. Draws go
-backward. All terms are positive, so that nothing cancels.
+the evidence of s and the kind is the product of what :math:`\alpha_j` are divided by, and weighs them. Draws
+go backward. All terms are positive, so that nothing cancels.
 
 Symbols: L: ``emission``, (n_cells, n_bins, n_states), no records last; T: ``kernels``, (n_kernels, n_states,
-n_states), one for every s, w and r; :math:`\alpha`: ``forward``, (n_kernels, n_bins, n_cells, n_states);
-s: ``STEPS``; w: ``JUMPS``; r: ``STAYS``; h: ``spacing``.
+n_states), one for every s and kind; :math:`\alpha`: ``forward``, (n_kernels, n_bins, n_cells, n_states);
+s: ``STEPS``; w and r: ``KINDS``; h: ``spacing``.
 
 References
 ----------
@@ -47,15 +48,16 @@ States: TypeAlias = NDArray[np.int16]
 
 STEPS = (0.05, 0.1, 0.2, 0.4, 0.8)
 """Standard deviations of a step of the log intensity; each has the same prior probability."""
-JUMPS, JUMP_SCALE = (0.05, 0.2), 1.5
-"""Shares of steps that are jumps, and the scale of their Laplace law: spikes and heaping."""
-STAYS = (0.98, 0.998)
-"""Chances that a bin has no records where the one before has none, and that it has where that has."""
+JUMP_SCALE = 1.5
+"""Of the Laplace law of jumps: spikes and heaping."""
+KINDS = ((0.05, 0.98), (0.05, 0.998), (0.2, 0.98), (0.2, 0.998), (0.5, 0.5))
+"""Of columns: the share of steps that are jumps, and the chance that a bin has no records where the one
+before has none, and that it has where that has."""
 _NARROW = 0.75
 _FLOOR = 1e-300
 
 
-def kernel(step: float, spacing: float, n_points: int, *, jumps: float = JUMPS[0]) -> Floats:
+def kernel(step: float, spacing: float, n_points: int, *, jumps: float = KINDS[0][0]) -> Floats:
     """Return (1) between grid points, rows to columns; each row adds up to 1."""
     gap = np.abs(np.arange(n_points)[:, None] - np.arange(n_points))
     ratio = step / spacing
@@ -71,7 +73,7 @@ def kernel(step: float, spacing: float, n_points: int, *, jumps: float = JUMPS[0
 
 
 def transition(
-    step: float, spacing: float, n_points: int, *, stay: float = STAYS[0], jumps: float = JUMPS[0]
+    step: float, spacing: float, n_points: int, *, stay: float = KINDS[0][1], jumps: float = KINDS[0][0]
 ) -> Floats:
     """Return T of (2): the grid's points, then the state of no records."""
     result = np.empty((n_points + 1, n_points + 1))
@@ -83,10 +85,12 @@ def transition(
 
 
 def transitions(steps: tuple[float, ...], spacing: float, n_points: int) -> Floats:
-    """Return T of every share of jumps, chance of staying and step, in this order, (n_kernels, ...)."""
-    every = itertools.product(JUMPS, STAYS, steps)
+    """Return T of every kind and step, in this order, (n_kernels, ...)."""
     return np.stack(
-        [transition(step, spacing, n_points, stay=stay, jumps=jumps) for jumps, stay, step in every]
+        [
+            transition(step, spacing, n_points, stay=stay, jumps=jumps)
+            for (jumps, stay), step in itertools.product(KINDS, steps)
+        ]
     )
 
 

@@ -215,7 +215,7 @@ class HistogramPosterior(Draws):
         n_points = n_points_of(y, scale, self.width, self.spacing, self.noises)
         for size in np.unique(n_points):
             alike = np.flatnonzero(n_points == size)
-            n_kernels = len(bin_walk.JUMPS) * len(bin_walk.STAYS) * len(self.steps)
+            n_kernels = len(bin_walk.KINDS) * len(self.steps)
             at_once = max(1, _NUMBERS // (n_kernels * scale.shape[1] * int(size + 1)))
             for first in range(0, len(alike), at_once):
                 cells = alike[first : first + at_once]

@@ -1,9 +1,11 @@
 r"""Points of the hyperparameters of leaves, and their weights by the evidence of the tree.
 
-With :math:`f(x) = \log p(y \mid x) + \log p(x)` at x = (log mean, log spread), answers are mixtures over a
-lattice about the mode :math:`\hat x`,
+With :math:`f(x) = \log p(y \mid x) + \log p(x)` at x = (log mean, log spread), or with a third one, the logit
+of the share of leaves that are empty, answers are mixtures over a lattice about the mode :math:`\hat x`,
 
-.. math:: x_{ij} = \hat x + h C (i, j), \qquad w_{ij} \propto e^{f(x_{ij})}, \qquad C C' = -H^{-1}, \qquad (1)
+.. math::
+    x_i = \hat x + h C i, \quad i \in \mathbb Z^d, \qquad w_i \propto e^{f(x_i)}, \qquad C C' = -H^{-1},
+    \qquad (1)
 
 with H the Hessian of f. This is the trapezoidal rule: of a normal density it errs by
 :math:`2 e^{-2 \pi^2 / h^2}`, and of points half of which are left out, as the squares of one colour of a
@@ -15,17 +17,17 @@ leaves were not released. From there points are added next to those that weigh a
 heaviest one. Where there are too few or too many, the lattice is laid out again by their covariance.
 
 Trees of many leaves know their hyperparameters so well that answers are nearly the same wherever in their
-posterior these are. There f is of the leaves' values alone, and four points are enough, those of the rule of
+posterior these are. There f is of the leaves' values alone, and 2 d points are enough, those of the rule of
 degree three for a normal density,
 
 .. math::
-    x = \hat x \pm \sqrt 2 \, C e_k, \qquad w \propto e^{f(x) + z' z / 2}, \quad z = C^{-1} (x - \hat x),
+    x = \hat x \pm \sqrt d \, C e_k, \qquad w \propto e^{f(x) + z' z / 2}, \quad z = C^{-1} (x - \hat x),
     \qquad (2)
 
-whose weights are 1/4 each where the density is normal. ``error`` is then how uneven the weights are, times
+whose weights are equal where the density is normal. ``error`` is then how uneven the weights are, times
 the largest standard deviation of a hyperparameter, which is about what means move by. The levels above move
 hyperparameters little: of a million leaves whose states differ the log spread by .003. But that is four of
-its standard deviations there, and the tree's evidence would leave one point of four.
+its standard deviations there, and the tree's evidence would leave one point.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ MANY_LEAVES = 2_000
 """From here on (2) is taken."""
 _LEAST = 3e-3
 _ROUNDS = 4
-_MOST = 400
+_MOST = {2: 400, 3: 1_500}
+"""Points of a lattice at most, by its dimensions."""
 _CURVED = 0.3
 """Step of differences, in guessed standard deviations."""
 
@@ -61,8 +64,8 @@ class WeighedPoints:
 
     Attributes
     ----------
-    points : ndarray, shape (n_points, 2)
-        (log mean, log spread).
+    points : ndarray, shape (n_points, d)
+        (log mean, log spread), and the logit of the share of empty leaves where there is one.
     weights : ndarray, shape (n_points,)
         They add up to 1.
     log_evidence : float
@@ -103,27 +106,29 @@ def weighed_points(passer: Passer) -> WeighedPoints:
     is_released = passer.tree.scales[-1] is not None
     middle, factor = newton(of_leaves if is_released else of_tree, _start(passer))
     if is_released and passer.tree.n_leaves > MANY_LEAVES:
-        return _four_points(passer, of_leaves, middle, factor)
+        return _few_points(passer, of_leaves, middle, factor)
     return _lattice(passer, of_tree, middle, factor)
 
 
-def _four_points(
+def _few_points(
     passer: Passer, of_leaves: Callable[[Floats], float], middle: Floats, factor: Floats
 ) -> WeighedPoints:
     """Weigh the points of (2)."""
-    away = np.sqrt(2.0) * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    d = len(middle)
+    away = np.sqrt(d) * np.concatenate([np.eye(d), -np.eye(d)])
     points = middle + away @ factor.T
     upwards = [passer.up(point) for point in points]
-    # z' z / 2 = 1 at all four.
-    log_ratio = np.array([of_leaves(point) for point in points]) + 1.0
+    # z' z / 2 = d / 2 at all of them.
+    log_ratio = np.array([of_leaves(point) for point in points]) + 0.5 * d
     weights = np.exp(log_ratio - log_ratio.max())
-    volume = float(log_ratio.max() + np.log(weights.mean() * 2.0 * np.pi * abs(np.linalg.det(factor))))
+    normal = (2.0 * np.pi) ** (0.5 * d) * abs(np.linalg.det(factor))
+    volume = float(log_ratio.max() + np.log(weights.mean() * normal))
     weights /= weights.sum()
     # What is above the leaves, given them.
     above = np.array([upward.log_evidence for upward in upwards])
     above -= np.array([passer.log_evidence_of_leaves(point) for point in points])
     log_evidence = volume + float(above.max() + np.log(weights @ np.exp(above - above.max())))
-    uneven = 4.0 * float((weights**2).sum()) - 1.0
+    uneven = 2.0 * d * float((weights**2).sum()) - 1.0
     heaviest = np.argsort(-weights)
     return WeighedPoints(
         points=points[heaviest],
@@ -141,11 +146,11 @@ def _lattice(
     step = FINE_STEP if passer.tree.n_leaves <= FEW_LEAVES else STEP
     for _ in range(_ROUNDS):
         lattice = step * factor
-        steps, log_density = flooded(lambda place: of_tree(middle + lattice @ place))  # noqa: B023
+        steps, log_density = flooded(lambda place: of_tree(middle + lattice @ place), len(middle))  # noqa: B023
         weights = np.exp(log_density - log_density.max())
         weights /= weights.sum()
         points = middle + steps @ lattice.T
-        if _is_enough(1.0 / float((weights**2).sum()), step):
+        if _is_enough(1.0 / float((weights**2).sum()), step, len(middle)):
             break
         middle = weights @ points
         spread = (points - middle).T * weights @ (points - middle)
@@ -166,35 +171,34 @@ def _lattice(
     )
 
 
-def _is_enough(effective: float, step: float) -> bool:
-    """Tell whether the lattice fits: of a normal density 4 pi / h^2 points count."""
-    ideal = 4.0 * np.pi / step**2
-    return 0.5 * ideal < effective < 2.5 * ideal
+def _is_enough(effective: float, step: float, d: int) -> bool:
+    """Tell whether the lattice fits: of a normal density (4 pi / h^2)^(d / 2) points count."""
+    ideal = (4.0 * np.pi / step**2) ** (0.5 * d)
+    return bool(0.5 * ideal < effective < 2.5 * ideal)
 
 
 def _start(passer: Passer) -> Floats:
-    """Guess the mean by the released values nearest to the leaves, with a spread of 1."""
+    """Guess the mean by the released values nearest to the leaves, a spread of 1, a fifth of leaves empty."""
     tree = passer.tree
     level = max(level for level, values in enumerate(tree.values) if values is not None)
     values = tree.values[level]
     assert values is not None  # noqa: S101  (there is such a level)
     total_size = tree.n_leaves if tree.sizes is None else float(tree.sizes.sum())
     mean = max(float(values.astype(np.float64).sum()), 1.0) / total_size
-    return np.array([np.log(mean), 0.0])
+    return np.array([np.log(mean), 0.0, -1.4])[: passer.population.n_hyperparameters]
 
 
 def newton(log_density: Callable[[Floats], float], start: Floats) -> tuple[Floats, Floats]:
-    """Climb to a mode of two variables.
+    """Climb to a mode of d variables.
 
     Returns
     -------
-    ndarray, shape (2,)
+    ndarray, shape (d,)
         The mode, about.
-    ndarray, shape (2, 2)
+    ndarray, shape (d, d)
         A factor of the inverse of the negative Hessian there.
     """
-    middle, sizes = start, np.array([0.3, 0.3])
-    factor = np.diag(sizes)
+    middle, factor = start, 0.3 * np.eye(len(start))
     height = log_density(middle)
     for _ in range(25):
         gradient, curvature = differences(log_density, middle, height, factor)
@@ -223,42 +227,41 @@ def differences(
     log_density: Callable[[Floats], float], middle: Floats, height: float, factor: Floats
 ) -> tuple[Floats, Floats]:
     """Return the gradient and the negative Hessian, in units of the factor, by differences."""
-    first, second = _CURVED * factor[:, 0], _CURVED * factor[:, 1]
-    up, down = log_density(middle + first), log_density(middle - first)
-    right, left = log_density(middle + second), log_density(middle - second)
-    both, neither = log_density(middle + first + second), log_density(middle - first - second)
-    h = _CURVED
-    gradient = np.array([up - down, right - left]) / (2.0 * h)
-    mixed = (both + neither - up - down - right - left + 2.0 * height) / (2.0 * h * h)
-    curvature = -np.array(
-        [
-            [(up + down - 2.0 * height) / h**2, mixed],
-            [mixed, (right + left - 2.0 * height) / h**2],
-        ]
-    )
-    return gradient, curvature
+    h, d = _CURVED, len(middle)
+    steps = h * factor.T
+    up = np.array([log_density(middle + step) for step in steps])
+    down = np.array([log_density(middle - step) for step in steps])
+    curvature = np.diag(-(up + down - 2.0 * height) / h**2)
+    for i in range(d):
+        for j in range(i):
+            both = log_density(middle + steps[i] + steps[j])
+            neither = log_density(middle - steps[i] - steps[j])
+            mixed = (both + neither - up[i] - down[i] - up[j] - down[j] + 2.0 * height) / (2.0 * h * h)
+            curvature[i, j] = curvature[j, i] = -mixed
+    return (up - down) / (2.0 * h), curvature
 
 
-def flooded(log_density: Callable[[Floats], float]) -> tuple[Floats, Floats]:
+def flooded(log_density: Callable[[Floats], float], d: int) -> tuple[Floats, Floats]:
     """Evaluate places of a lattice next to all that are not far below the highest.
 
     Returns
     -------
-    ndarray, shape (n_places, 2)
+    ndarray, shape (n_places, d)
         Whole numbers.
     ndarray, shape (n_places,)
     """
-    known = {(0, 0): log_density(np.zeros(2))}
-    fresh = [(0, 0)]
-    while fresh and len(known) < _MOST:
+    start = (0,) * d
+    known, fresh = {start: log_density(np.zeros(d))}, [start]
+    while fresh and len(known) < _MOST[d]:
         # The highest first: from a start that is far off the way goes up.
         fresh.sort(key=known.__getitem__)
         place = fresh.pop()
         if known[place] < max(known.values()) + np.log(_LEAST):
             continue
-        for step in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-            neighbour = (place[0] + step[0], place[1] + step[1])
-            if neighbour not in known:
-                known[neighbour] = log_density(np.array(neighbour, dtype=np.float64))
-                fresh.append(neighbour)
+        for axis in range(d):
+            for step in (1, -1):
+                neighbour = (*place[:axis], place[axis] + step, *place[axis + 1 :])
+                if neighbour not in known:
+                    known[neighbour] = log_density(np.array(neighbour, dtype=np.float64))
+                    fresh.append(neighbour)
     return np.array(list(known), dtype=np.float64), np.array(list(known.values()))

@@ -11,8 +11,13 @@ A share of outliers has a tail that does not:
 
 .. math:: \mathrm{W}(n; m) = \frac{m}{(n + m)(n + m + 1)}, \qquad P(N \ge n) = \frac{m}{n + m}, \qquad (2)
 
-a log-logistic law of median m, rounded down. By name there is also 1 / (n + 1), which has no hyperparameters,
-and is no probability: evidence is then known but for a constant.
+a log-logistic law of median m, rounded down. By name there is this law with a share e of leaves that are
+empty whatever their rate, which is even on (0, 1) beforehand,
+
+.. math:: \pi(n) = e \, 1(n = 0) + (1 - e) (.95 \, \mathrm{NB}(n; m, a) + .05 \, \mathrm{W}(n; m)), \qquad (3)
+
+which a negative binomial law cannot say where other leaves are large. By name there is also 1 / (n + 1),
+which has no hyperparameters, and is no probability: evidence is then known but for a constant.
 
 The coefficient of variation of the rates is :math:`s = a^{-1/2}`. Public hyperpriors: log m is logistic about
 log 30 with scale 3, so that half of it is within a factor of 27; s is half-normal with standard deviation 2.
@@ -21,7 +26,7 @@ Known sizes multiply m.
 Symbols:
 
 - n: a count; m, s: ``mean``, ``spread``, of (1)
-- x: the point (log m, log s)
+- x: the point (log m, log s), and the logit of e in (3)
 """
 
 from __future__ import annotations
@@ -54,7 +59,7 @@ class Population(ABC):
     name : str
         As a caller asks for it.
     n_hyperparameters : int
-        0 or 2.
+        0, 2 or 3.
     """
 
     name: ClassVar[str]
@@ -111,6 +116,25 @@ class Contaminated(NegativeBinomial):
         return weight
 
 
+class ZeroInflated(Contaminated):
+    """Leaves that are empty whatever their rate, among the others, (3)."""
+
+    name = "zero-inflated"
+    n_hyperparameters = 3
+
+    def log_weight(self, counts: Floats, point: Floats, sizes: Floats | float = 1.0) -> Floats:
+        """Return log probabilities."""
+        log_empty, log_other = -np.logaddexp(0.0, -point[2]), -np.logaddexp(0.0, point[2])
+        others = log_other + super().log_weight(counts, point, sizes)
+        weight: Floats = np.where(counts == 0.0, np.logaddexp(log_empty, others), others)
+        return weight
+
+    def log_hyperprior(self, point: Floats) -> float:
+        """Return the log density of the point: e is even, and its logit logistic."""
+        even = -np.logaddexp(0.0, -point[2]) - np.logaddexp(0.0, point[2])
+        return super().log_hyperprior(point) + float(even)
+
+
 class Reciprocal(Population):
     """Weights 1 / (n + 1)."""
 
@@ -124,9 +148,10 @@ class Reciprocal(Population):
 
 
 POPULATIONS: dict[str, Population] = {
-    population.name: population for population in (Contaminated(), NegativeBinomial(), Reciprocal())
+    population.name: population
+    for population in (Contaminated(), ZeroInflated(), NegativeBinomial(), Reciprocal())
 }
-DEFAULT = Contaminated.name
+DEFAULT, ZERO_INFLATED = Contaminated.name, ZeroInflated.name
 
 
 def named_population(name: str) -> Population:

@@ -47,7 +47,7 @@ def cases(n: int) -> list[tuple[NoisyTree, Population, Floats]]:
         (
             random_tree(rng),
             populations[int(rng.integers(len(populations)))],
-            np.array([rng.uniform(-1.0, 1.5), rng.uniform(-1.5, 0.5)]),
+            np.array([rng.uniform(-1.0, 1.5), rng.uniform(-1.5, 0.5), rng.uniform(-2.0, 1.0)]),
         )
         for _ in range(n)
     ]

@@ -168,14 +168,16 @@ def test_least_squares_is_that_of_the_normal_equations() -> None:
         least_squares(small_tree((2.0, 2.0, None)))
 
 
-@pytest.mark.parametrize("name", ["contaminated", "negative-binomial"])
+@pytest.mark.parametrize("name", ["contaminated", "negative-binomial", "zero-inflated"])
 def test_populations_are_probabilities(name: str) -> None:
     counts = np.arange(200_000.0)
-    for point in ([0.0, -8.0], [2.0, 0.0], [4.0, 0.5]):
+    for point in ([0.0, -8.0, 1.0], [2.0, 0.0, -3.0], [4.0, 0.5, 0.0]):
         log_weight = POPULATIONS[name].log_weight(counts, np.array(point))
         # Of the outliers' law m / (n + m) is beyond n.
         mean = np.exp(point[0])
-        beyond = 0.05 * mean / (len(counts) + mean) if name == "contaminated" else 0.0
+        beyond = 0.0 if name == "negative-binomial" else 0.05 * mean / (len(counts) + mean)
+        if name == "zero-inflated":
+            beyond /= 1.0 + np.exp(point[2])
         assert np.exp(log_weight).sum() + beyond == pytest.approx(1.0, abs=1e-7)
     poisson = POPULATIONS["negative-binomial"].log_weight(counts[:30], np.array([1.0, -9.0]))
     assert poisson == pytest.approx(stats.poisson.logpmf(counts[:30], np.exp(1.0)), abs=1e-3)
@@ -189,6 +191,28 @@ def test_hyperpriors_are_probabilities() -> None:
     of_spreads = [np.exp(population.log_hyperprior(np.array([0.0, spread]))) for spread in spreads]
     at = np.exp(population.log_hyperprior(np.zeros(2)))
     assert np.sum(of_means) * np.sum(of_spreads) * 0.05**2 / at == pytest.approx(1.0, abs=1e-4)
+    empty = [POPULATIONS["zero-inflated"].log_hyperprior(np.array([0.0, 0.0, logit])) for logit in grid]
+    assert np.sum(np.exp(empty)) * 0.05 / at == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_empty_leaves_among_large_ones_are_told_by_their_share() -> None:
+    """40 of 160 leaves are empty, the others have some 200 records: noise of 6 is next to nothing beside."""
+    rng = np.random.default_rng()
+    parents = (np.zeros(8, np.int64), np.repeat(np.arange(8), 20))
+    leaves = np.where(np.arange(160) % 4 == 0, 0, rng.poisson(rng.gamma(4.0, 50.0, 160)))
+    tree = released_tree(parents, leaves, (6.0, 6.0, 6.0), rng)
+    with_share = tree_posterior(tree, POPULATIONS["zero-inflated"])
+    logit = with_share.hyperparameters.weights @ with_share.hyperparameters.points[:, 2]
+    # Binomial: a standard deviation of .18, and 5 of them.
+    assert abs(logit - np.log(1.0 / 3.0)) < 0.9
+    without = tree_posterior(tree, POPULATIONS["contaminated"])
+    assert with_share.log_evidence > without.log_evidence + 5.0
+    widths = []
+    for posterior in (with_share, without):
+        lower, upper = posterior.interval(2, 0.95)
+        widths.append(float(np.mean((upper - lower)[leaves == 0])))
+    assert widths[0] < 0.5 * widths[1]
 
 
 def test_refusals_say_the_rule() -> None:
