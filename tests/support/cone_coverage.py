@@ -90,7 +90,8 @@ def _released(sums: NDArray[Any], epsilon: str, rng: np.random.Generator, *, alo
         "outcome": {"y": unit},
         "noise": "cone",
     }
-    plan, spec = (each(entry, epsilon=epsilon, public_n=False) for each in (plan_of, spec_of))
+    plan = plan_of(entry, epsilon=epsilon, public_n=False)
+    spec = spec_of(entry, epsilon=epsilon, public_n=False)
     totals = FAMILIES[plan.family].totals(spec.statistics["s"], plan.design, sums)
     drawn = simulated_noise(plan, (len(sums),), rng)
     if alone and plan.cone is not None:

@@ -94,7 +94,7 @@ class PanelPosterior(WalkedPosterior):
     @property
     def is_identified(self) -> bool:
         """Whether the cells tell the step of places and the spread between them, of every pool."""
-        return all(each.identified for each in (*self.steps, *self.pools))
+        return all(step.identified for step in self.steps) and all(pool.identified for pool in self.pools)
 
     @property
     def islands(self) -> tuple[int, ...]:

@@ -77,7 +77,8 @@ class TreeUnit:
             return wholes
         if size.denominator > 1:
             return np.asarray(wholes * float(size), np.float64)
-        return np.asarray(wholes * int(size), wholes.dtype)
+        scaled: Counts | Floats = np.multiply(wholes, int(size))
+        return scaled
 
     def ends(self, lower: Counts, upper: Counts) -> tuple[Counts | Floats, Counts | Floats]:
         """Return the ends of intervals in the column's unit, with all that rounds to them."""

@@ -206,8 +206,7 @@ class NoiseTarget:
             state = self.state(self.moments(x))
             repeated = None if squares is None else np.repeat(squares[:, None], x.shape[1], axis=1)
             of_moments = self.target.coordinates(state.n, state.mean, state.spread, repeated)
-            logs = np.log(np.einsum("iib->ib", cholesky(state.spread)))
-            latent = x[d : d + self.n_latent] - along(self.evidence, logs)
+            latent = x[d : d + self.n_latent] - along(self.evidence, cholesky(state.spread))
             changed.append(np.concatenate([of_moments, latent[:own], x[d + self.n_latent :], latent[own:]]))
         return np.stack(changed).reshape(len(kept), -1, *kept.shape[2:])
 

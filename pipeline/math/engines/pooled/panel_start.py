@@ -117,13 +117,13 @@ class PanelStart:
     def with_jumps(self, theta: Floats) -> float:
         """Return log evidence of series about a path of 0, of which sets of steps may be jumps."""
         step, spread = float(np.exp(theta[0])), float(np.exp(theta[1]))
-        total = self._sums(step, spread, slice(None))[0]
+        total = float(self._sums(step, spread, slice(None))[0])
         n_times, jumps, moves = self.mean.shape[1], self.common_walk.jumps, self.common_walk.moves
         prior = spread**2 + step**2 * moves @ moves.T
         for mean, tau in zip(self.mean, self.precision, strict=True):
             sets = jump_sets(prior, np.diag(tau), tau * mean, moves, jumps, _NEGLIGIBLE_SET)
             total += float(np.logaddexp.reduce(sets.log_weight))
-        return total + len(self.mean) * (n_times - 1) * float(np.log1p(-jumps))
+        return float(total + len(self.mean) * (n_times - 1) * np.log1p(-jumps))
 
     def path(self, theta: Floats) -> Floats:
         """Return about m + gamma at log d and log s, (n_times,)."""

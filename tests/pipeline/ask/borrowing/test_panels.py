@@ -30,7 +30,7 @@ JUMPED = (ROW < 2) & (COLUMN < 2)
 LOGIT = (-1.5 + 0.5 * np.sin(ROW / 1.5) + 0.4 * np.cos(COLUMN / 1.5))[:, None] + COMMON
 LOGIT[JUMPED, 5:] += 1.5
 LOGIT[10] += 3.0
-GROUPS = {
+GROUPS: dict[str, Any] = {
     "county": [*np.repeat(np.arange(N), MONTHS).tolist()],
     "month": [f"2024-{month + 1:02d}" for month in range(MONTHS)] * N,
 }

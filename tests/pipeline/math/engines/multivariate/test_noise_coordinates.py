@@ -45,7 +45,8 @@ def target_of(n: Sequence[int], epsilon: str, *, intercept: bool, predictors: in
         "noise": "cone",
     }
     root = np.repeat(0.3 * np.eye(d)[None], len(n), axis=0)
-    plan, spec = (each(entry, epsilon=epsilon, public_n=False) for each in (plan_of, spec_of))
+    plan = plan_of(entry, epsilon=epsilon, public_n=False)
+    spec = spec_of(entry, epsilon=epsilon, public_n=False)
     sums = moments_of(np.array(n), np.zeros((len(n), d)), root, rng)
     totals = FAMILIES[plan.family].totals(spec.statistics["s"], plan.design, sums)
     statistic = noisy_statistic(plan, totals + simulated_noise(plan, (len(n),), rng).astype(object))
