@@ -29,7 +29,7 @@ import numpy as np
 
 from suffice.errors import UsageError
 from suffice.pipeline.ask.borrowing.walk import WINDOW, Walk
-from suffice.pipeline.ask.inference.pooled_sources import pool_source
+from suffice.pipeline.ask.inference.pooled_sources import cells_source
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import coordinate_of
 from suffice.pipeline.math.engines.pooled.cells import Focus
@@ -224,7 +224,7 @@ def _notes(name: str, scores: Sequence[HeldOutScores]) -> list[str]:
 
 def alone_log_score(statistic: NoisyStatistic, n_prior: NPrior) -> Floats:
     """Return (1) of cells alone, (n_cells,)."""
-    source = pool_source(statistic, n_prior)
+    source = cells_source(statistic, n_prior)
     prior: Any = FAMILIES[statistic.plan.family].default_prior(statistic.plan.parameters)
     parts: list[tuple[float, Any]] = [(1.0, prior)]
     if isinstance(prior, Mixture):

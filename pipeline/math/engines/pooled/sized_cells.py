@@ -48,11 +48,15 @@ class SizedCells:
     source : CellsSource
     at, log_density : ndarray of shape (n_points,), float64
         Log sizes, and log f there.
+    judges_sizes : bool
+        Whether a cell is the more probable, the more so its size is under f. Otherwise it is as probable
+        under the reference law of positions as it is without f, and scores go with those of cells alone.
     """
 
     source: CellsSource
     at: Floats
     log_density: Floats
+    judges_sizes: bool = False
 
     @property
     def n_cells(self) -> int:
@@ -72,7 +76,12 @@ class SizedCells:
     def nodes(self, cells: Cells, focus: Focus) -> Nodes:
         """Nodes of some cells, sizes weighed by f."""
         nodes = self.source.nodes(cells, focus)
-        return nodes.with_sizes(np.interp(nodes.log_size, self.at, self.log_density))
+        moved = nodes.with_sizes(np.interp(nodes.log_size, self.at, self.log_density))
+        if self.judges_sizes:
+            return moved
+        near = _near(nodes, self.middle)
+        before, after = (np.sum(each.weight * near, axis=(1, 2)) for each in (nodes, moved))
+        return replace(moved, log_scale=nodes.log_scale + np.log(before / after))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +91,8 @@ class SizedCounts(SizedCells):
     def moved(self, cells: Cells, shifts: Floats) -> SizedCounts:
         """Return the given cells with so many units more in the first part, and less in the last."""
         source: Any = self.source
-        return replace(self, source=source.moved(cells, shifts))
+        # Alternatives of one cell are judged beside each other.
+        return replace(self, source=source.moved(cells, shifts), judges_sizes=True)
 
     def parts(self, cells: Cells) -> tuple[Floats, Floats, Floats, float]:
         """Return the first and the last part, about the number of records, and the scale of the noise."""
@@ -132,8 +142,12 @@ def _of_sizes(source: CellsSource) -> tuple[Floats, Floats]:
     sizes, likelihoods = [], []
     for start in range(0, len(cells), BLOCK):
         nodes = source.nodes(cells[start : start + BLOCK], Focus(centre=source.middle, width=0.5))
-        near = np.exp(-0.5 * ((nodes.position - source.middle) / _REFERENCE_SD) ** 2)
         sizes.append(nodes.log_size)
-        likelihoods.append(np.sum(nodes.weight * near[:, :, None], axis=1))
+        likelihoods.append(np.sum(nodes.weight * _near(nodes, source.middle), axis=1))
     size, likelihood = np.concatenate(sizes), np.concatenate(likelihoods)
     return size, likelihood / np.sum(likelihood, axis=1, keepdims=True)
+
+
+def _near(nodes: Nodes, middle: float) -> Floats:
+    """The reference law of positions, (n_cells, n_positions, 1)."""
+    return np.asarray(np.exp(-0.5 * ((nodes.position - middle) / _REFERENCE_SD) ** 2))[:, :, None]

@@ -52,6 +52,14 @@ def test_a_size_that_noise_hides_is_that_of_the_others() -> None:
     assert mean_log_size(beside, 0) > np.log(15.0) > mean_log_size(hidden, 0) + 0.7
     # What is told stays.
     assert mean_log_size(law, 20) == pytest.approx(mean_log_size(plain, 20), abs=0.08)
+    # A size is no matter of scores, but of alternatives of one cell it is.
+    near = np.exp(-0.5 * ((plain.nodes(np.arange(41), FOCUS).position - plain.middle) / 2.0) ** 2)
+    scores = [
+        np.log(np.sum(np.sum(nodes.weight, axis=2) * near, axis=1)) + nodes.log_scale
+        for nodes in (each.nodes(np.arange(41), FOCUS) for each in (plain, law))
+    ]
+    np.testing.assert_allclose(scores[1], scores[0], rtol=1e-9)
+    assert law.moved(np.arange(3), np.zeros(3)).judges_sizes
     assert isinstance(law, Movable)
     assert isinstance(law, TellsRecords)
     assert mean_log_size(law.moved(np.array([20]), np.ones(1)), 0) == pytest.approx(
