@@ -129,6 +129,7 @@ def test_the_reader_in_r_refuses_what_is_of_another_type(repository: Path, tmp_p
     assert sum(outcome == "refused" for outcome in found.values()) >= 24, found
 
 
+@pytest.mark.slow
 def test_posteriors_in_r_are_pythons_on_releases_of_any_noise(repository: Path, tmp_path: Path) -> None:
     """Python's sums are within some 1e-5 of dense ones, the reader's within 1e-8.
 

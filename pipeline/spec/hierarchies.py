@@ -32,7 +32,7 @@ from suffice.pipeline.terms.declaration.domains import (
     too_many_periods,
 )
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
-from suffice.pipeline.terms.declaration.hierarchy import level_name
+from suffice.pipeline.terms.declaration.hierarchy import COUNTED, SUMMED, level_name
 from suffice.pipeline.terms.declaration.key_tree import KeyTree
 from suffice.pipeline.terms.declaration.wording import counted
 
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     AnyTerms = TypeVar("AnyTerms", bound=Terms)
 
-COUNTING = ("bernoulli", "categorical")
-"""Families whose components are counts of rows, each in one of them: these add up over cells."""
 _TRUE = "true"
 """The only key of a root that has no column: whether a row is in the tree."""
 _LIES_IN = {Every.DAY: (Every.WEEK, Every.MONTH, Every.YEAR), Every.MONTH: (Every.YEAR,)}
@@ -268,7 +266,7 @@ def with_levels(document: Document, terms: AnyTerms, most_statistics: int) -> An
     Raises
     ------
     SpecError
-        Where a hierarchy is no public tree, or its statistic does not count.
+        Where a hierarchy is no public tree, or its statistic has nothing that adds up.
     """
     for name, entry in terms.statistics.items():
         if entry.level_shares is not None and entry.hierarchy is None:
@@ -291,7 +289,7 @@ def with_levels(document: Document, terms: AnyTerms, most_statistics: int) -> An
             statistics[name] = plain.model_copy(update={"share": shares[0]})
             continue
         location = document.location(("statistics", name, "hierarchy"))
-        _check_counts(location, terms, entry)
+        _check_adding(location, terms, entry)
         groups = dict(terms.groups_of(entry))
         if entry.hierarchy.table is not None:
             groups, tabled = _from_table(location, entry.hierarchy.table, groups)
@@ -319,7 +317,7 @@ def check_hierarchies(document: Document, terms: Terms) -> None:
         location = document.location(("hierarchies", name))
         entries = [terms.statistics[level_name(name, level)] for level in levels]
         leaves = entries[-1]
-        _check_counts(location, terms, leaves)
+        _check_adding(location, terms, leaves)
         groups = terms.groups_of(leaves)
         tree = tree_of(location, levels, groups, terms.derived)
         is_derived = all(terms.derived.get(column) == of for column, of in tree.derived.items())
@@ -354,24 +352,24 @@ def _weights(document: Document, name: str, entry: fields.StatisticSpec) -> tupl
     return entry.level_shares
 
 
-def require_counting(location: str, family: str) -> None:
+def require_adding(location: str, family: str) -> None:
     """Check that a family has hierarchies; nothing that it lacks beside one need be stated first.
 
     Raises
     ------
     SpecError
     """
-    if family not in COUNTING:
+    if family not in COUNTED + SUMMED:
         rule = (
-            f"a hierarchy holds counts of rows, which add up, and {family} is no family of plain counts: "
-            f"{' and '.join(COUNTING)} have hierarchies"
+            f"a hierarchy holds counts of rows, or totals from 0 on, which add up, and {family} has neither: "
+            f"{', '.join(COUNTED)} count, and {', '.join(SUMMED)} have totals"
         )
-        raise SpecError(location, rule, "count what is wanted, or leave the hierarchy out")
+        raise SpecError(location, rule, "take one of these, or leave the hierarchy out")
 
 
-def _check_counts(location: str, terms: Terms, entry: fields.StatisticSpec) -> None:
-    """Check that a statistic is of counts that add up over cells."""
-    require_counting(location, entry.family)
+def _check_adding(location: str, terms: Terms, entry: fields.StatisticSpec) -> None:
+    """Check that a statistic is of counts or of totals that add up over cells."""
+    require_adding(location, entry.family)
     if fields.sample_entry(entry) is not None:
         rule = "a sample has no counts that add up"
         raise SpecError(location, rule, "leave sample, or the hierarchy, out")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 from suffice.pipeline.terms.declaration.documents import Count, printed
 from suffice.pipeline.terms.declaration.exact_numbers import format_number
 from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.statistics.total_step import total_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from fractions import Fraction
 
     from suffice.pipeline.terms.declaration.privacy_loss import PrivacyLoss
     from suffice.pipeline.terms.statistics.statistic_plan import StatisticPlan
@@ -37,9 +38,9 @@ class PlannedLevel:
         Of the tree's epsilon or rho.
     loss : PrivacyLoss
     noise_sd : float
-        Of one count, in rows or units.
-    noise_width : int
-        Of the central interval that has the noise of one count in at least 95 of 100 cases.
+        Of one count, in rows or units, or of one total, in the column's unit.
+    noise_width : float
+        Of the central interval that has this noise in at least 95 of 100 cases; of counts a whole number.
     """
 
     level: str
@@ -48,10 +49,10 @@ class PlannedLevel:
     share: Fraction
     loss: PrivacyLoss
     noise_sd: float
-    noise_width: int
+    noise_width: float
 
 
-@printed("statistic levels")
+@printed("statistic measures levels")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTree:
     """A tree of a plan.
@@ -60,11 +61,14 @@ class PlannedTree:
     ----------
     statistic : str
         What the spec calls it.
+    measures : str
+        What a node has: a ``count``, or a ``total``.
     levels : tuple of PlannedLevel
         The root's first.
     """
 
     statistic: str
+    measures: str
     levels: tuple[PlannedLevel, ...]
 
     @classmethod
@@ -79,22 +83,26 @@ class PlannedTree:
                 cells=plan.n_cells,
                 share=plan.loss.amount / whole,
                 loss=plan.loss,
-                noise_sd=plan.component_noise_sd,
-                noise_width=2 * _reach(plan.scale),
+                noise_sd=plan.component_noise_sd * float(step),
+                noise_width=2 * _reach(plan.scale) * (int(step) if step == 1 else float(step)),
             )
             for level, plan in of_levels.items()
+            for step in [total_step(plan) or Fraction(1)]
         )
-        return cls(statistic=name, levels=tuple(planned))
+        leaves = of_levels[levels[-1]]
+        measures = "count" if total_step(leaves) is None else "total"
+        return cls(statistic=name, measures=measures, levels=tuple(planned))
 
     def __str__(self) -> str:
         least = min(level.share for level in self.levels)
         shares = " : ".join(format_number(round(level.share / least, 2)) for level in self.levels)
         widths = ", ".join(
-            f"{level.level} {level.noise_width} ({counted(level.cells, 'cell')})" for level in self.levels
+            f"{level.level} {level.noise_width:.12g} ({counted(level.cells, 'cell')})"
+            for level in self.levels
         )
         return (
-            f"{self.statistic}: a tree whose levels share {shares}; 95 % of the noise of one count lies in a "
-            f"width of {widths}"
+            f"{self.statistic}: a tree whose levels share {shares}; 95 % of the noise of one {self.measures} "
+            f"lies in a width of {widths}"
         )
 
 

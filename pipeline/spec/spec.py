@@ -21,7 +21,7 @@ from suffice.pipeline.spec import assumed
 from suffice.pipeline.spec.about import LARGEST_ABOUT, NOTHING, About, is_small, misfit
 from suffice.pipeline.spec.checks import check_statistic, check_terms, n_sums, taking, with_prior
 from suffice.pipeline.spec.chosen_noise import with_noise
-from suffice.pipeline.spec.hierarchies import require_counting, with_levels
+from suffice.pipeline.spec.hierarchies import require_adding, with_levels
 from suffice.pipeline.spec.terms import Terms
 from suffice.pipeline.terms.declaration import fields, priced
 from suffice.pipeline.terms.declaration.column_types import HiveType
@@ -123,7 +123,7 @@ def read_statistic(
         way_out = "leave it out: from the noisy statistics anyone draws any number of posterior samples"
         raise SpecError(document.location(("statistics", name, "sample")), rule, way_out)
     if "hierarchy" in entry:
-        require_counting(document.location(("statistics", name, "hierarchy")), family.name)
+        require_adding(document.location(("statistics", name, "hierarchy")), family.name)
     try:
         context = {"directory": directory, fields.READS_CONDITION: read_condition}
         return family.spec.model_validate(entry, context=context)

@@ -74,6 +74,7 @@ def hidden_states(repository: Path, cache: Path, *options: str) -> dict[tuple[st
     return {(data, model, states): float(score) for data, model, states, score in lines}
 
 
+@pytest.mark.slow
 def test_hidden_states_of_crashes(repository: Path, tmp_path: Path) -> None:
     """Few sweeps of one split: noise-aware draws are above the clipped ones from the start."""
     scores = hidden_states(repository, tmp_path, "--splits", "1", "--sweeps", "6", "--epsilons", "0.5")

@@ -87,6 +87,7 @@ def test_bad_arguments_of_a_calibration_are_exit_2(
     assert suffice.json("calibrate", "flights", "cancelled", *words, status=2)["error"]["exit_status"] == 2
 
 
+@pytest.mark.slow
 def test_a_calibration_of_pooled_cells_is_over_releases(workspace: Workspace, suffice: Runner) -> None:
     suffice.json("release", spec_file(workspace))
     words = ("calibrate", "flights", "cancelled", "--pooled", "logit-normal", "--simulations", "2")
@@ -130,6 +131,7 @@ def test_a_plan_finds_the_epsilon_of_a_target(workspace: Workspace, suffice: Run
     assert suffice.json("plan", spec, "--target", "x", "--n", "5", status=2)["error"]["exit_status"] == 2
 
 
+@pytest.mark.slow
 def test_a_plan_compares_a_sample_with_a_laplace_release(workspace: Workspace, suffice: Runner) -> None:
     sample = {"within": ["0.005", "0.5"], "grid": "65", "draws": "2", "prior": "Beta(1, 30)"}
     cancelled = {"family": "bernoulli", "column": "cancelled", "sample": sample}

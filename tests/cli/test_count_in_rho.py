@@ -50,6 +50,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_page_runs_and_what_follows_speaks_of_rho(place: Path, page: str, suffice: Runner) -> None:
     commands = [shlex.split(line) for line in re.findall(r"^    suffice (.*)$", page, re.MULTILINE)]
     printed = "".join(suffice.text(*words) for words in commands)

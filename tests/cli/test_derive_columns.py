@@ -27,6 +27,7 @@ def blocks(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_page_on_derived_columns_runs(
     blocks: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,6 +100,7 @@ def test_draws_of_transitions_are_written(
     np.testing.assert_allclose(written["value"].mean(), shown["mean"], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_chains_are_drawn(transitions: tuple[str, ...], tmp_path: Path, suffice: Runner) -> None:
     for name, start in (("chain.png", b"\x89PNG"), ("chain.svg", b"<?xml")):
         suffice.text(*transitions, "--plot", str(tmp_path / name))

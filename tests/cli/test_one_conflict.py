@@ -100,6 +100,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_commands_print_write_and_draw(
     suffice: Runner, store: Path, tmp_path: Path, command: str

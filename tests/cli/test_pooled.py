@@ -35,6 +35,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(place)
 
 
+@pytest.mark.slow
 def test_pooled_cells_print_their_own_share_and_outliers(store: str, suffice: Runner, tmp_path: Path) -> None:
     out = tmp_path / "draws.csv"
     options = ["--store", store, "--draws", "50", "--seed", "1", "--draws-out", str(out)]
@@ -51,6 +52,7 @@ def test_pooled_cells_print_their_own_share_and_outliers(store: str, suffice: Ru
     assert document["pooled"]["pools"][0]["identified"]
 
 
+@pytest.mark.slow
 def test_each_cell_alone_comes_first_where_the_spread_is_not_told(store: str, suffice: Runner) -> None:
     said = suffice.text("posterior", "two", "ill", "--pooled", "all", "--store", store)
     assert said.index("each cell alone:") < said.index("pooled:")
@@ -97,6 +99,7 @@ def test_neighbours_are_read_from_a_file(store: str, suffice: Runner, tmp_path: 
     assert "state is no group column of ill, which has county" in suffice.text(*words, str(pairs), status=2)
 
 
+@pytest.mark.slow
 def test_ways_to_pool_are_compared_by_held_out_cells(store: str, suffice: Runner) -> None:
     words = ("compare-priors", "counties", "ill", "--pooled", "all", "--pooled", "beta", "--store", store)
     said = suffice.text(*words)
@@ -144,6 +147,7 @@ def test_a_walk_is_compared_with_cells_alone(store: str, suffice: Runner) -> Non
     assert "which is of one release: walk over a group column" in suffice.text(*words, "window", status=2)
 
 
+@pytest.mark.slow
 def test_cells_that_the_others_do_not_expect_are_said(store: str, suffice: Runner) -> None:
     words = ("posterior", "counties", "ill", "--pooled", "logit-normal", "--store", store)
     said = suffice.text(*words)

@@ -17,6 +17,7 @@ from support.making import Workspace, flights, write_parts
 from support.running import Runner, spec_file
 
 
+@pytest.mark.slow
 def test_posteriors_state_method_prior_and_rows(
     workspace: Workspace, suffice: Runner, tmp_path: Path
 ) -> None:

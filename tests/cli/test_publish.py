@@ -66,6 +66,7 @@ def test_a_publication_is_made_found_listed_checked_and_fetched(
     assert "its id, whole" in suffice.text("publications", "show", made["publication_id"][:8], status=2)
 
 
+@pytest.mark.slow
 def test_pooled_cells_and_likelihoods_are_published(suffice: Runner, tmp_path: Path) -> None:
     make_cells(tmp_path / "store", 2)
     words = ("publish", "flights", "ill", "--store", str(tmp_path / "store"))

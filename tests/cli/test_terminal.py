@@ -155,6 +155,7 @@ def test_a_table_opens_its_release_once(
     assert "EWR" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("list",), ("show", "flights", "--json"), ("posterior", "--help")])
 def test_a_command_whose_reader_has_gone_ends_quietly(tmp_path: Path, words: tuple[str, ...]) -> None:
     publish(tmp_path / "releases", make_plan(name="flights"))

@@ -109,6 +109,7 @@ def test_the_page_states_what_the_posterior_rests_on(release: Release, page: str
     assert 'class="banner warning"' not in page
 
 
+@pytest.mark.slow
 def test_a_card_of_pooled_cells_is_as_harmless(release: Release) -> None:
     """The cells are alike, so that what they borrow is decided by the hyperprior: each alone is shown."""
     together = release.posterior("flag", pooled=True)

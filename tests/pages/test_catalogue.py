@@ -91,6 +91,7 @@ def release_place(edition: str, name: str = "monthly", release_id: str = RELEASE
     return f"releases/{name}/{edition}/{release_id}"
 
 
+@pytest.mark.slow
 def test_every_page_is_there(pages: dict[str, Page]) -> None:
     wanted = {"index.html", "search.html", "reading.html", "series/monthly.html", "datasets/others.html"}
     wanted |= {f"{release_place(window)}/index.html" for window in WINDOWS}

@@ -40,6 +40,7 @@ def views(folder: Path) -> list[StatisticView]:
     return [statistic_view(release, "kind", seed=seed) for seed in (1, 2)]
 
 
+@pytest.mark.slow
 def test_intervals_of_shares_rest_on_no_draws(folder: Path, views: list[StatisticView]) -> None:
     assert views[0].intervals == views[1].intervals
     assert views[0].rows == views[1].rows
@@ -79,6 +80,7 @@ def test_charts_share_no_axis_where_one_would_show_dots(tmp_path: Path) -> None:
     assert "Each chart has an axis of its own" in shown.caption
 
 
+@pytest.mark.slow
 def test_six_charts_are_open_and_the_others_folded(folder: Path, tmp_path: Path) -> None:
     catalogue(folder.parents[2], tmp_path / "site")
     page = next((tmp_path / "site" / "releases").rglob("index.html")).read_text(encoding="utf-8")

@@ -318,6 +318,7 @@ def test_a_rate_over_decades_is_drawn_in_logarithms(kind: str, tmp_path: Path, f
     assert shown[0] < lower.min() < upper.max() < shown[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "panels"), [((1.0, 30.0), 2), ((1.0, 3.0), 1)])
 def test_components_of_very_different_size_have_an_axis_each(
     sizes: tuple[float, float], panels: int, monkeypatch: pytest.MonkeyPatch

@@ -189,6 +189,7 @@ def check_codes(keys: list[str], column: pa.Array, offset: int) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     keys=st.lists(st.text(max_size=5), min_size=1, max_size=6, unique=True),

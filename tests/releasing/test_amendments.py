@@ -220,6 +220,7 @@ def test_a_calendar_that_does_not_advance_is_refused(workspace: Workspace, amend
         monthly(workspace, amend=amend)
 
 
+@pytest.mark.slow
 def test_a_backfill_releases_the_amendment_that_is_due(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -228,6 +228,7 @@ def test_schema_errors_come_before_the_charge(workspace: Workspace, statistics: 
     assert workspace.charge() is None
 
 
+@pytest.mark.slow
 def test_neighbours_and_empty_data_give_the_same_shape_charge_and_status(tmp_path: Path) -> None:
     shapes = set()
     for index, table in enumerate((flights(), flights().slice(0, 0), flights().slice(0, 1), flights(seed=9))):

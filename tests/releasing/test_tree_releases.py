@@ -43,6 +43,7 @@ def rows() -> pd.DataFrame:
             "county": rng.choice([*STATES, "elsewhere"], len(who)),
             "day": pd.to_datetime("2013-01-01") + pd.to_timedelta(rng.integers(0, 59, len(who)), "D"),
             "ill": rng.random(len(who)) < 0.2,
+            "stops": rng.integers(0, 9, len(who)),
         }
     )
 
@@ -240,6 +241,38 @@ def test_other_groups_have_a_tree_for_each_key(
     for key in (False, True):
         _, root = release.tree("rows", {"ill": str(key).lower()}).table(level="all")
         assert root["mean"] == pytest.approx(((rows.ill == key) & rows.county.isin(STATES)).sum(), abs=0.01)
+
+
+@pytest.mark.slow
+def test_totals_have_a_tree_with_pages_and_commands(
+    tmp_path: Path, rows: pd.DataFrame, runner: Runner
+) -> None:
+    places: dict[str, Any] = {"store": str(tmp_path / "store"), "ledger": f"sqlite:///{tmp_path / 'l.db'}"}
+    statistics = {
+        "stops": suffice.poisson(
+            upper=4, hierarchy=["nation", "state", "county"], groups={"county": list(STATES)}
+        )
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SufficeWarning)
+        suffice.grant(
+            "visits", epsilon=9000, reason="a test", ledger=places["ledger"], create=True, unwitnessed=True
+        )
+        spec = visits(amount=9000, unit="row", window=None, statistics=statistics)
+        suffice.release(spec, data=rows, **places)
+    assert "95 % of the noise of one total lies in a width of nation 0" in " ".join(str(spec.plan()).split())
+    release = suffice.open_release("visits", store=places["store"])
+    inside = rows[rows.county.isin(STATES)]
+    by_state = inside.stops.clip(0, 4).groupby(inside.county.map(STATES)).sum()
+    printed = runner.json("tree", release.uri, "stops", "--level", "state")
+    assert {row["key"]: (row["lower"], row["upper"]) for row in printed["rows"]} == {
+        state: (total, total) for state, total in by_state.items()
+    }
+    assert "Totals are of values clipped to 0..4." in printed["notes"]
+    catalogue(places["store"], tmp_path / "site")
+    pages = " ".join(path.read_text() for path in (tmp_path / "site").rglob("*.html"))
+    assert "inferred together from their noisy totals of stops" in pages
+    assert f"{by_state['CA']:,} to {by_state['CA']:,}" in pages
 
 
 def test_a_division_states_shares_of_levels() -> None:

@@ -111,6 +111,7 @@ def estimates(release: Release, name: str, quantity: str, category: str | None =
     ]
 
 
+@pytest.mark.slow
 def test_totals_are_those_of_units(made: tuple[Release, dict[str, Any]]) -> None:
     """Noise above 4 has a chance of e^-50."""
     release, of_units = made

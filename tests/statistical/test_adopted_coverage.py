@@ -49,6 +49,7 @@ def test_pooled_rates_hold_the_truth(share: float) -> None:
     assert abs(covered.suppressed / covered.intervals - share) < 0.05
 
 
+@pytest.mark.slow
 def test_a_law_that_is_declared_wrong_fails_the_same_count() -> None:
     """The control: a standard deviation of 1 for 5. Of 100 intervals 70 hold the truth, or not.
 

@@ -141,6 +141,7 @@ def test_the_notes_boxplots_come_out_by_their_code_and_not_by_their_text(
         )
 
 
+@pytest.mark.slow
 def test_lemmas_hold_by_the_reading_that_is_stated(found: Callable[[str], Result]) -> None:
     """Lemma 8's D is the spectral norm, and Lemma 7's epsilon the least chance of an outcome."""
     divergence, bayes = found("kl_of_laplace"), found("robustness")
@@ -172,6 +173,7 @@ def test_what_the_notes_print_of_sensitivities(found: Callable[[str], Result]) -
     assert tail.ours == pytest.approx(1.0 - (1.0 - 0.05 / 3.0) ** 3)
 
 
+@pytest.mark.slow
 def test_a_true_statement_is_not_called_wrong(found: Callable[[str], Result]) -> None:
     """Upper bounds that are larger than need be hold; a bound that is called wrong is exceeded."""
     bounds = []

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from suffice.pipeline.ask.trees.units import TreeUnit
     from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
     from suffice.pipeline.math.engines.tree.posterior import TreePosterior
     from suffice.pipeline.terms.declaration.key_tree import KeyTree
@@ -35,10 +36,11 @@ _AT_A_TIME = 1 << 22
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CountTree:
-    """Counts at all nodes of a tree, given what was released; made by :meth:`of`.
+    """Counts at all nodes of a tree, or totals, given what was released; made by :meth:`of`.
 
     A statistic may count several components: false and true of a boolean column, or a column's categories.
-    There is a tree of each then, independent of the others given what was released.
+    There is a tree of each then, independent of the others given what was released. A sum of values from 0
+    on, clipped at a public bound, is one component, its total; answers are in the column's unit.
 
     Attributes
     ----------
@@ -48,6 +50,8 @@ class CountTree:
         By component: the noisy counts, and the scales of their noise.
     posteriors : dict of str to TreePosterior
         By component: the joint law of the counts.
+    unit : TreeUnit
+        What a whole number of these stands for.
     population : str
         What the leaves' counts are drawn from.
     """
@@ -55,6 +59,7 @@ class CountTree:
     tree: KeyTree
     released: Mapping[str, NoisyTree] = field(repr=False)
     posteriors: Mapping[str, TreePosterior] = field(repr=False)
+    unit: TreeUnit = field(repr=False)
     population: str
 
     @classmethod
@@ -72,8 +77,8 @@ class CountTree:
         ----------
         tree : KeyTree
         levels : sequence of (NoisyStatistic or None)
-            A statistic that counts records for each level, the root's first, with a cell for every node; None
-            where a level was not released.
+            A statistic that counts records, or has a total, for each level, the root's first, with a cell for
+            every node; None where a level was not released.
         population : {"contaminated", "negative-binomial", "reciprocal"}
             What the leaves' counts are drawn from: Poisson behind gamma rates, with 5 % outliers or none, the
             mean and the spread integrated over; or weights 1 / (n + 1).
@@ -83,14 +88,14 @@ class CountTree:
         Raises
         ------
         UsageError
-            Where levels do not fit the tree, or a statistic does not count records.
+            Where levels do not fit the tree, or a statistic has neither counts nor a total.
         PriorError
             Where there is no such population.
         """
         law = named_population(population)
-        released = noisy_trees(tree, levels, None if sizes is None else np.asarray(sizes, np.float64))
+        released, unit = noisy_trees(tree, levels, None if sizes is None else np.asarray(sizes, np.float64))
         posteriors = {name: tree_posterior(noisy, law) for name, noisy in released.items()}
-        return cls(tree=tree, released=released, posteriors=posteriors, population=population)
+        return cls(tree=tree, released=released, posteriors=posteriors, unit=unit, population=population)
 
     @classmethod
     def of_leaves(
@@ -101,7 +106,7 @@ class CountTree:
         population: str = DEFAULT,
         sizes: ArrayLike | None = None,
     ) -> Self:
-        """Infer all counts of a tree from noisy counts of its leaves alone, as :meth:`of` does."""
+        """Infer all counts of a tree from noisy ones of its leaves alone, as :meth:`of` does."""
         above: list[NoisyStatistic | None] = [None] * (len(tree.levels) - 1)
         return cls.of(tree, [*above, leaves], population=population, sizes=sizes)
 
@@ -145,14 +150,15 @@ class CountTree:
         rows: list[dict[str, Any]] = []
         for place in self._levels(level):
             rows += self._rows(place, lambda posterior, at: posterior.interval(at, mass))
-        return Table(rows, title=f"Counts of {', '.join(self.tree.levels)}", notes=self.notes)
+        return Table(rows, title=f"{self.unit.what} of {', '.join(self.tree.levels)}", notes=self.notes)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What has to be said beside the numbers."""
-        notes = [f"Leaves: {self.population}, its mean and spread integrated over."]
-        if self.population == "reciprocal":
-            notes = ["Leaves: weights 1 / (n + 1)."]
+        notes = ["Leaves: weights 1 / (n + 1)."]
+        if self.population != "reciprocal":
+            notes = [f"Leaves: {self.population}, its mean and spread integrated over."]
+        notes.extend(self.unit.notes)
         if self.error > _WORTH_SAYING:
             notes.append(
                 f"Weights of the population's mean and spread may be off by {self.error:.1g} in all, by the "
@@ -166,30 +172,33 @@ class CountTree:
         rows: list[dict[str, Any]] = []
         for place in self._levels(level):
             rows += self._rows(place, lambda posterior, at: posterior.highest_density(at, mass))
-        return Table(rows, title=f"Counts of {', '.join(self.tree.levels)}", notes=self.notes)
+        return Table(rows, title=f"{self.unit.what} of {', '.join(self.tree.levels)}", notes=self.notes)
 
-    def counts(self, level: str, component: str | None = None) -> dict[str, dict[int, float]]:
-        """Return the law of each of a level's counts: by key, its whole numbers and their chances."""
+    def counts(self, level: str, component: str | None = None) -> dict[str, dict[float, float]]:
+        """Return the law of each of a level's counts, or totals: by key, its values and their chances."""
         place, marginals = self._place(level), self._posterior(component).marginals
         laws = marginals[place]
+        rows = [(key, laws.row(node), laws.low[node]) for node, key in enumerate(self.tree.keys[place])]
         return {
             key: {
-                int(laws.low[node]) + step: chance
-                for step, chance in enumerate(laws.row(node).tolist())
+                value: chance
+                for value, chance in zip(
+                    self.unit.values(low + np.arange(len(row))).tolist(), row.tolist(), strict=True
+                )
                 if chance > 0.0
             }
-            for node, key in enumerate(self.tree.keys[place])
+            for key, row, low in rows
         }
 
     def draws(
         self, n: int, rng: np.random.Generator | int | None = None, *, component: str | None = None
-    ) -> dict[str, Counts]:
-        """Draw all counts jointly: by level an array (n, n_nodes), in the order of the tree's keys.
+    ) -> dict[str, Counts | Floats]:
+        """Draw all counts, or totals, jointly: by level (n, n_nodes), in the order of the tree's keys.
 
-        They are whole numbers from 0 on, and children add up to their parent in every draw.
+        None is below 0, counts are whole numbers, and children add up to their parent in every draw.
         """
         drawn = self._posterior(component).draws(checked_draws(n), generator(rng))
-        return dict(zip(self.tree.levels, drawn, strict=True))
+        return dict(zip(self.tree.levels, map(self.unit.values, drawn), strict=True))
 
     def roll_up(
         self,
@@ -216,12 +225,10 @@ class CountTree:
                     for drawn in self._batches(posterior, checked_draws(draws, least=2), rng)
                 ]
             )
-            rows.append(
-                {
-                    **self._named(component),
-                    **_summary(total[:, None], require_share("mass", mass), whole=True)[0],
-                }
-            )
+            values = self.unit.values(total[:, None])
+            is_whole = values.dtype == np.int64
+            summary = _summary(values.astype(np.float64), require_share("mass", mass), whole=is_whole)
+            rows.append({**self._named(component), **summary[0]})
         return Table(rows, title="Roll-up")
 
     def share(
@@ -345,25 +352,37 @@ class CountTree:
                 below = noisy.values[place + 1] if place < noisy.depth else None
                 sums = None if below is None else _sums(noisy.parents[place], below, noisy.n_nodes(place))
                 lower, upper = posterior.interval(place, mass)
-                means = posterior.means(place)
+                columns = {
+                    "released": values,
+                    "below": sums,
+                    "least_squares": points[place],
+                    "sd": sds[place],
+                    "lower": points[place] - reach * sds[place],
+                    "upper": points[place] + reach * sds[place],
+                    "mean": posterior.means(place),
+                }
+                shown = {name: self._listed(place, column) for name, column in columns.items()}
+                ends = self.unit.ends(lower, upper)
+                shown |= dict(
+                    zip(("posterior_lower", "posterior_upper"), (end.tolist() for end in ends), strict=True)
+                )
                 rows += [
                     {
                         **self._named(component),
                         "level": level,
                         "key": key,
-                        "released": None if values is None else int(values[node]),
-                        "below": None if sums is None else int(sums[node]),
-                        "least_squares": float(points[place][node]),
-                        "sd": float(sds[place][node]),
-                        "lower": float(points[place][node] - reach * sds[place][node]),
-                        "upper": float(points[place][node] + reach * sds[place][node]),
-                        "mean": float(means[node]),
-                        "posterior_lower": int(lower[node]),
-                        "posterior_upper": int(upper[node]),
+                        **{name: column[node] for name, column in shown.items()},
                     }
                     for node, key in enumerate(self.tree.keys[place])
                 ]
         return Table(rows, title="Released, least squares, posterior")
+
+    def _listed(self, place: int, wholes: Counts | Floats | None) -> list[Any]:
+        """Return a level's numbers in the column's unit; None of each where there are none."""
+        if wholes is None:
+            return [None] * len(self.tree.keys[place])
+        listed: list[Any] = self.unit.values(wholes).tolist()
+        return listed
 
     def _named(self, component: str) -> dict[str, str]:
         """Return the column that tells components apart, where there are several."""
@@ -394,8 +413,8 @@ class CountTree:
     ) -> list[dict[str, Any]]:
         rows = []
         for component, posterior in self.posteriors.items():
-            lower, upper = interval(posterior, place)
-            columns = (posterior.means(place), posterior.sds(place), lower, upper)
+            middle = map(self.unit.values, (posterior.means(place), posterior.sds(place)))
+            columns = (*middle, *self.unit.ends(*interval(posterior, place)))
             rows += [
                 {
                     **self._named(component),

@@ -1,13 +1,17 @@
-"""Statistics of a tree's levels as noisy counts of its nodes, component by component."""
+"""Statistics of a tree's levels as noisy counts of its nodes, component by component, or as noisy totals."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from suffice.errors import UsageError
+from suffice.pipeline.ask.trees.units import TreeUnit
 from suffice.pipeline.math.engines.tree.noisy_tree import NoisyTree
+from suffice.pipeline.terms.declaration.hierarchy import COUNTED, SUMMED
+from suffice.pipeline.terms.statistics.total_step import total_step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +23,14 @@ if TYPE_CHECKING:
 
 def noisy_trees(
     tree: KeyTree, levels: Sequence[NoisyStatistic | None], sizes: Floats | None = None
-) -> dict[str, NoisyTree]:
-    """Return a tree of noisy counts for each component of the statistics.
+) -> tuple[dict[str, NoisyTree], TreeUnit]:
+    """Return a tree of noisy counts for each component of the statistics, or one of totals; and its unit.
 
     Raises
     ------
     UsageError
         Where there is not one statistic a level, cells are not the level's nodes, components differ from
-        level to level, or are no counts of records.
+        level to level, or are neither counts of records nor totals from 0 on.
     """
     if len(levels) != len(tree.levels):
         message = (
@@ -44,24 +48,35 @@ def noisy_trees(
         if statistic is None:
             values.append(None)
             continue
-        _check_counts(statistic, tree.levels[place])
-        if statistic.plan.components != components:
+        _check_adding(statistic, tree.levels[place])
+        if (
+            statistic.plan.parameters != released[0].plan.parameters
+            or statistic.plan.components != components
+        ):
             message = (
-                f"the level {tree.levels[place]} counts {', '.join(statistic.plan.components)}, and another "
-                f"one {', '.join(components)}: a tree is of the same components at all levels"
+                f"the level {tree.levels[place]} has {', '.join(statistic.plan.components)}, and another "
+                f"one {', '.join(components)}, or other bounds: a tree is of the same at all levels"
             )
             raise UsageError(message)
         values.append(in_order(statistic, tree, place))
     parents = tuple(tree.parent_of(level) for level in range(1, len(tree.levels)))
-    return {
-        component: NoisyTree(
+    step = total_step(released[0].plan)
+    if step is not None:
+        upper = released[0].plan.parameters.upper or Fraction(0)
+        unit = TreeUnit.of_total(step, upper, min(each.plan.scale for each in released))
+        names = ["total"]
+    else:
+        unit, names = TreeUnit(), list(components)
+    trees = {
+        name: NoisyTree(
             parents=parents,
-            values=tuple(None if each is None else _column(each, column) for each in values),
-            scales=tuple(None if each is None else each.plan.scale for each in values),
+            values=tuple(None if each is None else unit.wholes(_column(each, column)) for each in values),
+            scales=tuple(None if each is None else each.plan.scale / unit.steps for each in values),
             sizes=sizes,
         )
-        for column, component in enumerate(components)
+        for column, name in enumerate(names)
     }
+    return trees, unit
 
 
 def _column(statistic: NoisyStatistic, column: int) -> Counts:
@@ -74,11 +89,14 @@ def _column(statistic: NoisyStatistic, column: int) -> Counts:
     return counts
 
 
-def _check_counts(statistic: NoisyStatistic, level: str) -> None:
-    """Refuse what is no count of records with discrete Laplace noise of one scale."""
+def _check_adding(statistic: NoisyStatistic, level: str) -> None:
+    """Refuse what is neither a count of records nor a total, with discrete Laplace noise of one scale."""
     plan = statistic.plan
     if plan.sample is not None or plan.within_unit is not None or plan.counted is not None:
-        message = f"{plan.name}, of the level {level}, releases more than counts: a tree is of counts alone"
+        message = (
+            f"{plan.name}, of the level {level}, releases more than counts and totals: "
+            "a tree is of these alone"
+        )
         raise UsageError(message)
     counts = {
         position
@@ -86,10 +104,11 @@ def _check_counts(statistic: NoisyStatistic, level: str) -> None:
         for position, weight in quantity.coefficients.items()
         if weight == 1
     }
-    if (plan.partition_total not in {None, 1}) or counts != set(range(len(plan.components))):
+    are_counts = plan.partition_total in {None, 1} and counts == set(range(len(plan.components)))
+    if total_step(plan) is None and not are_counts:
         message = (
-            f"{plan.name}, of the level {level}, has components that do not count records: a tree is of a "
-            "bernoulli or a categorical statistic"
+            f"{plan.name}, of the level {level}, neither counts records nor has totals from 0 on: a tree is "
+            f"of one of the families {', '.join(COUNTED + SUMMED)}"
         )
         raise UsageError(message)
     if statistic.further or statistic.cells_summed != 1:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.declaration.domains import Domain
 
 MOST_LEVELS = 20
+COUNTED = ("bernoulli", "categorical")
+"""Families that count records, which add up from level to level."""
+SUMMED = ("binomial", "poisson", "geometric", "negative_binomial", "exponential")
+"""Families whose first component sums values from 0 on, clipped at a public bound: these add up too."""
 _FORM = "a list of levels, root first, as [nation, state, county], or {levels: [...], keys: {file: keys.csv}}"
 
 

@@ -1,4 +1,4 @@
-"""``suffice tree``: the counts at all nodes of a tree, inferred together."""
+"""``suffice tree``: the counts, or totals, at all nodes of a tree, inferred together."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def tree(
     overwrite: OverwriteOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Print the counts at all nodes of a tree: whole numbers that add up. Costs no privacy."""
+    """Print the counts, or totals, at all nodes of a tree, which add up. Costs no privacy."""
     asked = [name for name, wanted in zip(_ANSWERS, (share, ratio, released), strict=True) if wanted]
     if len(asked) > 1:
         message = f"{' and '.join(asked)} are different answers: ask for one of them"
@@ -199,8 +199,10 @@ def _print(rows: Table, heading: str, limit: int, *, released: bool) -> None:
 def _beside(row: dict[str, Any]) -> dict[str, str]:
     """Return what was released, least squares and the posterior of a node, as narrow as it goes."""
 
-    def whole(value: int | None) -> str:
-        return "" if value is None else f"{value:,}"
+    def whole(value: float | None) -> str:
+        if value is None:
+            return ""
+        return f"{value:,}" if isinstance(value, int) else number_beside(value, row["sd"])
 
     texts = {
         "key": str(row["key"]),

@@ -12,6 +12,7 @@ from suffice.errors import SufficeError
 from suffice.pages.drawing import DrawnInterval, Scale, number, row, row_axis
 from suffice.pipeline.terms.declaration.hierarchy import level_name
 from suffice.pipeline.terms.declaration.wording import counted
+from suffice.pipeline.terms.statistics.total_step import total_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,8 +27,8 @@ MASS = 0.95
 MOST_TREES, MOST_NODES = 4, 40
 """Of a statistic with further groups: trees on its page; and nodes of a table's second level."""
 _READING = (
-    "Counts of records. Bars hold 95 % of the posterior probability, thick ones the middle half; ticks are "
-    "means. A released count has noise, and may be negative or contradict the others."
+    "Bars hold 95 % of the posterior probability, thick ones the middle half; ticks are means. What was "
+    "released has noise, and may be negative or contradict the others."
 )
 MOST_LEAVES = 1200
 """Of a tree that a page works out: some seconds."""
@@ -97,7 +98,8 @@ def tree_section(release: Release, name: str, uri: str) -> TreeSection:
         Of the release, for the command.
     """
     levels = release.trees[name]
-    groups = release.plan_of(level_name(name, levels[-1])).groups
+    leaves = release.plan_of(level_name(name, levels[-1]))
+    groups = leaves.groups
     beside = {column: domain for column, domain in groups.items() if column != levels[-1]}
     n_nodes = [
         math.prod(len(domain) for column, domain in plan.groups.items() if column not in beside)
@@ -106,7 +108,8 @@ def tree_section(release: Release, name: str, uri: str) -> TreeSection:
     n_trees = math.prod(map(len, beside.values()))
     keys = itertools.islice(itertools.product(*beside.values()), MOST_TREES)
     wheres = [dict(zip(beside, each, strict=True)) for each in keys]
-    sentences = [_what_it_is(levels, n_nodes, beside, n_trees)]
+    what = "counts of records" if total_step(leaves) is None else f"totals of {leaves.columns[0]}"
+    sentences = [_what_it_is(levels, n_nodes, beside, n_trees, what)]
     tables: list[TreeTable] = []
     left_out = max(0, n_nodes[1] - MOST_NODES)
     if n_nodes[-1] > MOST_LEAVES:
@@ -139,15 +142,17 @@ def tree_section(release: Release, name: str, uri: str) -> TreeSection:
     )
 
 
-def _what_it_is(levels: list[str], n_nodes: list[int], beside: Mapping[str, object], n_trees: int) -> str:
+def _what_it_is(
+    levels: list[str], n_nodes: list[int], beside: Mapping[str, object], n_trees: int, what: str
+) -> str:
     """Say what levels a tree has, and what adds up."""
     sizes = [f"{level} ({counted(n, 'node')})" for level, n in zip(levels, n_nodes, strict=True)]
     of = f"of {len(levels)} levels: {', '.join(sizes[:-1])} and {sizes[-1]}"
     which = f"{n_trees} trees, one for each key of {', '.join(beside)}, each" if beside else "A tree"
     return (
         f"{which} {of}. "
-        "All levels are inferred together from their noisy counts: whole numbers, never negative, and those "
-        "below a node add up to its own in every draw."
+        f"All levels are inferred together from their noisy {what}: never negative, and those below a node "
+        "add up to its own in every draw."
     )
 
 
@@ -161,10 +166,11 @@ def _tables(tree: CountTree, about: About, name: str, where: Mapping[str, object
         released = tree.released[component]
         marks: list[tuple[str, str, DrawnInterval]] = []
         for place in (0, 1):
-            means = posterior.means(place)
-            low, high = posterior.interval(place, MASS)
-            first, third = posterior.interval(place, 0.5)
-            noisy = released.values[place]
+            means = tree.unit.values(posterior.means(place))
+            low, high = tree.unit.ends(*posterior.interval(place, MASS))
+            first, third = tree.unit.ends(*posterior.interval(place, 0.5))
+            wholes = released.values[place]
+            noisy = None if wholes is None else tree.unit.values(wholes)
             for node, key in enumerate(tree.tree.keys[place][:MOST_NODES]):
                 interval = DrawnInterval(
                     low=float(low[node]),
@@ -182,7 +188,7 @@ def _tables(tree: CountTree, about: About, name: str, where: Mapping[str, object
         )
         yield TreeTable(
             name=", ".join(filter(None, (keyed, several))),
-            axis=row_axis(axis, "count"),
+            axis=row_axis(axis, "count" if tree.unit.upper is None else "total"),
             rows=tuple(
                 TreeRow(
                     key=label,

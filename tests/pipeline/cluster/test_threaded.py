@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +50,7 @@ def test_results_are_those_of_dask(drawn: tuple[dict[str, Any], list[str]], n_th
     assert sorted(done) == sorted(set(graph) - {"literal"})
 
 
+@pytest.mark.slow
 def test_a_result_is_dropped_once_its_last_task_is_done() -> None:
     alive: weakref.WeakSet[Number] = weakref.WeakSet()
     most = 0
@@ -65,7 +65,6 @@ def test_a_result_is_dropped_once_its_last_task_is_done() -> None:
 
     def look(_key: str) -> None:
         nonlocal most
-        gc.collect()
         most = max(most, len(alive))
 
     graph: dict[str, Any] = {f"read-{number}": (made, number) for number in range(32)}

@@ -267,12 +267,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "above periods stand week, month and year",
     ),
     "another family": (
-        of_visits(family="poisson", upper="9"),
-        "poisson is no family of plain counts: bernoulli and categorical have hierarchies",
+        of_visits(family="pareto", minimum="1", upper="9"),
+        "totals from 0 on, which add up, and pareto has neither: bernoulli, categorical count, and binomial",
     ),
     "another family, whose bounds are not stated yet": (
         of_visits(family="normal"),
-        "a hierarchy holds counts of rows, which add up, and normal is no family of plain counts",
+        "a hierarchy holds counts of rows, or totals from 0 on, which add up, and normal has neither",
     ),
     "a sample": (
         of_visits(sample={"draws": "1", "within": ["0.1", "0.9"], "grid": "9"}),

@@ -143,6 +143,7 @@ def test_postgresql_keeps_balances_equal_to_their_charges(busy: Ledger, ledger_u
     assert busy.verify() == ()
 
 
+@pytest.mark.slow
 def test_two_live_charges_of_one_key_are_refused(busy: Ledger, ledger_url: str) -> None:
     changed = {"charge_id": "'x'", "release_id": "'y'", "attempt": "2"}
     values = ", ".join(changed.get(name.strip('"'), name) for name in columns(ledger_url, "charges"))
@@ -170,6 +171,7 @@ ALTERED_CHAINS = [
 ]
 
 
+@pytest.mark.slow
 def test_every_change_of_the_chain_is_named(busy: Ledger, ledger_url: str) -> None:
     for statements, problem in ALTERED_CHAINS:
         with tampered(ledger_url, *statements):

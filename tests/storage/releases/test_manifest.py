@@ -172,6 +172,7 @@ def test_parts_that_make_no_manifest_are_not_composed(changes: dict[str, Any]) -
         compose(plan, **{"files": smallest_files(plan), **changes})
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_goes_unnoticed() -> None:
     data = composed(public_n_plan())
     positions = range(0, 8 * len(data), 29)

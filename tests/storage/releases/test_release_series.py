@@ -108,6 +108,7 @@ def test_a_withdrawn_amendment_takes_its_window_with_it(store: SeriesStore) -> N
     assert [label for label, _ in series.left_out] == ["2013-02.1"]
 
 
+@pytest.mark.slow
 def test_windows_of_other_epsilon_keep_their_own_noise(store: SeriesStore) -> None:
     for month in MONTHS:
         store.publish(

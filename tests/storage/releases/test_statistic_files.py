@@ -78,6 +78,7 @@ def test_slices_are_what_the_whole_has(tmp_path: Path, monkeypatch: pytest.Monke
         assert in_files.statistic(name) is in_files.statistic(name), "read once"
 
 
+@pytest.mark.slow
 def test_what_is_refused_is_refused_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = both(publish(tmp_path, make_plan(groups=GROUPS)), monkeypatch)
 

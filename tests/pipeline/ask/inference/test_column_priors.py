@@ -48,6 +48,7 @@ def conjugate_density(x: Floats, intercept: Floats, v: Floats) -> Floats:
     return inverse_gamma(v, 4.0, 0.1) - np.log(v) - squared / 2.0 / v
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["plug-in", pytest.param("noise-aware", marks=pytest.mark.slow)])
 def test_a_conjugate_prior_by_its_density_has_the_conjugate_answer(method: str) -> None:
     """Both rest on chains: their errors add up, 6 of them. Control: the default prior's answer."""

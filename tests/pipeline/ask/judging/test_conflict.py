@@ -251,6 +251,7 @@ def test_cells_that_no_tail_names_contradict_a_prior_together() -> None:
     assert not posterior_of(statistic, prior="Beta(1, 9)").conflict.is_against_all
 
 
+@pytest.mark.slow
 def test_cells_that_ask_for_a_moved_prior_together_contradict_it() -> None:
     """Poisson cells whose rate is 2, under a prior about 10 that each of them alone allows for."""
     rng = np.random.default_rng()
@@ -267,6 +268,7 @@ def test_cells_that_ask_for_a_moved_prior_together_contradict_it() -> None:
     assert "128 of 300 cells together disagree" in without_tails.lines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "prior"),
     [("poisson", Gamma(200, 20)), ("bernoulli", Beta(60, 40)), ("exponential", Gamma(9, 9))],

@@ -268,6 +268,7 @@ def evidence_within(statistic: NoisyStatistic, family: str, a: float, b: float) 
 _SMALL = [(1.0, 1.0), (0.1, 0.1), (0.01, 0.01), (0.001, 0.001), (1.0, 0.01), (0.01, 1.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concentrations", _SMALL, ids=str)
 @pytest.mark.parametrize("family", ["poisson", "geometric"])
 def test_evidence_within_the_bounds_of_small_concentrations(

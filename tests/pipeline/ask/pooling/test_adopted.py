@@ -458,6 +458,7 @@ def test_a_prior_that_the_table_contradicts_is_said() -> None:
     )
 
 
+@pytest.mark.slow
 def test_mixtures_densities_and_conjugate_priors_agree() -> None:
     adopted = suffice.adopt(TABLE, LAW)
     means = [

@@ -51,6 +51,7 @@ def width(estimate: Any) -> float:
     return float(np.mean(estimate.upper - estimate.lower))
 
 
+@pytest.mark.slow
 def test_the_rows_of_several_releases_are_known_better() -> None:
     """Exact numbers of rows in 20 cells, in 95 % intervals: 11 or fewer has the chance 1e-7."""
     rng = np.random.default_rng()
@@ -86,6 +87,7 @@ def test_sentences_count_bins_and_name_none() -> None:
     assert of_counts.endswith("for 20 counts")
 
 
+@pytest.mark.slow
 def test_disjoint_data_are_added_up() -> None:
     """The law's share among 6 cells, of three data sets of unequal size: none has the chance 2e-8."""
     rng = np.random.default_rng()

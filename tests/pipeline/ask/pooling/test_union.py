@@ -125,6 +125,7 @@ def test_a_shared_parameter_misses_where_rates_rise_with_sizes() -> None:
     assert held(rolled.posterior(assume="one parameter"), "probability", truth).sum() < least
 
 
+@pytest.mark.slow
 def test_means_of_waits_hold_where_no_model_is_right() -> None:
     rng = np.random.default_rng()
     states, entry = 100, {"family": "exponential", "column": "x", "upper": "50"}

@@ -265,6 +265,7 @@ UNCLIPPED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNCLIPPED)
 def test_clipping_is_not_modelled_where_there_is_no_model_of_it(name: str) -> None:
     plan = generative_model_for(name, n=60).plan

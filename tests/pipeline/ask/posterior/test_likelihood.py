@@ -228,6 +228,7 @@ def test_what_it_does_not_take_is_refused() -> None:
         likelihood.posterior(stats.lognorm(0.01, scale=5000.0))
 
 
+@pytest.mark.slow
 def test_noise_that_is_far_too_wide_is_refused_by_key() -> None:
     statistic = released("poisson", [[400, 300]], epsilon="0.0005")
     keyed = dataclasses.replace(statistic, groups={"year": [2024], "place": ["a"]})

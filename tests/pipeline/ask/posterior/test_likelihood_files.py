@@ -107,6 +107,7 @@ def test_xarray_has_what_sums_are_made_of() -> None:
     np.testing.assert_allclose(float(of_moments["weight"][first.to_numpy()].sum()), weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["categorical", pytest.param("normal", marks=pytest.mark.audit)])
 def test_jax_says_the_same_and_has_gradients(family: str) -> None:
     jax = pytest.importorskip("jax")

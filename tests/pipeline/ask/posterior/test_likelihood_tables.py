@@ -35,6 +35,7 @@ def asked(family: str) -> Likelihood:
     return likelihood
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ENTRIES)
 def test_jax_says_the_same_and_has_gradients(family: str) -> None:
     jax = pytest.importorskip("jax")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import PriorError, UnknownNameError, UsageError
+from suffice.pipeline.ask.trees import units
 from suffice.pipeline.ask.trees.count_tree import CountTree
 from suffice.pipeline.terms.declaration.key_tree import KeyTree
 from support.noisy import discrete_laplace, noisy_statistic, statistic_plan
@@ -123,6 +124,7 @@ def test_levels_may_be_missing() -> None:
     assert rows[0]["released"] is None
 
 
+@pytest.mark.slow
 def test_known_sizes_move_means() -> None:
     leaves = released(("0.2", "0.2", "0.02"))[2]
     sizes = np.array([1.0, 1, 1, 1, 1, 1, 1, 1, 50])
@@ -151,7 +153,7 @@ def test_sums_are_refused() -> None:
     entry = {"family": "normal", "column": "x", "lower": 0, "upper": 1}
     plan = statistic_plan(entry, epsilon="1", public_n=False)
     statistic = noisy_statistic(plan, np.zeros((1, len(plan.components)), np.int64), groups={})
-    with pytest.raises(UsageError, match="do not count records"):
+    with pytest.raises(UsageError, match="neither counts records nor has totals"):
         CountTree.of(TREE, [statistic, None, None])
 
 
@@ -168,3 +170,64 @@ def test_names_that_are_not_there_are_refused(counted: CountTree) -> None:
         counted.share("nation")
     with pytest.raises(UsageError, match="within"):
         counted.rank_probabilities("state", within=4, component="true")
+
+
+def totals(upper: int, epsilons: tuple[str, ...], **entry: object) -> tuple[list[NoisyStatistic], list[Any]]:
+    """Totals of values up to a bound at nine counties, what is above them, and what is released of these."""
+    rng = np.random.default_rng(8)
+    family = {"family": "poisson", "column": "stops", "upper": str(upper), **entry}
+    leaves = rng.integers(0, 30, len(COUNTIES)) * rng.integers(0, upper + 1, len(COUNTIES))
+    levels = node_counts(tuple(TREE.parent_of(level) for level in (1, 2)), leaves)
+    statistics = []
+    for keys, of_level, epsilon in zip(TREE.keys, levels, epsilons, strict=True):
+        plan = statistic_plan(family, epsilon=epsilon, public_n=False)
+        sums = np.stack([of_level, 30 * upper - of_level], axis=1)  # the second component is not asked for
+        values = sums + discrete_laplace(plan.scale, sums.shape, rng)
+        statistics.append(noisy_statistic(plan, values, groups={"place": list(keys)}))
+    return statistics, levels
+
+
+def test_totals_without_noise_are_themselves() -> None:
+    statistics, levels = totals(9, ("2000", "2000", "2000"))
+    tree = CountTree.of(TREE, statistics)
+    assert tree.components == ("total",)
+    rows = tree.table()
+    assert rows.title == "Totals of nation, state, county"
+    assert rows.notes[1] == "Totals are of values clipped to 0..9."
+    expected = np.concatenate(levels).tolist()
+    assert [row["lower"] for row in rows] == [row["upper"] for row in rows] == expected
+    assert [row["released"] for row in tree.least_squares()] == expected
+
+
+def test_totals_are_in_the_columns_unit() -> None:
+    """A lattice of 16 steps up to 8: one is half of the column's unit."""
+    statistics, levels = totals(8, ("2000", "2000", "2000"), family="exponential", lattice_bits="4")
+    tree = CountTree.of(TREE, statistics)
+    assert [row["mean"] for row in tree.table(level="county")] == pytest.approx(levels[2] / 2)
+    assert [row["upper"] for row in tree.table(level="nation")] == [levels[0][0] / 2]
+    assert set(tree.counts("nation")["all"]) == {levels[0][0] / 2}
+    drawn = tree.draws(3, 1)
+    assert drawn["nation"].tolist() == [[levels[0][0] / 2]] * 3
+    assert tree.roll_up({"state": ["a", "b", "c"]}, draws=3, rng=1)[0]["lower"] == levels[0][0] / 2
+
+
+def test_steps_are_joined_where_the_noise_has_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the lattice itself: a step of 1 / 16 of the scale moves little; twice the scale is too much."""
+    statistics, _ = totals(40, ("0.8", "0.8", "0.8"))
+    scale = statistics[0].plan.scale
+
+    def of(steps_per_scale: float) -> tuple[CountTree, list[float]]:
+        monkeypatch.setattr(units, "STEPS_PER_SCALE", steps_per_scale)
+        tree = CountTree.of(TREE, statistics)
+        return tree, [row[name] for row in tree.table() for name in ("mean", "lower", "upper")]
+
+    (fine, exactly), (joined, nearly), (_, coarsely) = of(1000), of(16), of(0.5)
+    assert (fine.unit.steps, joined.unit.steps) == (1, 3)
+    assert any("in steps of 3" in note for note in joined.notes)
+    assert not any("steps" in note for note in fine.notes)
+    off, far = (np.abs(np.subtract(other, exactly)).max() / scale for other in (nearly, coarsely))
+    assert off < 0.1
+    assert far > 0.3
+    drawn = joined.draws(5, 1)
+    assert (drawn["county"].sum(axis=1) == drawn["nation"][:, 0]).all()
+    assert not (drawn["county"] % 3).any()

@@ -165,6 +165,7 @@ def test_rows_are_labelled_and_default_priors_are_public(name: str) -> None:
         statistic.quantity("total_of_squares", "v")
 
 
+@pytest.mark.slow
 def test_draws_go_to_arviz_with_their_components() -> None:
     statistic = released(ENTRIES["normal"], rows_of(40, np.random.default_rng()))
     tree = posterior_of(statistic, method="plug-in").to_arviz(draws=30, rng=1)

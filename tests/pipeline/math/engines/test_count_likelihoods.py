@@ -126,6 +126,7 @@ def test_tables_miss_by_no_more_than_they_say(scale: float, values: list[int]) -
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [1e6, 1e7, 1e9])
 def test_a_large_number_behind_wide_noise(value: float) -> None:
     """Far below it the tail of the Poisson law counts, many standard deviations away."""

@@ -192,6 +192,7 @@ def test_three_windows_agree_with_dense_quadrature(values: list[float], scale: f
     assert np.max(np.abs(straight.mean("rate") - mean) / sd) < 1e-3
 
 
+@pytest.mark.slow
 @FEW
 @given(
     values=st.lists(st.integers(-8, 60), min_size=10, max_size=10),

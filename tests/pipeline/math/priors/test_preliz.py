@@ -44,6 +44,7 @@ CASES: list[tuple[str, StandIn, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "prior", "same"), CASES, ids=lambda value: value if isinstance(value, str) else ""
 )

@@ -29,6 +29,7 @@ def compiled_by_numba() -> dict[str, Any]:
     return by_numba()
 
 
+@pytest.mark.slow
 def test_every_loop_has_a_case(compiled_by_numba: dict[str, Any]) -> None:
     assert set(compiled_by_numba) == set(CASES)
 

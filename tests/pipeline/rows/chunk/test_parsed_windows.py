@@ -74,6 +74,7 @@ def sums(spec: Spec, label: str, columns: dict[str, pa.Array]) -> list[list[int]
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("stated", "parse", "pivot"), FORMATS)
 @given(rows=st.lists(st.one_of(MOMENTS, GARBAGE), min_size=1, max_size=30), zone=ZONES, plain=st.booleans())
 def test_sums_of_windows_are_those_of_a_converted_column(

@@ -20,7 +20,7 @@ from suffice.pipeline.rows.chunk.exact_sums import combine, to_python
 from suffice.pipeline.rows.chunk.partition import chunk, chunk_job
 from suffice.pipeline.spec.hierarchies import tree_of
 from suffice.pipeline.spec.plan import compile_plan
-from support.hostile import bernoulli, categorical, make_spec
+from support.hostile import bernoulli, categorical, make_spec, poisson
 from support.units import by_customer, partitions_of, sum_tasks, write_row_groups
 
 if TYPE_CHECKING:
@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     from suffice.pipeline.spec.spec import Spec
 
 Row = tuple[Any, ...]
-TYPES = {"flag": pa.bool_(), "code": pa.string(), "county": pa.string(), "day": pa.date32(), "u": pa.int64()}
+TYPES = {
+    "flag": pa.bool_(),
+    "code": pa.string(),
+    "stops": pa.int64(),
+    "county": pa.string(),
+    "day": pa.date32(),
+    "u": pa.int64(),
+}
 STATES = {"a": "north", "b": "north", "c": "south"}
 DAYS = {"from": "2013-01-28", "to": "2013-02-10", "every": "day"}
 DERIVED = {"state": {"column": "county", "map": STATES}}
@@ -47,6 +54,12 @@ STATISTICS: dict[str, dict[str, Any]] = {
         "level_shares": ["2", "1", "1"],
     },
 }
+TOTALS = {
+    **poisson("stops", "3"),
+    "hierarchy": ["nation", "state", "county"],
+    "groups": {"county": list(STATES)},
+}
+STATISTICS["stops"] = TOTALS
 OF_UNITS = {**STATISTICS["flags"], "rows_of": "units"}
 PLACES = list(
     zip(
@@ -103,10 +116,10 @@ def test_no_neighbour_moves_a_level_further_than_declared(
     tmp_path: Path, neighboring: str, measure: str, unit: Any
 ) -> None:
     spec = levels_spec(tmp_path, neighboring, measure, unit)
-    others: list[Row] = [(at % 2 == 0, "p", *place, 1) for at, place in enumerate(PLACES)]
+    others: list[Row] = [(at % 2 == 0, "p", at, *place, 1) for at, place in enumerate(PLACES)]
     rest = components(tmp_path, spec, others)
     assert contradictions(spec, rest) == []
-    values = [(True, "p"), (False, "q"), (None, "other")]
+    values = [(True, "p", 0), (False, "q", 9), (None, "other", None)]
     kinds = [(*value, *place) for value in values for place in PLACES]
     units: list[Any] = [(kind,) for kind in kinds]
     if unit != "row":  # some of three rows, and all of two rows that are alike
@@ -129,13 +142,16 @@ def test_no_neighbour_moves_a_level_further_than_declared(
 def test_a_map_of_keys_that_the_leaves_lack_would_contradict_them(tmp_path: Path) -> None:
     """What a spec is refused for: the comparison of levels sees it."""
     spec = levels_spec(tmp_path, "add_or_remove_one", "epsilon", "row")
-    rows: list[Row] = [(True, "p", "z", dt.date(2013, 2, 1), 1), (True, "p", "a", dt.date(2013, 2, 11), 1)]
+    rows: list[Row] = [
+        (True, "p", 2, "z", dt.date(2013, 2, 1), 1),
+        (True, "p", 2, "a", dt.date(2013, 2, 11), 1),
+    ]
     state = spec.derived["state"]
     wider = state.model_copy(update={"map": {**STATES, "z": "south"}})
     forged = spec.model_copy(update={"derived": {**spec.derived, "state": wider}})
     released, of_forged = (components(tmp_path, of, rows) for of in (spec, forged))
     assert contradictions(spec, released) == []
-    assert contradictions(spec, of_forged) == ["flags.state"]
+    assert contradictions(spec, of_forged) == ["flags.state", "stops.state"]
 
 
 def test_rows_of_a_cell_would_contradict_them(tmp_path: Path) -> None:
@@ -146,6 +162,6 @@ def test_rows_of_a_cell_would_contradict_them(tmp_path: Path) -> None:
     in_cells = unit.model_copy(update={"max_rows_per_cell": 2})
     forged = spec.model_copy(update={"privacy": spec.privacy.model_copy(update={"unit": in_cells})})
     bound = {name: forged.bound(entry) for name, entry in forged.statistics.items()}
-    rows: list[Row] = [(True, "p", county, dt.date(2013, 2, 1), 1) for county in "aab"]
+    rows: list[Row] = [(True, "p", 2, county, dt.date(2013, 2, 1), 1) for county in "aab"]
     released = components(tmp_path, forged.model_copy(update={"statistics": bound}), rows)
-    assert contradictions(spec, released) == ["flags.state"]
+    assert contradictions(spec, released) == ["flags.state", "stops.state"]

@@ -72,6 +72,7 @@ def test_cells_and_windows_share_a_units_bound(
     assert squared_change(vectors, neighboring) == engine.declared_squared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighboring", RELATIONS)
 def test_spellings_of_a_unit_share_its_bound_by_a_rule(tmp_path: Path, neighboring: str) -> None:
     """Without the rule each spelling is a unit, and who spells in three ways moves the totals too far."""

@@ -307,6 +307,7 @@ def test_what_hangs_before_the_reading_ends_the_run_before_any_charge(
     assert work.charge() is None
 
 
+@pytest.mark.slow
 def test_a_deadline_begins_anew_with_every_step() -> None:
     """As with many files, each of which is read in time."""
 

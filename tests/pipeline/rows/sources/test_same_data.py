@@ -117,6 +117,7 @@ WRITERS: dict[str, Callable[[Path], None]] = {
 """What others commit meanwhile, of each kind that keeps what was pinned."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made_as", WRITERS)
 def test_a_concurrent_writer_changes_nothing(
     made_as: str, entry: dict[str, Any], tmp_path: Path, threads: Cluster, expected: Totals
@@ -135,6 +136,7 @@ def test_a_concurrent_writer_changes_nothing(
         assert found[what] != expected[what], "what is pinned later has the commit"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made_as", ["duckdb"])
 def test_no_writer_opens_a_duckdb_file_that_is_read(entry: dict[str, Any]) -> None:
     with_unit = spec_of(entry, **SPECS["units"])

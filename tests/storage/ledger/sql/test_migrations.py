@@ -118,6 +118,7 @@ def charge_of(ledger: Ledger, dataset: str, name: str, window: str) -> Charge:
     return charge
 
 
+@pytest.mark.slow
 def test_an_old_ledger_is_migrated_and_its_charges_go_on(old_url: str, make_request: MakeRequest) -> None:
     before = entries_of(old_url)
     for use in (open_ledger, create_ledger):

@@ -92,6 +92,7 @@ def test_a_sub_model_counts_by_the_density_of_its_values() -> None:
     assert zeros[0] == pytest.approx([0.5 + 0.1 / 0.3 * 0.9, 0.7])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [(1,), (0, 1), (0, 1, 2)])
 def test_densities_of_covariances_are_those_of_draws(places: tuple[int, ...]) -> None:
     """Weighed to known distributions, standard deviations and correlations have their means."""
