@@ -12,6 +12,7 @@ from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.cells import Focus, TellsRecords
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells
+from suffice.pipeline.math.engines.pooled.dictionary import Atoms, _chains
 from suffice.pipeline.math.engines.pooled.distribution import pooled_distribution
 from suffice.pipeline.math.engines.pooled.left_out import Movable
 from suffice.pipeline.math.engines.pooled.populations import POPULATIONS
@@ -24,11 +25,10 @@ FOCUS = Focus(centre=-1.0, width=0.5)
 
 
 def cells_of(true: Any, false: Any, scale: float) -> CountCells:
-    parts = (
-        NoisyCount(values=np.asarray(each, dtype=np.float64)[:, None], scales=np.array([scale]))
-        for each in (true, false)
-    )
-    return CountCells(**dict(zip(("true", "false"), parts, strict=True)), n_prior=N_PRIOR)
+    def count(values: Any) -> NoisyCount:
+        return NoisyCount(values=np.asarray(values, dtype=np.float64)[:, None], scales=np.array([scale]))
+
+    return CountCells(true=count(true), false=count(false), n_prior=N_PRIOR)
 
 
 def mean_log_size(source: Any, cell: int) -> float:
@@ -96,7 +96,7 @@ def test_integrals_have_seven_digits_and_no_cell_is_lost() -> None:
 def test_sizes_stretch_a_population_without_a_shape() -> None:
     """Small cells differ by more: the slope of the log spread is -.45, and is told with an error of .05.
 
-    Above -.15 is six standard errors off; where sizes stretched nothing, it would be about 0.
+    Above -.15 is six standard errors off. Where sizes stretched no atom, it would be as wide at all sizes.
     """
     rng = np.random.default_rng()
     size = np.round(np.geomspace(40.0, 4000.0, 120))
@@ -106,6 +106,24 @@ def test_sizes_stretch_a_population_without_a_shape() -> None:
     true = rng.binomial(size.astype(int), expit(z))
     source = cells_of(true, size - true, 0.5)
     pool = pooled_distribution(source, POPULATIONS[Line.LOGIT]["dictionary"], "probability", Line.LOGIT)
-    hyper = pool.hyperparameters
+    hyper: Any = pool.hyperparameters
     assert hyper.mean(hyper.spread_slope) < -0.15
-    assert len(hyper.grid.knots) > 1
+    mass = np.mean(hyper.density, axis=0).reshape(len(hyper.grid.knots), -1) * np.gradient(hyper.grid.points)
+    mass /= np.sum(mass, axis=1, keepdims=True)
+    # Half of the mass about the middle: tails are of wide atoms that have little of it.
+    below = np.cumsum(mass, axis=1)
+    wide = [np.diff(np.interp([0.25, 0.75], each, hyper.grid.points))[0] for each in below]
+    assert wide[0] > 2.0 * wide[-1]
+    assert np.all(np.diff(wide) < 0.0)
+
+
+def test_slopes_of_a_population_without_a_shape_are_drawn_by_their_likelihood() -> None:
+    """Forty cells are 1.5 times as probable at the last of three slopes: e^16, and no draw is of another."""
+    likelihood = np.ones((1, 3, 40, 2), dtype=np.float32)
+    likelihood[0, 2] = 1.5
+    atoms = Atoms(location=np.array([-1.0, 1.0]), spread=np.ones(2), concentration=np.ones(2))
+    _, slopes, _ = _chains(likelihood, np.zeros((1, 3)), atoms)
+    np.testing.assert_array_equal(np.unique(slopes, axis=0), [[0, 2]])
+    # With a hyperprior that says otherwise, all are of the first.
+    _, slopes, _ = _chains(likelihood, np.array([[0.0, -60.0, -60.0]]), atoms)
+    np.testing.assert_array_equal(np.unique(slopes, axis=0), [[0, 0]])
