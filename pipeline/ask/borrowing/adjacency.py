@@ -17,7 +17,7 @@ from suffice.pipeline.ask.borrowing.by_family import PopulationPrior
 from suffice.pipeline.ask.borrowing.neighbours import Neighbours
 from suffice.pipeline.ask.borrowing.pool import Pool
 from suffice.pipeline.ask.borrowing.pooled_posterior import PooledPosterior
-from suffice.pipeline.ask.inference.pooled_sources import cells_source
+from suffice.pipeline.ask.inference.pooled_sources import pool_source
 from suffice.pipeline.ask.inference.posterior_terms import NOISE_AWARE
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.engines.pooled.field import field_distribution
@@ -25,6 +25,7 @@ from suffice.pipeline.math.engines.pooled.field_error import field_error
 from suffice.pipeline.math.engines.pooled.field_map import FieldMap
 from suffice.pipeline.math.engines.pooled.pools import PooledCells
 from suffice.pipeline.math.engines.pooled.populations import DICTIONARY, POPULATIONS
+from suffice.pipeline.math.engines.pooled.sized_cells import SizedCells
 from suffice.pipeline.terms.declaration.wording import counted
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def map_posterior(
         pairs, level = neighbours.places(kept.groups, name)
         field_map = FieldMap.of(len(cells), pairs, level)
         try:
-            part = field_distribution(cells_source(kept, n_prior), population, space.name, line, field_map)
+            part = field_distribution(pool_source(kept, n_prior), population, space.name, line, field_map)
         except np.linalg.LinAlgError:
             raise unreliable(name) from None
         parts.append(part)
@@ -165,7 +166,11 @@ def map_posterior(
         family=statistic.plan.family,
         method=NOISE_AWARE,
         prior=MapPrior(
-            population=pooling.population, line=line, has_slope=has_slope, column=neighbours.column
+            population=pooling.population,
+            line=line,
+            has_slope=has_slope,
+            column=neighbours.column,
+            has_size_law=any(isinstance(part.blocks.source, SizedCells) for part in parts),
         ),
         n_prior=n_prior,
         groups=statistic.groups,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.pipeline.ask.borrowing.pool import Pool, in_sentence
 from suffice.pipeline.ask.borrowing.pooled_categories import DirichletPrior, categories_of_pool
 from suffice.pipeline.ask.borrowing.pooled_moments import MomentsPrior, moments_of_pool
-from suffice.pipeline.ask.inference.pooled_sources import cells_source
+from suffice.pipeline.ask.inference.pooled_sources import pool_source
 from suffice.pipeline.families import FAMILIES
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.dictionary import TOTAL
@@ -20,6 +20,7 @@ from suffice.pipeline.math.engines.pooled.hyperpriors import (
 )
 from suffice.pipeline.math.engines.pooled.populations import DICTIONARY, POPULATIONS
 from suffice.pipeline.math.engines.pooled.regression_distribution import regression_distribution
+from suffice.pipeline.math.engines.pooled.sized_cells import SizedCells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from suffice.pipeline.terms.released.noisy_statistic import NoisyStatistic
     from suffice.typing import Cells
 
+SIZE_LAW = ", log(1 + size) of all cells of one law, whose location and spread they tell"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PopulationPrior:
@@ -45,6 +48,8 @@ class PopulationPrior:
     line : Line
     has_slope, has_spread_slope : bool
         Whether the location, and the logarithm of the spread, have a slope on log size.
+    has_size_law : bool
+        Whether the sizes of cells have one law.
     formula : str or None
         Of covariates.
     """
@@ -53,6 +58,7 @@ class PopulationPrior:
     line: Line
     has_slope: bool
     has_spread_slope: bool = False
+    has_size_law: bool = False
     formula: str | None = None
 
     def __str__(self) -> str:
@@ -60,6 +66,7 @@ class PopulationPrior:
         what = "logits" if is_logit else "logarithms"
         location = "Logistic(0, 1)" if is_logit else "Logistic(centre of all cells, 2)"
         slope = slopes_in_words(of_spread=self.has_spread_slope) if self.has_slope else ""
+        slope += SIZE_LAW if self.has_size_law else ""
         if self.population == DICTIONARY:
             return (
                 f"one population, {self.population}, integrated over: a mixture of normal laws of {what}, "
@@ -94,9 +101,14 @@ def _likelihoods(
     """Return the likelihoods of every pool, the parameter's name, and the prior in words."""
     plan = each[0].plan
     (space,) = FAMILIES[plan.family].parameter_spaces(plan.parameters)
-    sources = [cells_source(cells, n_prior) for cells in each]
-    has_slope = sources[0].has_sizes and POPULATIONS[line][name].slope
-    return sources, space.name, PopulationPrior(population=name, line=line, has_slope=has_slope)
+    sources = [pool_source(cells, n_prior) for cells in each]
+    prior = PopulationPrior(
+        population=name,
+        line=line,
+        has_slope=sources[0].has_sizes and POPULATIONS[line][name].slope,
+        has_size_law=any(isinstance(source, SizedCells) for source in sources),
+    )
+    return sources, space.name, prior
 
 
 def _of_one_parameter(

@@ -14,8 +14,9 @@ from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.count_likelihoods import NoisyCount
 from suffice.pipeline.math.engines.pooled.count_cells import CountCells
 from suffice.pipeline.math.engines.pooled.rate_cells import RateCells
+from suffice.pipeline.math.engines.pooled.sized_cells import sized
 from suffice.pipeline.math.engines.several_counts import is_mixture_of_poisson
-from suffice.pipeline.math.priors.record_count import Fixed
+from suffice.pipeline.math.priors.record_count import Fixed, Reciprocal
 from suffice.pipeline.terms.statistics.sensitivity import Design
 
 if TYPE_CHECKING:
@@ -88,3 +89,12 @@ def cells_source(statistic: NoisyStatistic, n_prior: NPrior) -> CellsSource:
             bound = float(plan.parameters.upper or 0)
             return RateCells(total=first, rest=second, scales=scales, bound=bound, n_prior=n_prior)
     return ReferencedCells.of(statistic, n_prior)
+
+
+def pool_source(statistic: NoisyStatistic, n_prior: NPrior) -> CellsSource:
+    """Return the likelihoods of the cells of one pool: their sizes have one law where nobody names another.
+
+    A prior of the number of records that is not the default one stays as it is.
+    """
+    source = cells_source(statistic, n_prior)
+    return sized(source) if isinstance(n_prior, Reciprocal) else source

@@ -143,6 +143,23 @@ class Nodes:
             of_kept=weight.ravel()[kept],
         )
 
+    def with_sizes(self, log_factor: Floats) -> Nodes:
+        """Return nodes whose weights are times a factor of their sizes, (n_cells, n_sizes)."""
+        highest = np.max(log_factor, axis=1)
+        weight = self.weight * np.exp(log_factor - highest[:, None])[:, None, :]
+        largest = np.max(weight, axis=(1, 2))
+        weight /= largest[:, None, None]
+        weight[weight < _NEGLIGIBLE] = 0.0
+        kept = np.flatnonzero(weight)
+        return replace(
+            self,
+            weight=weight,
+            log_scale=self.log_scale + highest + np.log(largest),
+            kept=kept,
+            row=(kept // weight[0].size).astype(np.int32),
+            of_kept=weight.ravel()[kept],
+        )
+
 
 class CellsSource(Protocol):
     """Cells whose nodes can be asked for, some at a time."""

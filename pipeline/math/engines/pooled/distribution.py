@@ -41,6 +41,7 @@ from suffice.pipeline.math.engines.pooled.dictionary import drawn_populations
 from suffice.pipeline.math.engines.pooled.dictionary_population import DictionaryPopulation
 from suffice.pipeline.math.engines.pooled.hyperparameters import fitted
 from suffice.pipeline.math.engines.pooled.marginals import LineMarginals
+from suffice.pipeline.math.engines.pooled.shared_density import SharedDensity
 
 if TYPE_CHECKING:
     from suffice.pipeline.math.distributions.distribution import Line
@@ -189,7 +190,7 @@ def pooled_distribution(
     Where sizes are known the spread has a slope on them, unless the population or a caller says otherwise.
     """
     if isinstance(population, DictionaryPopulation):
-        about, blocks = fitted(source, OUTLYING, line, has_spread_slope=False)
+        about, blocks = fitted(source, OUTLYING, line, has_spread_slope=has_spread_slope)
         hyper: Hyperparameters = drawn_populations(about, blocks, has_slope=source.has_sizes)
     else:
         hyper, blocks = fitted(source, population, line, has_spread_slope=has_spread_slope)
@@ -205,6 +206,11 @@ def mixture_over(
     of_location = hyper.mean((hyper.location - middle) ** 2)
     of_knots = [hyper.spread_variances(population, knot) for knot in hyper.grid.knots]
     variances = np.transpose(of_knots)[:, None, :] + of_location
+    # Populations are the same at every slope.
+    of_any = np.flatnonzero(np.any(hyper.weight > 0.0, axis=0))
+    shared = [share * density for share, density in hyper.components(population, 0, of_any)]
+    whole = SharedDensity.of(np.sum(shared, axis=0))
+    single = [each.astype(np.float32) for each in shared]
     marginals = []
     for _, nodes in blocks(hyper.grid.focus):
         sums = BlockSums.of(hyper.grid, middle, nodes, len(variances))
@@ -213,11 +219,13 @@ def mixture_over(
                 continue
             placed = hyper.grid.placed(nodes, float(hyper.slope[number]))
             measure = placed.measure()
-            shared = [share * density for share, density in hyper.components(population, number, rows)]
-            z = np.maximum(measure @ np.sum(shared, axis=0).T, _FLOOR)
-            ratio = hyper.weight[number][rows] / z
+            weight = hyper.weight[number][of_any]
+            ratio = weight / np.maximum(whole.integrals(measure), _FLOOR)
+            # Of at most 1, for products with seven digits.
+            scale = np.max(ratio, axis=1, keepdims=True)
+            ratio = (ratio / scale).astype(np.float32)
             # (1).
-            sums.add(placed, measure, [ratio @ each for each in shared])
+            sums.add(placed, measure, [scale * (ratio @ each) for each in single])
         # (2).
         marginals.append(sums.marginals(variances, is_contaminated=population.is_contaminated))
     return PooledDistribution(

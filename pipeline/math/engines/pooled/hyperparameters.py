@@ -10,12 +10,14 @@ with the public hyperpriors of ``hyperpriors``. Location and spread both have a 
 often move with it, and small cells often differ by more than large ones.
 
 Method. The integral over h is a product of Gauss-Legendre rules. Where to put them follows from
-``normal_approximation``: given s, b and g, m is about
+``normal_approximation``: given s and g, m is about
 
-.. math:: \hat m = \frac{\sum_c \omega_c (\hat x_c - b (\hat v_c - v_0))}{\sum_c \omega_c}, \qquad
+.. math:: \hat m = \frac{\sum_c \omega_c (\hat x_c - b_0 (\hat v_c - v_0))}{\sum_c \omega_c}, \qquad
     m = \hat m + t \Bigl(\tfrac 3 {\pi^2 \kappa^2} + \sum_c \omega_c\Bigr)^{-1/2}, \qquad (2)
 
-and the rules are over (t, s, b, g): neither the width nor the place of the first depends much on the others.
+at the middle b_0 of its rule, and the rules are over (t, s, b, g): neither the width nor the place of the
+first depends much on the others, of b since v_0 is a weighted mean of log sizes. Populations are then the
+same at all b (``shared_density``).
 The approximation only says where to look: weights are those of (1), and the ends of the rules follow their
 means and standard deviations until these lie inside, first of some hundred cells, then of all. Spreads far
 below what any cell can tell are one spread, ``LEAST`` of the standard deviation of m at s = 0.
@@ -38,8 +40,8 @@ from suffice.pipeline.math.engines.pooled.cells import Focus
 from suffice.pipeline.math.engines.pooled.hyperpriors import (
     LOG_SPREAD_SD,
     SLOPE_SD,
-    SPREAD_SLOPE_SD,
     location_prior,
+    log_spread_slope_prior,
 )
 from suffice.pipeline.math.engines.pooled.kept_nodes import BLOCK, KeptNodes, blocks_focus
 from suffice.pipeline.math.engines.pooled.normal_approximation import (
@@ -50,6 +52,7 @@ from suffice.pipeline.math.engines.pooled.normal_approximation import (
     spread_ends,
 )
 from suffice.pipeline.math.engines.pooled.residual_grid import ResidualGrid
+from suffice.pipeline.math.engines.pooled.shared_density import SharedDensity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -197,7 +200,9 @@ def fitted(
     has_slope = population.slope and source.has_sizes
     n, n_cells = min(FIRST_CELLS, source.n_cells), source.n_cells
     prior = location_prior(line, source.middle)
-    box, middle = None, source.middle
+    box: Box | None = None
+    of_fewer: Box | None = None
+    middle = source.middle
     while True:
         cells = np.unique(np.linspace(0, n_cells - 1, n).astype(np.int64))
         blocks = KeptNodes(source, cells)
@@ -209,12 +214,16 @@ def fitted(
             has_slope=has_slope,
             has_spread_slope=has_slope and has_spread_slope,
         )
-        result, box = fit.settled(box or fit.first_box())
+        first = fit.first_box()
+        if box is not None and of_fewer is not None:
+            # What differs from the approximation stays.
+            box = box.moved_with(of_fewer, first)
+        result, box = fit.settled(box or first)
         if n == n_cells:
             return result, blocks
-        known, n = n, min(n * MORE, n_cells)
+        of_fewer, known, n = first, n, min(n * MORE, n_cells)
         middle = result.mean(result.location)
-        # More cells tell t in finer units: what differs from the approximation stays.
+        # More cells tell t in finer units.
         finer = (n / known) ** 0.5
         box = replace(box, t=(box.t[0] * finer, box.t[1] * finer))
 
@@ -314,15 +323,15 @@ class _Fit:
         # One row a pair of g and s; (2).
         s, g = np.tile(s, len(g)), np.repeat(g, len(s))
         omega = moments.omega(s, moments.growth(g, origin))
-        x = moments.mean - b[:, None] * (moments.log_size - origin)
-        centre = (x @ omega.T + prior.precision * prior.centre) / (np.sum(omega, axis=1) + prior.precision)
+        x = moments.mean - box.b[0] * (moments.log_size - origin)
+        centre = (omega @ x + prior.precision * prior.centre) / (np.sum(omega, axis=1) + prior.precision)
         sd = (np.sum(omega, axis=1) + prior.precision) ** -0.5
         shape = (len(b), len(s) * len(t))
-        location = (centre[:, :, None] + sd[:, None] * t).reshape(shape)
+        location = np.broadcast_to((centre[:, None] + sd[:, None] * t).ravel(), shape)
         drawn, spread_slope = (np.broadcast_to(np.repeat(each, len(t)), shape) for each in (s, g))
         log_weight = prior.log_density(location) - 0.5 * drawn**2
         unit = moments.size_unit
-        log_weight -= 0.5 * (spread_slope * unit / SPREAD_SLOPE_SD) ** 2
+        log_weight += log_spread_slope_prior(spread_slope * unit)
         log_weight -= 0.5 * (b[:, None] * unit / SLOPE_SD) ** 2
         # dm = sd dt.
         weight = np.repeat(np.outer(of_g, of_s).ravel() * sd, len(t)) * np.tile(of_t, len(s))
@@ -338,10 +347,11 @@ class _Fit:
             grid=grid,
             size_unit=unit,
         )
-        of_slope = result.densities_by_slope(self.population, len(self.blocks.cells))
+        # The same of every slope.
+        density = SharedDensity.of(result.densities(self.population, 0, slice(None)))
         for _, nodes in self.blocks(grid.focus):
             for number, slope in enumerate(b):
-                z = grid.placed(nodes, float(slope)).measure() @ of_slope(number).T
+                z = density.integrals(grid.placed(nodes, float(slope)).measure())
                 log_weight[number] += np.sum(np.log(np.maximum(z, _FLOOR)), axis=0)
         weight = np.exp(log_weight - np.max(log_weight))
         weight /= np.sum(weight)

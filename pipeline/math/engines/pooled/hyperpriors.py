@@ -44,6 +44,12 @@ def size_unit(log_size: Floats) -> float:
     return max(float(np.std(log_size)), 1.0)
 
 
+def log_spread_slope_prior(of_unit: Floats) -> Floats:
+    """Return the log density of g for each unit u, but for a constant."""
+    result: Floats = -0.5 * (of_unit / SPREAD_SLOPE_SD) ** 2
+    return result
+
+
 @dataclass(frozen=True, slots=True)
 class LocationPrior:
     """A logistic law of m."""

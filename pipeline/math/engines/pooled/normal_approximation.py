@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _REFERENCE_SD = 3.0
 _SPREADS, _SPREAD_SLOPES = 60, 9
+_WIDEST, _FAR = (1e-3, 5.0), 4.0
 T_REACH = 4.3
 
 
@@ -69,6 +70,19 @@ class Box:
     s: tuple[float, float]
     b: tuple[float, float]
     g: tuple[float, float] = (0.0, 0.0)
+
+    def moved_with(self, first: Box, other: Box) -> Box:
+        """Return rules over s, b and g that are to another first box as these are to the first."""
+        moved = {}
+        for name in ("s", "b", "g"):
+            (centre, half), (of_first, width), (of_other, other_width) = (
+                getattr(box, name) for box in (self, first, other)
+            )
+            ratio = other_width / width if width else 1.0
+            moved[name] = of_other + (centre - of_first) * ratio, half * ratio
+        low = max(moved["s"][0] - moved["s"][1], 0.0)
+        high = moved["s"][0] + moved["s"][1]
+        return Box(t=self.t, s=((low + high) / 2.0, (high - low) / 2.0), b=moved["b"], g=moved["g"])
 
 
 def moments_of(blocks: KeptNodes, middle: float) -> Moments:
@@ -120,40 +134,48 @@ def first_box(
     covariates: Floats | None = None,
 ) -> Box:
     """Return where the normal approximation has its posterior; covariates are (n_cells, n_coefficients)."""
-    spreads, unit = np.geomspace(1e-3, 5.0, _SPREADS), moments.size_unit
-    slopes = (
-        np.linspace(-4.0, 4.0, _SPREAD_SLOPES) * SPREAD_SLOPE_SD / unit if has_spread_slope else np.zeros(1)
-    )
+    unit = moments.size_unit
     size = moments.log_size - np.mean(moments.log_size)
     further = np.zeros((len(size), 0)) if covariates is None else covariates
     design = np.column_stack([np.ones_like(size), size if has_slope else np.zeros_like(size), further])
     prior = [of_location.precision, (unit / SLOPE_SD) ** 2, *[COEFFICIENT_SD**-2.0] * further.shape[1]]
-    growth = moments.growth(slopes, float(np.mean(moments.log_size)))
-    # One row a pair of g and s.
-    s, g = np.tile(spreads, len(slopes)), np.repeat(slopes, _SPREADS)
-    factor = np.repeat(growth, _SPREADS, axis=0)
-    omega = moments.omega(s, factor)
-    a = (design.T * omega[:, None, :]) @ design + np.diag(prior)
     gap = moments.mean - of_location.centre
-    score = (omega * gap) @ design
-    inverse = np.linalg.inv(a)
-    solved = np.einsum("kij,kj->ki", inverse, score)
-    log_weight = -0.5 * np.sum(np.log1p((s[:, None] * factor) ** 2 * moments.precision), axis=1)
-    log_weight += 0.5 * np.sum(score * solved, axis=1) - 0.5 * np.linalg.slogdet(a)[1] - 0.5 * omega @ gap**2
-    log_weight += np.log(s) - 0.5 * s**2 - 0.5 * (g * unit / SPREAD_SLOPE_SD) ** 2
-    weight = np.exp(log_weight - np.max(log_weight))
-    weight /= np.sum(weight)
+    spreads, slopes = np.geomspace(*_WIDEST, _SPREADS), np.zeros(1)
+    if has_spread_slope:
+        slopes = np.linspace(-_FAR, _FAR, _SPREAD_SLOPES) * SPREAD_SLOPE_SD / unit
+    # Once more about where it is: many cells tell it in finer units than these.
+    for _ in range(2 if has_spread_slope else 1):
+        growth = moments.growth(slopes, float(np.mean(moments.log_size)))
+        # One row a pair of g and s.
+        s, g = np.tile(spreads, len(slopes)), np.repeat(slopes, _SPREADS)
+        factor = np.repeat(growth, _SPREADS, axis=0)
+        omega = moments.omega(s, factor)
+        a = (design.T * omega[:, None, :]) @ design + np.diag(prior)
+        score = (omega * gap) @ design
+        inverse = np.linalg.inv(a)
+        solved = np.einsum("kij,kj->ki", inverse, score)
+        log_weight = -0.5 * np.sum(np.log1p((s[:, None] * factor) ** 2 * moments.precision), axis=1)
+        log_weight += 0.5 * np.sum(score * solved, axis=1) - 0.5 * np.linalg.slogdet(a)[1]
+        log_weight -= 0.5 * omega @ gap**2
+        log_weight += np.log(s) - 0.5 * s**2 - 0.5 * (g * unit / SPREAD_SLOPE_SD) ** 2
+        weight = np.exp(log_weight - np.max(log_weight))
+        weight /= np.sum(weight)
 
-    def known(values: Floats, within: Floats | float = 0.0) -> tuple[float, float]:
-        mean = float(weight @ values)
-        return mean, float(np.sqrt(weight @ (within + (values - mean) ** 2)))
+        def known(
+            values: Floats, within: Floats | float = 0.0, weight: Floats = weight
+        ) -> tuple[float, float]:
+            mean = float(weight @ values)
+            return mean, float(np.sqrt(weight @ (within + (values - mean) ** 2)))
 
-    spread, spread_sd = known(s)
-    slope, slope_sd = known(solved[:, 1], inverse[:, 1, 1])
-    of_spread, of_spread_sd = known(g, (slopes[1] - slopes[0]) ** 2 / 12.0 if has_spread_slope else 0.0)
+        spread, spread_sd = known(s)
+        spread_sd += 0.5 * float(np.log(spreads[1] / spreads[0])) * spread / 3.0**0.5
+        slope, slope_sd = known(solved[:, 1], inverse[:, 1, 1])
+        of_spread, of_spread_sd = known(g, (slopes[-1] - slopes[0]) ** 2 / 12.0 / _SPREAD_SLOPES**2)
+        spreads = np.geomspace(max(spread - 5.0 * spread_sd, _WIDEST[0]), spread + 6.0 * spread_sd, _SPREADS)
+        slopes = of_spread + np.linspace(-_FAR, _FAR, _SPREAD_SLOPES) * of_spread_sd
     return Box(
         t=(0.0, T_REACH),
-        s=spread_ends(spread, spread_sd + 0.02 * spread),
+        s=spread_ends(spread, spread_sd),
         b=(slope, 5.0 * slope_sd),
         g=(of_spread, T_REACH * of_spread_sd),
     )
