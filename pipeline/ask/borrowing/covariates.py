@@ -7,11 +7,13 @@ are less their means over the cells of a pool. One that is 0 or 1 is an indicato
 others are divided by their standard deviation over all cells, so that hyperpriors do not depend on units.
 Coefficients are told in the unit that the table has.
 
-``formulaic`` evaluates what stands in a formula: functions other than ``FUNCTIONS`` are refused.
+``formulaic`` evaluates what stands in a formula: functions other than ``FUNCTIONS`` are refused, and so is
+what a short text could make long, as powers of powers and thousands of terms.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -28,7 +30,7 @@ from suffice.pipeline.terms.declaration.wording import counted
 from suffice.pipeline.terms.released.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from suffice.pipeline.ask.borrowing.pooling import Pooling
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
@@ -43,6 +45,17 @@ FUNCTIONS = (
 MOST_COEFFICIENTS = 60
 _CALLED = re.compile(r"([\w.]+)\s*\(")
 _NOT_OF_A_FORMULA = re.compile(r"__|[{};@]|[\])]\s*[(\[]|\blambda\b")
+_OF_COLUMNS = ("poly", "bs", "cs", "cr", "cc")
+_EVALUATED = (
+    *(ast.Expression, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Load, ast.Constant),
+    *(ast.List, ast.Tuple, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.boolop, ast.cmpop),
+    *(ast.UAdd, ast.USub, ast.Invert, ast.Not, ast.BitAnd, ast.BitOr),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow),
+)
+"""What may stand in a call: no comprehension, no shift, no index."""
+MOST_TERMS = 10_000
+MOST_POWER = 10
+_LONGEST = 2_000
 _LEAST = 1e-7
 """Of a column's standard deviation: what others leave of it, where it is no combination of them."""
 
@@ -241,9 +254,10 @@ def _matrix(
     formula: str, columns: Mapping[str, Sequence[Any]], keys: Mapping[str, Sequence[Any]], origin: str
 ) -> tuple[tuple[str, ...], Floats]:
     """Return names and values of a formula's columns, without the intercept."""
-    formula_class, error_class = _formulaic()
+    formula_class, parser, error_class = _formulaic()
     _check_functions(formula)
     try:
+        _check_work(formula, *_terms(parser.get_ast(formula)), columns)
         terms = formula_class(formula)
     except error_class:
         message = f"formula {formula!r} cannot be read: write it as '~ income + C(state)'"
@@ -328,16 +342,105 @@ def _check_functions(formula: str) -> None:
         what = f"calls {named[0]!r}" if named else "has signs that are of no formula"
         message = f"formula {formula!r} {what}: it may call {', '.join(FUNCTIONS)}"
         raise UsageError(message)
+    if len(formula) > _LONGEST:
+        message = f"a formula has {_LONGEST:,} characters at most, not {len(formula):,}"
+        raise UsageError(message)
 
 
-def _formulaic() -> tuple[Any, type[Exception]]:
-    """Return the class of formulas, and that of errors in them."""
+def _check_work(
+    formula: str, terms: int, evaluated: Sequence[str], columns: Mapping[str, Sequence[Any]]
+) -> None:
+    """Refuse what would take long: whoever asks need not be whose worker it is."""
+    texts = {name for name, values in columns.items() if any(isinstance(value, str) for value in values)}
+    if terms > MOST_TERMS:
+        message = f"formula {formula!r} would have more than {MOST_TERMS:,} terms before they are simplified"
+        raise UsageError(message)
+    for text in evaluated:
+        try:
+            tree = ast.parse(text, mode="eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            message = f"formula {formula!r} cannot be read: write it as '~ income + C(state)'"
+            raise UsageError(message) from None
+        for node in ast.walk(tree):
+            if not isinstance(node, _EVALUATED):
+                message = f"formula {formula!r} has what is of no formula: {type(node).__name__} in {text!r}"
+                raise UsageError(message)
+            _check_numbers(formula, node, texts)
+
+
+def _check_numbers(formula: str, node: ast.AST, texts: Collection[str]) -> None:
+    """Refuse a power that is not of a small number, texts in arithmetic, and many columns of one call."""
+    if isinstance(node, ast.BinOp) and _holds_text(node, texts):
+        message = f"formula {formula!r} has {ast.unparse(node)!r}: arithmetic is of numbers, not of texts"
+        raise UsageError(message)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        exponent = node.right.operand if isinstance(node.right, ast.UnaryOp) else node.right
+        is_small = (
+            isinstance(exponent, ast.Constant)
+            and isinstance(exponent.value, int | float)
+            and 0 <= exponent.value <= MOST_POWER
+        )
+        holds_power = any(isinstance(part, ast.Pow) for part in ast.walk(node.left))
+        if not is_small or holds_power:
+            message = (
+                f"formula {formula!r} has {ast.unparse(node)!r}: a power is a number from 0 to {MOST_POWER}, "
+                "and of no other power"
+            )
+            raise UsageError(message)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in _OF_COLUMNS:
+        given = [*node.args[1:], *(keyword.value for keyword in node.keywords)]
+        if any(
+            isinstance(part, ast.Constant) and isinstance(part.value, int) and part.value > MOST_COEFFICIENTS
+            for value in given
+            if not isinstance(value, ast.List | ast.Tuple)
+            for part in ast.walk(value)
+        ):
+            message = (
+                f"formula {formula!r} asks {ast.unparse(node)!r} for more than {MOST_COEFFICIENTS} columns"
+            )
+            raise UsageError(message)
+
+
+def _holds_text(node: ast.AST, texts: Collection[str]) -> bool:
+    """Whether a text or a list is part of what arithmetic is of; a comparison of texts is no text."""
+    if isinstance(node, ast.Compare):
+        return False
+    if isinstance(node, ast.List | ast.Tuple) or (isinstance(node, ast.Name) and node.id in texts):
+        return True
+    if isinstance(node, ast.Constant):
+        return not isinstance(node.value, int | float)
+    return any(_holds_text(part, texts) for part in ast.iter_child_nodes(node))
+
+
+def _terms(node: Any) -> tuple[int, list[str]]:
+    """Return how many terms a node of a formula makes at most, and the texts of it that are evaluated.
+
+    Nodes are ``formulaic``'s, read and not worked out.
+    """
+    if not hasattr(node, "operator"):
+        return 1, [str(node)] if getattr(node.kind, "name", "") == "PYTHON" else []
+    of_parts = [_terms(part) for part in node.args]
+    texts = [text for _, more in of_parts for text in more]
+    sizes = [size for size, _ in of_parts]
+    symbol = node.operator.symbol
+    if symbol in ("**", "^"):
+        power = str(node.args[1])
+        # A power that is no number is refused by ``formulaic`` itself.
+        return sizes[0] ** min(int(power), 100) if power.isdecimal() else 1, texts
+    if symbol in ("+", "-", "~", "|"):
+        return sum(sizes), texts
+    return int(np.prod([min(size + 1, MOST_TERMS + 1) for size in sizes])), texts
+
+
+def _formulaic() -> tuple[Any, Any, type[Exception]]:
+    """Return the class of formulas, their parser, and the class of errors in them."""
     try:
         from formulaic import Formula
         from formulaic.errors import FormulaicError
+        from formulaic.parser import DefaultFormulaParser
     except ImportError:
         _missing()
-    return Formula, FormulaicError
+    return Formula, DefaultFormulaParser(), FormulaicError
 
 
 def _missing() -> NoReturn:

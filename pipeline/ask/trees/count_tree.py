@@ -88,13 +88,16 @@ class CountTree:
         Raises
         ------
         UsageError
-            Where levels do not fit the tree, or a statistic has neither counts nor a total.
+            Where levels do not fit the tree, or a statistic has neither counts nor a total; where levels
+            contradict each other further than noise explains, so that cut tails would be the answer.
         PriorError
             Where there is no such population.
         """
         law = named_population(population)
         released, unit = noisy_trees(tree, levels, None if sizes is None else np.asarray(sizes, np.float64))
         posteriors = {name: tree_posterior(noisy, law) for name, noisy in released.items()}
+        for name, posterior in posteriors.items():
+            _check_agreement(tree, posterior, name)
         return cls(tree=tree, released=released, posteriors=posteriors, unit=unit, population=population)
 
     @classmethod
@@ -464,6 +467,28 @@ class CountTree:
 
 _WORTH_SAYING = 1e-3
 """An error of chances that no interval of 95 % shows; above it is said."""
+_ROUNDED = 1e-6
+"""Above it one part of a tree leaves less than 1e-9 of what the others say, next to what is cut."""
+_FURTHEST = 20.0
+"""Standard deviations, sqrt(2) b: noise is further with a chance of exp(-28), which is what is cut."""
+
+
+def _check_agreement(tree: KeyTree, posterior: TreePosterior, component: str) -> None:
+    """Refuse levels whose differences noise does not explain: tails that were cut would be the answer."""
+    distance, place, node = max(
+        (float(far.max()), place, int(far.argmax()))
+        for place, far in enumerate(posterior.tree.contradictions())
+    )
+    is_cut = posterior.cut > _WORTH_SAYING and distance > _FURTHEST
+    if not is_cut and posterior.rounding <= _ROUNDED:
+        return
+    message = (
+        f"the released levels of {component} contradict each other further than noise explains, so that no "
+        f"answer would be right: {tree.keys[place][node]!r} of the level {tree.levels[place]} is "
+        f"{distance:.2g} standard deviations of the noise from what was released below it. Check that "
+        "levels are of the same rows and each node is below its parent, or leave a level out"
+    )
+    raise UsageError(message)
 
 
 def _sums(parents: Counts, values: Counts, n_parents: int) -> Counts:

@@ -7,6 +7,7 @@ import { binsOf } from "../src/histogram/bins.js";
 import { columnOf } from "../src/histogram/column.js";
 import { stepsOf } from "../src/histogram/prior.js";
 import { readRelease } from "../src/index.js";
+import { countTree } from "../src/tree/count_tree.js";
 import { namedPopulation } from "../src/tree/populations.js";
 import { finished, treePosterior } from "../src/tree/posterior.js";
 
@@ -76,6 +77,15 @@ test("refuses a tree that would take too long, by name", () => {
   const one = trees.cases.find(({ about }) => about === "many leaves");
   assert.throws(() => finished(treePosterior({ ...one, scales: [2000, 1000, 500] }, namedPopulation("contaminated"))), { code: "resolution" });
   assert.throws(() => namedPopulation("flat"), { code: "prior" });
+});
+
+test("refuses levels that contradict each other further than noise explains", () => {
+  const tree = { levels: ["all", "place"], keys: [["true"], ["a", "b", "c", "d"]], parents: [[0, 0, 0, 0]] };
+  const asked = (root) => finished(countTree(tree, [
+    { name: "n.all", values: [[root]], scale: 1 }, { name: "n.place", values: [[10, 10, 10, 10]], scale: 4 },
+  ], ["true"], { population: "reciprocal" }));
+  assert.ok(asked(50).error < 1e-6);
+  assert.throws(() => asked(1000), { code: "resolution", message: /contradict each other/ });
 });
 
 async function read(name) {

@@ -130,5 +130,9 @@
 
 .node_marginal <- function(message, outside) {
   joint <- message$weights * outside
+  # So little is left of what either says that tails which were cut would be the answer.
+  if (sum(joint) < 2e-10 * sqrt(sum(message$weights^2) * sum(outside^2))) {
+    .usage("released levels of the tree contradict each other further than noise explains: no answer would be right")
+  }
   list(low = message$low, weights = joint / sum(joint))
 }

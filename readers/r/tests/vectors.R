@@ -163,6 +163,8 @@ for (case in joint$cases) {
 other <- tree_of(joint$cases[[1]])
 other$scales[[2]] <- 1.2 * other$scales[[2]]
 if (off_of(joint$cases[[1]], .tree_posterior(other, "contaminated")) < 1000) complain("a tree with other noise is not told")
+apart <- list(parents = list(rep(1L, 4)), values = list(1000, rep(10, 4)), scales = list(1, 4), sizes = NULL)
+if (!grepl("contradict each other", refusal_of(.tree_posterior(apart, "reciprocal")))) complain("levels that contradict each other are not refused")
 
 stated <- read_json(file.path(vectors, "histograms.json"))
 set.seed(1)

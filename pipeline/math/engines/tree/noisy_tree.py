@@ -10,6 +10,8 @@ import numpy as np
 from suffice.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from suffice.typing import Counts, Floats, Rows
 
 MOST = 2**52
@@ -107,3 +109,23 @@ class NoisyTree:
             if values is not None and scale is not None:
                 bounds = np.minimum(bounds, np.maximum(values, 0) + np.ceil(reach * scale))
         return bounds
+
+    def contradictions(self) -> Iterator[Floats]:
+        """Give for every level but the leaves' how far each value is from the sum released below it.
+
+        In standard deviations of the noise of their difference, that of b being about sqrt(2) b; 0 where the
+        level was not released, or none below it.
+        """
+        for level in range(self.depth):
+            far = np.zeros(self.n_nodes(level))
+            value, scale = self.values[level], self.scales[level]
+            ancestor = np.arange(self.n_nodes(level))
+            for below in range(level + 1, self.depth + 1):
+                ancestor = ancestor[self.parents[below - 1]]
+                values, noise = self.values[below], self.scales[below]
+                if value is None or scale is None or values is None or noise is None:
+                    continue
+                sums = np.bincount(ancestor, weights=values, minlength=len(far))
+                variance = 2.0 * (scale**2 + np.bincount(ancestor, minlength=len(far)) * noise**2)
+                far = np.maximum(far, np.abs(value - sums) / np.sqrt(variance))
+            yield far

@@ -10,6 +10,8 @@ const MOST = 2 ** 52;
 const DRAWS = 2000;
 /** Chances may be off by so much before it is said. */
 const WORTH_SAYING = 1e-3;
+/** Above it what one part of a tree says leaves less than 1e-9 of what the others say, next to what is cut. */
+const ROUNDED = 1e-6;
 
 /**
  * Infer all counts; yields often.
@@ -31,6 +33,9 @@ export function* countTree(tree, released, components, { population = DEFAULT_PO
     }
     const noisy = { parents: tree.parents, values, scales: released.map(({ scale }) => scale), sizes: sizes ?? null };
     posteriors[component] = yield* treePosterior(noisy, law, most);
+    if (posteriors[component].rounding > ROUNDED) {
+      throw new ReleaseError("resolution", `the released levels of ${shown(component)} contradict each other further than noise explains: no answer would be right`);
+    }
   }
   return new CountTree(tree, components, posteriors, law.name);
 }

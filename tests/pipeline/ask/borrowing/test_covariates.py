@@ -182,6 +182,36 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a call": ({"covariates": TABLE, "formula": "~ open('x')"}, "calls 'open': it may call C, I"),
     "a hidden call": ({"covariates": TABLE, "formula": "~ (open)('x')"}, "has signs that are of no formula"),
     "an attribute": ({"covariates": TABLE, "formula": "~ income.__class__"}, "signs that are of no formula"),
+    "a power of powers": (
+        {"covariates": TABLE, "formula": "~ I(income + 9**9**9**9)"},
+        r"'9 \*\* 9 \*\* 9 \*\* 9': a power is a number from 0 to 10",
+    ),
+    "powers of a power": (
+        {"covariates": TABLE, "formula": "~ I(((income**10)**10)**10)"},
+        "and of no other power",
+    ),
+    "a power of a column": ({"covariates": TABLE, "formula": "~ I(2**income)"}, "a power is a number"),
+    "a shift": (
+        {"covariates": TABLE, "formula": "~ I(income + (1 << 9999999999))"},
+        "of no formula: LShift in",
+    ),
+    "a long text": ({"covariates": TABLE, "formula": "~ C('a' * 9999999999)"}, "arithmetic is of numbers"),
+    "long texts": ({"covariates": TABLE, "formula": "~ C(state * 9999999999)"}, "arithmetic is of numbers"),
+    "a long list": ({"covariates": TABLE, "formula": "~ I([1] * 9999999999)"}, "arithmetic is of numbers"),
+    "a loop": ({"covariates": TABLE, "formula": "~ I([x for x in income])"}, "has what is of no formula"),
+    "many columns": (
+        {"covariates": TABLE, "formula": "~ bs(income, df=99999999)"},
+        "for more than 60 columns",
+    ),
+    "many terms": (
+        {"covariates": TABLE, "formula": "~ (income + state + county)**40"},
+        "would have more than 10,000 terms",
+    ),
+    "many products": (
+        {"covariates": TABLE, "formula": "~ " + "*".join(f"x{number}" for number in range(30))},
+        "would have more than 10,000 terms",
+    ),
+    "a long formula": ({"covariates": TABLE, "formula": "~ income" + " + income" * 1000}, "2,000 characters"),
     "no table": ({"covariates": 3, "formula": "~ x"}, "covariates is no table: give a CSV or Parquet file"),
     "no file": ({"covariates": "nowhere.csv", "formula": "~ x"}, "nowhere.csv: the file cannot be read"),
     "over": ({"covariates": TABLE, "formula": "~ income", "over": "county"}, "covariates and over do not go"),
@@ -193,6 +223,22 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_does_not_fit_is_refused_by_name(asked: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         design(**asked).of_pool(np.arange(N), "")
+
+
+@pytest.mark.parametrize(
+    ("formula", "n_columns"),
+    [
+        ("~ I(income**2) + I(income**-0.5)", 2),
+        ("~ poly(income, 2) + log(income / 1000)", 3),
+        ("~ np.where(state == 'A', 1, 0) * income", 3),
+        ("~ I((state == 'A') * income)", 1),
+        ("~ bs(income, df=4, degree=3) + C(state)", 6),
+        ("~ C(state, contr.treatment(base='B')) + income", 3),
+        ("~ (income + state)**2", 5),
+    ],
+)
+def test_formulas_that_are_wanted_are_worked_out(formula: str, n_columns: int) -> None:
+    assert len(design(covariates=TABLE, formula=formula).names) == n_columns
 
 
 def test_a_column_of_any_name_is_quoted_and_called_what_it_is() -> None:

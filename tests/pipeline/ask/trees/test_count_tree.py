@@ -149,6 +149,38 @@ def test_levels_that_do_not_fit_are_refused(change: Any, rule: str) -> None:
         CountTree.of(TREE, change(released()))
 
 
+def contradicting(of_root: int, epsilons: tuple[str, ...] = ("2", "1", "0.5")) -> CountTree:
+    levels = released(epsilons)
+    root = levels[0]
+    plan = statistic_plan(BERNOULLI, epsilon=epsilons[0], public_n=False)
+    moved = np.asarray(root.values) + of_root
+    levels[0] = noisy_statistic(plan, moved, groups={"place": ["all"]})
+    return CountTree.of(TREE, levels, population="reciprocal")
+
+
+@pytest.mark.parametrize("of_root", [-300, 300, 10**6])
+def test_levels_that_contradict_each_other_are_refused(of_root: int) -> None:
+    with pytest.raises(UsageError, match=r"of false contradict each other .* 'all' of the level nation is"):
+        contradicting(of_root)
+
+
+def test_levels_that_noise_explains_are_not_refused() -> None:
+    assert contradicting(0).error < 1e-6
+    # Seven standard deviations of the root's noise, which that of the levels below explains.
+    assert contradicting(5).error < 1e-6
+
+
+def test_one_level_without_noise_beside_a_noisy_one_is_not_refused() -> None:
+    leaves, exact = released()[2], released(("400", "0.2", "0.4"))[0]
+    rows = CountTree.of(TREE, [exact, None, leaves], population="reciprocal").table(level="nation")
+    assert [(row["lower"], row["upper"]) for row in rows] == [(240, 240), (250, 250)]
+
+
+def test_levels_without_noise_that_differ_are_refused() -> None:
+    with pytest.raises(UsageError, match="contradict each other"):
+        contradicting(3, ("400", "400", "400"))
+
+
 def test_sums_are_refused() -> None:
     entry = {"family": "normal", "column": "x", "lower": 0, "upper": 1}
     plan = statistic_plan(entry, epsilon="1", public_n=False)
