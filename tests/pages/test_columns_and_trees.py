@@ -209,3 +209,10 @@ def test_the_explorer_is_there_for_what_its_reader_answers() -> None:
     source = Path(__file__).parents[2] / "readers" / "javascript" / "src" / "families.js"
     table = source.read_text(encoding="utf-8").split("export const ONE_SUM = {")[1].split("\n};")[0]
     assert {*re.findall(r"^  (\w+): \{", table, re.MULTILINE), "categorical"} == READ
+
+
+def test_cells_published_together_may_have_groups_of_their_own(store: Path, tmp_path: Path) -> None:
+    release = suffice.open_release("grown", store=str(store))
+    suffice.publish(release, "ill.county", pooled=True, draws=0)
+    assert release.group_columns != ("county",)
+    assert catalogue(store, tmp_path / "site").problems == ()

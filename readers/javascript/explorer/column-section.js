@@ -11,8 +11,8 @@ import { share } from "./scales.js";
 
 const QUIET = 700;
 const OF = [
-  { value: "law", text: "the law that records come from" },
-  { value: "rows", text: "the records that were counted" },
+  { value: "law", text: "the law behind records" },
+  { value: "rows", text: "the counted records" },
 ];
 
 /**

@@ -27,7 +27,7 @@ export function readPage(text) {
   const { label, uri, manifest, about = {}, files, likelihoods = {}, pools = {} } = JSON.parse(text);
   const declared = JSON.parse(manifest);
   const words = wordsOf(about);
-  const hierarchies = Object.entries(declared.plan.hierarchies ?? {});
+  const hierarchies = Object.entries(declared.plan?.hierarchies ?? {});
   const groupsOf = (of) =>
     (of.groups ?? declared.groups).map((one) => ({
       ...group(one),

@@ -92,7 +92,7 @@ export function treeSection(page, reader) {
       found.components.length > 1 ? ` records of ${page.words.value(asked.name, name)}.` : " records.",
     );
     replace(contradictions, contradictionsOf(nodes));
-    replace(list, legend(), branch([root], nodes, opened));
+    replace(list, legend(), element("p", { class: "hint" }, SCALES), branch([root], nodes, opened));
     replace(
       after,
       found.notes.map((note) => element("p", { class: "hint" }, note)),
@@ -150,9 +150,12 @@ function legend() {
     element("li", {}, sample([svg("line", { class: "interval", x1: 2, x2: 30, y1: 6, y2: 6 }), svg("line", { class: "mean", x1: 16, x2: 16, y1: 1, y2: 11 })]), "interval and mean"),
     element("li", {}, sample(svg("path", { class: "released", d: diamond(16, 6) })), "released"),
     element("li", {}, sample(svg("circle", { class: "below", cx: 16, cy: 6, r: 4 })), "released right below, added up"),
-    element("li", {}, sample(svg("line", { class: "zero", x1: 16, x2: 16, y1: 0, y2: 12 })), "0; nodes above the leaves have a scale each"),
+    element("li", {}, sample(svg("line", { class: "zero", x1: 16, x2: 16, y1: 0, y2: 12 })), "zero, where it is in view"),
   );
 }
+
+const SCALES =
+  "Above the leaves each row has a scale of its own, so that contradictions show; the leaves of a node share one. Compare nodes by their numbers.";
 
 function diamond(x, y) {
   return `M${x},${y - 5}L${x + 5},${y}L${x},${y + 5}L${x - 5},${y}Z`;

@@ -418,7 +418,8 @@ class ReleasePages:
         for name, pool in pools_beside(release, [*published.values()]).items():
             uri = published[pool.publication_id].uri
             place = uri if "://" in uri else self.run.site.place(f"publications/{pool.publication_id}")
-            pools[name] = pool.explored(release.group_columns, "../" * 4, place)
+            # Statistics may have other groups than the release; keys stand in the order of the manifest.
+            pools[name] = pool.explored([*release.plan_of(name).groups], "../" * 4, place)
         return pools
 
     def _pooled(self, beside: Mapping[str, bytes]) -> Sequence[Publication]:

@@ -61,7 +61,7 @@ class PoolBeside:
         Parameters
         ----------
         columns : sequence of str
-            The release's group columns, in declared order.
+            Groups of the statistic, in the manifest's order.
         root : str
             The way from the page to the catalogue's root.
         uri : str

@@ -1,6 +1,6 @@
 // The explorer of a release's page. Made by `npm run build` in readers/javascript: change the sources, not this.
 // sources: explorer/answering.js explorer/answers.js explorer/axis.js explorer/column-picture.js explorer/column-section.js explorer/combobox.js explorer/contrast.js explorer/count-control.js explorer/dom.js explorer/downloads.js explorer/explorer.js explorer/fields.js explorer/form.js explorer/lines.js explorer/main.js explorer/moments.js explorer/numbers.js explorer/page-data.js explorer/parts.js explorer/picture.js explorer/pool.js explorer/preparing.js explorer/prior-control.js explorer/priors.js explorer/reading.js explorer/released.js explorer/scales.js explorer/state.js explorer/tables.js explorer/tree-section.js explorer/words.js src/about.js src/blocks.js src/bytes.js src/canonical_json.js src/clipped.js src/clipping.js src/cone_noise.js src/conflict.js src/counts.js src/domains.js src/errors.js src/exact.js src/families.js src/histogram/bins.js src/histogram/column.js src/histogram/emission.js src/histogram/grid.js src/histogram/posterior.js src/histogram/prior.js src/histogram/walk.js src/index.js src/intervals.js src/likelihood.js src/line.js src/manifest.js src/parquet.js src/plan.js src/plan_values.js src/posterior.js src/priors.js src/publication.js src/published_likelihood.js src/published_table.js src/random.js src/reading.js src/release.js src/rules.js src/samples.js src/signature.js src/special.js src/tabulated.js src/thrift.js src/totals.js src/tree/count_tree.js src/tree/fft.js src/tree/hyperparameters.js src/tree/key_tree.js src/tree/messages.js src/tree/passes.js src/tree/populations.js src/tree/posterior.js src/tree/released_tree.js
-// sha256: d18c1e946bab300a1dd2c8effd38a6281683e5eec2507d53b63a199220211ac0
+// sha256: 5c7260a685d017a3fe269f0a472fd6e5dbcfff5a99a7c74696cdff0588329fb4
 (() => {
   // explorer/contrast.js
   var TAIL = 1e-8;
@@ -5385,6 +5385,7 @@
   var MOST5 = 2 ** 52;
   var DRAWS2 = 2e3;
   var WORTH_SAYING = 1e-3;
+  var ROUNDED2 = 1e-6;
   function* countTree(tree, released, components, { population = DEFAULT_POPULATION, sizes, most }) {
     const law = namedPopulation(population);
     checkSizes(sizes, tree);
@@ -5396,6 +5397,9 @@
       }
       const noisy = { parents: tree.parents, values, scales: released.map(({ scale: scale2 }) => scale2), sizes: sizes ?? null };
       posteriors[component2] = yield* treePosterior(noisy, law, most);
+      if (posteriors[component2].rounding > ROUNDED2) {
+        throw new ReleaseError("resolution", `the released levels of ${shown(component2)} contradict each other further than noise explains: no answer would be right`);
+      }
     }
     return new CountTree(tree, components, posteriors, law.name);
   }
@@ -7633,7 +7637,7 @@
     const { label: label2, uri, manifest, about = {}, files, likelihoods = {}, pools = {} } = JSON.parse(text);
     const declared = JSON.parse(manifest);
     const words = wordsOf(about);
-    const hierarchies = Object.entries(declared.plan.hierarchies ?? {});
+    const hierarchies = Object.entries(declared.plan?.hierarchies ?? {});
     const groupsOf2 = (of2) => (of2.groups ?? declared.groups).map((one) => ({
       ...group2(one),
       label: words.column(one.column),
@@ -7999,8 +8003,8 @@
   // explorer/column-section.js
   var QUIET = 700;
   var OF = [
-    { value: "law", text: "the law that records come from" },
-    { value: "rows", text: "the records that were counted" }
+    { value: "law", text: "the law behind records" },
+    { value: "rows", text: "the counted records" }
   ];
   function columnSection(page, reader) {
     const asked = { name: page.columns[0].name, where: {}, of: "law", level: 0.5, least: null, mass: 0.95, prior: "", whole: false };
@@ -8655,7 +8659,7 @@
         found.components.length > 1 ? ` records of ${page.words.value(asked.name, name)}.` : " records."
       );
       replace(contradictions, contradictionsOf(nodes));
-      replace(list, legend(), branch([root2], nodes, opened));
+      replace(list, legend(), element("p", { class: "hint" }, SCALES), branch([root2], nodes, opened));
       replace(
         after,
         found.notes.map((note) => element("p", { class: "hint" }, note)),
@@ -8703,9 +8707,10 @@
       element("li", {}, sample2([svg("line", { class: "interval", x1: 2, x2: 30, y1: 6, y2: 6 }), svg("line", { class: "mean", x1: 16, x2: 16, y1: 1, y2: 11 })]), "interval and mean"),
       element("li", {}, sample2(svg("path", { class: "released", d: diamond(16, 6) })), "released"),
       element("li", {}, sample2(svg("circle", { class: "below", cx: 16, cy: 6, r: 4 })), "released right below, added up"),
-      element("li", {}, sample2(svg("line", { class: "zero", x1: 16, x2: 16, y1: 0, y2: 12 })), "0; nodes above the leaves have a scale each")
+      element("li", {}, sample2(svg("line", { class: "zero", x1: 16, x2: 16, y1: 0, y2: 12 })), "zero, where it is in view")
     );
   }
+  var SCALES = "Above the leaves each row has a scale of its own, so that contradictions show; the leaves of a node share one. Compare nodes by their numbers.";
   function diamond(x, y) {
     return `M${x},${y - 5}L${x + 5},${y}L${x},${y + 5}L${x - 5},${y}Z`;
   }
