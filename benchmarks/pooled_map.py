@@ -17,10 +17,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pooled_coverage import Known, Truth, simulated
+from pooled_panel import Panel, released
+from pooled_worlds import Known, uniform
 
 from suffice.pipeline.math.distributions.distribution import Line
 from suffice.pipeline.math.engines.pooled.distribution import mixture_over
@@ -32,12 +34,28 @@ from suffice.pipeline.math.engines.pooled.populations import DEFAULT, POPULATION
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pooled_coverage import Simulated
-
+    from suffice.pipeline.math.engines.pooled.count_cells import CountCells
     from suffice.pipeline.math.engines.pooled.distribution import PooledDistribution
     from suffice.typing import Cells, Floats
 
 ENDS = (0.025, 0.975)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A release, and what is true of it."""
+
+    cells: CountCells
+    probability: Floats
+    size: Cells
+
+
+def simulated(logit: Floats, n0: float, epsilon: float, rng: np.random.Generator) -> Simulated:
+    """Draw lognormal sizes, counts and noise."""
+    size = np.maximum(np.rint(np.exp(rng.normal(np.log(n0), 1.0, len(logit)))), 1.0).astype(np.int64)
+    everywhere = np.ones(len(logit), dtype=bool)
+    cells = released(Panel(logit=logit, size=size, of_interest=everywhere), epsilon, rng)
+    return Simulated(cells=cells, probability=Line.LOGIT.parameter(logit), size=size)
 
 
 def grid(n_cells: int, rng: np.random.Generator) -> tuple[Floats, Cells]:  # noqa: ARG001
@@ -103,12 +121,11 @@ def answers(release: Simulated, pairs: Cells) -> dict[str, PooledDistribution]:
         hyper, slope=np.zeros(1), weight=np.ones((1, 1)), location=np.zeros((1, 1)),
         spread=np.ones((1, 1)), drawn_spread=np.ones((1, 1)), spread_slope=np.zeros((1, 1)),
     )  # fmt: skip
-    uniform = Known(lambda z: np.exp(-np.abs(z)) / (1.0 + np.exp(-np.abs(z))) ** 2)
     field_map = FieldMap.of(n, pairs, np.zeros(n, dtype=np.int64))
     return {
         "map": field_distribution(release.cells, population, "probability", Line.LOGIT, field_map),
         "pooled": mixture_over(hyper, blocks, population, "probability", Line.LOGIT),
-        "alone": mixture_over(alone, blocks, uniform, "probability", Line.LOGIT),
+        "alone": mixture_over(alone, blocks, Known(uniform), "probability", Line.LOGIT),
     }
 
 
@@ -122,8 +139,7 @@ def study(of_map: str, name: str, n0: float, epsilon: float, asked: argparse.Nam
     for _ in range(asked.releases):
         place, pairs = MAPS[of_map](asked.cells, rng)
         logit = TRUTHS[name](place, rng)
-        truth = Truth(lambda n, rng, logit=logit: logit, lambda z: z)  # noqa: ARG005
-        release = simulated(truth, n0, epsilon, len(place), rng)
+        release = simulated(logit, n0, epsilon, rng)
         small.append(np.argsort(np.argsort(release.size)) < len(place) // 3)
         wanted = of_interest(name, place, logit, pairs)
         for each, answer in answers(release, pairs).items():
@@ -150,7 +166,7 @@ def time_of(n_cells: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     place, pairs = planar(n_cells, rng)
     logit = TRUTHS["smooth with noise"](place, rng)
-    release = simulated(Truth(lambda n, rng: logit, lambda z: z), 100.0, 0.3, len(place), rng)  # noqa: ARG005
+    release = simulated(logit, 100.0, 0.3, rng)
     start, began = time.process_time(), time.perf_counter()
     field_map = FieldMap.of(len(place), pairs, np.zeros(len(place), dtype=np.int64))
     answer = field_distribution(

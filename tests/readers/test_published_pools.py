@@ -11,6 +11,7 @@ import pytest
 
 import suffice
 from suffice.errors import UsageError
+from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
 from suffice.pipeline.ask.posterior.summaries import summarise
 from suffice.publishing.publish import publish
 from support.in_r import run_in_r
@@ -52,7 +53,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
 
 @pytest.fixture(scope="module")
 def poolings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What cells have in common: slopes on log size, none, covariates, a map, and an order."""
+    """What cells have in common: slopes on log size, none, covariates, a map, an order, and both."""
     folder = tmp_path_factory.mktemp("tables")
     towns, pairs = folder / "towns.csv", folder / "pairs.csv"
     lines = [f"{region},{town},{town + 3 * (region == 'south')}" for region, town in cells()]
@@ -65,6 +66,7 @@ def poolings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "covariates": suffice.Pooling(population="logit-normal", covariates=towns, formula="~ income"),
         "map": suffice.Pooling(population="logit-normal", adjacency=pairs),
         "order": suffice.Pooling(over="town"),
+        "panel": suffice.Pooling(adjacency=pairs, over="region"),
     }
 
 
@@ -100,6 +102,8 @@ def expected(together: PooledPosterior) -> dict[str, list[float]]:
         known["typical_size"] = [] if pool.typical_size is None else [pool.typical_size]
         known["of_map"] = [] if pool.of_map is None else [pool.of_map[0]]
         known["covariate"] = [each.upper for each in pool.coefficients]
+    if isinstance(together, WalkedPosterior):
+        known |= {name: [] for name in ("location", "slope", "spread_slope", "typical_size")}
     known["step"] = [each.step[0] for each in getattr(together, "steps", ())]
     return known
 

@@ -102,6 +102,17 @@ class Neighbours:
         return np.array(pairs, dtype=np.int64), level
 
 
+def named_column(adjacency: Any) -> str | None:
+    """Return the group column that a table of neighbours names; None of a list of pairs.
+
+    Raises
+    ------
+    UsageError
+        Where it cannot be read.
+    """
+    return _read(adjacency)[0]
+
+
 def _keys(statistic: NoisyStatistic, column: str) -> set[str]:
     """Return all declared keys of a column, as texts: also of cells that are not asked for."""
     declared: Iterable[str | int] = statistic.plan.groups.get(column, ())

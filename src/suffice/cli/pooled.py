@@ -73,10 +73,11 @@ def pooling_of(asked: AskedPooling) -> list[str] | Pooling | None:
 def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
     """Return ways to pool: one for each ``--pooled``, whose names have commas between them.
 
-    Covariates with their formula, an order and neighbours are one more way each, and the last two together.
+    Covariates with their formula, an order and neighbours are one more way each, and the last two together
+    where they are of different columns.
     """
     ways: list[list[str] | Pooling] = [each.split(",") for each in asked["pooled"] or []]
-    together = [("over", "adjacency")] if asked["over"] and asked["adjacency"] else []
+    together = [("over", "adjacency")] if _has_places_over_time(asked) else []
     for names in (("covariates", "formula"), ("over",), ("adjacency",), *together):
         further = {name: asked[name] for name in names}
         if any(further.values()):
@@ -84,6 +85,15 @@ def ways_to_pool(asked: AskedPooling) -> list[list[str] | Pooling]:
 
             ways.append(Pooling.of_names([], **further))
     return ways
+
+
+def _has_places_over_time(asked: AskedPooling) -> bool:
+    """Whether cells have both an order and neighbours, by different columns."""
+    if not (asked["over"] and asked["adjacency"]):
+        return False
+    from suffice.pipeline.ask.borrowing.neighbours import named_column  # numpy is slow to import
+
+    return named_column(asked["adjacency"]) not in asked["over"].split()[:1]
 
 
 def series_asked(

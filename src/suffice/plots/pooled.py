@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.pipeline.ask.borrowing.over_time import WalkedPosterior
 from suffice.pipeline.ask.borrowing.side_by_side import populations
 from suffice.pipeline.ask.posterior.curves import in_words, spans_decades
 from suffice.plots.rows import HEIGHT, Intervals, draw_intervals, draw_ranked, put_in_logs
@@ -48,7 +49,7 @@ def draw_pooled(together: PooledPosterior, intervals: Callable[..., Intervals]) 
         draw_ranked(axis, [pooled, alone], label)
         return figure, "in the order of the medians together"
     axis.set_xlabel(label)
-    if not together.pools:  # a walk has no population: its cells stay in their order
+    if isinstance(together, WalkedPosterior):  # of no population: its cells stay in their order
         draw_intervals(axis, names, [alone, pooled])
         return figure, "in their order"
     order = _draw_rows(axis, together, names, pooled, alone)
@@ -72,12 +73,10 @@ def _draw_rows(
         )
         parts.append(mine[np.argsort(-pooled.middle[mine], kind="stable")])
         centres.append(pool["centre"])
-    # Cells that walk have no population, and stay in their order.
-    parts = parts or [np.arange(len(names))]
     order = np.concatenate(parts)
     draw_intervals(axis, [names[cell] for cell in order], [alone.take(order), pooled.take(order)])
     first = 0.0
-    for part, centre in zip(parts, centres, strict=bool(centres)):
+    for part, centre in zip(parts, centres, strict=True):
         axis.vlines(centre, first - 0.5, first + len(part) - 0.5, color=PRIOR, linestyle=":", linewidth=1.4)
         first += len(part)
     return parts

@@ -293,7 +293,7 @@ def mixture(
         outlying=np.sum(weight[:, None] * np.array([point.outlying for point in points]), axis=0),
         typical_log_size=typical,
         error=error,
-        settled=settled and is_near and beyond < _TOO_MUCH,
+        settled=bool(settled and is_near and beyond < _TOO_MUCH),
         log_held_out=-np.log(np.maximum(inverse, _FLOOR)),
         effective=inverse**2 / np.maximum(squared, _FLOOR),
     )

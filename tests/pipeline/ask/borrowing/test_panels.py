@@ -113,6 +113,24 @@ def test_held_out_cells_are_foretold_better_than_alone(answer: PanelPosterior) -
     assert "expectation propagation on the map" in comparison.said
 
 
+def test_an_answer_that_is_not_resolved_says_so() -> None:
+    """Released numbers below 0 leave probabilities anywhere, of which much lies beyond the points."""
+    plan = statistic_plan({"family": "bernoulli", "column": "x"}, epsilon="1", public_n=False)
+    groups: dict[str, Any] = {
+        "county": np.repeat(np.arange(6), 4).tolist(),
+        "month": GROUPS["month"][:4] * 6,
+    }
+    unresolved = asked(
+        noisy_statistic(plan, np.array([[-3, 5]] * 24), groups=groups),
+        over="month",
+        adjacency={"county": [*range(5)], "next": [*range(1, 6)]},
+    )
+    assert "or not resolved" in str(unresolved)
+    assert "nan" not in str(unresolved)
+    assert np.all(np.isfinite([unresolved.mean(), unresolved.sd(), unresolved.own_share]))
+    assert not populations(unresolved)[0]["settled"]
+
+
 @pytest.mark.parametrize(
     ("further", "says"),
     [
